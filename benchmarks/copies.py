@@ -52,7 +52,7 @@ def lock_cost(rounds: int = 9, n: int = 20_000) -> tuple[float, float]:
     locks: dict[str, Any] = {"with": threading.RLock(), "without": contextlib.nullcontext()}
     for _ in range(rounds):
         for name, lock in locks.items():
-            model._lock = lock
+            model.lock = lock
             start = time.perf_counter()
             for i in range(n):
                 model.predict_one(events[i % 2000])

@@ -68,7 +68,7 @@ def whole(model, data, weight: float) -> float:
 
 def step(model, data, weight: float) -> float:
     """Return microseconds an event of the compiled calls alone."""
-    read, signs = event_functions._read, model._labels.signs
+    read, signs = event_functions._read, model.targets.labels.signs
     packed = [(read(model, x, True), signs[y]) for x, y in data]
     path = event_functions._path_for(model, packed[0][0])
     assert path is not None

@@ -138,11 +138,11 @@ def print_looks(most: int = 1000) -> None:
             start = time.process_time()
             model.learn_many(problem.x[3000:4000], problem.y[3000:4000])
             whole = (time.process_time() - start) / 1000
-            look(model._state, 10)
+            look(model.state, 10)
             times = []
             for _ in range(20):
                 start = time.process_time()
-                look(model._state, most)
+                look(model.state, most)
                 times.append((time.process_time() - start) / most)
             own = min(times)
             print(f"| {data}, {name} | {1e6 * whole:.1f} | {1e6 * own:.2f} | {own / whole:.1%} |")

@@ -69,7 +69,7 @@ def always(new: Callable[[], Any], events: Events) -> Outcome:
 
 
 def _freeze(model: Any) -> None:
-    model._scales = None
+    model.scales = None
 
 
 def again(
@@ -114,14 +114,14 @@ def learn(model: Any, x: Any, y: Any) -> bool:
 def like(model: Any) -> Any:
     """Return a new learner with the scale and width that another one uses."""
     fresh = type(model)(kernel=kernels.RBF(gamma=model.kernel_.gamma), seed=1)
-    fresh._schema, fresh._factors = model._schema, model._factors
+    fresh.schema, fresh.factors = model.schema, model.factors
     return fresh
 
 
 def is_other(fresh: Any, model: Any) -> bool:
     """Tell whether rows are scaled in one only, or gamma is another one by more than a factor 2."""
     ratio = fresh.kernel_.gamma / model.kernel_.gamma
-    return (fresh._factors is None) != (model._factors is None) or not 0.5 <= ratio <= 2.0
+    return (fresh.factors is None) != (model.factors is None) or not 0.5 <= ratio <= 2.0
 
 
 WAYS: dict[str, Callable[[Callable[[], Any], Events], Outcome]] = {

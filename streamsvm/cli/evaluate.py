@@ -77,7 +77,7 @@ class Errors:
             if truth not in self._known:
                 self._unknown[truth] += 1
             # A row that cannot be predicted counts as wrong.
-            self._wrong += not is_usable or self._learner.label_of(margin) != truth
+            self._wrong += not is_usable or self._learner.targets.label_of(margin) != truth
 
     def result(self, name: str) -> tuple[float, int]:
         """Return the share of errors (NaN without labelled rows) and the number of rows.

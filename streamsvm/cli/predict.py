@@ -185,7 +185,8 @@ def _table(
     batch: Any, usable: np.ndarray, values: np.ndarray, learner: Any, probabilities: bool
 ) -> pa.Table:
     rows = values.tolist()
-    predicted = [learner.label_of(m) if u else None for m, u in zip(rows, usable, strict=True)]
+    label_of = learner.targets.label_of
+    predicted = [label_of(m) if u else None for m, u in zip(rows, usable, strict=True)]
     own, score, k = np.zeros(len(rows)), np.zeros(len(rows)), len(learner.classes)
     of_class = {y: np.zeros(len(rows)) for y in learner.classes}
     for i in np.flatnonzero(usable).tolist():

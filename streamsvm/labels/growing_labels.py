@@ -60,6 +60,12 @@ class GrowingLabels(BinaryLabels):
         turned = super().add(label)
         return turned or len(self.seen) == 3
 
+    def having(self, seen: list[Any]) -> GrowingLabels:
+        """Return labels with the same limit that have seen these."""
+        new = type(self)(seen)
+        new.most = self.most
+        return new
+
     def sign(self, label: Any) -> float:
         """Return the number that stands for a label that was added before."""
         return super().sign(label) if self.is_binary else self.signs[label]

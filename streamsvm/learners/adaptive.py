@@ -18,9 +18,9 @@ from streamsvm._parameter_checks import (
 from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels import outputs
-from streamsvm.labels.growing_labels import GrowingLabels, spread_to
+from streamsvm.labels.growing_labels import spread_to
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases import rehearsal
 from streamsvm.learners.bases.adaptive import (
     fresh_start,
@@ -147,7 +147,7 @@ class AdaptiveSVMClassifier(SeveralModels):
 
     """
 
-    _output = outputs.GROWING
+    new_targets = GrowingTargets
     compiles_classes_apart = True
 
     def __init__(
@@ -176,16 +176,16 @@ class AdaptiveSVMClassifier(SeveralModels):
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
         self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, check_seed(seed)
         self.last_label = last_label
-        self._sparse = density.check_sparse(sparse, hashing)
+        self.is_sparse = density.check_sparse(sparse, hashing)
         check_class_weight(class_weight)
         # Checks the other parameters.
-        members.new_first(self, self._labels)
+        members.new_first(self, self.targets.labels)
         # The first model alone, until `EVERY` examples were learnt; then one of each kind.
-        self._members: list[Any] = []
-        self._state = self._new_state(0)
+        self.models: list[Any] = []
+        self.state = self.empty_state()
         # What is added to the scores of the next event.
-        self._offsets = np.zeros(1)
-        self._recent = KeptExamples("recent_", WRONG, fresh_start.LENGTHS[-1])
+        self.offsets = np.zeros(1)
+        self.recent = KeptExamples("recent_", WRONG, fresh_start.LENGTHS[-1])
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -196,68 +196,69 @@ class AdaptiveSVMClassifier(SeveralModels):
 
     # The models
 
-    def _new_state(self, n_features: int) -> AdaptiveState:
+    def empty_state(self) -> AdaptiveState:
+        """Return an empty state."""
         state: AdaptiveState = states.new(AdaptiveState, {"models": len(members.KINDS)})
         return state
 
-    def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-        if label in self._labels.seen:
+    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Add a class; return the function that converts earlier signs, None if they stay."""
+        if label in self.targets.labels.seen:
             return None
-        labels = GrowingLabels(self._labels.seen)
+        labels = self.targets.labels.having(self.targets.labels.seen)
         turned = labels.add(label)
         if len(labels.seen) <= 3:
             # The indices of labels may be others now.
-            self._state.repeats[:] = 0.0
+            self.state.repeats[:] = 0.0
         offsets = repeated_labels.offsets_for(self, labels)
-        changed: dict[str, Any] = {"_labels": labels, "_offsets": offsets}
+        changed: dict[str, Any] = {"targets": self.targets.having(labels), "offsets": offsets}
         change = None
         if turned:
             change = np.negative if labels.is_binary else spread_to(labels)
         is_other_kind = len(labels.seen) == 3
         if is_other_kind:
             # Models of other classes than before learn again what is kept.
-            changed["_calibration"] = self._output.new_calibration(labels)
-            if self._members:
-                examples = self._recent.examples(len(self._schema))
-                are_all = len(self._members) > 1
-                changed["_members"] = members.begun(self, labels, examples, are_all)
+            if self.models:
+                examples = self.recent.examples(len(self.schema))
+                are_all = len(self.models) > 1
+                changed["models"] = members.begun(self, labels, examples, are_all)
                 standby.begin_anew(self, changed, len(examples.classes))
                 return change
         else:
-            changed["_members"] = members.with_class(self, labels, label)
+            changed["models"] = members.with_class(self, labels, label)
         # In one step, as code that runs in the middle may predict.
         self.__dict__.update(changed)
         return change
 
     def _after_examples(self, n: int) -> None:
         """Compare the models after n examples, if that is due: see `EVERY`."""
-        if n % EVERY or not self._members:
+        if n % EVERY or not self.models:
             return
-        if not self._sparse and any(member._sparse for member in self._members):
-            self._become_sparse()
+        if not self.is_sparse and any(member.is_sparse for member in self.models):
+            self.become_sparse()
         standby.note_predictions(self)
-        step.note_risen(self._state, EVERY)
-        if step.notices_drift(self._state, n):
+        step.note_risen(self.state, EVERY)
+        if step.notices_drift(self.state, n):
             _log.info("drift at example %d: errors are far more than before", n)
         if standby.is_calm(self, n):
             return
         left = standby.catch_up(self)
         left = standby.choose(self, n, left)
         standby.renew_others(self, left)
-        if step.errs_more(self._state):
+        if step.errs_more(self.state):
             examples = fresh_start.examples_for(self)
             if examples is not None:
-                kept, are_all = len(examples.classes), len(self._members) > 1
-                begun = members.begun(self, self._labels, examples, are_all)
-                adaptive_state.begin_anew(self._state)
-                standby.begin_anew(self, {"_members": begun}, kept)
-                if adaptive_state.is_new_drift(self._state, n):
-                    adaptive_state.note_drift(self._state, n)
+                kept, are_all = len(examples.classes), len(self.models) > 1
+                begun = members.begun(self, self.targets.labels, examples, are_all)
+                adaptive_state.begin_anew(self.state)
+                standby.begin_anew(self, {"models": begun}, kept)
+                if adaptive_state.is_new_drift(self.state, n):
+                    adaptive_state.note_drift(self.state, n)
                 _log.info("drift: after example %d models begin anew with the last %d", n, kept)
 
     # Learning
 
-    def _learn_rows(
+    def learn_rows(
         self,
         x: Rows,
         y: np.ndarray,
@@ -266,12 +267,13 @@ class AdaptiveSVMClassifier(SeveralModels):
         numbers: np.ndarray,
         diagonal: np.ndarray,
     ) -> np.ndarray:
-        is_example, seen_labels = numbers > 0, self._labels.seen
+        """Learn rows, of number 0 only predict; return margins before."""
+        is_example, seen_labels = numbers > 0, self.targets.labels.seen
         # Now, as comparing labels may run code of the user's, which may raise.
         classes = labels.places_in(seen_labels)
-        if not self._members:
-            self._members = [members.new_first(self, self._labels)]
-        parts, start, seen = [], 0, self._n_examples
+        if not self.models:
+            self.models = [members.new_first(self, self.targets.labels)]
+        parts, start, seen = [], 0, self.n_examples
         while start < len(y):
             stop = row_after(numbers, start, EVERY - seen % EVERY)
             part = slice(start, stop)
@@ -282,34 +284,37 @@ class AdaptiveSVMClassifier(SeveralModels):
             if len(kept):
                 wrong = members.are_wrong(margins[kept], y[part][kept])
                 kept_rows = rows_where(fresh, learnt)
-                self._recent.add(kept_rows, classes[part][kept], w[part][kept], wrong)
-                self._state.waiting[:] += len(kept)
+                self.recent.add(kept_rows, classes[part][kept], w[part][kept], wrong)
+                self.state.waiting[:] += len(kept)
             start, seen = stop, seen + len(kept)
             if len(kept):
                 self._after_examples(seen)
         return np.concatenate(parts)
 
-    def _after_event(self, path: EventPath, sign: float, box: float) -> None:
+    def after_event(self, path: EventPath, sign: float, box: float) -> None:
+        """Update the learner after an event was learnt by `EventPath`."""
         model, row = self.in_use, path.row()
-        scores = path.margins[0, : self._offsets.size].tolist()
-        model._after_event(path, sign, box)
-        place, wrong = self._labels.place_of_sign(sign), members.is_wrong(scores, sign)
-        self._recent.add_one(row, place, path.weight, wrong)
-        self._state.waiting[:] += 1
-        n = self._n_examples = self._n_examples + 1
+        scores = path.margins[0, : self.offsets.size].tolist()
+        model.after_event(path, sign, box)
+        place, wrong = self.targets.labels.place_of_sign(sign), members.is_wrong(scores, sign)
+        self.recent.add_one(row, place, path.weight, wrong)
+        self.state.waiting[:] += 1
+        n = self.n_learnt[0] = self.n_examples + 1
         if n % EVERY == 0:
             self._after_examples(n)
             rehearsal.look(self)
 
-    def _diagonal(self, x: Rows) -> np.ndarray:
+    def diagonal_of(self, x: Rows) -> np.ndarray:
+        """Return k(x, x) of rows, which is not used."""
         # Not used: of an RBF kernel it is 1, and each model computes its own.
         return np.ones(shape(x)[0], np.float32)
 
-    def _become_sparse(self) -> None:
+    def become_sparse(self) -> None:
+        """Store rows as their nonzero features from now on, unless they shall be dense."""
         if self.sparse is not False:
-            self._sparse = True
-            for member in self._members:
-                member._become_sparse()
+            self.is_sparse = True
+            for member in self.models:
+                member.become_sparse()
 
     def _check_ids(self, ids: Any) -> None:
         if ids is not None:
@@ -319,30 +324,37 @@ class AdaptiveSVMClassifier(SeveralModels):
 
     # Events: of the arrays of the model in use, but with the labels of all
 
-    def _bound(self) -> Bound:
+    def event_parts(self) -> Bound:
+        """Return the objects that compiled code uses for an event."""
         model = self.in_use
         if model is None:
-            return None, None, None, self._calibration, self._labels
-        state, kernel, schedule, _, _ = model._bound()
-        return state, kernel, schedule, self._calibration, self._labels
+            return None, None, None, self.targets
+        state, kernel, schedule, _ = model.event_parts()
+        return state, kernel, schedule, self.targets
 
-    def _event_model(self) -> Any:
+    def event_model(self) -> Any:
+        """Return the learner whose arrays an `EventPath` uses."""
         return self.in_use
 
-    def _dense_rows(self) -> np.ndarray:
-        return dense(self._recent.last(self._recent.n_examples, len(self._schema)).x)
+    def dense_rows(self) -> np.ndarray:
+        """Return the rows kept."""
+        return dense(self.recent.last(self.recent.n_examples, len(self.schema)).x)
 
-    def _takes_every_row(self) -> bool:
-        return self.in_use is not None and bool(self.in_use._takes_every_row())
+    def takes_every_row(self) -> bool:
+        """Tell whether the learner accepts every row of finite values."""
+        return self.in_use is not None and bool(self.in_use.takes_every_row())
 
-    def _bound_kernel(self, state: Any) -> Any:
-        return self.in_use._bound_kernel(state)
+    def bound_kernel(self, state: Any) -> Any:
+        """Return what compiled code takes as the kernel."""
+        return self.in_use.bound_kernel(state)
 
-    def _room_for_features(self) -> int:
-        return int(self.in_use._room_for_features())
+    def room_for_features(self) -> int:
+        """Return the number of features that the state has room for."""
+        return int(self.in_use.room_for_features())
 
-    def _box_of(self, label: Any, sign: float) -> float:
-        return 1.0 if self.in_use is None else float(self.in_use._box_of(label, sign))
+    def cost_of(self, label: Any, sign: float) -> float:
+        """Return the cost of the next example, if it has this label."""
+        return 1.0 if self.in_use is None else float(self.in_use.cost_of(label, sign))
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Lead each model to the optimum over the examples that it keeps.
@@ -358,25 +370,25 @@ class AdaptiveSVMClassifier(SeveralModels):
             As for `learn_one`.
 
         """
-        with self._lock:
-            if self._is_learning:
+        with self.lock:
+            if self.is_learning:
                 refuse_to_learn()
-            self._is_learning = True
+            self.is_learning = True
             try:
                 standby.note_predictions(self)
                 standby.catch_up(self, np.inf)
-                for member in self._members:
+                for member in self.models:
                     members.finish(member, progress)
                 # From now on rows are predicted, rather than the next event.
-                last_label_step.stop(self._state.repeats, self._offsets)
+                last_label_step.stop(self.state.repeats, self.offsets)
             finally:
-                self._is_learning = False
+                self.is_learning = False
 
     # Copies and files
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)
-        for member in self._members:
+        for member in self.models:
             members.adopt(self, member)
 
 

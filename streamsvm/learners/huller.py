@@ -11,18 +11,41 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_number, check_seed
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.kernel.primal_kernel_learner import PrimalKernelLearner
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.huller import events as events  # registers the solver
 from streamsvm.solvers.huller import state as huller_state
 from streamsvm.solvers.huller import step as huller
 from streamsvm.solvers.huller.state import HullerState
-from streamsvm.support import states
-from streamsvm.support.rows import Rows
+from streamsvm.support.states import new_seeded
 
 
-class HullerClassifier(PrimalKernelLearner):
+class HullerSolver(KernelSolver):
+    """The Huller: the nearest points of the convex hulls of two classes."""
+
+    step, states = huller, huller_state
+    no_certificate = (
+        "no certificate: of a hard margin, examples within it have no finite loss, so that "
+        "there is no gap to bound; follow the loss on the sample"
+    )
+
+    def __init__(self, kernel: Any, cache_mb: float, reprocess: int, seed: int | None) -> None:
+        schedule = huller.Schedule(check_number("reprocess", reprocess, 0, MOST_STEPS))
+        super().__init__(kernel, schedule, cache_mb)
+        self._seed = check_seed(seed)
+
+    def new_state(self, sizes: Sizes) -> HullerState:
+        """Return an empty state."""
+        own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
+        return new_seeded(HullerState, *own, window=0)
+
+    def coefficients(self, n: int) -> np.ndarray:
+        """Return the coefficients of the n slots in use."""
+        return np.asarray(huller_state.scale_of(self.state) * self.state.alpha[:n])
+
+
+class HullerClassifier(KernelLearner):
     """Online hard-margin SVM with kernels and a bias, for data without noise.
 
     It follows the two nearest points of the convex hulls of the classes; the border lies in the
@@ -77,8 +100,7 @@ class HullerClassifier(PrimalKernelLearner):
 
     """
 
-    _states = huller_state
-    _solver = huller
+    solver: HullerSolver
 
     def __init__(
         self,
@@ -93,32 +115,22 @@ class HullerClassifier(PrimalKernelLearner):
         missing: str = "mean",
     ) -> None:
         super().__init__(
-            kernel, 1.0, None, sparse, hashing, max_features, cache_mb, n_jobs, missing=missing
+            HullerSolver(kernel, cache_mb, reprocess, seed),
+            kernel,
+            sparse=sparse,
+            hashing=hashing,
+            max_features=max_features,
+            cache_mb=cache_mb,
+            n_jobs=n_jobs,
+            missing=missing,
         )
-        self.reprocess = reprocess
-        self.seed = check_seed(seed)
-        self._schedule = huller.Schedule(check_number("reprocess", reprocess, 0, MOST_STEPS))
+        self.reprocess, self.seed = reprocess, seed
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
         yield {"kernel": kernels.Linear(), "reprocess": 3, "seed": 42}
-
-    # The solver
-
-    def _new_state(self, n_features: int) -> HullerState:
-        sizes = n_features, self._cache_bytes, self.seed, self._sparse
-        return states.new_seeded(HullerState, *sizes, window=0)
-
-    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
-        huller.margins_of(state, self._bound_kernel(state), x, out)
-
-    def _coefficients(self, n: int) -> np.ndarray:
-        state: Any = self._state
-        return np.asarray(huller_state.scale_of(state) * state.alpha[:n])
-
-    # Inspection
 
     @property
     def description(self) -> str:
@@ -128,23 +140,14 @@ class HullerClassifier(PrimalKernelLearner):
     @property
     def distance(self) -> float:
         """The distance of the two points; 0 before there are examples of both classes."""
-        if self._state is None or len(self._labels.seen) < 2:
+        if self.state is None or len(self.targets.labels.seen) < 2:
             return 0.0
-        return math.sqrt(max(0.0, float(huller_state.squared_distance(self._state))))
+        return math.sqrt(max(0.0, float(huller_state.squared_distance(self.state))))
 
     @property
     def bias(self) -> float:
         """The constant b of the decision function."""
-        return 0.0 if self._state is None else float(huller_state.margin_of(self._state, 0.0, 0.0))
-
-    @property
-    def certificate(self) -> Certificate:
-        """No bound, and the reason: a hard margin has no finite loss."""
-        return Certificate(
-            None,
-            "no certificate: of a hard margin, examples within it have no finite loss, so that "
-            "there is no gap to bound; follow the loss on the sample",
-        )
+        return 0.0 if self.state is None else float(huller_state.margin_of(self.state, 0.0, 0.0))
 
 
 register_learner(HullerClassifier, "huller")

@@ -9,7 +9,8 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_cost
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.kernel.perceptron_learner import PerceptronLearner
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.perceptron_solver import PerceptronSolver
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.perceptron.step import PA, PA_I, PA_II
 
@@ -17,7 +18,7 @@ RULES = {"PA": PA, "PA-I": PA_I, "PA-II": PA_II}
 """The rules of updates by name."""
 
 
-class KernelPAClassifier(PerceptronLearner):
+class KernelPAClassifier(KernelLearner):
     """Online passive-aggressive learning with kernels: each example gets its margin, at once.
 
     An example with a margin of 1 changes nothing. Any other becomes a support vector, with the
@@ -73,6 +74,8 @@ class KernelPAClassifier(PerceptronLearner):
 
     _policies = ("project", "merge", "bpa-s", "smallest", "random")
 
+    solver: PerceptronSolver
+
     def __init__(
         self,
         kernel: Any = None,
@@ -96,24 +99,31 @@ class KernelPAClassifier(PerceptronLearner):
             raise ParameterError("class_weight: mode='PA' knows no weights; use 'PA-I' or 'PA-II'")
         self.mode = mode
         check_cost(C)
-        super().__init__(
-            RULES[mode],
+        solver = PerceptronSolver(
             kernel,
-            C,
-            1.0,
-            0.0,
-            averaged,
-            class_weight,
-            max_support_vectors,
-            budget,
-            sparse,
-            hashing,
-            max_features,
             cache_mb,
-            n_jobs,
-            seed,
-            missing,
+            rule=RULES[mode],
+            margin=1.0,
+            averaged=averaged,
+            max_support_vectors=max_support_vectors,
+            budget=budget,
+            seed=seed,
+            policy_names=self._policies,
         )
+        super().__init__(
+            solver,
+            kernel,
+            C=C,
+            class_weight=class_weight,
+            sparse=sparse,
+            hashing=hashing,
+            max_features=max_features,
+            cache_mb=cache_mb,
+            n_jobs=n_jobs,
+            missing=missing,
+        )
+        self.averaged, self.max_support_vectors = averaged, max_support_vectors
+        self.budget, self.seed = budget, seed
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -127,7 +137,7 @@ class KernelPAClassifier(PerceptronLearner):
     @property
     def description(self) -> str:
         """The parameters in use that matter most."""
-        return f"{self.kernel_!r}, {self.mode}, C={self.C:g}, {self._what_predicts}"
+        return f"{self.kernel_!r}, {self.mode}, C={self.C:g}, {self.solver.predicts_by}"
 
 
 register_learner(KernelPAClassifier, "kernel_pa")

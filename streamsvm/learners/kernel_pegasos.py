@@ -8,12 +8,13 @@ from typing import Any
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.kernel.perceptron_learner import PerceptronLearner
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.perceptron_solver import PerceptronSolver
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.perceptron.step import PEGASOS
 
 
-class KernelPegasosClassifier(PerceptronLearner):
+class KernelPegasosClassifier(KernelLearner):
     """Kernel Pegasos: stochastic subgradient descent for the SVM without bias, with kernels.
 
     It minimises ``l2 / 2 |w|^2`` plus the mean hinge loss: at example t the model shrinks by the
@@ -69,6 +70,8 @@ class KernelPegasosClassifier(PerceptronLearner):
 
     _policies = ("project", "merge", "smallest", "random")
 
+    solver: PerceptronSolver
+
     def __init__(
         self,
         kernel: Any = None,
@@ -86,24 +89,31 @@ class KernelPegasosClassifier(PerceptronLearner):
         missing: str = "mean",
     ) -> None:
         self.l2 = l2
-        super().__init__(
-            PEGASOS,
+        solver = PerceptronSolver(
             kernel,
-            1.0,
-            1.0,
-            check_number("l2", l2, 1e-100),
-            averaged,
-            class_weight,
-            max_support_vectors,
-            budget,
-            sparse,
-            hashing,
-            max_features,
             cache_mb,
-            n_jobs,
-            seed,
-            missing,
+            rule=PEGASOS,
+            margin=1.0,
+            l2=check_number("l2", l2, 1e-100),
+            averaged=averaged,
+            max_support_vectors=max_support_vectors,
+            budget=budget,
+            seed=seed,
+            policy_names=self._policies,
         )
+        super().__init__(
+            solver,
+            kernel,
+            class_weight=class_weight,
+            sparse=sparse,
+            hashing=hashing,
+            max_features=max_features,
+            cache_mb=cache_mb,
+            n_jobs=n_jobs,
+            missing=missing,
+        )
+        self.averaged, self.max_support_vectors = averaged, max_support_vectors
+        self.budget, self.seed = budget, seed
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -116,7 +126,7 @@ class KernelPegasosClassifier(PerceptronLearner):
     @property
     def description(self) -> str:
         """The parameters in use that matter most."""
-        return f"{self.kernel_!r}, l2={self.l2:g}, {self._what_predicts}"
+        return f"{self.kernel_!r}, l2={self.l2:g}, {self.solver.predicts_by}"
 
 
 register_learner(KernelPegasosClassifier, "kernel_pegasos")

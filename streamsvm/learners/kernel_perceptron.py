@@ -9,12 +9,13 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.kernel.perceptron_learner import PerceptronLearner
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.perceptron_solver import PerceptronSolver
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.perceptron.step import PERCEPTRON
 
 
-class KernelPerceptronClassifier(PerceptronLearner):
+class KernelPerceptronClassifier(KernelLearner):
     """Online kernel perceptron: an example that is predicted wrongly becomes a support vector.
 
     It is the simplest kernel learner: the coefficient of a mistake is its weight, with the sign
@@ -96,6 +97,8 @@ class KernelPerceptronClassifier(PerceptronLearner):
 
     _policies = ("project", "project++", "merge", "remove", "smallest", "random", "forget")
 
+    solver: PerceptronSolver
+
     def __init__(
         self,
         kernel: Any = None,
@@ -125,25 +128,31 @@ class KernelPerceptronClassifier(PerceptronLearner):
                 "margin is between it and 1 change the model without being kept"
             )
         self.margin, self.voted = margin, voted
-        super().__init__(
-            PERCEPTRON,
+        solver = PerceptronSolver(
             kernel,
-            1.0,
-            limit,
-            0.0,
-            averaged,
-            class_weight,
-            max_support_vectors,
-            budget,
-            sparse,
-            hashing,
-            max_features,
             cache_mb,
-            n_jobs,
-            seed,
-            missing,
-            bool(voted),
+            rule=PERCEPTRON,
+            margin=limit,
+            averaged=averaged,
+            max_support_vectors=max_support_vectors,
+            budget=budget,
+            seed=seed,
+            policy_names=self._policies,
+            is_voted=bool(voted),
         )
+        super().__init__(
+            solver,
+            kernel,
+            class_weight=class_weight,
+            sparse=sparse,
+            hashing=hashing,
+            max_features=max_features,
+            cache_mb=cache_mb,
+            n_jobs=n_jobs,
+            missing=missing,
+        )
+        self.averaged, self.max_support_vectors = averaged, max_support_vectors
+        self.budget, self.seed = budget, seed
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -161,7 +170,7 @@ class KernelPerceptronClassifier(PerceptronLearner):
     @property
     def description(self) -> str:
         """The parameters in use that matter most."""
-        return f"{self.kernel_!r}, margin={self.margin:g}, {self._what_predicts}"
+        return f"{self.kernel_!r}, margin={self.margin:g}, {self.solver.predicts_by}"
 
 
 register_learner(KernelPerceptronClassifier, "kernel_perceptron")

@@ -18,17 +18,18 @@ from streamsvm._parameter_checks import (
 )
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.class_labels import ClassLabels
-from streamsvm.learners.bases.kernel import larank_model
-from streamsvm.learners.bases.kernel.larank_model import LaRankModel
-from streamsvm.learners.bases.kernel.reserve_learner import new_reserve
+from streamsvm.labels.targets import ClassTargets
+from streamsvm.learners.bases.kernel import finishing
+from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.larank_solver import LaRankSolver
+from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.monitor.certificate import Certificate, papers_bound
 from streamsvm.solvers.bounds import bounds_of
-from streamsvm.solvers.larank import events as events  # registers the solver
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import step as larank
-from streamsvm.support.declaration import Field, Range
-from streamsvm.support.draws import new_draws
+from streamsvm.support.declaration import Field, NamedArrays, Range
 
 _CANDIDATES, _MOST_CANDIDATES = 16, 4096
 """The default of `candidates`, and the most: each step draws so many patterns."""
@@ -37,7 +38,7 @@ _MOST_OPERATIONS = 100
 """The largest number of operations that the adaptive schedule makes between two examples."""
 
 
-class LaRankClassifier(LaRankModel):
+class LaRankClassifier(KernelLearner):
     """Online multiclass SVM with kernels: as accurate as a batch SVM after one pass.
 
     The problem solved, over the examples kept, is the multiclass SVM of Crammer and Singer, without
@@ -132,6 +133,9 @@ class LaRankClassifier(LaRankModel):
 
     """
 
+    new_targets = ClassTargets
+    solver: LaRankSolver
+
     def __init__(
         self,
         kernel: Any = None,
@@ -160,26 +164,10 @@ class LaRankClassifier(LaRankModel):
         if max_support_patterns is not None:
             warnings.warn(_RENAMED, DeprecationWarning, stacklevel=2)
             max_support_vectors = max_support_patterns
-        super().__init__(
-            kernel,
-            C,
-            class_weight,
-            sparse,
-            hashing,
-            max_features,
-            cache_mb,
-            n_jobs,
-            scale,
-            gamma,
-            missing,
-        )
-        self.tau, self.reprocess, self.clock = tau, reprocess, clock
-        self.K, self.candidates, self.window = K, candidates, window
-        self.max_support_vectors, self.max_classes = max_support_vectors, max_classes
-        self._labels = ClassLabels(most=check_size("max_classes", max_classes, 2))
-        # None, so that a clone gets the value only as max_support_vectors, without a warning.
-        self.seed, self.max_support_patterns = check_seed(seed), None
-        self._schedule = larank.Schedule(
+        if K is not None and reserve:
+            raise ParameterError(_ALL_KEPT.format(reserve=reserve, K=K))
+        kept = finishing.new_reserve(0 if K is not None else reserve, window, max_support_vectors)
+        schedule = larank.Schedule(
             tau=check_positive("tau", tau),
             reprocess=-1.0
             if reprocess is None
@@ -193,11 +181,29 @@ class LaRankClassifier(LaRankModel):
                 check_size("max_support_vectors", max_support_vectors, 2),
             ),
         )
-        self._draws = new_draws(seed)
-        self.reserve = reserve
-        if K is not None and reserve:
-            raise ParameterError(_ALL_KEPT.format(reserve=reserve, K=K))
-        self._reserve = new_reserve(0 if K is not None else reserve, window, max_support_vectors)
+        solver = LaRankSolver(kernel, schedule, cache_mb, kept, check_seed(seed), max_classes)
+        if window is not None:
+            solver.refuses_ids = IDS_AND_WINDOW
+        super().__init__(
+            solver,
+            kernel,
+            C=C,
+            class_weight=class_weight,
+            sparse=sparse,
+            hashing=hashing,
+            max_features=max_features,
+            cache_mb=cache_mb,
+            n_jobs=n_jobs,
+            scale=scale,
+            gamma=gamma,
+            missing=missing,
+        )
+        self.tau, self.reprocess, self.clock = tau, reprocess, clock
+        self.K, self.candidates, self.window = K, candidates, window
+        self.max_support_vectors, self.max_classes = max_support_vectors, max_classes
+        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        # None, so that a clone gets the value only as max_support_vectors, without a warning.
+        self.seed, self.max_support_patterns, self.reserve = seed, None, reserve
 
     @property
     def _multiclass(self) -> bool:
@@ -249,18 +255,77 @@ class LaRankClassifier(LaRankModel):
             return max(self.C_, share * self.dual) if share > 0.0 else 0.0
 
         def some() -> tuple[bool, float, int]:
-            state, d, kernel = self._state, len(self._schema), self._bound_kernel(self._state)
+            state, d, kernel = self.state, len(self.schema), self.bound_kernel(self.state)
             before = int(state.info[0].n_steps)
-            worst = float(larank_finish.finish_some(state, kernel, self._schedule, d))
+            worst = larank_finish.finish_some(state, kernel, self.solver.schedule, d)
             enough = share > 0.0 and self.kept_gap().total <= allowed()
-            return worst <= self.tau or enough, worst, int(state.info[0].n_steps) - before
+            return worst <= self.tau or enough, float(worst), int(state.info[0].n_steps) - before
 
-        self._look_again(lambda: self._improve(some, progress), allowed)
+        finishing.look_again(self, lambda: finishing.improve(self, some, progress), allowed)
+
+    # Inspection
+
+    @property
+    def n_support_patterns(self) -> int:
+        """Number of examples with a nonzero coefficient for some class."""
+        return 0 if self.state is None else int(self.state.info[0].n_alive)
+
+    def support_vectors(self) -> SupportPatterns:
+        """Return copies of the support patterns, in the order in which they entered the model."""
+        names, seen = self.feature_names, self.classes
+        if self.state is None:
+            rows = as_matrix(np.zeros((0, len(names)), np.float32))
+            return SupportPatterns(names, rows, np.zeros((0, len(seen))), [], seen)
+        rows, coefficients, entered = self.unscaled_expansion()
+        kept = np.flatnonzero(entered)
+        kept = kept[np.argsort(entered[kept], kind="stable")]
+        labels, found = [seen[c] for c in self.state.y[kept].tolist()], coefficients[kept]
+        return SupportPatterns(names, as_matrix(rows)[kept], found[:, : len(seen)], labels, seen)
+
+    @property
+    def certificate(self) -> Certificate:
+        """A bound on the mean normalised gap so far, with 95 % probability; None without `K`."""
+        if self.K is None:
+            return Certificate(None, _NO_CERTIFICATE)
+        value = self.looks.bound()
+        if value is None:
+            return Certificate(None, "no example was looked at yet")
+        bounded = self.window or self.max_support_vectors
+        about = "the examples kept at each moment" if bounded else "all examples so far"
+        return Certificate(value, f"of {about}")
+
+    @property
+    def papers_certificate(self) -> Certificate:
+        """The bound in the papers' form, in expectation: several times as large, for equal C_i."""
+        is_covered = self.K is not None and not self.max_support_vectors and self.state is not None
+        value = papers_bound(self.state.info[0], blocks=True) if is_covered else None
+        return Certificate(value, "the papers' bound is for uniform steps (K), no budget, one C_i")
+
+    @property
+    def covers(self) -> str:
+        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
+        if self.K is not None and self.max_support_vectors is None:
+            return "kept"
+        return covered_by(self.window, self.max_support_vectors, "project")
+
+
+def _as_file(learner: LaRankClassifier) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the reserve, for model files."""
+    return learner.solver.kept_rows.as_file()
+
+
+def _read(learner: LaRankClassifier, content: dict[str, Any], arrays: NamedArrays) -> None:
+    """Set the reserve from a model file."""
+    k = len(learner.targets.labels.seen)
+    learner.solver.kept_rows.read(content, arrays, len(learner.schema), range(k))
 
 
 _ALL_KEPT = (
     "reserve={reserve!r} with K={K!r}: K keeps all examples, and leaves none for a reserve; leave "
     "one of them out"
+)
+_NO_CERTIFICATE = (
+    "no certificate: because LaRank drops examples; with K= it keeps all, and has a certificate"
 )
 _RENAMED = "max_support_patterns is called max_support_vectors now, as in the other learners"
 
@@ -270,7 +335,7 @@ register_learner(
     "larank",
     renamed={"max_support_patterns": "max_support_vectors"},
     older={"max_classes": None},  # there was no limit
-    attributes={"draws": ("_draws", Field((1,), np.uint64, range=Range(1)))},
-    more=larank_model.as_file,
-    read_more=larank_model.read,
+    attributes={"draws": ("solver.draws", Field((1,), np.uint64, range=Range(1)))},
+    more=_as_file,
+    read_more=_read,
 )

@@ -113,7 +113,7 @@ class LaRankSequenceLabeler(SequenceLearner):
 
     """
 
-    _method = LARANK
+    method = LARANK
 
     def __init__(
         self,
@@ -142,16 +142,16 @@ class LaRankSequenceLabeler(SequenceLearner):
         check_size("max_support_patterns", max_support_patterns, 2)
         self.kernel, self.cache_mb = kernel, cache_mb
         super().__init__(inference, order, class_weight, max_features, max_classes, averaged=False)
-        self._draws = new_draws(seed)
-        self._n_known = 0  # features of the sentences learnt so far
+        self.draws = new_draws(seed)
+        self.n_learnt_features = 0  # features of the sentences learnt so far
         if kernel is not None:
             kernels.check_kernel(kernel)
             if inference != "greedy":
                 raise ParameterError("kernel: only with inference='greedy'; None is linear")
             cache_bytes = int(check_positive("cache_mb", cache_mb) * 1e6)
-            self._most_features = min(self.max_features, MOST_FEATURES)
-            self._solver = KernelGreedy(kernel, cache_bytes)
-            self._patterns = self._solver.new_patterns(self._order, LANES, self._window())
+            self.most_features = min(self.max_features, MOST_FEATURES)
+            self.solver = KernelGreedy(kernel, cache_bytes)
+            self.patterns = self.solver.new_patterns(self.order_, LANES, self.window_size())
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -167,7 +167,8 @@ class LaRankSequenceLabeler(SequenceLearner):
         yield {"inference": "exact", "order": 0, "max_support_patterns": 6, "seed": 42}
         yield {"inference": "exact", "window": 8, "class_weight": {"B": 2.0}, "seed": 42}
 
-    def _window(self) -> int:
+    def window_size(self) -> int:
+        """Return the number of patterns after which one leaves; 0: none does."""
         return int(self.window or 0)
 
     def _schedule(self) -> Schedule:
@@ -176,70 +177,71 @@ class LaRankSequenceLabeler(SequenceLearner):
             reprocess = 1 if self.inference == "greedy" else 5
         limit = self.max_support_patterns
         return Schedule(
-            LARANK, self._order, int(reprocess), int(self.optimize), int(limit or 2**62)
+            LARANK, self.order_, int(reprocess), int(self.optimize), int(limit or 2**62)
         )
 
     def _box(self) -> float:
         return float(self.C)
 
-    def _grow(self, features: int, seen: list[Any]) -> None:
-        if isinstance(self._solver, KernelGreedy):
-            self._patterns = self._solver.with_features(self._patterns, features)
+    def grow(self, features: int, seen: list[Any]) -> None:
+        """Make room for so many features, and for these labels."""
+        if isinstance(self.solver, KernelGreedy):
+            self.patterns = self.solver.with_features(self.patterns, features)
             # The patterns are in the place of weights.
             features = 0
-        super()._grow(features, seen)
+        super().grow(features, seen)
 
     def _learn_batch(self, batch: Batch, n_seen: int, predicted: list[Any] | None) -> None:
         try:
             super()._learn_batch(batch, n_seen, predicted)
         finally:
-            self._n_known = self._n_features
+            self.n_learnt_features = self.n_known_features
 
     def _predicted(self, part: Batch, n_seen: int) -> list[Any]:
-        if not isinstance(self._solver, KernelGreedy):
+        if not isinstance(self.solver, KernelGreedy):
             return super()._predicted(part, n_seen)
         # Features that come with this sentence count as 0, as in `predict_one` before it.
         begin, stop = part.x.start[part.first]
         columns, values = part.x.columns[begin:stop], part.x.values[begin:stop]
         given = values.copy()
         try:
-            values[columns >= self._n_known] = 0.0
+            values[columns >= self.n_learnt_features] = 0.0
             return super()._predicted(part, n_seen)
         finally:
             values[:] = given
-            self._n_known = max(self._n_known, 1 + int(columns.max(initial=-1)))
+            self.n_learnt_features = max(self.n_learnt_features, 1 + int(columns.max(initial=-1)))
 
     def _decoded(self, x: Any, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
-        if isinstance(self._solver, KernelGreedy):
-            return self._solver.predict_with(
-                self._model, self._patterns, self._order, x, first, n, margins
+        if isinstance(self.solver, KernelGreedy):
+            return self.solver.predict_with(
+                self.model, self.patterns, self.order_, x, first, n, margins
             )
         return super()._decoded(x, first, n, margins)
 
     @property
     def n_support_patterns(self) -> int:
         """Number of support patterns: tokens with greedy inference, sentences with exact."""
-        return sequence_inference.n_patterns(self._patterns)
+        return sequence_inference.n_patterns(self.patterns)
 
     @property
     def n_support_vectors(self) -> int:
         """Number of nonzero coefficients."""
-        with self._lock:
-            return sequence_inference.n_vectors(self._patterns)
+        with self.lock:
+            return sequence_inference.n_vectors(self.patterns)
 
     @property
     def dual(self) -> float:
         """The dual objective."""
-        with self._lock:
+        with self.lock:
             # The parts in use alone: a sum depends on how much room there is, by rounding.
-            n = len(self._seen)
-            weights = self._model.weights[: self.n_features, :n]
-            moves = self._model.moves[:, : n + 1, :n]
+            n = len(self.seen)
+            weights = self.model.weights[: self.n_features, :n]
+            moves = self.model.moves[:, : n + 1, :n]
             square = float(np.einsum("ij,ij->", weights, weights, dtype=float))
             square += float(np.einsum("ijk,ijk->", moves, moves, dtype=float))
             if self.kernel is not None:
-                square = float(self._model.info[0].square_norm)
-            return self._solver.linear_part(self._patterns, self._model.cost) - 0.5 * square
+                square = float(self.model.info[0].square_norm)
+            return self.solver.linear_part(self.patterns, self.model.cost) - 0.5 * square
 
     def kept_gap(self) -> KeptGap:
         """Return the duality gap over the support patterns.
@@ -250,11 +252,11 @@ class LaRankSequenceLabeler(SequenceLearner):
         patterns kept; and ``box``, the sum of their C_i. Both are 0 before the first.
 
         """
-        with self._lock:
-            if not self._seen:
+        with self.lock:
+            if not self.seen:
                 return KeptGap(0.0, 0.0, 0.0)
-            n = len(self._seen)
-            gap, box = self._solver.kept_gap(self._model, self._patterns, self._order, n)
+            n = len(self.seen)
+            gap, box = self.solver.kept_gap(self.model, self.patterns, self.order_, n)
             return KeptGap(gap, box, 0.0)
 
     # What a monitor asks for: see `streamsvm.monitor.watched`.
@@ -271,13 +273,13 @@ class LaRankSequenceLabeler(SequenceLearner):
         bool, one value for each nonzero coefficient.
 
         """
-        with self._lock:
-            return self._solver.at_bound(self._patterns)
+        with self.lock:
+            return self.solver.at_bound(self.patterns)
 
     @property
     def looks(self) -> Looks:
         """The sums of looks so far, which estimate and bound the mean gap."""
-        return Looks.of(self._model.info[0])
+        return Looks.of(self.model.info[0])
 
     @property
     def certificate(self) -> Certificate:
@@ -323,15 +325,15 @@ class LaRankSequenceLabeler(SequenceLearner):
         """
         wanted = float(self.C) if gap is None else check_positive("gap", gap)
         check_size("max_passes", max_passes)
-        with self._lock:
-            if self._is_learning:
+        with self.lock:
+            if self.is_learning:
                 refuse_to_learn()
-            self._is_learning = True
+            self.is_learning = True
             try:
                 batch = None if X is None else self._all_of(X, y, w)
                 return self._finish(batch, wanted, max_passes, progress)
             finally:
-                self._is_learning = False
+                self.is_learning = False
 
     def _all_of(self, X: Any, y: Any, w: Any) -> Batch:
         """Return the sentences that were learnt as a batch."""
@@ -349,10 +351,10 @@ class LaRankSequenceLabeler(SequenceLearner):
                 f"finish with X: {sentences.n} sentences of {sentences.n_tokens} tokens, but "
                 f"{n} of {n_tokens} were learnt; give all of them, in the same order"
             )
-        labels, known, seen = read_labels(label_lists(y), sentences, self._seen)
-        if seen != self._seen:
+        labels, known, seen = read_labels(label_lists(y), sentences, self.seen)
+        if seen != self.seen:
             raise ParameterError("finish with y: there are labels that were not learnt")
-        x = vocabulary.known_rows(self._vocabulary, sentences, self._n_features)
+        x = vocabulary.known_rows(self.vocabulary, sentences, self.n_known_features)
         box = weights_of(w, sentences.n) * self._box()
         return Batch(x, sentences.first, labels, known, box)
 
@@ -367,14 +369,14 @@ class LaRankSequenceLabeler(SequenceLearner):
         for _ in range(max_passes):
             if gap <= wanted:
                 break
-            n = len(self._seen)
+            n = len(self.seen)
             if batch is not None:
                 slots, schedule = self._slots(batch), self._schedule()
-                self._solver.learn_again(
-                    self._model, self._patterns, schedule, batch, slots, n, self._keep
+                self.solver.learn_again(
+                    self.model, self.patterns, schedule, batch, slots, n, self._keep
                 )
-            self._solver.improve(
-                self._model, self._patterns, self._order, n, int(self.optimize), self._keep
+            self.solver.improve(
+                self.model, self.patterns, self.order_, n, int(self.optimize), self._keep
             )
             gap = self._gap_of(batch)
             if progress is not None:
@@ -382,14 +384,14 @@ class LaRankSequenceLabeler(SequenceLearner):
         return gap
 
     def _slots(self, batch: Batch) -> np.ndarray:
-        n = self._solver.numbers_in(batch.first)
-        return sequence_inference.slots_of(self._patterns, n)
+        n = self.solver.numbers_in(batch.first)
+        return sequence_inference.slots_of(self.patterns, n)
 
     def _gap_of(self, batch: Batch | None) -> float:
         gap = self.kept_gap().total
         if batch is not None:
-            gap += self._solver.other_gap(
-                self._model, self._patterns, self._order, batch, self._slots(batch), len(self._seen)
+            gap += self.solver.other_gap(
+                self.model, self.patterns, self.order_, batch, self._slots(batch), len(self.seen)
             )
         return gap
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,24 +16,25 @@ from streamsvm._parameter_checks import (
     check_size,
 )
 from streamsvm.errors import ParameterError
+from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.kernel import lasvm_model
-from streamsvm.learners.bases.kernel.bounds import policy_of
-from streamsvm.learners.bases.kernel.lasvm_model import LASVMModel
-from streamsvm.learners.bases.kernel.reserve_learner import new_reserve
+from streamsvm.labels.targets import ProblemTargets
+from streamsvm.learners.bases.kernel import adapting, finishing, lasvm_solver
+from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by, policy_of
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.lasvm_solver import LASVMSolver, PairsSolver
+from streamsvm.learners.bases.kernel.support_vectors import ProblemVectors, as_matrix
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.bounds import bounds_of
-from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import step as lasvm
-from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
-from streamsvm.solvers.lasvm_pairs.state import PairsState
-from streamsvm.support.declaration import NOT_NEGATIVE, Field
+from streamsvm.solvers.lasvm_pairs import inspection
 
 _FINISH_STEPS = 20_000
-"""Number of steps of `finish` between two reports of progress."""
+"""Number of REPROCESS steps in one compiled call: others can predict between two."""
 
 
-class LASVMClassifier(LASVMModel):
+class LASVMClassifier(KernelLearner):
     """Online soft-margin SVM with kernels and a bias: as accurate as a batch SVM after one pass.
 
     Every example is tried once as a support vector (PROCESS); then the coefficients of pairs of
@@ -180,7 +181,10 @@ class LASVMClassifier(LASVMModel):
 
     """
 
-    _wants_scores = True  # but while `learn_many` runs
+    new_targets = ProblemTargets
+    compiles_classes_apart = True
+    takes_balanced = True
+    solver: LASVMSolver
 
     def __init__(
         self,
@@ -208,30 +212,7 @@ class LASVMClassifier(LASVMModel):
         max_classes: int = 200,
         missing: str = "mean",
     ) -> None:
-        self._wants_scores = True
-        super().__init__(
-            kernel,
-            C,
-            class_weight,
-            sparse,
-            hashing,
-            max_features,
-            cache_mb,
-            n_jobs,
-            scale,
-            gamma,
-            missing,
-        )
-        self.tau = tau
-        self.reprocess = reprocess
-        self.delta_max = delta_max
-        self.max_reprocess = max_reprocess
-        self.second_order = second_order
-        self.window = window
-        self.max_support_vectors = max_support_vectors
-        self.budget = budget
-        self.seed = check_seed(seed)
-        self._schedule = lasvm.Schedule(
+        schedule = lasvm.Schedule(
             tau=check_positive("tau", tau),
             reprocess=check_number("reprocess", reprocess, 0, MOST_STEPS),
             delta_max=np.inf if delta_max is None else check_positive("delta_max", delta_max),
@@ -243,13 +224,33 @@ class LASVMClassifier(LASVMModel):
                 policy_of(budget, kernel),
             ),
         )
-        self.reserve = reserve
-        self._reserve = new_reserve(reserve, window, max_support_vectors)
-        self.multiclass = multiclass
-        self.max_classes = max_classes
         if multiclass not in ("ovo", "ovr"):
             raise ParameterError(f"multiclass={multiclass!r}: use 'ovo' or 'ovr'")
-        self._labels.most = check_size("max_classes", max_classes, 2)
+        kept = finishing.new_reserve(reserve, window, max_support_vectors)
+        solver = LASVMSolver(kernel, schedule, cache_mb, kept, multiclass == "ovr")
+        if window is not None:
+            solver.refuses_ids = IDS_AND_WINDOW
+        super().__init__(
+            solver,
+            kernel,
+            C=C,
+            class_weight=class_weight,
+            sparse=sparse,
+            hashing=hashing,
+            max_features=max_features,
+            cache_mb=cache_mb,
+            n_jobs=n_jobs,
+            scale=scale,
+            gamma=gamma,
+            missing=missing,
+        )
+        self._wants_scores = True  # but while `learn_many` runs
+        self.tau, self.reprocess, self.max_reprocess = tau, reprocess, max_reprocess
+        self.delta_max, self.second_order = delta_max, second_order
+        self.window, self.max_support_vectors, self.budget = window, max_support_vectors, budget
+        self.seed, self.reserve = check_seed(seed), reserve
+        self.multiclass, self.max_classes = multiclass, max_classes
+        self.targets.labels.most = check_size("max_classes", max_classes, 2)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -262,19 +263,19 @@ class LASVMClassifier(LASVMModel):
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> None:
         """Learn the rows of a batch in order: see `Learner.learn_many`."""
-        with self._lock:
-            # Scores of several classes take longer than the margins that learning needs.
+        with self.lock:
+            # Scores take longer than margins. Code that runs meanwhile may call this, too.
             before, self._wants_scores = self._wants_scores, False
             try:
                 super().learn_many(X, y, w, ids)
             finally:
-                # As it was: code that runs while this learns may call it, too.
                 self._wants_scores = before
 
-    def _margins_of_learning(self, n: int) -> np.ndarray:
+    def margins_of_learning(self, n: int) -> np.ndarray:
+        """Return an array of zeros for what the solver writes of n rows when it learns them."""
         if self._is_several and not self._wants_scores and self.observer is None:
             return np.zeros((n, 1))
-        return self._new_margins(n)
+        return self.targets.zeros(n)
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Run REPROCESS until delta <= tau: the optimum over the examples kept and the reserve.
@@ -297,32 +298,103 @@ class LASVMClassifier(LASVMModel):
         `delta` is above `tau`.
 
         """
-        with self._lock:
-            self._rebalance()
-        schedule = self._schedule._replace(second_order=1.0)
+        with self.lock:
+            adapting.rebalance(self)
+        schedule = self.solver.schedule._replace(second_order=1.0)
 
-        self._look_again(lambda: self._improve(lambda: self._finish_some(schedule), progress))
+        def finish() -> bool:
+            return finishing.improve(self, lambda: self._finish_some(schedule), progress)
+
+        finishing.look_again(self, finish)
+
+    def _finish_some(self, schedule: Any) -> tuple[bool, float, int]:
+        """Make at most `_FINISH_STEPS` steps; return what `finishing.improve` wants to know."""
+        solver, d = self.solver, len(self.schema)
+        kernel = solver.bound_kernel(solver.state)
+        is_over = solver.finish_some(solver.state, kernel, schedule, d, _FINISH_STEPS)
+        delta = self.delta
+        return delta <= self.tau, delta, 0 if is_over else _FINISH_STEPS
 
     @property
     def _multiclass(self) -> bool:
         # River asks this.
         return self.max_classes > 2
 
-    def _finish_some(self, schedule: Any) -> tuple[bool, float, int]:
-        """Make at most `_FINISH_STEPS` steps; return what `_improve` wants to know."""
-        is_several = isinstance(self._state, PairsState)
-        finish_some: Any = (pairs_finish if is_several else lasvm_finish).finish_some
-        kernel, d = self._bound_kernel(self._state), len(self._schema)
-        is_over = finish_some(self._state, kernel, schedule, d, _FINISH_STEPS)
-        delta = self.delta
-        return delta <= self.tau, delta, 0 if is_over else _FINISH_STEPS
+    # Inspection
+
+    @property
+    def _is_several(self) -> bool:
+        return isinstance(self.solver, PairsSolver)
+
+    @property
+    def bias(self) -> Any:
+        """The constant b of the decision function; of several classes {(a, b): b} by problem."""
+        found = self.solver.biases
+        if self._is_several:
+            return dict(zip(self._problems(), found, strict=True))
+        return found[0] if found else 0.0
+
+    def _problems(self) -> list[tuple[Any, Any]]:
+        """Return the two labels of each problem of several classes; None: all other labels."""
+        seen = self.targets.labels.seen
+        return [] if self.state is None else inspection.labels_of(self.state, seen)
+
+    @property
+    def delta(self) -> float:
+        """The gradient gap of the worst pair, the uncertainty of b; at the optimum at most tau."""
+        return self.solver.delta
+
+    @property
+    def certificate(self) -> Certificate:
+        """A bound on the mean gap, of the examples kept at each moment, with 95 % probability."""
+        value = self.looks.bound()
+        why = (
+            "no example was learnt yet" if value is None else "of the examples kept at each moment"
+        )
+        return Certificate(value, why)
+
+    @property
+    def covers(self) -> str:
+        """What the gap is about: "stream", "window", "merged", or the "problems" of classes."""
+        if self._is_several:
+            return "problems"
+        return covered_by(self.window, self.max_support_vectors, self.budget)
+
+    def pair_margins_one(self, x: Mapping[Name, Any]) -> dict[tuple[Any, Any], float]:
+        """Return the margin of each binary problem for an event, given as to `predict_one`.
+
+        Returns
+        -------
+        {(a, b): margin}: above 0 for label a, below 0 for b; b is None for all other labels.
+
+        """
+        with self.lock:
+            row = self.schema.known_row(x) if self.is_sparse else self.schema.row(x)
+            labels, solver = self.targets.labels, self.solver
+            if not isinstance(solver, PairsSolver):
+                pair = (labels.positive, labels.negative)
+                return {pair: float(self.margins_of(row)[0])} if len(labels.seen) > 1 else {}
+            margins = solver.problem_margins(row, self.sizes(len(self.schema)))[0]
+            return dict(zip(self._problems(), margins.tolist(), strict=True))
+
+    def support_vectors(self) -> Any:
+        """Return the support vectors: see `KernelLearner.support_vectors`."""
+        if not self._is_several or self.state is None:
+            return super().support_vectors()
+        rows, found, entered = self.expansion()
+        kept = np.flatnonzero(np.abs(found).max(axis=1, initial=0.0))
+        kept = kept[np.argsort(np.abs(entered[kept]), kind="stable")]
+        labels = [self.targets.labels.seen[c] for c in self.state.y[kept].tolist()]
+        matrix, problems = as_matrix(rows)[kept], self._problems()
+        return ProblemVectors(
+            self.feature_names, matrix, found[kept], labels, entered[kept], problems
+        )
 
 
 register_learner(
     LASVMClassifier,
     "lasvm",
     variants=({}, {"class_weight": "balanced", "max_support_vectors": 100}),
-    attributes={"counts": ("_counts", Field(("sides",), range=NOT_NEGATIVE))},
-    more=lasvm_model.as_file,
-    read_more=lasvm_model.read,
+    more=lasvm_solver.as_file,
+    read_more=lasvm_solver.read,
 )

@@ -11,9 +11,9 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_number, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.kernel.primal_kernel_learner import PrimalKernelLearner
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
 from streamsvm.solvers.sbp import events as events  # registers the solver
 from streamsvm.solvers.sbp import finish as sbp_finish
@@ -21,14 +21,58 @@ from streamsvm.solvers.sbp import state as sbp_state
 from streamsvm.solvers.sbp import step as sbp
 from streamsvm.solvers.sbp import water
 from streamsvm.solvers.sbp.state import MEAN, SBPState
-from streamsvm.support import states
 from streamsvm.support.rows import Rows
+from streamsvm.support.states import new_seeded
 
 _AT_ONCE = 1000
 """Number of iterations between two reports of progress."""
 
 
-class SBPClassifier(PrimalKernelLearner):
+class SBPSolver(KernelSolver):
+    """The stochastic batch perceptron.
+
+    Parameters
+    ----------
+    kernel, schedule, cache_mb
+        As of `KernelSolver`.
+    window
+        How many of the last examples are kept at most; 0: any number.
+    seed
+        Of the draws; None: another one each time.
+
+    """
+
+    step, states = sbp, sbp_state
+    no_certificate = (
+        "no certificate: the iterations follow the primal problem, of a margin for a given "
+        "slack, and keep no feasible dual; follow the loss on the sample"
+    )
+
+    def __init__(
+        self, kernel: Any, schedule: sbp.Schedule, cache_mb: float, window: int, seed: int | None
+    ) -> None:
+        super().__init__(kernel, schedule, cache_mb)
+        self._window, self._seed = window, seed
+
+    def new_state(self, sizes: Sizes) -> SBPState:
+        """Return an empty state."""
+        own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
+        return new_seeded(SBPState, *own, window=self._window)
+
+    def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+        """Write the margins of rows into `out`."""
+        sbp.margins_of(state, self.bound_kernel(state), self.schedule, x, out)
+
+    def coefficients(self, n: int) -> np.ndarray:
+        """Return the coefficients of the n slots in use, of the iterates that predict."""
+        state, info = self.state, self.state.info[0]
+        w = info.scale * state.alpha[:n]
+        if self.schedule.numbers.averaged and info.sum_weight > 0.0:
+            w = (info.sum_scale * state.alpha[:n] - state.late[:n]) / info.sum_weight
+        return np.asarray(sbp.margin_scale(state) * w)
+
+
+class SBPClassifier(KernelLearner):
     """Kernel SVM by the stochastic batch perceptron, in batch or on a stream.
 
     Of all w with |w| <= 1 it looks for the one with the largest margin that all examples reach once
@@ -99,9 +143,7 @@ class SBPClassifier(PrimalKernelLearner):
 
     """
 
-    _states = sbp_state
-    _solver = sbp
-    _state: SBPState | None
+    solver: SBPSolver
 
     def __init__(
         self,
@@ -121,25 +163,27 @@ class SBPClassifier(PrimalKernelLearner):
         seed: int | None = None,
         missing: str = "mean",
     ) -> None:
-        super().__init__(
-            kernel,
-            1.0,
-            class_weight,
-            sparse,
-            hashing,
-            max_features,
-            cache_mb,
-            n_jobs,
-            missing=missing,
-        )
-        self.nu = nu
-        self.bias = bias
-        self.iterations = iterations
-        self.averaged = averaged
+        self.nu, self.bias, self.iterations, self.averaged = nu, bias, iterations, averaged
         self.window = check_size("window", window)
         self.reservoir = check_size("reservoir", reservoir)
         self.seed = check_seed(seed)
-        self._schedule = self._new_schedule()
+        solver = SBPSolver(kernel, self._new_schedule(), cache_mb, self.window or 0, self.seed)
+        if self.window or self.reservoir:
+            solver.refuses_ids = (
+                "a window or a sample holds examples of the stream, whatever they are; leave one "
+                "out"
+            )
+        super().__init__(
+            solver,
+            kernel,
+            class_weight=class_weight,
+            sparse=sparse,
+            hashing=hashing,
+            max_features=max_features,
+            cache_mb=cache_mb,
+            n_jobs=n_jobs,
+            missing=missing,
+        )
 
     def _new_schedule(self) -> sbp.Schedule:
         bounds: Unbounded | Window | Reservoir = UNBOUNDED
@@ -168,30 +212,6 @@ class SBPClassifier(PrimalKernelLearner):
         yield {"window": 60, "seed": 42}
         yield {"reservoir": 50, "averaged": False, "iterations": 2, "seed": 42}
 
-    # The solver
-
-    def _new_state(self, n_features: int) -> SBPState:
-        sizes = n_features, self._cache_bytes, self.seed, self._sparse
-        return states.new_seeded(SBPState, *sizes, window=self.window or 0)
-
-    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
-        sbp.margins_of(state, self._bound_kernel(state), self._schedule, x, out)
-
-    def _coefficients(self, n: int) -> np.ndarray:
-        state: Any = self._state
-        info = state.info[0]
-        w = info.scale * state.alpha[:n]
-        if self.averaged and info.sum_weight > 0.0:
-            w = (info.sum_scale * state.alpha[:n] - state.late[:n]) / info.sum_weight
-        return np.asarray(sbp.margin_scale(state) * w)
-
-    def _check_ids(self, ids: Any) -> None:
-        if ids is not None and (self.window or self.reservoir):
-            raise ParameterError(
-                "ids: a window or a sample holds examples of the stream, whatever they are; leave "
-                "one out"
-            )
-
     def finish(
         self, progress: Callable[[float, int], None] | None = None, iterations: int | None = None
     ) -> None:
@@ -210,16 +230,12 @@ class SBPClassifier(PrimalKernelLearner):
 
         """
         left = self.n_kept if iterations is None else check_size("iterations", iterations) or 0
-        while self._state is not None and left > 0:
+        while self.state is not None and left > 0:
             # Other threads can predict between two calls.
-            with self._lock:
-                sbp_finish.finish_some(
-                    self._state,
-                    self._bound_kernel(self._state),
-                    self._schedule.numbers,
-                    len(self._schema),
-                    min(left, _AT_ONCE),
-                )
+            with self.lock:
+                solver, n = self.solver, min(left, _AT_ONCE)
+                kernel, numbers = solver.bound_kernel(solver.state), solver.schedule.numbers
+                sbp_finish.finish_some(solver.state, kernel, numbers, len(self.schema), n)
             left -= _AT_ONCE
             if progress is not None:
                 progress(self.level, self.n_support_vectors)
@@ -235,28 +251,19 @@ class SBPClassifier(PrimalKernelLearner):
     @property
     def n_kept(self) -> int:
         """Number of examples kept."""
-        return 0 if self._state is None else int(self._state.active.counts[0].n_members)
+        return 0 if self.state is None else int(self.state.active.counts[0].n_members)
 
     @property
     def level(self) -> float:
         """The margin that |w| = 1 reaches with the slack; 0 before the first iteration."""
-        return 0.0 if self._state is None else float(water.level_of(self._state.levels[MEAN]))
+        return 0.0 if self.state is None else float(water.level_of(self.state.levels[MEAN]))
 
     @property
     def bias_(self) -> float:
         """The constant of the decision function."""
-        if self._state is None:
+        if self.state is None:
             return 0.0
-        return float(sbp.margin_scale(self._state) * water.bias_of(self._state.levels[MEAN]))
-
-    @property
-    def certificate(self) -> Certificate:
-        """No bound, and the reason: the problem has no dual that the learner follows."""
-        return Certificate(
-            None,
-            "no certificate: the iterations follow the primal problem, of a margin for a given "
-            "slack, and keep no feasible dual; follow the loss on the sample",
-        )
+        return float(sbp.margin_scale(self.state) * water.bias_of(self.state.levels[MEAN]))
 
 
 register_learner(SBPClassifier, "sbp", variants=({}, {"window": 100}))

@@ -59,7 +59,7 @@ class SequencePA(SequenceLearner):
 
     """
 
-    _method = PASSIVE_AGGRESSIVE
+    method = PASSIVE_AGGRESSIVE
 
     def __init__(
         self,

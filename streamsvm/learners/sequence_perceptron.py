@@ -57,7 +57,7 @@ class SequencePerceptron(SequenceLearner):
 
     """
 
-    _method = PERCEPTRON
+    method = PERCEPTRON
 
     def __init__(
         self,

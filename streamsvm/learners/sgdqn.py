@@ -101,7 +101,7 @@ class SGDQNClassifier(LinearLearner):
         yield {"power": 0.0, "sparse": True, "skip": 4}
 
     def _initial_second_part(self) -> float | None:
-        return 1.0 / self._schedule.lam
+        return 1.0 / self.schedule.lam
 
 
 register_learner(SGDQNClassifier, "sgdqn", **LINEAR_FILE)

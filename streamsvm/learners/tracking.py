@@ -5,28 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_seed, check_size
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.event_path import Bound
-from streamsvm.learners.bases.kernel import tracking_schedule
+from streamsvm.learners.bases.kernel import finishing, tracking_schedule
 from streamsvm.learners.bases.kernel.bounds import covered_by
-from streamsvm.learners.bases.kernel.dual_kernel_learner import DualKernelLearner
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.tracking_solver import LinearTrackingSolver, TrackingSolver
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate, papers_bound
-from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.tracking import events as events  # registers the solver
 from streamsvm.solvers.tracking import finish as tracking_finish
-from streamsvm.solvers.tracking import gap
-from streamsvm.solvers.tracking import linear as tracking_linear
-from streamsvm.solvers.tracking import state as tracking_state
-from streamsvm.solvers.tracking import step as tracking
-from streamsvm.support.rows import Rows
 
 
-class TrackingSVMClassifier(DualKernelLearner):
+class TrackingSVMClassifier(KernelLearner):
     """Online soft-margin SVM that tracks the batch optimum, with a bound on its distance.
 
     After each example K coordinate steps are made on examples drawn uniformly from those seen, and
@@ -137,6 +128,8 @@ class TrackingSVMClassifier(DualKernelLearner):
 
     """
 
+    solver: TrackingSolver
+
     def __init__(
         self,
         kernel: Any = None,
@@ -160,30 +153,38 @@ class TrackingSVMClassifier(DualKernelLearner):
         seed: int | None = None,
         missing: str = "mean",
     ) -> None:
-        super().__init__(
-            kernel,
-            C,
-            class_weight,
-            sparse,
-            hashing,
-            max_features,
-            cache_mb,
-            n_jobs,
-            missing=missing,
-        )
-        self.K = K
-        self.epsilon = epsilon
-        self.process = process
-        self.averaged = averaged
-        self.gradients = gradients
+        self.K, self.epsilon, self.process, self.gradients = K, epsilon, process, gradients
+        self.kernel, self.C, self.class_weight = kernel, C, class_weight
         self.window = check_size("window", window)
         self.reservoir = check_size("reservoir", reservoir)
         self.max_support_vectors = check_size("max_support_vectors", max_support_vectors, 2)
-        self.budget = budget
-        self.tau = tau
-        self.seed = check_seed(seed)
+        self.budget, self.tau, self.seed = budget, tau, check_seed(seed)
+        self._averaged = averaged
         self._gradients = tracking_schedule.chosen_gradients(self)
-        self._schedule = tracking_schedule.schedule_of(self, self._gradients)
+        schedule = tracking_schedule.schedule_of(self, self._gradients)
+        kind = LinearTrackingSolver if self._gradients == "fresh" else TrackingSolver
+        super().__init__(
+            kind(kernel, schedule, cache_mb, self.window or 0, self.seed),
+            kernel,
+            C=C,
+            class_weight=class_weight,
+            sparse=sparse,
+            hashing=hashing,
+            max_features=max_features,
+            cache_mb=cache_mb,
+            n_jobs=n_jobs,
+            missing=missing,
+        )
+
+    @property
+    def averaged(self) -> bool:
+        """Whether the mean of the iterates predicts; it can be changed at any time."""
+        return self._averaged
+
+    @averaged.setter
+    def averaged(self, averaged: bool) -> None:
+        self._averaged = averaged
+        self.solver.set_averaged(bool(averaged))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -192,57 +193,6 @@ class TrackingSVMClassifier(DualKernelLearner):
         yield {"kernel": kernels.Linear(), "C": 0.1, "process": False, "seed": 42}
         yield {"max_support_vectors": 50, "K": 2, "seed": 42}
         yield {"window": 100, "gradients": "support", "seed": 42}
-
-    # The solver
-
-    def _bound_kernel(self, state: Any) -> Any:
-        # A solver with an explicit w only uses the scale of the kernel.
-        return self.kernel_ if self._gradients == "fresh" else super()._bound_kernel(state)
-
-    @property
-    def _states(self) -> Any:  # type: ignore[override]
-        return tracking_linear if self._gradients == "fresh" else tracking_state
-
-    @property
-    def _solver(self) -> Any:  # type: ignore[override]
-        return tracking_linear if self._gradients == "fresh" else tracking
-
-    def _new_state(self, n_features: int) -> Any:
-        window = self.window or 0
-        if self._gradients == "fresh":
-            return tracking_linear.new_state(n_features, window, self.seed, sparse=self._sparse)
-        return tracking_state.new_state(
-            n_features, self._cache_bytes, window, self.seed, sparse=self._sparse
-        )
-
-    def _solve(
-        self, state: Any, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]
-    ) -> None:
-        self._update_schedule()
-        super()._solve(state, rows, margins, counts)
-
-    def _update_schedule(self) -> None:
-        """Replace the schedule if the public attribute `averaged` was changed."""
-        if self._schedule.averaged != bool(self.averaged):
-            self._schedule = self._schedule._replace(averaged=float(bool(self.averaged)))
-
-    def _bound(self) -> Bound:
-        self._update_schedule()
-        return super()._bound()
-
-    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
-        if self._gradients == "fresh":
-            w = state.w_average if self.averaged else state.w
-            tracking_linear.margins_of(self.kernel_, w, x, out)
-        else:
-            alpha = state.average if self.averaged else state.alpha
-            tracking.margins_of(state, self._bound_kernel(state), alpha, x, out)
-
-    def _coefficients(self, n: int) -> np.ndarray:
-        return np.asarray((self._state.average if self.averaged else self._state.alpha)[:n])
-
-    def _check_ids(self, ids: Any) -> None:
-        """Accept all ids: in a window, an example that comes again counts as a new one."""
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Make steps on the examples kept until they are at their optimum, up to `tau`.
@@ -263,20 +213,19 @@ class TrackingSVMClassifier(DualKernelLearner):
         """
 
         def some() -> tuple[bool, float, int]:
-            kernel, d = self._bound_kernel(self._state), len(self._schema)
-            worst = tracking_finish.finish_some(
-                self._solver, self._state, kernel, self._schedule, d
-            )
-            return worst <= tracking_finish.tau_of(self._schedule), worst, tracking_finish.STEPS
+            solver, state, d = self.solver, self.state, len(self.schema)
+            kernel, schedule = solver.bound_kernel(state), solver.schedule
+            worst = tracking_finish.finish_some(solver.step, state, kernel, schedule, d)
+            return worst <= tracking_finish.tau_of(schedule), worst, tracking_finish.STEPS
 
-        self._improve(some, progress)
+        finishing.improve(self, some, progress)
 
     # Inspection
 
     @property
     def n_kept(self) -> int:
         """Number of examples kept, which the papers call the active set."""
-        return 0 if self._state is None else int(self._state.active.counts[0].n_members)
+        return self.solver.n_kept
 
     @property
     def certificate(self) -> Certificate:
@@ -292,15 +241,8 @@ class TrackingSVMClassifier(DualKernelLearner):
     @property
     def papers_certificate(self) -> Certificate:
         """The bound in the papers' form, in expectation: several times as large, for equal C_i."""
-        value = None if self._state is None else papers_bound(self._state.info[0])
+        value = None if self.state is None else papers_bound(self.state.info[0])
         return Certificate(value, "" if value is not None else _UNEQUAL)
-
-    @property
-    def kappa(self) -> float:
-        """The share of uniform steps that changed nothing; 0 before any step."""
-        if self._state is None or not self._state.info[0].n_steps:
-            return 0.0
-        return float(self._state.info[0].n_null / self._state.info[0].n_steps)
 
     @property
     def covers(self) -> str:
@@ -308,58 +250,6 @@ class TrackingSVMClassifier(DualKernelLearner):
         if self._gradients != "support" and self.max_support_vectors is None:
             return "kept"
         return covered_by(self.window, self.max_support_vectors, self.budget)
-
-    def kept_numbers(self) -> np.ndarray:
-        """Return the numbers of the examples kept.
-
-        Returns
-        -------
-        int64 (n_kept,): counted from 1, or the ids given. The learner has learnt an example.
-
-        """
-        members = self._state.active.members[: self.n_kept]
-        return np.asarray(self._state.store.entered[members])
-
-    def kept_gap(self) -> KeptGap:
-        """Return the measured duality gap on the examples kept.
-
-        Returns
-        -------
-        The gap, not normalised. The learner has learnt an example.
-
-        """
-        measure = gap.linear_gap if self._gradients == "fresh" else gap.tracking_gap
-        kernel = self._bound_kernel(self._state)
-        return measure(self._state, kernel, len(self._schema), bool(self.averaged))
-
-    def at_bound(self) -> np.ndarray:
-        """Return whether each nonzero coefficient is at its upper bound C_i.
-
-        Returns
-        -------
-        bool, one value for each nonzero coefficient. The learner has learnt an example.
-
-        """
-        alpha = self._state.alpha
-        return (np.abs(alpha) >= self._state.box)[alpha != 0.0]
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps, kernel values, hits and misses of the cache."""
-        names = ("steps", "null_steps")
-        if self._state is None:
-            return dict.fromkeys(names, 0) | self._ignored()
-        info = self._state.info[0]
-        counts = dict(zip(names, (int(info.n_steps), int(info.n_null)), strict=True))
-        if self._gradients != "fresh":
-            hits, missed, extended, computed = map(int, self._state.cache.counts)
-            counts |= {
-                "kernel_values": int(info.n_values) + computed,
-                "cached_rows_hit": hits,
-                "cached_rows_missed": missed,
-                "cached_rows_extended": extended,
-            }
-        return counts | self._ignored()
 
 
 _CERTIFIED = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +58,8 @@ class FileClass(NamedTuple):
     cls: type
     attributes: Mapping[str, tuple[str, Field]] = {}
     """Arrays that the class keeps beside its state: {name in the file: (attribute, declaration)}.
+
+    The attribute may be one of a part: "solver.draws".
 
     Axes of the declaration may be "features", "classes", and "sides": classes, but at least 2.
     """
@@ -148,27 +151,27 @@ def to_file(part: Any) -> Content:
         return how.write(part), {}
     how.prepare(part)
     content = parameters_as_json(part, how.renamed)
-    if hasattr(part, "_schema"):
-        content["features"] = [as_json(name, "the feature name") for name in part._schema.names]
-    arrays = {name: getattr(part, attribute) for name, (attribute, _) in how.attributes.items()}
-    if hasattr(part, "_labels"):
+    if hasattr(part, "schema"):
+        content["features"] = [as_json(name, "the feature name") for name in part.schema.names]
+    arrays = {name: attrgetter(path)(part) for name, (path, _) in how.attributes.items()}
+    if hasattr(part, "targets"):
         content |= {
-            "n_ignored": part._schema.n_ignored,
-            "is_sparse": part._sparse,
-            "labels": [as_json(label, "the label") for label in part._labels.seen],
-            "n_examples": part._n_examples,
+            "n_ignored": part.schema.n_ignored,
+            "is_sparse": part.is_sparse,
+            "labels": [as_json(label, "the label") for label in part.targets.labels.seen],
+            "n_examples": part.n_examples,
         }
-        statistics = part._schema.missing.statistics[:, : len(part._schema.names)]
-        if not part._sparse and statistics.size:
+        statistics = part.schema.missing.statistics[:, : len(part.schema.names)]
+        if not part.is_sparse and statistics.size:
             arrays["missing"] = statistics
-        arrays["calibration"] = part._calibration
+        arrays["calibration"] = part.targets.calibration
         if hasattr(part, "kernel_"):
             content["kernel_"] = kernel_as_json(part.kernel_)
-            arrays["moments"] = part._moments
-            records, own = part._trial_content()
+            arrays["moments"] = part.moments
+            records, own = part.trial_content()
             content, arrays = content | records, arrays | own
-        if part._state is not None:
-            records, own = as_arrays(part._state, _sizes(part))
+        if part.state is not None:
+            records, own = as_arrays(part.state, _sizes(part))
             content, arrays = content | records, arrays | own
     more, further = how.more(part)
     return content | more, arrays | further
@@ -204,25 +207,27 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     part: Any = how.cls(
         **older | dict(how.older) | parameters_from_json(how.cls, content, how.renamed)
     )
-    if hasattr(part, "_schema"):
+    if hasattr(part, "schema"):
         names = distinct(content.get("features"), "features")
-        if hasattr(part, "_labels"):
+        if hasattr(part, "targets"):
             _read_learner(part, content, names, left)
         else:
-            part._schema = Schema(names)
-    for name, (attribute, declared) in how.attributes.items():
-        setattr(part, attribute, left.take(name, declared, _sizes(part)))
+            part.schema = Schema(names)
+    for name, (path, declared) in how.attributes.items():
+        owner, _, attribute = path.rpartition(".")
+        of = attrgetter(owner)(part) if owner else part
+        setattr(of, attribute, left.take(name, declared, _sizes(part)))
     if hasattr(part, "kernel_"):
         _read_kernel(part, content, left)
-    if hasattr(part, "_labels"):
+    if hasattr(part, "targets"):
         _read_state(part, content, left, tuple(how.attributes))
-    is_kernel_model = hasattr(part, "kernel_") and part._state is not None
+    is_kernel_model = hasattr(part, "kernel_") and part.state is not None
     if is_kernel_model:
-        part._mend_diagonal()
+        part.mend_diagonal()
     how.read_more(part, content, left)
     left.check_all_taken()
     if is_kernel_model:
-        part._mend_gradients()
+        part.mend_gradients()
     how.check(part)
     return part
 
@@ -241,10 +246,10 @@ def _check_counts(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> 
 
 
 def _sizes(part: Any) -> dict[str, int]:
-    if not hasattr(part, "_schema"):
+    if not hasattr(part, "schema"):
         return {}
-    labels = part._labels.seen if hasattr(part, "_labels") else ()
-    return {"features": len(part._schema), "classes": len(labels), "sides": max(2, len(labels))}
+    labels = part.targets.labels.seen if hasattr(part, "targets") else ()
+    return {"features": len(part.schema), "classes": len(labels), "sides": max(2, len(labels))}
 
 
 def _read_learner(
@@ -255,34 +260,34 @@ def _read_learner(
         raise ValueError("there are more features than max_features")
     if names and part.hashing is not None:
         raise ValueError("features: a learner that hashes names keeps none")
-    part._schema = Schema(names, part.max_features or LIMIT, part.hashing, part.missing)
+    part.schema = Schema(names, part.max_features or LIMIT, part.hashing, part.missing)
     if "missing" in arrays:
         found = arrays.take("missing", Field((N_ROWS, len(names))), {})
         if not are_possible(found):
             raise ValueError("missing: the sums or counts of features contradict each other")
-        part._schema.missing.keep(found)
-    part._schema.n_ignored = as_int("n_ignored", content.get("n_ignored", 0), 0)
-    part._sparse = checked(content.get("is_sparse", False), bool, "is_sparse")
-    if part.hashing is not None and not part._sparse:
+        part.schema.missing.keep(found)
+    part.schema.n_ignored = as_int("n_ignored", content.get("n_ignored", 0), 0)
+    part.is_sparse = checked(content.get("is_sparse", False), bool, "is_sparse")
+    if part.hashing is not None and not part.is_sparse:
         raise ValueError("is_sparse is false, but rows of hashed features are sparse")
     labels = distinct(content.get("labels"), "labels")
     if None in labels or (part.most_classes is not None and len(labels) > part.most_classes):
         raise ValueError("there are more labels than the learner takes, or one is null")
-    part._labels = part._labels.having(labels)
-    part._n_examples = as_int("n_examples", content.get("n_examples"), 0)
+    part.know_labels(labels)
+    part.n_learnt[0] = as_int("n_examples", content.get("n_examples"), 0)
     # After the labels, since the shape of the calibration depends on their number.
-    new = part._output.new_calibration(part._labels)
-    part._calibration = arrays.take("calibration", Field(new.shape, new.dtype), {})
+    new = part.targets.calibration
+    part.targets.calibration = arrays.take("calibration", Field(new.shape, new.dtype), {})
 
 
 def _read_kernel(part: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
     """Set what kernel learners have beside their state: kernel and moments."""
-    part.kernel_ = kernel_from_json(checked(content.get("kernel_"), dict, "kernel_"))
+    part.solver.kernel = kernel_from_json(checked(content.get("kernel_"), dict, "kernel_"))
     n_known = arrays.length_of("moments", 1)
-    if n_known > len(part._schema):
+    if n_known > len(part.schema):
         raise ValueError("moments are of more features than there are")
-    part._moments = arrays.take("moments", Field((2, n_known)), {})
-    part._read_trial(content, arrays)
+    part.moments = arrays.take("moments", Field((2, n_known)), {})
+    part.read_trial(content, arrays)
 
 
 def _read_state(
@@ -290,7 +295,8 @@ def _read_state(
 ) -> None:
     """Set the state, if there is one; `given` are names of attributes, which have been set."""
     if "info" in content or "info" in arrays:
-        empty, cache_bytes = part._new_state(len(part._schema)), getattr(part, "_cache_bytes", 0)
-        part._state = from_arrays(empty, content, arrays, _sizes(part), cache_bytes, given)
-    elif part._n_examples:
+        empty = part.empty_state()
+        cache_bytes = part.solver.cache_bytes if hasattr(part, "kernel_") else 0
+        part.state = from_arrays(empty, content, arrays, _sizes(part), cache_bytes, given)
+    elif part.n_examples:
         raise ValueError("there are examples, but no state")

@@ -128,7 +128,7 @@ def encoded(
     with contextlib.ExitStack() as held:
         # Always in the same order, so that two threads never wait for each other.
         for step in sorted({id(step): step for step in steps}.values(), key=id):
-            held.enter_context(getattr(step, "_lock", contextlib.nullcontext()))
+            held.enter_context(getattr(step, "lock", contextlib.nullcontext()))
         for i, step in enumerate(steps):
             content, own = codec.to_file(step)
             described.append({"class": codec.file_name(type(step)), **content})

@@ -139,8 +139,10 @@ def _left_out(
     kept, d = np.sort(learner.kept_numbers()), len(learner.feature_names)
     n_out = max(0, n_about - len(kept))
     drawn = sample.draw(n_sampled, d, kept, draws)
+    outside = None
     if n_of_reserve and hasattr(learner, "reserve_sample"):
         outside = learner.reserve_sample(n_of_reserve, n_before, draws or random.Random(0))
+    if outside is not None:
         *of_reserve, numbers = outside
         others = sample.draw(n_sampled, d, np.union1d(kept, numbers), draws)
         n_others = max(0, n_out - len(numbers))

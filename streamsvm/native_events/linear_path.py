@@ -152,8 +152,8 @@ class LinearFastPath(NoFastPath):
         generation: Generation,
         n_learnt: np.ndarray,
     ) -> None:
-        self._schema, self._is_sparse, self._capacity = schema, is_sparse, room
-        self._generation, self._n_learnt = generation, n_learnt
+        self.schema, self._is_sparse, self._capacity = schema, is_sparse, room
+        self._generation, self.n_learnt = generation, n_learnt
         self._reader = reader_of(schema, room, not is_sparse)
         self._table = np.zeros(N_TABLE, np.int64)
         self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
@@ -181,7 +181,7 @@ class LinearFastPath(NoFastPath):
     def is_for(self, schema: Schema, room: int, is_sparse: bool) -> bool:
         """Tell whether the path can be bound to weights of `room` columns for that schema."""
         fits = is_sparse or room <= self._capacity
-        return schema is self._schema and is_sparse == self._is_sparse and fits
+        return schema is self.schema and is_sparse == self._is_sparse and fits
 
     def bind(self, target: Target, generation: int) -> bool:
         """Bind the path to the parts of a model, which opens it.
@@ -205,7 +205,7 @@ class LinearFastPath(NoFastPath):
         fits = n >= 2 and outputs == (1 if n == 2 else n) and len(target.state.info) == outputs
         if not fits or target.calibration.size != (6 if outputs == 1 else 2):
             return False
-        schema = self._schema
+        schema = self.schema
         most = min(schema.limit, schema.n_names + schema.room)
         limit = room if schema.buckets else min(room, most)
         self._reader.update()
@@ -224,7 +224,7 @@ class LinearFastPath(NoFastPath):
         target, numbers, labels, factors, margins, _ = arrays
         table = self._table.copy()
         table[GENERATION] = generation
-        table[events.NUMBERS], table[events.N_LEARNT] = map(address_of, (numbers, self._n_learnt))
+        table[events.NUMBERS], table[events.N_LEARNT] = map(address_of, (numbers, self.n_learnt))
         table[events.WEIGHTS], table[events.INFO] = map(address_of, target.state)
         table[events.N_OUTPUTS : events.N_COLUMNS + 1] = target.state.weights.shape
         table[events.CALIBRATION] = address_of(target.calibration)
@@ -283,11 +283,11 @@ class LinearFastPath(NoFastPath):
         """Return an event that fell back as a dict of floats, which compiled code can read."""
         if x.__class__ in PLAIN and len(x) > LONGEST:
             raise ValueError
-        if not self._schema.are_simple:
+        if not self.schema.are_simple:
             raise ValueError
         self._reader.update()
         # A value's `__float__` may run code that uses the model, which closes the path.
-        return self._schema.checked(x)
+        return self.schema.checked(x)
 
     def margin_locked(self, x: Any) -> Any:
         """See `NoFastPath`."""
@@ -316,7 +316,7 @@ class LinearFastPath(NoFastPath):
 
     def last_row(self) -> np.ndarray:
         """See `NoFastPath`."""
-        return self._filled[: self._schema.n_names].reshape(1, -1).copy()
+        return self._filled[: self.schema.n_names].reshape(1, -1).copy()
 
     def learn_locked_any(self, x: Any, y: Any, w: float = 1.0) -> bool | None:
         """See `NoFastPath`."""

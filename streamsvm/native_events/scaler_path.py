@@ -206,7 +206,7 @@ class ScalerFastPath:
     def __init__(
         self, schema: Schema, lock: Any, generation: Generation, limits: np.ndarray
     ) -> None:
-        self._schema, self._generation = schema, generation
+        self.schema, self._generation = schema, generation
         self._limits = limits
         # Of names alone, as for sparse rows: there may be many more than in an event.
         self._reader = reader_of(schema, 0, False)
@@ -228,7 +228,7 @@ class ScalerFastPath:
 
     def is_bound_to(self, statistics: np.ndarray) -> bool:
         """Tell whether the path is open and bound to these statistics, with all features."""
-        n = len(self._schema)
+        n = len(self.schema)
         return self._is_open_for(statistics) and bool(self._table[_N_FEATURES] == n)
 
     def _is_open_for(self, statistics: np.ndarray) -> bool:
@@ -236,7 +236,7 @@ class ScalerFastPath:
 
     def is_for(self, schema: Schema) -> bool:
         """Tell whether the path can be bound to statistics of that schema's features."""
-        return schema is self._schema
+        return schema is self.schema
 
     def follow(self, statistics: np.ndarray) -> bool:
         """Add new features to a path that is open and bound to these statistics.
@@ -251,7 +251,7 @@ class ScalerFastPath:
         Whether that was possible; else the path must be bound.
 
         """
-        n = len(self._schema)
+        n = len(self.schema)
         if n > statistics.shape[1] or not self._is_open_for(statistics):
             return False
         if not self._reader.vocabulary.update():
@@ -286,7 +286,7 @@ class ScalerFastPath:
         if statistics.dtype != np.float64 or len(statistics) != N_ROWS:
             return False
         self._reader.update()
-        n, most = len(self._schema), self._most(statistics)
+        n, most = len(self.schema), self._most(statistics)
         if n > most:
             return False
         table = self._table_of(statistics, generation, n)
@@ -294,7 +294,7 @@ class ScalerFastPath:
 
     def _most(self, statistics: np.ndarray) -> int:
         """Return how many features fit into the statistics, and their names into the schema."""
-        return min(statistics.shape[1], len(self._schema) + self._schema.room)
+        return min(statistics.shape[1], len(self.schema) + self.schema.room)
 
     def _table_of(self, statistics: np.ndarray, generation: int, n: int) -> np.ndarray:
         head = head_of(self._generation, address_of(self._reader.fields))
@@ -328,7 +328,7 @@ class ScalerFastPath:
         expected = self._table_of(statistics, generation, n)
         is_sound = np.array_equal(expected, found) and self._reader.is_sound()
         # Fewer than there are: events take the general path.
-        is_sound = is_sound and n <= min(len(self._schema), statistics.shape[1])
+        is_sound = is_sound and n <= min(len(self.schema), statistics.shape[1])
         # Last, so that whatever changed the scaler meanwhile is noticed.
         if not is_sound and self._generation.now == generation:
             wrong = np.flatnonzero(expected != found).tolist()

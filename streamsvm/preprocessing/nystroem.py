@@ -136,7 +136,7 @@ class Nystroem(FeatureMap):
             raise ParameterError(f"tolerance={tolerance!r}: use a number above 0 and below 1")
         draws = new_draws(check_whole("seed", seed, 0, LARGEST_SIZE))
         # The features of centres; the column of a name is its place in the table.
-        self._schema = Schema()
+        self.schema = Schema()
         squares, counts = np.zeros(m), np.zeros(1, np.int64)
         table = np.zeros((0, m), np.float32)
         self._centres = Centres(table, squares, np.zeros((m, m)), draws, counts)
@@ -253,14 +253,14 @@ class Nystroem(FeatureMap):
         """Return the components of rows, of which some are learnt first."""
         out = np.empty((rows.start.size - 1, len(self._centres.squares)), np.float32)
         will_learn = bool(learn.any())
-        with self._lock:
-            if will_learn and self._is_learning:
+        with self.lock:
+            if will_learn and self.is_learning:
                 refuse_to_learn()
-            was_learning, self._is_learning = self._is_learning, self._is_learning or will_learn
+            was_learning, self.is_learning = self.is_learning, self.is_learning or will_learn
             try:
                 self._run_locked(rows, learn, out)
             finally:
-                self._is_learning = was_learning
+                self.is_learning = was_learning
         return out
 
     def _run_locked(self, rows: _Rows, learn: np.ndarray, out: np.ndarray) -> None:
@@ -274,7 +274,7 @@ class Nystroem(FeatureMap):
                 is_drawn, places = True, self._add(rows, r, places)
 
     def _places_of(self, names: Sequence[Name]) -> np.ndarray:
-        index = self._schema.index
+        index = self.schema.index
         return np.array([index.get(name, -1) for name in names], np.int64)
 
     def _add(self, rows: _Rows, r: int, places: np.ndarray) -> np.ndarray:
@@ -282,7 +282,7 @@ class Nystroem(FeatureMap):
         first, stop = rows.start[r : r + 2].tolist()
         used = rows.columns[first:stop][rows.values[first:stop] != 0.0]
         new = [rows.names[c] for c in used[places[used] < 0].tolist()]
-        centres, size = self._centres, len(self._schema) + len(new)
+        centres, size = self._centres, len(self.schema) + len(new)
         if size * centres.squares.size > _MOST_NUMBERS:
             return places
         if size > len(centres.table):
@@ -290,7 +290,7 @@ class Nystroem(FeatureMap):
             table[: len(centres.table)] = centres.table
             self._centres = centres._replace(table=table)
         # Names without a centre do no harm, if an interruption comes in between.
-        self._schema.extend(new)
+        self.schema.extend(new)
         places = self._places_of(rows.names)
         add_centre(self._centres, self.kernel, rows.columns, rows.values, places, first, stop)
         return places
@@ -335,7 +335,7 @@ def _listed_sparse(matrix: SparseMatrix) -> _Rows:
 
 
 def _as_arrays(features: Nystroem) -> Content:
-    centres, n, d = features._centres, features.n_centres, len(features._schema)
+    centres, n, d = features._centres, features.n_centres, len(features.schema)
     table = np.zeros((d, n), np.float32)
     known = centres.table[:d, :n]
     table[: len(known)] = known
@@ -344,7 +344,7 @@ def _as_arrays(features: Nystroem) -> Content:
 
 
 def _read(features: Nystroem, content: dict[str, Any], arrays: NamedArrays) -> None:
-    n, d = arrays.length_of("squares", 0), len(features._schema)
+    n, d = arrays.length_of("squares", 0), len(features.schema)
     m = len(features._centres.squares)
     if n > m or d * m > _MOST_NUMBERS:
         raise ValueError("there are more centres or features than there may be")

@@ -47,7 +47,7 @@ class ScaledFeatures(Locked):
 
     def __init__(self, clip: float | None, reject: float | None) -> None:
         super().__init__()
-        self._schema = Schema()
+        self.schema = Schema()
         self._statistics = np.zeros((N_ROWS, 0))
         self._limits = np.array([_limit("clip", clip), _limit("reject", reject)])
         self._set_up()
@@ -55,8 +55,8 @@ class ScaledFeatures(Locked):
     @property
     def statistics(self) -> dict[Name, tuple[int, float, float]]:
         """Count, mean and variance of each feature that is scaled."""
-        with self._lock:
-            names = list(self._schema.names)
+        with self.lock:
+            names = list(self.schema.names)
             figures = self._fitted()[: VARIANCE + 1, : len(names)].T.tolist()
         return {
             name: (int(count), mean, variance)
@@ -66,8 +66,8 @@ class ScaledFeatures(Locked):
     @property
     def n_clipped(self) -> dict[Name, int]:
         """How many values were learnt beyond `clip`, of each feature that has any."""
-        with self._lock:
-            names = list(self._schema.names)
+        with self.lock:
+            names = list(self.schema.names)
             counts = self._fitted()[N_CLIPPED, : len(names)].tolist()
         return {name: int(n) for name, n in zip(names, counts, strict=True) if n > 0}
 
@@ -86,8 +86,8 @@ class ScaledFeatures(Locked):
 
     def _bind_fast_path(self) -> None:
         """Bind the fast path to the statistics, if that is possible; the caller holds the lock."""
-        path, schema = self._fast_path, self._schema
-        if self._is_learning or (path is not None and path.is_bound_to(self._fitted())):
+        path, schema = self._fast_path, self.schema
+        if self.is_learning or (path is not None and path.is_bound_to(self._fitted())):
             # Learning binds it afterwards: this may be a signal handler in the middle of that.
             return
         # Compiled code knows one-hot names by "=" only.
@@ -100,7 +100,7 @@ class ScaledFeatures(Locked):
         if path is not None and path.is_for(schema) and path.follow(self._fitted()):
             return
         if path is None or not path.is_for(schema):
-            new = ScalerFastPath(schema, self._lock, self._generation, self._limits)
+            new = ScalerFastPath(schema, self.lock, self._generation, self._limits)
             self._set_fast_path(new)
         self._fitted()
         # `bind` fails if other code uses the scaler after this, a signal handler for example.
@@ -123,7 +123,7 @@ class ScaledFeatures(Locked):
         def checked(x: Any) -> Any:
             scaler = itself()
             if scaler is not None:
-                with scaler._lock:
+                with scaler.lock:
                     now = scaler._generation.now
                     path.check(scaler._statistics, now)
             return method(x)
@@ -151,11 +151,11 @@ class ScaledFeatures(Locked):
 
         They have room for more, so that features which come one by one do not copy them each time.
         """
-        while len(self._schema) > self._statistics.shape[1]:
+        while len(self.schema) > self._statistics.shape[1]:
             old, path = self._statistics, self._fast_path
             # Before copying: it closes the fast path, which would still write to the old array.
             self._generation.advance()
-            wider = widened(old, len(self._schema))
+            wider = widened(old, len(self.schema))
             # A signal handler that used the scaler meanwhile has replaced the array already.
             if self._statistics is old:
                 self._statistics = wider

@@ -142,11 +142,11 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         learn = self._event_learn
         if learn(x):
             return
-        with self._lock:
+        with self.lock:
             event = present(snapshot(x))
-            if self._is_learning:
+            if self.is_learning:
                 refuse_to_learn()
-            self._is_learning = True
+            self.is_learning = True
             try:
                 names = tuple(event)
                 layout, are_known = self._layout_of(names)
@@ -155,12 +155,12 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
                 if self.reject is not None:
                     self._refuse_far(layout, values, names)
                 if not are_known:
-                    self._schema.extend(compress(names, layout.columns == UNKNOWN))
+                    self.schema.extend(compress(names, layout.columns == UNKNOWN))
                     layout = Layout.of(self._columns_of(names))
                 # Only now: `_fitted` adds statistics for all columns of the schema.
                 learn_event(self._fitted(), layout.columns, values, self._limits[CLIP])
             finally:
-                self._is_learning = False
+                self.is_learning = False
             self._bind_fast_path()
 
     def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
@@ -184,7 +184,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         transform = self._event_transform
         if (found := transform(x)) is not None:
             return found
-        with self._lock:
+        with self.lock:
             event = present(snapshot(x))
             names = tuple(event)
             layout, _ = self._layout_of(names)
@@ -222,7 +222,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         return layout, are_known
 
     def _columns_of(self, names: Iterable[Name]) -> list[int]:
-        index, is_one_hot = self._schema.index, self._is_one_hot
+        index, is_one_hot = self.schema.index, self._is_one_hot
         found = [index.get(n, UNKNOWN) for n in names]
         if UNKNOWN in found:
             pairs = zip(names, found, strict=True)
@@ -245,7 +245,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             changed.
 
         """
-        self._run(frames.matrix_of(X, self._schema), learn=True, scale=False)
+        self._run(frames.matrix_of(X, self.schema), learn=True, scale=False)
 
     def transform_many(self, X: Any) -> Any:
         """Return the scaled batch; missing values become 0.
@@ -265,7 +265,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             A value is no finite number of single precision.
 
         """
-        matrix = self._run(frames.matrix_of(X, self._schema), learn=False, scale=True)
+        matrix = self._run(frames.matrix_of(X, self.schema), learn=False, scale=True)
         if isinstance(matrix, SparseMatrix):
             return X
         matrix = matrix._replace(values=np.nan_to_num(matrix.values))
@@ -343,13 +343,13 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         refused = np.full(len(values), -1)
         learnt = np.full(len(values), learn)
         learn = bool(learnt.any())
-        with self._lock:
-            if learn and self._is_learning:
+        with self.lock:
+            if learn and self.is_learning:
                 refuse_to_learn()
-            was_learning, self._is_learning = self._is_learning, self._is_learning or learn
+            was_learning, self.is_learning = self.is_learning, self.is_learning or learn
             try:
                 if learn:
-                    self._schema.extend(n for n in matrix.names if not self._is_one_hot(n))
+                    self.schema.extend(n for n in matrix.names if not self._is_one_hot(n))
                 columns = np.array(self._columns_of(matrix.names), np.int64)
                 # A feature that was never learnt has no variance: its value is 0, as River's is.
                 values[:, columns == UNKNOWN] *= 0.0
@@ -360,7 +360,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
                 if before is not None and (refused >= 0).any():
                     statistics[:] = before
             finally:
-                self._is_learning = was_learning
+                self.is_learning = was_learning
         return matrix._replace(values=values, is_finite=False), refused
 
 
@@ -368,12 +368,12 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
 
 
 def _as_arrays(scaler: StandardScaler) -> Content:
-    statistics = np.ascontiguousarray(scaler._statistics[:, : len(scaler._schema)])
+    statistics = np.ascontiguousarray(scaler._statistics[:, : len(scaler.schema)])
     return {}, {"statistics": statistics[:_N_OLD], "recent": statistics[_N_OLD:]}
 
 
 def _read(scaler: StandardScaler, content: dict[str, Any], arrays: NamedArrays) -> None:
-    sizes = {"features": len(scaler._schema)}
+    sizes = {"features": len(scaler.schema)}
     parts = [arrays.take("statistics", Field((_N_OLD, "features")), sizes)]
     n_more = N_ROWS - _N_OLD
     # Older files have only the former.
@@ -382,7 +382,7 @@ def _read(scaler: StandardScaler, content: dict[str, Any], arrays: NamedArrays) 
     parts.append(
         arrays.take("recent", recent, sizes) if found else np.zeros((n_more, len(parts[0][0])))
     )
-    scaler._statistics = widened(np.concatenate(parts), len(scaler._schema))
+    scaler._statistics = widened(np.concatenate(parts), len(scaler.schema))
 
 
 def _check(scaler: StandardScaler) -> None:

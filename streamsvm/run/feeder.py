@@ -140,7 +140,7 @@ class Feeder:
         assert self.learner is not None
         refuse = partial(self._refuse, batch)
         margins, taken = margins_of_taken(self.learner, matrix, kept, refuse)
-        return taken, self.learner.labels_of(margins)
+        return taken, self.learner.targets.labels_of(margins).tolist()
 
     def _refuse(self, batch: Batch, i: int, error: FeatureError) -> None:
         """Give row i, which the learner refuses, to `bad`."""

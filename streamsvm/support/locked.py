@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 import threading
 import time
@@ -25,13 +26,13 @@ class Locked:
     child raises `ForkedModelError`.
 
     The lock does not keep out what runs on the thread that holds it: a signal handler, or a method
-    of the user's objects. Where that must not learn, `_is_learning` is True.
+    of the user's objects. Where that must not learn, `is_learning` is True.
     """
 
-    _is_learning = False
+    is_learning = False
 
     def __init__(self) -> None:
-        self._set_lock(threading.RLock())
+        self.share_lock(threading.RLock())
 
     def clone(self, new_params: Any = None, include_attributes: bool = False) -> Any:
         """Return a new object with the same parameters: see River's ``base.Base.clone``.
@@ -53,42 +54,44 @@ class Locked:
             return copy.deepcopy(self)
         return super().clone(new_params, include_attributes)  # type: ignore[misc]
 
-    def _set_lock(self, lock: Any) -> None:
-        self._lock = lock
+    def share_lock(self, lock: Any) -> None:
+        """Use this lock from now on."""
+        self.lock = lock
         _objects[id(self)] = self
 
     def _contents(self) -> dict[str, Any]:
         """Return the attributes that a copy needs, not copied yet; the caller holds the lock."""
         # A copy is not in the middle of anything.
-        return {**self.__dict__, "_lock": None, "_is_learning": False}
+        return {**self.__dict__, "lock": None, "is_learning": False}
 
     def _after_fork(self) -> None:
         """Replace attributes that must not be used in a forked process, besides the lock."""
 
     def _make_unusable(self) -> None:
         """Delete all attributes but the parameters, as another thread was changing the object."""
-        for name in [name for name in self.__dict__ if name.startswith("_")]:
+        parameters = inspect.signature(type(self)).parameters
+        for name in [name for name in self.__dict__ if name.lstrip("_") not in parameters]:
             del self.__dict__[name]
-        self._lock = _LostLock()
+        self.lock = _LostLock()
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             # Python calls this only for attributes that do not exist.
-            if isinstance(self.__dict__.get("_lock"), _LostLock):
+            if isinstance(self.__dict__.get("lock"), _LostLock):
                 _refuse()
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
+        with self.lock:
             return own_copies(self._contents())
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         self.__dict__.update(writable(contents))
-        self._set_lock(threading.RLock())
+        self.share_lock(threading.RLock())
 
     def __deepcopy__(self, known: dict[int, Any]) -> Self:
-        with self._lock:
+        with self.lock:
             contents = copy.deepcopy(self._contents(), known)
         copied = type(self).__new__(type(self))
         copied.__setstate__(contents)
@@ -153,7 +156,7 @@ def _before_fork() -> None:
     _held.clear()
     # The order by id is also that in which the steps of a pipeline are locked: no deadlock.
     for thing in _live_objects():
-        lock: Any = thing.__dict__.get("_lock")
+        lock: Any = thing.__dict__.get("lock")
         if hasattr(lock, "release") and lock.acquire(timeout=max(0.0, stop - time.monotonic())):
             _held.append(lock)
 
@@ -175,13 +178,13 @@ def _after_fork_in_child() -> None:
     renewed: dict[int, tuple[Any, Any]] = {}
     _forker, _forking = 0, threading.Lock()
     for thing in _live_objects():
-        lock = thing.__dict__.get("_lock")
+        lock = thing.__dict__.get("lock")
         if lock is None or isinstance(lock, _LostLock):
             continue
         # Objects made while the fork waited are not in `held`: they are usable if their lock is
         # free.
         if id(lock) in held or lock.acquire(blocking=False):
-            thing._set_lock(renewed.setdefault(id(lock), (lock, threading.RLock()))[1])
+            thing.share_lock(renewed.setdefault(id(lock), (lock, threading.RLock()))[1])
             thing._after_fork()
         else:
             thing._make_unusable()

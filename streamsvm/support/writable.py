@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+_PLAIN_STATE: Any = object.__getstate__
+
 
 def writable(contents: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes of an object with copies of read-only arrays.
@@ -27,10 +29,18 @@ def _writable(content: Any, copies: dict[int, np.ndarray]) -> Any:
         parts = [_writable(part, copies) for part in content]
         if any(new is not old for new, old in zip(parts, content, strict=True)):
             return content._make(parts) if hasattr(content, "_make") else type(content)(parts)
+    if _is_plain_part(content):
+        # It was just made, and belongs to this object only.
+        parts_of = content.__dict__
+        parts_of.update({name: _writable(part, copies) for name, part in parts_of.items()})
     return content
 
 
-_PLAIN_STATE: Any = object.__getstate__
+def _is_plain_part(content: Any) -> bool:
+    """Tell whether it is an object of this package without a way of its own to be copied."""
+    kind: Any = type(content)
+    is_ours = kind.__module__.startswith("streamsvm.") and hasattr(content, "__dict__")
+    return bool(is_ours and kind.__getstate__ is _PLAIN_STATE)
 
 
 def own_copies(contents: dict[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def test_names_take_bounded_bytes(name, monkeypatch):
     for i in range(2000):
         model.learn_one({"a": i % 7, f"{i}{'y' * 100}": 1.0}, i % 7 > 3)
     scaler, learner = model.steps.values()
-    for schema in (learner._schema, scaler._schema):
+    for schema in (learner.schema, scaler.schema):
         assert 100 < len(schema.names) < 400
         assert schema.nbytes < 60_000
     assert learner.counters["features_ignored"] == 2001 - len(learner.feature_names)
@@ -105,7 +105,7 @@ def test_memory_usage_counts_names(name):
         short.learn_one({f"{i:03}": 1.0}, i % 2)
         long.learn_one({f"{i:03}{'z' * 900}": 1.0}, i % 2)
     assert long.memory_usage - short.memory_usage >= 200 * 900
-    assert long.memory_parts["names"] == long._schema.memory_usage
+    assert long.memory_parts["names"] == long.schema.memory_usage
     assert sum(long.memory_parts.values()) == long.memory_usage
 
 

@@ -26,7 +26,7 @@ OPERATIONS = {
 def restricted(operations: dict[str, float], problem: problems.Problem, seed: int) -> Any:
     """Return LaRank after one epoch, with some of its operations."""
     model = LaRankClassifier(problem.kernel, C=problem.C, seed=seed)
-    model._schedule = model._schedule._replace(**operations)
+    model.solver.schedule = model.solver.schedule._replace(**operations)
     order = np.random.default_rng(seed).permutation(len(problem.y))
     model.learn_many(np.ascontiguousarray(problem.x[order]), problem.y[order].tolist())
     return model

@@ -56,7 +56,7 @@ def test_the_choice_is_that_of_the_twin():
     wrong = np.random.default_rng(0).random((4, 3000)) < np.array([[0.3], [0.2], [0.25], [0.2]])
     wrong[0, 1000:1500], wrong[1, 1500:2000] = False, True
     chosen, faded = slow_choice(wrong, step.FADE, step.LEAD, 50)
-    state, found = AdaptiveSVMClassifier()._new_state(0), []
+    state, found = AdaptiveSVMClassifier().empty_state(), []
     for part in np.split(wrong, 60, axis=1):
         used = int(state.info[adaptive_state.IN_USE])
         found += [used] * 50
@@ -76,7 +76,7 @@ def test_the_choice_is_that_of_the_twin():
 @pytest.mark.parametrize("length", [400, 1500])
 def test_drifts_are_noticed_as_by_the_twin(shares, length):
     wrong = np.random.default_rng(0).random(len(shares) * length) < np.repeat(shares, length)
-    state, found = AdaptiveSVMClassifier()._new_state(0), []
+    state, found = AdaptiveSVMClassifier().empty_state(), []
     for n in range(32, len(wrong) + 1, 32):
         step.note_predictions(state, wrong[n - 32 : n])
         if step.notices_drift(state, n):
@@ -108,7 +108,7 @@ def test_a_drift_is_noticed_and_said(caplog):
     alone = np.array(LASVMClassifier().predict_then_learn_many(x, y.tolist())) == y
     assert right[2400:].mean() > alone[2400:].mean()
     # They have forgotten what was before, but for a part of the last examples.
-    assert all(member.n_examples < 4000 - model.last_drift + 1025 for member in model._members)
+    assert all(member.n_examples < 4000 - model.last_drift + 1025 for member in model.models)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -128,9 +128,9 @@ def test_without_drift_nothing_is_forgotten(n_classes):
     x, y = stream(3000, n_classes=n_classes, noise=0.2)
     model = learnt(AdaptiveSVMClassifier(seed=1), x, y)
     assert model.n_drifts == 0 and model.drifts == "none noticed"
-    state = model._state
+    state = model.state
     n_waiting = state.waiting[0] if state.info[adaptive_state.IN_USE] else 0
-    assert model._members[0].n_examples + n_waiting == 3000
+    assert model.models[0].n_examples + n_waiting == 3000
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -161,7 +161,7 @@ def test_a_third_class_that_comes_late(late):
     learnt(many, x[777:], labels[777:])
     assert content(one) == content(many) and set(one.classes) == {"a", "b", "c", "d"}
     # A model of fewer classes than the learner could not be read from its file.
-    laranks = [member for member in one._members if isinstance(member, LaRankClassifier)]
+    laranks = [member for member in one.models if isinstance(member, LaRankClassifier)]
     assert {member.max_classes for member in laranks} == {one.most_classes} == {None}
     right = np.mean(np.array(one.predict_many(x[-200:])) == labels[-200:])
     assert right > 0.8
@@ -175,7 +175,7 @@ def test_copies_and_files_go_on_as_the_model_does(n, tmp_path):
     copies = [streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
     for other in (model, *copies):
         learnt(other, x[n:], y[n:], parts=(50,))
-        assert all(member._schema is other._schema for member in other._members)
+        assert all(member.schema is other.schema for member in other.models)
     assert content(copies[0]) == content(copies[1]) == content(model)
     assert model.n_drifts >= 1
 
@@ -183,14 +183,14 @@ def test_copies_and_files_go_on_as_the_model_does(n, tmp_path):
 def test_the_other_models_compare_rows_as_the_first_does():
     x, y = stream(1200)
     model = learnt(AdaptiveSVMClassifier(), x * np.float32([1.0, 100.0]), y)
-    first, *others = model._members
+    first, *others = model.models
     assert first.chosen.startswith("scaled rows") and model.chosen.startswith(first.chosen)
     assert ("; the model in use has gamma" in model.chosen) == (model.in_use is not first)
     for other, width in zip(others, (1 / 4, 1 / 16, 4), strict=True):
         assert other.kernel_.gamma == pytest.approx(width * first.kernel_.gamma)
-        np.testing.assert_array_equal(other._factors, first._factors)
-    assert [member.C for member in model._members] == [1.0, 10.0, 10.0, 1.0]
-    assert [member.window for member in model._members] == [10_000, 10_000, 10_000, 1000]
+        np.testing.assert_array_equal(other.factors, first.factors)
+    assert [member.C for member in model.models] == [1.0, 10.0, 10.0, 1.0]
+    assert [member.window for member in model.models] == [10_000, 10_000, 10_000, 1000]
 
 
 def test_of_several_classes_that_overlap_the_lasvm_among_the_models_predicts(tmp_path):
@@ -204,7 +204,7 @@ def test_of_several_classes_that_overlap_the_lasvm_among_the_models_predicts(tmp
         for m in (model, alone)
     )
     assert right > right_alone + 0.03
-    first, _, third, _ = model._members
+    first, _, third, _ = model.models
     assert model.in_use is third and type(third) is LASVMClassifier
     rows = dict(enumerate(x[0].tolist()))
     assert (
@@ -215,16 +215,16 @@ def test_of_several_classes_that_overlap_the_lasvm_among_the_models_predicts(tmp
     assert model.decision_function_many(x).shape == (2240, 4)
     # As in files of versions before: that model is another one, and alone begins anew.
     older = members.KINDS_OF_MANY[2]
-    model._members[2] = members.new_other(model, model._labels, first, older)
-    model._state.info[adaptive_state.IN_USE] = 0
-    model._state.asleep[0] = 0
-    seen = [member.n_examples for member in model._members]
+    model.models[2] = members.new_other(model, model.targets.labels, first, older)
+    model.state.info[adaptive_state.IN_USE] = 0
+    model.state.asleep[0] = 0
+    seen = [member.n_examples for member in model.models]
     model.save(tmp_path / "m.svm")
     copy = streamsvm.load(tmp_path / "m.svm")
     for one in (model, copy):
         one.learn_many(x[:448], y[:448].tolist())
-    assert content(copy) == content(model) and type(model._members[2]) is LASVMClassifier
-    assert model._members[0].n_examples >= seen[0]
+    assert content(copy) == content(model) and type(model.models[2]) is LASVMClassifier
+    assert model.models[0].n_examples >= seen[0]
 
 
 def test_when_scales_change_the_other_models_follow_and_forget_nothing():
@@ -233,14 +233,14 @@ def test_when_scales_change_the_other_models_follow_and_forget_nothing():
     x[:, 1] *= scales.astype(np.float32)
     one, many = AdaptiveSVMClassifier(scale=True), AdaptiveSVMClassifier(scale=True)
     learnt(many, x[:1100], y[:1100])
-    before = many._members[0]._factors.copy()
+    before = many.models[0].factors.copy()
     learnt(many, x[1100:], y[1100:])
     by_events(one, x, y)
     assert content(one) == content(many)
-    first, *others = many._members
-    assert first._factors[1] < 0.5 * before[1]
+    first, *others = many.models
+    assert first.factors[1] < 0.5 * before[1]
     for other in others:
-        np.testing.assert_array_equal(other._factors, first._factors)
+        np.testing.assert_array_equal(other.factors, first.factors)
         # More than began with the last 1,024 examples.
         assert other.n_examples > 2000
 
@@ -258,20 +258,20 @@ def test_models_that_err_far_more_sleep_until_errors_rise():
     learnt(many, x[:2590], y[:2590], parts=(1000,))
     by_events(one, x[:2590], y[:2590])
     assert content(one) == content(many)
-    asleep = many._state.asleep > 0
-    assert asleep.any() and not asleep[many._state.info[adaptive_state.IN_USE]]
+    asleep = many.state.asleep > 0
+    assert asleep.any() and not asleep[many.state.info[adaptive_state.IN_USE]]
     # Of the others one is awake at most; the last examples are not counted yet.
     assert asleep.sum() >= 2
     assert all(
         waiting > 128 if sleeps else waiting < 128
-        for waiting, sleeps in zip(many._state.waiting, asleep, strict=True)
+        for waiting, sleeps in zip(many.state.waiting, asleep, strict=True)
     )
-    before = [member.n_examples for member in many._members]
+    before = [member.n_examples for member in many.models]
     learnt(many, x[2590:], y[2590:], parts=(77,))
     by_events(one, x[2590:], y[2590:])
     assert content(one) == content(many)
-    assert (many._state.asleep < asleep).any() or many.n_drifts
-    for member, n in zip(many._members, before, strict=True):
+    assert (many.state.asleep < asleep).any() or many.n_drifts
+    for member, n in zip(many.models, before, strict=True):
         # Of what came while it slept, a model learns no more than what is kept.
         assert many.n_drifts or member.n_examples <= n + 1024 + 410
 
@@ -293,10 +293,10 @@ def test_sparse_rows():
     y = np.asarray(x[:, :150].sum(axis=1)).ravel() > np.asarray(x[:, 150:].sum(axis=1)).ravel()
     model = AdaptiveSVMClassifier()
     model.learn_many(x, y.tolist())
-    assert model._sparse and all(member._sparse for member in model._members)
+    assert model.is_sparse and all(member.is_sparse for member in model.models)
     later = AdaptiveSVMClassifier()
     by_events(later, x.toarray(), y)
-    assert later._sparse and all(member._sparse for member in later._members)
+    assert later.is_sparse and all(member.is_sparse for member in later.models)
     assert np.mean(np.array(model.predict_many(x)) == y) > 0.9
     hashed = AdaptiveSVMClassifier(hashing=64)
     for row, label in zip(x.toarray()[:100].tolist(), y.tolist(), strict=False):
@@ -332,18 +332,18 @@ def test_a_model_that_sleeps_before_it_learns_follows_new_scales():
     model = AdaptiveSVMClassifier(scale=True)
     for start in range(0, 1536, 32):
         model.learn_many(x[start : start + 32], y[start : start + 32].tolist())
-    first, *_, last = model._members
-    assert last._state is None and first._trial is None
-    first.__dict__.update(rescaling.with_factors(first, 1.5 * first._factors))
+    first, *_, last = model.models
+    assert last.state is None and first.trial is None
+    first.__dict__.update(rescaling.with_factors(first, 1.5 * first.factors))
     # While errors are calm, models are compared at multiples of 128 examples.
     model.learn_many(x[1536:], y[1536:].tolist())
-    assert last is model._members[-1] and last._factors is first._factors
+    assert last is model.models[-1] and last.factors is first.factors
 
 
 def test_memory_is_bounded_by_the_window():
     x, y = stream(1500, noise=1.0)
     model = learnt(AdaptiveSVMClassifier(window=100), x, y)
-    assert all(member.n_support_vectors <= 100 for member in model._members)
+    assert all(member.n_support_vectors <= 100 for member in model.models)
     assert model.memory_parts["recent"] < 2 * 1024 * 40
     assert model.memory_usage == sum(model.memory_parts.values())
 
@@ -354,15 +354,15 @@ def test_support_vectors_are_bounded(n_classes, tmp_path):
     one, many = (AdaptiveSVMClassifier(max_support_vectors=40, seed=1) for _ in range(2))
     by_events(one, x, y)
     learnt(many, x[:1200], y[:1200], parts=(5, 700))
-    assert {member.max_support_vectors for member in many._members} == {40}
-    assert max(m.kept_numbers().size for m in many._members if m.n_examples) == 40
+    assert {member.max_support_vectors for member in many.models} == {40}
+    assert max(m.kept_numbers().size for m in many.models if m.n_examples) == 40
     many.save(tmp_path / "m.svm")
     copy = streamsvm.load(tmp_path / "m.svm")
     assert copy.max_support_vectors == 40
     for other in (many, copy):
         learnt(other, x[1200:], y[1200:])
         assert content(other) == content(one)
-        assert max(m.kept_numbers().size for m in other._members if m.n_examples) == 40
+        assert max(m.kept_numbers().size for m in other.models if m.n_examples) == 40
     unbounded = learnt(AdaptiveSVMClassifier(seed=1), x, y)
     assert one.memory_usage < 0.5 * unbounded.memory_usage
 
@@ -370,11 +370,9 @@ def test_support_vectors_are_bounded(n_classes, tmp_path):
 def test_finish_leads_each_model_to_its_optimum():
     x, y = stream(600)
     model = learnt(AdaptiveSVMClassifier(), x, y)
-    before = [member.dual for member in model._members]
+    before = [member.dual for member in model.models]
     model.finish()
-    assert all(
-        m.delta <= m.tau and m.dual >= d for m, d in zip(model._members, before, strict=True)
-    )
+    assert all(m.delta <= m.tau and m.dual >= d for m, d in zip(model.models, before, strict=True))
 
 
 def test_parameters_are_checked():
@@ -389,11 +387,11 @@ def test_parameters_are_checked():
 def test_files_that_contradict_themselves_are_refused(tmp_path):
     x, y = stream(100)
     for change in (
-        {"_members": []},
-        {"_members": learnt(AdaptiveSVMClassifier(), x, y)._members[:2]},
-        {"_members": learnt(AdaptiveSVMClassifier(max_features=5), x, y)._members},
-        {"_state": AdaptiveSVMClassifier()._state._replace(info=np.array([4, 0, 0, 0, 0]))},
-        {"_state": AdaptiveSVMClassifier()._state._replace(asleep=np.ones(4, np.int64))},
+        {"models": []},
+        {"models": learnt(AdaptiveSVMClassifier(), x, y).models[:2]},
+        {"models": learnt(AdaptiveSVMClassifier(max_features=5), x, y).models},
+        {"state": AdaptiveSVMClassifier().state._replace(info=np.array([4, 0, 0, 0, 0]))},
+        {"state": AdaptiveSVMClassifier().state._replace(asleep=np.ones(4, np.int64))},
     ):
         model = learnt(AdaptiveSVMClassifier(), x, y)
         model.__dict__.update(change)
@@ -453,11 +451,11 @@ def test_of_more_than_fifty_classes_the_lasvm_is_replaced(monkeypatch, tmp_path)
     y = np.where(np.arange(900) < 700, y % 4, y)
     one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
     learnt(many, x[:700], y[:700])
-    assert type(many._members[2]) is LASVMClassifier
+    assert type(many.models[2]) is LASVMClassifier
     predicted = many.predict_then_learn_many(x[700:], y[700:].tolist())
     assert by_events(one, x, y)[700:] == predicted
     assert content(one) == content(many) and len(one.classes) == 6
-    assert {type(member) for member in one._members} == {LaRankClassifier}
+    assert {type(member) for member in one.models} == {LaRankClassifier}
 
 
 def runs(n, n_classes=2, length=20.0, seed=0):
@@ -522,14 +520,14 @@ def test_a_class_that_cannot_be_added_to_one_model_is_added_to_none(monkeypatch)
     model, expected = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
     for one in (model, expected):
         learnt(one, x[early], y[early])
-    third = type(model._members[2])
+    third = type(model.models[2])
     with monkeypatch.context() as patch:
-        patch.setattr(third, "_add_class", lambda self, label: 1 / 0)
+        patch.setattr(third, "add_class", lambda self, label: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             model.learn_one({0: 1.0}, "typo")
     for one in (model, expected):
         learnt(one, x[~early], y[~early])
-    assert [list(member._labels.seen) for member in model._members] == [model.classes] * 4
+    assert [list(member.targets.labels.seen) for member in model.models] == [model.classes] * 4
     assert model.predict_many(x).tolist() == expected.predict_many(x).tolist()
 
 
@@ -537,7 +535,7 @@ def test_labels_that_are_sorted_say_nothing_of_the_next_one():
     x, y = runs(1200)
     order = np.argsort(y, kind="stable")
     model = learnt(AdaptiveSVMClassifier(), x[order], y[order])
-    assert not model._state.repeats[last_label.IN_USE] and not model._offsets.any()
+    assert not model.state.repeats[last_label.IN_USE] and not model.offsets.any()
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -560,7 +558,7 @@ def test_what_the_last_label_adds_is_as_in_the_twin(n_classes):
 
 def test_files_with_an_impossible_calibration_of_labels_that_repeat_are_refused(tmp_path):
     model = learnt(AdaptiveSVMClassifier(), *runs(300))
-    model._state.repeats[2] = -1.0
+    model.state.repeats[2] = -1.0
     model.save(tmp_path / "m.svm")
     with pytest.raises(ModelFileError, match="labels that repeat"):
         streamsvm.load(tmp_path / "m.svm")
@@ -573,7 +571,7 @@ def test_models_catch_up_in_parts(n_classes, tmp_path, monkeypatch):
     learn_examples, sizes = members.learn_examples, []
 
     def noted(model, examples, seen):
-        if any(model is member for learner in (one, many) for member in learner._members):
+        if any(model is member for learner in (one, many) for member in learner.models):
             sizes.append(len(examples.classes))
         return learn_examples(model, examples, seen)
 
@@ -586,7 +584,7 @@ def test_models_catch_up_in_parts(n_classes, tmp_path, monkeypatch):
     by_events(one, x[:1200], y[:1200])
     assert content(one) == content(many)
     assert max(sizes) == standby.EVERY_IF_CALM, sorted(set(sizes))
-    state = many._state
+    state = many.state
     behind = (state.waiting > 128) & (state.asleep == 0)
     assert behind.any() and not behind[state.info[adaptive_state.IN_USE]]
     many.save(tmp_path / "m.svm")
@@ -596,9 +594,9 @@ def test_models_catch_up_in_parts(n_classes, tmp_path, monkeypatch):
     assert content(many) == content(copy) and max(sizes) == standby.EVERY_IF_CALM
     # One after the other.
     assert ((state.waiting > 128) & (state.asleep == 0)).sum() < behind.sum()
-    first, *others = many._members
+    first, *others = many.models
     assert all(member.n_examples for member in others)
-    assert all(np.array_equal(member._factors, first._factors) for member in others)
+    assert all(np.array_equal(member.factors, first.factors) for member in others)
     # `finish` waits for none.
     many.finish()
     assert all(not w or s for w, s in zip(state.waiting, state.asleep, strict=True))

@@ -16,7 +16,7 @@ import streamsvm
 from streamsvm import TrackingMonitor
 from streamsvm.errors import ParameterError, StreamSVMError
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.kernel import kernel_learner
+from streamsvm.learners.bases.kernel import kernel_solver
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.linear import linear_learner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
@@ -57,7 +57,7 @@ def learnt(model, events):
 
 def content(model):
     """Return all that a file would hold of the model, but for how cached rows were found."""
-    with model._lock:
+    with model.lock:
         values, arrays = codec.to_file(model)
     kept = {name: (a.dtype, a.shape, a.tobytes()) for name, a in arrays.items()}
     kept = {name: kept[name] for name in kept if not name.endswith("cache_counts")}
@@ -227,12 +227,12 @@ def test_an_interrupted_batch_has_learnt_its_first_rows(cls, parameters, call, m
     def interrupted(results, function, arguments):
         append_result(results, function, arguments)
         # Not those of candidates for scale and width.
-        if arguments[0] is model._state:
+        if arguments[0] is model.state:
             calls.append(1)
             if len(calls) == call:
                 raise KeyboardInterrupt
 
-    for module in (kernel_learner, linear_learner):
+    for module in (kernel_solver, linear_learner):
         monkeypatch.setattr(module, "append_result", interrupted)
     with contextlib.suppress(KeyboardInterrupt):
         model.learn_many(x[100:], y[100:])

@@ -60,9 +60,9 @@ def run(model, stream=STREAM, predict=lambda i: True):
 def check_same(a, b):
     for left, right in zip(a.support_vectors()[1:3], b.support_vectors()[1:3], strict=True):
         np.testing.assert_array_equal(left, right)
-    np.testing.assert_array_equal(a._calibration, b._calibration)
+    np.testing.assert_array_equal(a.targets.calibration, b.targets.calibration)
     assert a.n_examples == b.n_examples
-    left, right = a._state.info[0], b._state.info[0]
+    left, right = a.state.info[0], b.state.info[0]
     for name in left.dtype.names:
         assert name == "ready" or left[name] == right[name]
 
@@ -92,15 +92,15 @@ def test_other_things_between_predicting_and_learning(name):
         if i % 7 == 0:
             disturbed.predict_one(x_of[(i * 31) % 1300])
         if i % 11 == 0:
-            disturbed._margins(np.array([list(x_of[(i * 17) % 1300].values())], np.float32))
+            disturbed.margins_of(np.array([list(x_of[(i * 17) % 1300].values())], np.float32))
         if i % 13 == 0:
             with pytest.raises(FeatureError):
                 disturbed.predict_one(x | {"1": float("inf")})
         if i % 17 == 0:
             disturbed = pickle.loads(pickle.dumps(disturbed))
         disturbed.learn_one(x, y)
-    n = min(plain._state.alpha.size, disturbed._state.alpha.size)
-    np.testing.assert_array_equal(plain._state.alpha[:n], disturbed._state.alpha[:n])
+    n = min(plain.state.alpha.size, disturbed.state.alpha.size)
+    np.testing.assert_array_equal(plain.state.alpha[:n], disturbed.state.alpha[:n])
 
 
 def test_a_learnt_event_does_not_stand_for_another():
@@ -226,7 +226,7 @@ def test_weights_new_features_classes_and_odd_events(name):
     seen = learn(monitored)
     with general():
         assert learn(plain) == seen
-    np.testing.assert_array_equal(monitored._calibration, plain._calibration)
+    np.testing.assert_array_equal(monitored.targets.calibration, plain.targets.calibration)
     assert monitored.feature_names == plain.feature_names
     assert monitor.get()["n_examples"] == len(IMAGES) == plain.n_examples
 

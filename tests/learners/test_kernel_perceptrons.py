@@ -106,7 +106,7 @@ def test_an_average_is_the_default_unless_vectors_are_lost():
     }
     for (limit, budget), expected in averages.items():
         model = KernelPAClassifier(max_support_vectors=limit, budget=budget)
-        assert bool(model._schedule.averaged) == expected, (limit, budget)
+        assert bool(model.solver.schedule.averaged) == expected, (limit, budget)
     assert "last model" in KernelPegasosClassifier(averaged=False).description
 
 
@@ -194,7 +194,7 @@ def test_gamma_follows_the_data_with_every_budget():
         np.testing.assert_allclose(
             model.decision_function_many(np.float32(3.0) * x[:10]), margins, rtol=1e-3, atol=1e-3
         )
-        state, n = model._state, int(model._state.info[0].n)
+        state, n = model.state, int(model.state.info[0].n)
         rows = model.support_vectors().rows
         if budget != "merge":
             assert len(rows) == n

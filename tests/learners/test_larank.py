@@ -302,7 +302,7 @@ def test_there_is_room_for_no_more_classes_than_the_limit():
     for most in (None, 130):
         model = LaRankClassifier(max_classes=most, seed=1)
         model.learn_many(*many_classes(130))
-        rooms.append(model._state.n_vectors.size)
+        rooms.append(model.state.n_vectors.size)
     assert rooms[0] > rooms[1] == 130
 
 

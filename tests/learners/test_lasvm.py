@@ -42,7 +42,7 @@ def same(a, b):
     np.testing.assert_array_equal(a.support_vectors().entered, b.support_vectors().entered)
     np.testing.assert_array_equal(a.support_vectors().rows, b.support_vectors().rows)
     assert (a.bias, a.dual, a.kernel_) == (b.bias, b.dual, b.kernel_)
-    np.testing.assert_array_equal(a._calibration, b._calibration)
+    np.testing.assert_array_equal(a.targets.calibration, b.targets.calibration)
 
 
 CONTAINERS = {

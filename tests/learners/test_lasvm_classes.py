@@ -29,8 +29,8 @@ def gram_of(x, gamma=RBF.gamma):
 
 def members(model, pair):
     """Return numbers, coefficients and gradients of the members of a problem."""
-    of = model._state.problems
-    p = model._problem_labels().index(pair)
+    of = model.state.problems
+    p = model._problems().index(pair)
     start, n = of.segments[p].start, of.table[p].n
     at = np.arange(start, start + n)
     at = at[of.lower[at] != of.upper[at]]
@@ -97,12 +97,12 @@ def test_f_of_the_reserve_is_up_to_date():
     x, y = rows(300, seed=1, noise=0.4)
     model = LASVMClassifier(kernel=RBF, C=20.0, reserve=300)
     model.learn_many(x, y)
-    looks, goes_on = model._second_looks(), True
+    looks, goes_on = model.solver.second_looks(model), True
     while goes_on:
-        while not model._finish_some(model._schedule):
+        while not model._finish_some(model.solver.schedule):
             pass
         goes_on = looks.learn_violating()
-    sides, bias = model._problem_labels(), model.bias
+    sides, bias = model._problems(), model.bias
     for r, (number, own) in enumerate(zip(looks._facts["number"], looks._class_of, strict=True)):
         f = model.pair_margins_one(dict(enumerate(x[number - 1].tolist())))
         for a, b in sides:
@@ -121,12 +121,12 @@ def test_a_late_class_leaves_the_problem_of_the_first_two_as_it_was():
     model.learn_many(extra, [7])
     assert model.classes == [1, 0, 7] and model.predict_many(extra) == [7]
     number, alpha, gradient = members(model, (1, 0))
-    n = int(two._state.info[0].n)
-    kept = np.flatnonzero(two._state.lower[:n] != two._state.upper[:n])
-    kept = kept[np.argsort(two._state.store.entered[kept])]
-    np.testing.assert_array_equal(number, two._state.store.entered[kept])
-    np.testing.assert_array_equal(alpha, two._state.alpha[kept])
-    np.testing.assert_array_equal(gradient, two._state.gradient[kept])
+    n = int(two.state.info[0].n)
+    kept = np.flatnonzero(two.state.lower[:n] != two.state.upper[:n])
+    kept = kept[np.argsort(two.state.store.entered[kept])]
+    np.testing.assert_array_equal(number, two.state.store.entered[kept])
+    np.testing.assert_array_equal(alpha, two.state.alpha[kept])
+    np.testing.assert_array_equal(gradient, two.state.gradient[kept])
     assert model.bias[1, 0] == two.bias
     # Those of the other two begin with a few examples.
     assert len(members(model, (1, 7))[0]) <= 6
@@ -154,7 +154,7 @@ def test_batches_equal_events_and_files_continue(parameters, tmp_path):
         model.finish()
     np.testing.assert_array_equal(one.decision_function_many(x), many.decision_function_many(x))
     assert one.dual == many.dual and one.certificate == many.certificate
-    assert one._state.info == many._state.info
+    assert one.state.info == many.state.info
     assert np.mean(np.array(predicted)[100:] == y[100:]) > 0.4
 
 
@@ -164,7 +164,7 @@ def test_every_problem_is_feasible_and_its_gradients_are_fresh():
     model = LASVMClassifier(kernel=RBF, C=3.0, max_support_vectors=60, budget="remove")
     model.learn_many(x, y)
     assert model.n_support_vectors <= 60
-    for a, b in model._problem_labels():
+    for a, b in model._problems():
         number, alpha, gradient = members(model, (a, b))
         at, sign = number - 1, np.where(y[number - 1] == a, 1.0, -1.0)
         assert set(y[at]) <= {a, b} and abs(alpha.sum()) < 1e-9
@@ -178,7 +178,7 @@ def test_gap_and_certificate_are_sums_over_the_problems():
     monitor = TrackingMonitor(model, every=100)
     monitor.learn_many(x, y)
     gram, total = gram_of(x), 0.0
-    for a, b in model._problem_labels():
+    for a, b in model._problems():
         number, alpha, _ = members(model, (a, b))
         at, sign = number - 1, np.where(y[number - 1] == a, 1.0, -1.0)
         g = sign - gram[np.ix_(at, at)] @ alpha
@@ -273,7 +273,7 @@ def test_problems_that_grow_keep_kernel_rows_with_the_smallest_cache():
         expected = large.predict_then_learn_many(x, y.tolist())
         assert small.predict_then_learn_many(x, y.tolist()) == expected
     for model in (small, large):
-        segments = model._state.problems.segments
+        segments = model.state.problems.segments
         assert len(segments) == 66 and (segments["n_lines"] > 0).all()
         # No segment reaches into another one.
         start, room = segments["start"], segments["room"]

@@ -48,10 +48,10 @@ def same(a, b):
     assert a.n_examples == b.n_examples and a.classes == b.classes
     assert a.weights == b.weights and a.intercept == b.intercept
     assert a.rate == b.rate
-    np.testing.assert_array_equal(a._calibration, b._calibration)
+    np.testing.assert_array_equal(a.targets.calibration, b.targets.calibration)
     d = len(a.feature_names)
-    np.testing.assert_array_equal(a._state.weights[..., :d], b._state.weights[..., :d])
-    np.testing.assert_array_equal(a._state.info, b._state.info)
+    np.testing.assert_array_equal(a.state.weights[..., :d], b.state.weights[..., :d])
+    np.testing.assert_array_equal(a.state.info, b.state.info)
 
 
 @pytest.mark.parametrize(("cls", "params"), SETTINGS, ids=IDS)
@@ -116,12 +116,12 @@ def test_the_rate_is_that_with_the_lowest_objective():
         model.learn_many(x, y)
         given[t0] = model.objective(x, y), model
     t0 = min(given, key=lambda t: given[t][0])
-    assert found._schedule.t0 == t0
+    assert found.schedule.t0 == t0
     assert found.weights == given[t0][1].weights
     assert found.objective(x, y) == given[t0][0]
     # It stays.
     found.learn_many(x, y)
-    assert found._schedule.t0 == t0
+    assert found.schedule.t0 == t0
 
 
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
@@ -249,7 +249,7 @@ def test_events_of_words_are_batches(params):
             one.predict_one(event)
             one.learn_one(event, label)
         for event, label in zip(events, y, strict=True):
-            other._close_fast_path()  # the general path
+            other.close_fast_path()  # the general path
             other.learn_one(event, label)
         same(one, other)
 
@@ -265,9 +265,9 @@ def test_weighted_events_are_batches(cls):
         many.learn_many(x, y, w)
         same(one, many)
         # Weights of 0 take the general path, so often that binding waits.
-        one._pace.bind_at = 0
+        one.pace.bind_at = 0
         one.predict_one(dict(enumerate(x[0].tolist())))
-        assert one._fast_path.is_open == is_on()
+        assert one.fast_path.is_open == is_on()
 
 
 def test_words_become_sparse_rows_and_hashing_keeps_no_name():
@@ -283,7 +283,7 @@ def test_words_become_sparse_rows_and_hashing_keeps_no_name():
             model.learn_one(text, label)
         learner = model["SVMSGDClassifier"]
         assert wrong < 30
-        assert learner._sparse
+        assert learner.is_sparse
         assert bool(learner.feature_names) == (not params)
 
 
@@ -442,7 +442,7 @@ def test_features_that_appear_late_and_a_save_in_between(cls, sparse, at, tmp_pa
     table = pa.table({name: [event.get(name) for event in events] for name in names})
     many = cls(sparse=sparse, skip="auto")
     many.learn_many(table, y)
-    assert many._schedule.t0 == one._schedule.t0
+    assert many.schedule.t0 == one.schedule.t0
     for name in names:
         assert many.weights[name] == pytest.approx(one.weights[name], rel=1e-9, abs=1e-12)
 
@@ -457,10 +457,10 @@ def test_nothing_is_learnt_into_arrays_that_were_replaced(sparse):
     model.predict_many(np.ones((3, 50)))
     model.learn_many(np.zeros((0, 100_000)), [])
     assert len(model.feature_names) == 2
-    before = model._state.weights.copy()
+    before = model.state.weights.copy()
     for _ in range(200):
         model.learn_one({0: -1.0, 1: 0.5}, True)
-    assert (model._state.weights != before).any()
+    assert (model.state.weights != before).any()
     row = np.array([[-1.0, 0.5]])
     assert model.predict_one({0: -1.0, 1: 0.5}) == model.predict_many(row)[0]
     for c in range(1000, 100_000, 500):
@@ -472,7 +472,7 @@ def test_a_way_that_is_closed_gives_up(sparse):
     x, y = problem(1500, d=3)
     model = SVMSGDClassifier(sparse=sparse)
     grow(model, [dict(enumerate(row)) for row in x.tolist()], y)
-    old = model._fast_path
+    old = model.fast_path
     model.learn_many(np.random.default_rng(0).normal(size=(5, 2000)), [True, False] * 2 + [True])
     for x in ({1900: 1.0}, {0: 1.0, 1: 1.0, 2: 1.0}):
         for given_up in (old.predict(x), old.margin_locked(x), old.learn(x, True)):

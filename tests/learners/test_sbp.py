@@ -76,7 +76,7 @@ def test_a_row_that_has_left_does_not_matter_any_more(parameters, tmp_path):
     model.learn_many(x, y, w=weights)
     assert len(model.support_vectors()[1]) <= 100
     model.save(tmp_path / "m.svm")
-    for info in (model._state.info[0], streamsvm.load(tmp_path / "m.svm")._state.info[0]):
+    for info in (model.state.info[0], streamsvm.load(tmp_path / "m.svm").state.info[0]):
         assert info.box_most == 1.0 and info.box_positive + info.box_negative == 100.0
         assert 1.0 < info.r2 < 50.0
 

@@ -117,7 +117,7 @@ def test_the_default_holds_all_rows_while_there_is_room():
     x, y = rows(600, seed=5, noise=0.3)
     model = LASVMClassifier(kernel=RBF, C=1000.0)
     model.learn_many(x, y)
-    assert (held(model._reserve)[1]["margin"] > 2.5).mean() > 0.1
+    assert (held(model.solver.kept_rows)[1]["margin"] > 2.5).mean() > 0.1
     model.finish()
     assert model.dual == pytest.approx(optimum(x, y, gram_of(x), 1000.0), rel=1e-4)
 
@@ -140,9 +140,9 @@ def test_batches_equal_events(parameters, is_sparse):
     weights = 1.0 + np.arange(300) % 3
     for part in (slice(0, 130), slice(130, 300)):
         many.learn_many(x[part], y[part], w=weights[part])
-    for got, expected in zip(held(many._reserve), held(one._reserve), strict=True):
+    for got, expected in zip(held(many.solver.kept_rows), held(one.solver.kept_rows), strict=True):
         np.testing.assert_array_equal(got, expected)
-    assert len(one._reserve) > 20
+    assert len(one.solver.kept_rows) > 20
     one.finish()
     many.finish()
     np.testing.assert_array_equal(
@@ -189,7 +189,7 @@ def test_the_dual_never_falls_and_f_is_up_to_date(seed, C, most):
     model.learn_many(x, y)
     looks, duals = second_looks.SecondLooks(model), [model.dual]
     while True:
-        while not model._finish_some(model._schedule):
+        while not model._finish_some(model.solver.schedule):
             pass
         duals.append(model.dual)
         goes_on = looks.learn_violating()
@@ -201,7 +201,7 @@ def test_the_dual_never_falls_and_f_is_up_to_date(seed, C, most):
     expected = model.decision_function_many(x)[number - 1] - model.bias
     np.testing.assert_allclose(looks._f, expected, atol=2e-5 * C)
     others = ~np.isin(number, model.kept_numbers())
-    violations = model._violations(looks._facts["sign"], expected)
+    violations = model.solver.violations(looks._facts["sign"], expected)
     assert violations[others].max(initial=0.0) <= model.tau + 2e-5 * C
 
 
@@ -224,7 +224,7 @@ def test_a_window_is_not_left():
     x, y = rows(500, seed=3, noise=0.6)
     model = LASVMClassifier(kernel=RBF, C=10.0, window=100)
     model.learn_many(x, y)
-    assert held(model._reserve)[1]["number"].min() > 400
+    assert held(model.solver.kept_rows)[1]["number"].min() > 400
     model.finish()
     assert model.kept_numbers().min() > 400
     last, signs = slice(400, 500), y[400:]
@@ -242,15 +242,21 @@ def test_files_and_copies_hold_the_reserve(tmp_path, monkeypatch, n, is_sparse):
     loaded, copied = streamsvm.load(tmp_path / "model.svm"), pickle.loads(pickle.dumps(model))
     assert loaded.reserve == n
     # Without a number it has been full.
-    assert np.isinf(model._reserve.threshold) == (n == 100)
-    assert loaded._reserve.threshold == copied._reserve.threshold == model._reserve.threshold
+    assert np.isinf(model.solver.kept_rows.threshold) == (n == 100)
+    assert (
+        loaded.solver.kept_rows.threshold
+        == copied.solver.kept_rows.threshold
+        == model.solver.kept_rows.threshold
+    )
     assert model.memory_parts["reserve"] == loaded.memory_parts["reserve"] > 0
     for learner in (model, loaded, copied):
         learner.learn_many(x[200:], y[200:])
         learner.finish()
     for other in (loaded, copied):
         assert other.dual == model.dual
-        for got, expected in zip(held(other._reserve), held(model._reserve), strict=True):
+        for got, expected in zip(
+            held(other.solver.kept_rows), held(model.solver.kept_rows), strict=True
+        ):
             np.testing.assert_array_equal(got, expected)
 
 
@@ -265,7 +271,7 @@ def test_exchanged_classes_are_exchanged_in_the_reserve(step):
     n_of_one = np.flatnonzero(y != y[0])[0]
     model.learn_many(x[:n_of_one], labels[:n_of_one])
     model.learn_many(x[n_of_one:], labels[n_of_one:])
-    facts = held(model._reserve)[1]
+    facts = held(model.solver.kept_rows)[1]
     assert len(facts) == len(y)
     assert (facts["sign"] == np.where(y[facts["number"] - 1], 1.0, -1.0)).all()
 

@@ -30,13 +30,13 @@ def gram_of(x):
 
 
 def held(model):
-    x, facts = model._reserve.rows()
+    x, facts = model.solver.kept_rows.rows()
     return dense(x), facts
 
 
 def beta_of(model, n, k):
     """Return the coefficients of examples 1 .. n, whose classes are 0 .. k - 1."""
-    found, (_, coefficients, entered) = np.zeros((n, k)), model._expansion()
+    found, (_, coefficients, entered) = np.zeros((n, k)), model.expansion()
     live = entered > 0
     order = [model.classes.index(c) for c in range(k)]
     found[entered[live] - 1] = coefficients[live][:, order]
@@ -92,7 +92,7 @@ def test_the_dual_never_falls_and_scores_are_up_to_date():
     x, y = rows(250, seed=3)
     model = LaRankClassifier(RBF, C=20.0, reserve=250, seed=1)
     model.learn_many(x, y)
-    looks, duals, goes_on = model._second_looks(), [model.dual], True
+    looks, duals, goes_on = model.solver.second_looks(model), [model.dual], True
     while goes_on:
         goes_on = looks.learn_violating()
         duals.append(model.dual)
@@ -120,7 +120,7 @@ def test_batches_equal_events_and_files_continue(parameters, is_sparse, tmp_path
     assert many.memory_parts["reserve"] == loaded.memory_parts["reserve"] > 0
     for other in (many, loaded, copied):
         other.learn_many(x[130:], y[130:], w=weights[130:])
-    assert len(one._reserve) > 20
+    assert len(one.solver.kept_rows) > 20
     one.finish(share=0.0)
     for other in (many, loaded, copied):
         for got, expected in zip(held(other), held(one), strict=True):
@@ -146,7 +146,7 @@ def test_examples_of_one_class_alone_are_looked_at_when_there_is_another():
     x, _ = rows(60)
     model = LaRankClassifier(RBF, reserve=60, seed=1)
     model.learn_many(x[:30], np.zeros(30, int))
-    assert model.n_support_patterns == 0 and len(model._reserve) == 30
+    assert model.n_support_patterns == 0 and len(model.solver.kept_rows) == 30
     model.finish()
     model.learn_many(x[30:], np.ones(30, int))
     model.finish(share=0.0)

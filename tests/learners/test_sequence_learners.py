@@ -64,13 +64,13 @@ def learnt(cls, params, n=40):
 
 def arrays_of(model):
     """Return all weights and coefficients in use."""
-    m, n = model._model, len(model._seen)
+    m, n = model.model, len(model.seen)
     # Weights have no rows if there is a kernel.
     parts = [m.weights[: model.n_features, :n], m.moves[:, : n + 1, :n], m.cost[:n]]
-    if model._averaged:
+    if model.is_averaged:
         parts += [m.late[: model.n_features, :n], m.late_moves[:, : n + 1, :n]]
     counters = np.array(list(model.counters.values()))
-    return [*parts, counters, np.sort(model._patterns.beta.ravel())[::-1][:50]]
+    return [*parts, counters, np.sort(model.patterns.beta.ravel())[::-1][:50]]
 
 
 def same(a, b):
@@ -230,7 +230,7 @@ def test_labels_that_arrow_cannot_hold_together_are_named():
 def test_weight_zero_records_labels_only(cls, params):
     model = cls(**params)
     model.learn_one(["a", "b"], ["A", "B"], 0.0)
-    assert model.classes == ["A", "B"] and not model._model.weights.any()
+    assert model.classes == ["A", "B"] and not model.model.weights.any()
 
 
 @every
@@ -363,7 +363,7 @@ def test_an_interruption_before_learning_leaves_the_model_as_it_was(
 ):
     model, never = learnt(cls, params), learnt(cls, params)
     predicted, n_features = model.predict_many(FRESH), model.n_features
-    owner = {"grown": sequence_learner, "learnt_rows": vocabulary}.get(place, model._solver)
+    owner = {"grown": sequence_learner, "learnt_rows": vocabulary}.get(place, model.solver)
     work = getattr(owner, place)
 
     def interrupted(*arguments):
@@ -420,9 +420,9 @@ def test_an_interruption_while_learning_loses_no_pattern(inference, module, remo
         model.learn_many(X * 20, Y * 20)
     monkeypatch.undo()
     # All weights are made of the patterns that are left.
-    active = model._patterns.active
+    active = model.patterns.active
     for slot in active.members[: active.counts[0].n_members].copy():
-        scratch = [new_scratch(10, *model._model.weights.shape)] if module is exact else []
-        remove(model._model, model._patterns, model._order, slot, *scratch)
-    assert np.abs(model._model.weights).max() < 1e-4
+        scratch = [new_scratch(10, *model.model.weights.shape)] if module is exact else []
+        remove(model.model, model.patterns, model.order_, slot, *scratch)
+    assert np.abs(model.model.weights).max() < 1e-4
     model.learn_many(X, Y)

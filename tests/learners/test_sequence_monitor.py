@@ -29,7 +29,7 @@ def test_the_looks_estimate_and_bound_the_mean_gap(inference):
     seen, truth = [], []
     for seed in range(12):
         model, gaps = LaRankSequenceLabeler(inference, seed=seed, class_weight={"B": 3.0}), []
-        model._model.look_draws[:] = seed + 1
+        model.model.look_draws[:] = seed + 1
         for tokens, labels in zip(X, y, strict=True):
             model.learn_one(tokens, labels)
             gaps.append(normalised(model))
@@ -48,15 +48,15 @@ def test_no_part_is_above_its_bound(inference):
     model = LaRankSequenceLabeler(inference, C=5.0, class_weight={"B": 3.0}, seed=1)
     for tokens, labels in zip(SENTENCES, Y, strict=True):
         model.learn_one(tokens, labels)
-        m, p, info = model._model, model._patterns, model._model.info[0]
+        m, p, info = model.model, model.patterns, model.model.info[0]
         bound = info.loss_most + info.reach * np.sqrt(info.square_norm)
         for slot in p.active.members[: p.active.counts[0].n_members]:
             if inference == "greedy":
                 scores = np.zeros(m.weights.shape[1], np.float32)
-                part = looks.token_part(m, p, model._order, slot, 3, scores)
+                part = looks.token_part(m, p, model.order_, slot, 3, scores)
             else:
                 scratch = new_scratch(10, *m.weights.shape)
-                part = looks.sentence_part(m, p, model._order, slot, 3, scratch)
+                part = looks.sentence_part(m, p, model.order_, slot, 3, scratch)
             assert -1e-6 <= part / p.box[slot] <= bound
 
 

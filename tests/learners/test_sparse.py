@@ -64,7 +64,7 @@ def same(a, b):
     """Check that two learners are the same to the last bit."""
     x, _ = text_like(9)
     for name in ("alpha", "y"):
-        np.testing.assert_array_equal(getattr(a._state, name), getattr(b._state, name))
+        np.testing.assert_array_equal(getattr(a.state, name), getattr(b.state, name))
     margins = a.decision_function_many(sp.csr_array(x))
     np.testing.assert_array_equal(margins, b.decision_function_many(sp.csr_array(x)))
 
@@ -121,7 +121,7 @@ def test_it_is_found_out_by_itself():
     found = []
     for batches in ((1,) * N, (100, 200), (N,)):
         model = LASVMClassifier(kernels.RBF(gamma=0.5))
-        assert not model._sparse
+        assert not model.is_sparse
         start = 0
         for size in batches:
             part = slice(start, start + size)
@@ -130,7 +130,7 @@ def test_it_is_found_out_by_itself():
             else:
                 model.learn_many(x[part], y[part])
             start += size
-        assert model._sparse
+        assert model.is_sparse
         found.append(model)
     same(found[0], found[1])
     same(found[0], found[2])
@@ -141,13 +141,13 @@ def test_dense_data_stay_dense():
     x, y = rng.normal(size=(300, 150)), rng.random(300) < 0.5
     model = LASVMClassifier(kernels.RBF(gamma=0.01))
     model.learn_many(x, y)
-    assert not model._sparse
+    assert not model.is_sparse
     # A sparse matrix of dense data is what its owner wants it to be.
     predicted = model.decision_function_many(sp.csr_array(x))
     np.testing.assert_array_equal(predicted, model.decision_function_many(x))
-    assert not model._sparse
+    assert not model.is_sparse
     model.learn_many(sp.csr_array(x), y)
-    assert model._sparse
+    assert model.is_sparse
 
 
 def test_zeros_do_not_fill_the_memory():
@@ -155,11 +155,11 @@ def test_zeros_do_not_fill_the_memory():
     model = LASVMClassifier(kernels.RBF(gamma=0.1))
     for i in range(40):
         model.learn_one({f"f{c}": 1.0 for c in range(20)}, bool(i % 2))
-    assert not model._sparse
+    assert not model.is_sparse
     for i in range(6):
         wide = {f"w{i}-{c}": 1.0 for c in range(100_000)}
         model.learn_one(wide, bool(rng.random() < 0.5))
-    assert model._sparse and model.memory_usage < 120e6
+    assert model.is_sparse and model.memory_usage < 120e6
 
 
 @pytest.mark.parametrize("name", SPARSE)
@@ -177,8 +177,8 @@ def test_save_and_load_is_never_saved(name, tmp_path):
             model.learn_one(event, label)
         model.learn_many(sp.csr_array(more[50:]), labels[50:])
     for model in (loaded, pickled, copied):
-        n = min(model._state.alpha.size, straight._state.alpha.size)
-        np.testing.assert_array_equal(model._state.alpha[:n], straight._state.alpha[:n])
+        n = min(model.state.alpha.size, straight.state.alpha.size)
+        np.testing.assert_array_equal(model.state.alpha[:n], straight.state.alpha[:n])
         np.testing.assert_array_equal(
             model.decision_function_many(sp.csr_array(x)),
             straight.decision_function_many(sp.csr_array(x)),
@@ -223,13 +223,13 @@ def test_hashed_names_need_no_vocabulary():
         assert model.predict_one(named) == plain.predict_one(named)
         model.learn_one(named, label)
         plain.learn_one(named, label)
-    assert model._schema.names == [] and model.n_support_vectors == plain.n_support_vectors
+    assert model.schema.names == [] and model.n_support_vectors == plain.n_support_vectors
     assert model.memory_usage < plain.memory_usage + 12 * 2**16 + 1000
 
 
 def test_hashing_is_the_same_in_every_process():
     model = LASVMClassifier(hashing=1000)
-    row, _ = model._schema.sparse_row({"spam": 2.0, "eggs": 3.0, 5: 1.0})
+    row, _ = model.schema.sparse_row({"spam": 2.0, "eggs": 3.0, 5: 1.0})
     assert dict(zip(row.columns.tolist(), row.values.tolist(), strict=True)) == {
         30: -3.0,
         566: -1.0,
@@ -254,18 +254,18 @@ def test_a_million_keys_are_refused(hashing):
     model = learnt(LEARNERS["lasvm"], max_features=100_000) if hashing is None else None
     model = model or LASVMClassifier(kernels.RBF(gamma=0.5), hashing=hashing, max_features=1000)
     attack = {f"key{i}": 1.0 for i in range(1_000_000)}
-    before = model._schema.names.copy(), model.n_examples
+    before = model.schema.names.copy(), model.n_examples
     with pytest.raises(FeatureError, match="1,000,000 features"):
         model.learn_one(attack, True)
     with pytest.raises(FeatureError):
         model.predict_one(attack)
-    assert (model._schema.names, model.n_examples) == before
+    assert (model.schema.names, model.n_examples) == before
 
 
 @pytest.mark.parametrize("bad", [float("inf"), 1e300, "text", 1j])
 def test_bad_values_change_nothing(bad):
     model = learnt(LEARNERS["lasvm"])
-    state = pickle.dumps(model._state.alpha), list(model._schema.names), model.n_examples
+    state = pickle.dumps(model.state.alpha), list(model.schema.names), model.n_examples
     for event in ({3: 1.0, 5: bad}, {3: 1.0, "new": bad}):
         with pytest.raises(FeatureError, match="5|new"):
             model.learn_one(event, True)
@@ -274,7 +274,7 @@ def test_bad_values_change_nothing(bad):
     x = sp.csr_array(np.array([[0.0, 1.0], [0.5, np.inf]]))
     with pytest.raises(FeatureError, match="row 1: feature 1"):
         model.learn_many(x, [True, False])
-    now = pickle.dumps(model._state.alpha), list(model._schema.names), model.n_examples
+    now = pickle.dumps(model.state.alpha), list(model.schema.names), model.n_examples
     assert now == state
 
 
@@ -324,7 +324,7 @@ def test_words_through_a_pipeline():
         wrong += i > 100 and model.predict_one(text) != spam
         model.learn_one(text, spam)
     learner = model["LASVMClassifier"]
-    assert learner._sparse and wrong < 10
+    assert learner.is_sparse and wrong < 10
 
 
 def test_a_monitor_measures_sparse_learners():
@@ -355,10 +355,10 @@ def test_results_do_not_depend_on_threads(seed):
             lambda n: TrackingSVMClassifier(kernels.RBF(gamma=0.01), seed=0, n_jobs=n),
         ):
             one, three = make(None), make(3)
-            assert three._n_threads == 3
+            assert three.n_threads == 3
             predicted = one.predict_then_learn_many(x, y)
             assert predicted == three.predict_then_learn_many(x, y)
-            np.testing.assert_array_equal(one._state.alpha, three._state.alpha)
+            np.testing.assert_array_equal(one.state.alpha, three.state.alpha)
             np.testing.assert_array_equal(
                 one.decision_function_many(x), three.decision_function_many(x)
             )

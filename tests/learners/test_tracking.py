@@ -44,7 +44,7 @@ def same(a, b):
         np.testing.assert_array_equal(sv.entered, other.entered)
         np.testing.assert_array_equal(sv.rows, other.rows)
     assert (a.dual, a.kernel_, a.certificate) == (b.dual, b.kernel_, b.certificate)
-    np.testing.assert_array_equal(a._calibration, b._calibration)
+    np.testing.assert_array_equal(a.targets.calibration, b.targets.calibration)
 
 
 @pytest.mark.parametrize("name", slow_but(sorted(SETTINGS), *QUICK))
@@ -86,7 +86,7 @@ def test_saved_or_pickled_is_never_saved(tmp_path, name, n):
 
 def test_a_file_that_does_not_hold_together_is_refused(tmp_path):
     model = learnt(*rows(50), make("window"))
-    model._state.active.members[0] = 10**6
+    model.state.active.members[0] = 10**6
     model.save(tmp_path / "m.svm")
     with pytest.raises(streamsvm.errors.DamagedModelFileError, match="members"):
         streamsvm.load(tmp_path / "m.svm")
@@ -136,7 +136,7 @@ def test_the_averaged_classifier_is_the_mean_of_the_iterates():
     np.testing.assert_array_equal(averaged, model.decision_function_many(x))
     model = TrackingSVMClassifier(kernels.Linear(), K=20, tau=0.0, seed=3)
     model.learn_many(x, y)
-    state = model._state
+    state = model.state
     alpha = state.average[: len(x)]
     np.testing.assert_allclose(alpha @ x, state.w_average, atol=1e-9)
     assert not np.allclose(state.w, state.w_average)
@@ -162,7 +162,7 @@ def test_epochs_step_on_what_is_kept_already():
     model = make("default")
     for _ in range(3):
         model.learn_many(x, y, ids=ids)
-    assert model.n_kept == 150 and model._state.info[0].n_seen == 450
+    assert model.n_kept == 150 and model.state.info[0].n_seen == 450
 
 
 def test_seeds():

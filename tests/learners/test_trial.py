@@ -140,17 +140,17 @@ def test_a_race_over_many_events_is_the_same_in_batches_copies_and_files(
     model = learnt(pickle.loads(pickle.dumps(one)), x[:n], y[:n])
     for row, label in zip(x[:n].tolist(), y[:n].tolist(), strict=True):
         one.learn_one(dict(enumerate(row)), label)
-    assert content(one) == content(model) and model._trial.begun is not None
+    assert content(one) == content(model) and model.trial.begun is not None
     model.save(tmp_path / "m.svm")
     models = [model, one, streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
     for other in models:
         learnt(other, x[n:], y[n:], parts=(100,))
     assert all(content(other) == content(model) for other in models)
-    assert model._trial is None and "on the first 1,024" in model.chosen
+    assert model.trial is None and "on the first 1,024" in model.chosen
     # `finish` does not leave it to events that may not come.
     early = learnt(cls(seed=1), x[:1026], y[:1026])
     early.finish()
-    assert early._trial is None
+    assert early.trial is None
 
 
 @LEARNERS
@@ -181,7 +181,7 @@ def test_the_few_features_that_matter_are_found(cls, tmp_path, monkeypatch):
     x, y = few(1800)
     model = learnt(cls(seed=1), x[:1100], y[:1100])
     # In the middle of the race.
-    assert model._trial.begun is not None
+    assert model.trial.begun is not None
     model.save(tmp_path / "m.svm")
     models = [model, streamsvm.load(tmp_path / "m.svm")]
     for other in models:
@@ -194,7 +194,7 @@ def test_the_few_features_that_matter_are_found(cls, tmp_path, monkeypatch):
     assert np.mean(np.array(model.predict_many(test)) == labels) > 0.88
     # They still count little when all are scaled otherwise, and in files.
     model.save(tmp_path / "m.svm")
-    scales = streamsvm.load(tmp_path / "m.svm")._scales
+    scales = streamsvm.load(tmp_path / "m.svm").scales
     assert np.flatnonzero(scales.relevance == 1.0).tolist() == [3, 7, 9]
     assert scales.factors()[3] > 4.0 * scales.factors()[4]
     assert "matter" not in learnt(cls(seed=1, scale=False), x[:1100], y[:1100]).chosen
@@ -245,7 +245,7 @@ def test_a_larger_c_is_tried_unless_it_is_given(cls, n_classes, tmp_path):
 def test_the_rule_is_the_learner_without_a_trial():
     x, y = stream(1200)
     rule = learnt(LASVMClassifier(scale=False, gamma="scale"), x, y)
-    assert rule._trial is None and rule._choice is None
+    assert rule.trial is None and rule.choice is None
     total = x[:1024].var(axis=0, dtype=np.float64).sum()
     assert rule.kernel_.gamma == pytest.approx(1 / total, rel=0.05)
 
@@ -275,8 +275,8 @@ def test_zeros_and_ones_are_not_scaled_and_outliers_do_not_ruin_a_scale():
     x, y = stream(1100, noise_scale=100.0)
     x[500, 0] = 1e6
     model = learnt(LASVMClassifier(scale=True), x, y)
-    assert model._factors[4] == 1.0
-    assert model._factors[0] > 0.4 and model._factors[2] == pytest.approx(0.01, rel=0.1)
+    assert model.factors[4] == 1.0
+    assert model.factors[0] > 0.4 and model.factors[2] == pytest.approx(0.01, rel=0.1)
 
 
 @LEARNERS
@@ -299,7 +299,7 @@ def test_copies_and_files_go_on_as_the_model_does(cls, n, tmp_path):
         assert content(other) == content(model) and other.chosen == model.chosen
     for other in (model, *copies):
         learnt(other, x[n:], y[n:], parts=(100,))
-        assert (other._trial is None) and "on the first 1,024" in other.chosen
+        assert (other.trial is None) and "on the first 1,024" in other.chosen
     assert content(copies[0]) == content(copies[1]) == content(model)
 
 
@@ -316,7 +316,7 @@ def test_labels_and_features_that_come_later(n_classes):
     w = [0.5 + i % 3 for i in range(1100)]
     many.learn_many(x[:600, :3], labels[:600], w=w[:600])
     many.learn_many(x[600:], labels[600:], w=w[600:])
-    assert content(one) == content(many) and len(many._factors) == 5
+    assert content(one) == content(many) and len(many.factors) == 5
 
 
 @pytest.mark.parametrize(
@@ -325,17 +325,17 @@ def test_labels_and_features_that_come_later(n_classes):
 def test_classes_that_the_first_examples_lack_keep_their_numbers(names, order):
     learner = AdaptiveSVMClassifier(seed=1)
     for label in names:
-        learner._add_class(label)
-    learner._schema.extend([0, 1])
+        learner.add_class(label)
+    learner.schema.extend([0, 1])
     classes = np.array(order)[np.arange(64) // 4 % len(order)]
     draws = np.random.default_rng(0)
     rows = (draws.normal(size=(64, 2)) + 9.0 * classes[:, None]).astype(np.float32)
-    model = members.new_first(learner, learner._labels)
+    model = members.new_first(learner, learner.targets.labels)
     examples = Examples(rows, classes, np.ones(64), np.zeros(64, bool))
-    members.learn_examples(model, examples, learner._labels.seen)
+    members.learn_examples(model, examples, learner.targets.labels.seen)
     # Before anything else may make room: the next call may be a compiled one, for any class.
     if len(names) > 2:
-        assert model._state.info[0].n_classes == len(names) <= model._state.n_vectors.size
+        assert model.state.info[0].n_classes == len(names) <= model.state.n_vectors.size
     assert model.predict_many(rows).tolist() == [names[c] for c in classes]
 
 
@@ -346,12 +346,12 @@ def test_sparse_rows_are_not_scaled():
     model = LASVMClassifier()
     model.learn_many(x, y.tolist())
     # The labels have a nearly linear margin: a wide kernel with a large C.
-    assert model._factors is None and "C 10: best of 4 on" in model.chosen
+    assert model.factors is None and "C 10: best of 4 on" in model.chosen
     # Dense rows of mostly zeros become sparse while they are on trial.
     dense = np.zeros((1100, 600), np.float32)
     dense[np.arange(1100), draws.integers(0, 600, 1100)] = 5.0 * draws.normal(size=1100)
     later = learnt(LASVMClassifier(), dense, dense.sum(axis=1) > 0)
-    assert later._sparse and later._factors is None
+    assert later.is_sparse and later.factors is None
 
 
 def test_further_epochs_of_the_same_rows_are_not_counted():
@@ -376,7 +376,7 @@ def test_parameters_are_checked(cls):
     for wrong in ("large", None, 0.0, True):
         with pytest.raises(ParameterError, match="use a number"):
             cls(C=wrong)
-    assert cls(kernel=kernels.RBF(gamma=1.0))._trial is None
+    assert cls(kernel=kernels.RBF(gamma=1.0)).trial is None
     assert cls(kernel=kernels.RBF(gamma=1.0)).C_ == 1.0
 
 
@@ -384,11 +384,11 @@ def test_files_that_contradict_themselves_are_refused(tmp_path):
     x, y = stream(50, noise_scale=100.0)
     model = learnt(LASVMClassifier(scale=True), x, y)
     for change in (
-        {"_factors": np.ones(9, np.float32)},
-        {"_factors": np.full(5, np.nan, np.float32)},
-        {"_choice": trial.Choice(0, 1, True)},
+        {"factors": np.ones(9, np.float32)},
+        {"factors": np.full(5, np.nan, np.float32)},
+        {"choice": trial.Choice(0, 1, True)},
         {"C_": -1.0},
-        {"_n_learnt": np.array([60])},
+        {"n_learnt": np.array([60])},
     ):
         wrong = pickle.loads(pickle.dumps(model))
         wrong.__dict__.update(change)
@@ -416,7 +416,7 @@ def test_the_command_scales_by_trial_instead_of_a_scaler(tmp_path, capsys):
 
 def held(model):
     """Return the rows of the reserve, scaled as the model's, and the numbers of their examples."""
-    x, facts = model._reserve.rows()
+    x, facts = model.solver.kept_rows.rows()
     return x, facts["number"]
 
 
@@ -429,7 +429,7 @@ def test_the_reserve_holds_rows_in_the_scale_of_the_model(n, parameters, tmp_pat
     assert len(numbers) == len(set(numbers))
     assert (len(numbers) > 20) == (parameters != {"reserve": 0})
     if len(numbers):
-        np.testing.assert_array_equal(rows, scaled_rows(x[numbers - 1], model._factors))
+        np.testing.assert_array_equal(rows, scaled_rows(x[numbers - 1], model.factors))
     one = LASVMClassifier(scale=True, C=10.0, **parameters)
     for row, label in zip(x.tolist(), y.tolist(), strict=True):
         one.learn_one(dict(enumerate(row)), label)
@@ -447,14 +447,14 @@ def test_with_all_rows_in_reserve_a_scaled_model_reaches_the_optimum_of_the_scal
     model = learnt(LASVMClassifier(scale=True, C=10.0, reserve=1100), x, y)
     before = model.dual
     model.finish()
-    scaled, signs = scaled_rows(x, model._factors), np.where(y, 1.0, -1.0)
+    scaled, signs = scaled_rows(x, model.factors), np.where(y, 1.0, -1.0)
     gram = np.exp(-model.kernel_.gamma * cdist(scaled, scaled, "sqeuclidean"))
     assert model.dual == pytest.approx(optimum(scaled, y, gram, 10.0), rel=1e-3)
     assert model.dual > 1.001 * before
     margins = model.decision_function_many(x) - model.bias
     found = model.support_vectors()
     np.testing.assert_allclose(gram[:, found.entered - 1] @ found.coefficients, margins, atol=1e-2)
-    violations = model._violations(signs, margins)
+    violations = model.solver.violations(signs, margins)
     others = ~np.isin(np.arange(1, 1101), model.kept_numbers())
     assert violations[others].max() < 0.05
 

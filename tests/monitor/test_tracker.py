@@ -221,13 +221,13 @@ def test_compiling_is_no_part_of_the_speed(monkeypatch, way):
         return call
 
     if way == "linear":
-        learn = slow(where._fast_path.learn_locked)
+        learn = slow(where.fast_path.learn_locked)
         assert linear_native.learn_watched(where, monitor, learn, *stream[0], 1.0)
     elif way == "event":
-        monkeypatch.setattr(where._event_path, "learn", slow(where._event_path.learn))
+        monkeypatch.setattr(where.event_path, "learn", slow(where.event_path.learn))
         monitor.learn_one(*stream[0])
     else:
-        monkeypatch.setattr(where, "_learn_rows", slow(where._learn_rows))
+        monkeypatch.setattr(where, "learn_rows", slow(where.learn_rows))
         monitor.learn_one(*stream[0], 0.0)
     assert monitor.measure()["n_examples"] == 21
     assert monitor.rates.seconds - before < 0.3 and max(monitor.rates._latencies[20:]) < 0.3
@@ -399,7 +399,7 @@ def test_a_learner_that_became_sparse_is_measured_on_older_dense_rows(learner):
     model = learner()
     monitor = watched(model, every=100)
     monitor.learn_many(x, rng.random(700) < 0.5)
-    assert model._sparse and monitor.get()["n_examples"] == 700
+    assert model.is_sparse and monitor.get()["n_examples"] == 700
 
 
 def test_get_measures_again_after_finish():

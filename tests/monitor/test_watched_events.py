@@ -28,12 +28,12 @@ from tests.slow import slow_but
 
 
 class GeneralPathSGD(SVMSGDClassifier):
-    def _bind_fast_path(self):
+    def bind_fast_path(self):
         pass
 
 
 class GeneralPathSGDQN(SGDQNClassifier):
-    def _bind_fast_path(self):
+    def bind_fast_path(self):
         pass
 
 
@@ -103,7 +103,7 @@ def test_a_monitor_sees_the_same_as_by_the_general_path(name, params, scores, se
         monitors.append(monitor)
     fast, general = map(seen_by, monitors)
     assert fast == general
-    path = getattr(monitors[0].model, "_fast_path", None)
+    path = getattr(monitors[0].model, "fast_path", None)
     # What calibration learns must be known before.
     assert path is None or path.is_open == (scores != "probabilities")
     assert len(fast[0]) >= 2 and fast[0][-1]["accuracy"] is not None

@@ -29,7 +29,7 @@ def test_the_switch_closes_all_paths_and_opens_them_again(model):
     scaler = StandardScaler()
     scaler.learn_one({"a": 1.0})
     x = {"a": 1.0, "b": 2.0}
-    predict, expected = model._fast_path.predict, model.predict_one(x)
+    predict, expected = model.fast_path.predict, model.predict_one(x)
     assert predict(x) is not None
     try:
         assert native_events.switch(False) is False and not native_events.is_on()
@@ -38,12 +38,12 @@ def test_the_switch_closes_all_paths_and_opens_them_again(model):
         model.learn_one(x, True)
         scaler.learn_one({"a": 2.0})
         # Nothing is kept for later: no table, no vocabulary.
-        assert not model._fast_path.is_open and scaler._fast_path is None
+        assert not model.fast_path.is_open and scaler._fast_path is None
     finally:
         assert native_events.switch(True) is True
     model.learn_one(x, True)
     scaler.learn_one({"a": 3.0})
-    assert model._fast_path.is_open and scaler._fast_path.is_open
+    assert model.fast_path.is_open and scaler._fast_path.is_open
     assert model.n_examples == 8 and scaler.statistics["a"][0] == 3
 
 
@@ -57,7 +57,7 @@ for i in range(40):
     scaler.learn_one(x)
     model.predict_one(x)
     model.learn_one(x, "pqr"[i % 7 % 3])
-print(native_events.is_on(), model._fast_path.is_open, scaler._fast_path is not None)
+print(native_events.is_on(), model.fast_path.is_open, scaler._fast_path is not None)
 print(model.weights, scaler.transform_one({"a": 1.0}))
 """
 
@@ -158,20 +158,20 @@ def test_each_wrong_address_of_a_table_is_found(cls, sparse):
     model = cls(sparse=sparse)
     for i in range(5):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
-    path = model._fast_path
-    path.check(linear_native._target_of(model, model._state), model._generation.now)
+    path = model.fast_path
+    path.check(linear_native._target_of(model, model.state), model.generation.now)
     for field in ADDRESSES:
         path._table[field] += 8
         with pytest.raises(StaleAddressError, match=str(field)):
-            path.check(linear_native._target_of(model, model._state), model._generation.now)
+            path.check(linear_native._target_of(model, model.state), model.generation.now)
         path._table[field] -= 8
     for field in path._reader.layout:
         path._reader.fields[field] += 8
         with pytest.raises(StaleAddressError):
-            path.check(linear_native._target_of(model, model._state), model._generation.now)
+            path.check(linear_native._target_of(model, model.state), model.generation.now)
         path._reader.fields[field] -= 8
     # As if somebody replaced an array, and forgot to close the path.
-    target = linear_native._target_of(model, model._state)
+    target = linear_native._target_of(model, model.state)
     for part in ("calibration", "state", "block"):
         other = {
             "calibration": target.calibration.copy(),
@@ -179,8 +179,8 @@ def test_each_wrong_address_of_a_table_is_found(cls, sparse):
             "block": None,
         }[part]
         with pytest.raises(StaleAddressError):
-            path.check(target._replace(**{part: other}), model._generation.now)
-    path.check(target, model._generation.now)
+            path.check(target._replace(**{part: other}), model.generation.now)
+    path.check(target, model.generation.now)
 
 
 @needs_native_events
@@ -204,7 +204,7 @@ model, scaler = SVMSGDClassifier(t0=1.0), StandardScaler()
 for i in range(6):
     scaler.learn_one({"a": 1.0 + i, "b": 1.0})
     model.learn_one({"a": 1.0 + i, "b": 1.0}, i % 2)
-model._state = model._state._replace(weights=model._state.weights.copy())
+model.state = model.state._replace(weights=model.state.weights.copy())
 scaler._statistics = scaler._statistics.copy()
 x = {"a": 1.0, "b": 2.0}
 uses = (
@@ -228,14 +228,14 @@ def test_in_debug_mode_each_call_compares_first():
 
 @needs_native_events
 def test_a_target_whose_sizes_do_not_fit_is_not_bound(model):
-    path, target = model._fast_path, linear_native._target_of(model, model._state)
+    path, target = model.fast_path, linear_native._target_of(model, model.state)
     for wrong in (
         target._replace(labels=["a", "b", "c"]),
         target._replace(labels=["a"]),
         target._replace(calibration=np.zeros(2)),
         target._replace(state=target.state._replace(info=np.zeros((2, 14)))),
     ):
-        assert not path.bind(wrong, model._generation.advance()) and not path.is_open
-    assert path.bind(target, model._generation.advance()) and path.is_open
+        assert not path.bind(wrong, model.generation.advance()) and not path.is_open
+    assert path.bind(target, model.generation.advance()) and path.is_open
     # A generation that something has ended meanwhile.
-    assert not path.bind(target, model._generation.advance() - 1)
+    assert not path.bind(target, model.generation.advance() - 1)

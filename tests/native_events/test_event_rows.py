@@ -21,7 +21,7 @@ from streamsvm.native_events.event_reader import LONGEST
 class GeneralPath(SVMSGDClassifier):
     """Learns and predicts every event by the general path."""
 
-    def _bind_fast_path(self):
+    def bind_fast_path(self):
         pass
 
 
@@ -102,10 +102,10 @@ def check_same(params, stream, weights=None, kinds=(SVMSGDClassifier, GeneralPat
     assert results[0] == results[1]
     fast, general = models
     assert fast.feature_names == general.feature_names
-    assert fast._schema.index == {name: i for i, name in enumerate(fast.feature_names)}
-    assert fast._schema.is_range == general._schema.is_range
+    assert fast.schema.index == {name: i for i, name in enumerate(fast.feature_names)}
+    assert fast.schema.is_range == general.schema.is_range
     assert fast.weights == general.weights and fast.intercept == general.intercept
-    np.testing.assert_array_equal(fast._calibration, general._calibration)
+    np.testing.assert_array_equal(fast.targets.calibration, general.targets.calibration)
     return fast
 
 
@@ -134,7 +134,7 @@ def test_odd_events_are_learnt_or_refused_as_by_the_general_path(params, stream)
 class SGDQNGeneralPath(SGDQNClassifier):
     """Learns and predicts every event by the general path."""
 
-    def _bind_fast_path(self):
+    def bind_fast_path(self):
         pass
 
 
@@ -151,8 +151,8 @@ def test_several_classes_take_the_fast_path_too(params, kinds, stream):
     model = check_same(params, stream, kinds=kinds)
     if "a" in model.feature_names:
         # In this order: an event that is refused leaves the path closed, sometimes for a while.
-        model._pace.bind_at = 0
-        assert model.predict_one({"a": 1.0}) == model._fast_path.predict({"a": 1.0})
+        model.pace.bind_at = 0
+        assert model.predict_one({"a": 1.0}) == model.fast_path.predict({"a": 1.0})
 
 
 WEIGHTS = st.one_of(
@@ -236,13 +236,13 @@ def test_dense_events_with_new_features_take_the_fast_path():
     model = SVMSGDClassifier(sparse=False, t0=10.0)
     for i in range(4):
         model.learn_one({"b": 1.0 + i, "d": 1.0}, bool(i % 2))
-    path = model._fast_path
+    path = model.fast_path
     assert path.learn({"d": 1.0, "c": 2.0, "a": 3.0}, True) is True
     assert model.feature_names == ["b", "d", "a", "c"]
     assert path.predict({"unknown": 1.0, "c": 1.0}) is model.predict_one({"c": 1.0})
     assert path.learn({name: 1.0 for name in "dcbazyx"}, False) is True
     assert model.feature_names == ["b", "d", "a", "c", "x", "y", "z"]
-    assert model._fast_path is path
+    assert model.fast_path is path
     other = GeneralPath(sparse=False, t0=10.0)
     for i in range(4):
         other.learn_one({"b": 1.0 + i, "d": 1.0}, bool(i % 2))
@@ -250,9 +250,9 @@ def test_dense_events_with_new_features_take_the_fast_path():
     other.learn_one({name: 1.0 for name in "abcdxyz"}, False)
     assert model.weights == other.weights
     # Until there is no room for more.
-    while model._fast_path is path:
+    while model.fast_path is path:
         model.learn_one({f"name {model.n_examples}": 1.0}, True)
-    assert len(model.feature_names) > 1000 and model._fast_path.is_open
+    assert len(model.feature_names) > 1000 and model.fast_path.is_open
 
 
 def test_half_precision_is_looked_at_as_the_number_that_it_is():
@@ -269,7 +269,7 @@ def test_columns_that_meet_do_not_become_infinite():
     frame = pa.table({name: [event.get(name) for event in events * 10] for name in "abcd"})
     models[1].learn_many(frame, [bool(i % 2) for i in range(30)])
     for model in models:
-        assert np.isfinite(model._state.weights).all()
+        assert np.isfinite(model.state.weights).all()
 
 
 @given(st.binary(max_size=40))

@@ -30,11 +30,11 @@ def test_names_of_the_last_event_are_held_and_let_go():
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
     name = "".join(["of", " one ", "event"])
     before = sys.getrefcount(name)
-    assert model._fast_path.predict({name: 1.0, "a": 1.0}) is not None
+    assert model.fast_path.predict({name: 1.0, "a": 1.0}) is not None
     assert sys.getrefcount(name) == before + 1
-    assert model._fast_path.predict({"a": 1.0, "b": 1.0}) is not None
+    assert model.fast_path.predict({"a": 1.0, "b": 1.0}) is not None
     assert sys.getrefcount(name) == before
-    assert model._fast_path.predict({name: 1.0}) is not None
+    assert model.fast_path.predict({name: 1.0}) is not None
     del model
     gc.collect()
     assert sys.getrefcount(name) == before
@@ -47,8 +47,8 @@ def test_events_of_known_names_take_the_fast_path(cls, params):
     names = [f"name {i}" for i in range(20)]
     for i in range(4):
         model.learn_one({name: 1.0 + i for name in names}, bool(i % 2))
-    assert model._fast_path.predict({}) is not None
-    path = model._fast_path
+    assert model.fast_path.predict({}) is not None
+    path = model.fast_path
     for x in (
         dict.fromkeys(names, 1.0),
         dict.fromkeys(reversed(names), True),
@@ -72,15 +72,13 @@ def test_events_of_known_names_take_the_fast_path(cls, params):
         assert (path.margin_locked(x) > 0.0) == model.predict_one(x)
         assert path.learn_locked_any(x, False) is True
         assert model.n_examples == n + 1
-    assert model._fast_path is path
+    assert model.fast_path is path
     for x in ({"name 1": float("inf")}, {"name 1": "1.0"}, {"name 1": 1e300}, None, [1.0]):
-        assert model._fast_path.predict(x) is model._fast_path.margin_locked(x) is None
-        assert model._fast_path.learn(x, True) is model._fast_path.learn_locked_any(x, True) is None
+        assert model.fast_path.predict(x) is model.fast_path.margin_locked(x) is None
+        assert model.fast_path.learn(x, True) is model.fast_path.learn_locked_any(x, True) is None
     for label in ("True", 2, None, np.nan, [True]):
         assert (
-            model._fast_path.learn({}, label)
-            is model._fast_path.learn_locked_any({}, label)
-            is None
+            model.fast_path.learn({}, label) is model.fast_path.learn_locked_any({}, label) is None
         )
 
 
@@ -89,18 +87,18 @@ def test_a_path_falls_back_while_a_thread_holds_the_lock(sparse):
     model = SVMSGDClassifier(sparse=sparse, t0=10.0)
     for i in range(4):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
-    with model._lock:
+    with model.lock:
         for _ in range(2):
             assert (
-                model._fast_path.predict({"a": 1.0})
-                is model._fast_path.learn({"a": 1.0}, True)
+                model.fast_path.predict({"a": 1.0})
+                is model.fast_path.learn({"a": 1.0}, True)
                 is None
             )
-            found = model._fast_path.margin_locked({"a": 1.0})
+            found = model.fast_path.margin_locked({"a": 1.0})
             assert found == model.decision_function_one({"a": 1.0})
-            with model._lock:
+            with model.lock:
                 model.learn_one({"a": 1.0}, True)
-    assert model._fast_path.predict({"a": 1.0}) is not None
+    assert model.fast_path.predict({"a": 1.0}) is not None
     assert model.n_examples == 6
 
 
@@ -116,11 +114,11 @@ def test_a_batch_between_an_event_that_is_due_and_the_look_back():
     models[0].learn_one(events[1023], y[1023])
     # As if another thread came before the look back.
     for model in models[1:]:
-        assert model._fast_path.learn(events[1023], y[1023]) is False
+        assert model.fast_path.learn(events[1023], y[1023]) is False
     models[2] = pickle.loads(pickle.dumps(models[2]))
     for model in models:
         model.learn_many(rows[1024:], y[1024:])
-        assert model._rate_search_rows is None and model.n_examples == 1100
+        assert model.rate_search_rows is None and model.n_examples == 1100
         assert model.weights == models[0].weights
 
 
@@ -134,7 +132,7 @@ def test_a_shallow_copy_leaves_the_first_rows_alone():
             assert copy.copy(models[1]).n_examples == i
         for model in models:
             model.learn_one(x, label)
-    assert models[0].weights == models[1].weights and models[1]._rate_search_rows is None
+    assert models[0].weights == models[1].weights and models[1].rate_search_rows is None
 
 
 def test_events_after_names_that_are_not_listed_yet():
@@ -176,15 +174,15 @@ def test_threads_learn_each_event_once():
         for thread in threads:
             thread.join()
         assert model.n_examples == 4 * (300 + 3 * 50)
-        assert model._rate_search_rows is None and len(model.feature_names) == 53
-        assert model.counters["examples"] == int(model._state.info[0, T])
+        assert model.rate_search_rows is None and len(model.feature_names) == 53
+        assert model.counters["examples"] == int(model.state.info[0, T])
 
 
 def test_a_method_outlives_its_model():
     model = SVMSGDClassifier(t0=10.0)
     for i in range(4):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
-    predict, learn = model._fast_path.predict, model._fast_path.learn
+    predict, learn = model.fast_path.predict, model.fast_path.learn
     expected = model.predict_one({"a": 1.0})
     del model
     gc.collect()
@@ -206,11 +204,11 @@ def test_values_that_close_the_path_while_they_become_floats():
         model = SVMSGDClassifier(sparse=sparse, t0=10.0)
         for i in range(4):
             model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
-        path = model._fast_path
+        path = model.fast_path
         assert path.margin_locked({"a": Value()}) is None
         assert path.predict({"a": 1.0}) is path.margin_locked({"a": 1.0}) is None
         model.learn_one({"a": 1.0, "b": 1.0}, True)
-        assert model._fast_path.learn_locked_any({"a": Value()}, True) is None
+        assert model.fast_path.learn_locked_any({"a": Value()}, True) is None
         assert len(model.feature_names) == 502
 
 
@@ -219,23 +217,23 @@ def test_names_of_an_event_that_was_interrupted(monkeypatch):
         model = SVMSGDClassifier(sparse=sparse, t0=10.0, missing="zero")
         for i in range(4):
             model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
-        before = model._state.weights.copy()
-        extend = model._schema.extend
+        before = model.state.weights.copy()
+        extend = model.schema.extend
 
         def interrupted(names, extend=extend):
             extend(names)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(model._schema, "extend", interrupted)
+        monkeypatch.setattr(model.schema, "extend", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.learn_one({f"n{i}": 1.0 for i in range(LONGEST + 1)}, True)
         monkeypatch.undo()
-        assert model._fast_path.learn_locked_any({"n0": 1.0}, True) is None
-        model._pace.bind_at = 0
+        assert model.fast_path.learn_locked_any({"n0": 1.0}, True) is None
+        model.pace.bind_at = 0
         for name in ("n0", "n40", f"n{LONGEST}"):
             assert model.predict_one({name: 1e6}) == model.predict_one({})
-        assert model._fast_path.is_open
-        after = model._state.weights
+        assert model.fast_path.is_open
+        after = model.state.weights
         np.testing.assert_array_equal(after[:, :, : before.shape[2]], before)
         assert not after[:, 0, before.shape[2] :].any()
         model.learn_one({"n40": 1.0, "new": 1.0}, True)
@@ -260,7 +258,7 @@ def test_nothing_is_held_and_nothing_is_let_go():
                 m.predict_one(event)
                 m.learn_one(event, bool(i % 2))
                 m.predict_one({names[i]: values[i], "unknown": 1.0})
-                m._fast_path.predict({names[i]: "none"})
+                m.fast_path.predict({names[i]: "none"})
         found.append([sys.getrefcount(thing) for thing in (*names, *values, *events)])
     assert found[0] == found[1]
     # The list of the schema holds a new name.
@@ -284,23 +282,23 @@ def test_an_interruption_before_a_path_leads_anywhere(monkeypatch, sparse, place
         patch.setattr(linear_native, place, interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.learn_one({"a": -1.0, "b": 1.0}, False)
-    assert not model._fast_path.is_open
+    assert not model.fast_path.is_open
     for i in range(4):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
-    assert model.n_examples == 6 and model._fast_path.is_open
-    assert model._event_learn is model._fast_path.learn
+    assert model.n_examples == 6 and model.fast_path.is_open
+    assert model._event_learn is model.fast_path.learn
 
 
 def test_a_third_class_frees_what_two_had():
     model = SVMSGDClassifier(hashing=2**12)
     for i in range(6):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, i % 2)
-    weights, path = weakref.ref(model._state.weights), model._fast_path
+    weights, path = weakref.ref(model.state.weights), model.fast_path
     model.learn_one({"a": 0.0, "b": 1.0}, 2)
     gc.collect()
     assert weights() is None
     # The methods stay, and lead to three outputs.
-    assert model._fast_path is path and path.is_open
+    assert model.fast_path is path and path.is_open
     x = {"a": 2.0, "b": 1.0}
     assert path.predict(x) == model.predict_many(pa.table({"a": [2.0], "b": [1.0]}))[0].as_py()
     assert path.margin_locked(x) == list(model.decision_function_one(x).values())
@@ -314,7 +312,7 @@ def test_many_classes_of_labels_that_are_other_objects_each_time():
     for i in range(400):
         model.learn_one({"a": float(i % 7), "b": i % 40 / 40.0}, f"class {i % 40}")
     assert len(model.classes) == 40
-    path = model._fast_path
+    path = model.fast_path
     for i in range(40):
         assert path.learn({"a": 1.0, "b": 2.0}, f"class {i}") is True
     assert model.n_examples == 440 and path.learn({"a": 1.0}, "class 40") is None
@@ -325,7 +323,7 @@ def test_an_interruption_while_weights_get_wider_loses_nothing(monkeypatch, spar
     model = SVMSGDClassifier(sparse=sparse, t0=10.0)
     for i in range(4):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
-    for i, (owner, place) in enumerate([(model, "_bind_fast_path"), (linear_state, "grown")]):
+    for i, (owner, place) in enumerate([(model, "bind_fast_path"), (linear_state, "grown")]):
 
         def interrupted(*arguments):
             raise KeyboardInterrupt
@@ -335,7 +333,7 @@ def test_an_interruption_while_weights_get_wider_loses_nothing(monkeypatch, spar
             with pytest.raises(KeyboardInterrupt):
                 # The second time there is room for 2048 dense features, 2048 or 4096 sparse ones.
                 for k in range(i, 6):
-                    model._pace.bind_at = 0
+                    model.pace.bind_at = 0
                     model.learn_one({f"{i} {k} {c}": 1.0 for c in range(1000)}, True)
         before, n = model.weights["a"], model.n_examples
         for _ in range(3):
@@ -357,7 +355,7 @@ def test_a_wide_batch_when_a_look_back_is_due(cls, sparse):
         event = {"a": 1.0, "b": 2.0}
         if k == 0:
             # As if it was interrupted before the look back.
-            assert model._fast_path.learn(event, True) is False
+            assert model.fast_path.learn(event, True) is False
         else:
             model.learn_one(event, True)
         model.learn_many(wide, [True, False] * 2 + [True])
@@ -368,10 +366,10 @@ def test_a_block_for_first_events_is_not_part_of_a_model():
     model = SVMSGDClassifier(sparse=True)
     for i in range(5):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
-    n_kept = int(model._rate_search_rows._block.head[0])
+    n_kept = int(model.rate_search_rows._block.head[0])
     assert n_kept and 0 < model.memory_parts["first_rows"] < 1000
     # Asking changes nothing: somebody else may be learning.
-    assert model._rate_search_rows._block.head[0] == n_kept
+    assert model.rate_search_rows._block.head[0] == n_kept
     assert len(pickle.dumps(model)) < 20_000
     other = pickle.loads(pickle.dumps(model))
     for m in (model, other):
@@ -387,7 +385,7 @@ def test_hashed_weights_do_not_get_wider():
     for event in ({"a": float("inf")}, {("a", 1.5): 1.0}):
         with contextlib.suppress(FeatureError):
             model.learn_one(event, True)
-        assert model._state.weights.shape[2] == 64
+        assert model.state.weights.shape[2] == 64
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -417,7 +415,7 @@ def test_labels_are_held_while_they_are_known():
         x = {"a": float(i % 7), "b": 1.0}
         assert model.predict_one(x) in labels
         model.learn_one(x, labels[i % 5])
-        model._fast_path.predict({"a": "bad"})
+        model.fast_path.predict({"a": "bad"})
     assert [sys.getrefcount(label) for label in labels] == before
     del model
     gc.collect()
@@ -437,4 +435,4 @@ def test_a_path_that_is_of_no_use_is_bound_ever_more_rarely(monkeypatch):
     assert 1 < len(bound) < 40
     for i in range(5000):
         model.learn_one({"a": 1.0, "b": 1.0}, bool(i % 2))
-    assert model._fast_path.is_open and len(bound) < 60
+    assert model.fast_path.is_open and len(bound) < 60

@@ -26,8 +26,8 @@ def test_names_that_are_listed_by_two_threads():
         model = SVMSGDClassifier(t0=10.0, sparse=True)
         model.learn_many(rows, [True, False])
         calls = (
-            lambda model=model: model._schema.names,
-            lambda model=model: model._schema.index,
+            lambda model=model: model.schema.names,
+            lambda model=model: model.schema.index,
             lambda model=model: model.learn_one({5: 1.0, "new": 1.0}, True),
         )
         threads = [threading.Thread(target=call) for call in calls]
@@ -36,7 +36,7 @@ def test_names_that_are_listed_by_two_threads():
         for thread in threads:
             thread.join()
         assert model.feature_names == [*range(300_000), "new"]
-        assert model._schema.index["new"] == 300_000 and len(model._schema.index) == 300_001
+        assert model.schema.index["new"] == 300_000 and len(model.schema.index) == 300_001
 
 
 def test_names_that_come_while_the_table_gets_larger(monkeypatch):
@@ -108,9 +108,9 @@ def test_a_name_of_another_type_closes_the_way(sparse, name):
     model = SVMSGDClassifier(sparse=sparse, t0=10.0)
     for i in range(4):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
-    assert model._fast_path.is_open and model._schema.are_simple
+    assert model.fast_path.is_open and model.schema.are_simple
     model.learn_one({"a": 1.0, name: 1.0}, True)
-    assert not model._fast_path.is_open and not model._schema.are_simple
+    assert not model.fast_path.is_open and not model.schema.are_simple
     assert model.n_examples == 5 and model.feature_names == ["a", "b", name]
 
 
@@ -122,7 +122,7 @@ def test_a_name_of_another_type_that_a_copy_learnt_is_its_own(sparse):
     TrackingMonitor(copy.copy(model)).learn_one({"a": 1.0, Odd("odd"): 1.0}, True)
     for _ in range(3):
         model.learn_one({"a": 1.0, "b": 1.0}, True)
-        assert model._fast_path.is_open and model.feature_names == ["a", "b"]
+        assert model.fast_path.is_open and model.feature_names == ["a", "b"]
     assert model.n_examples == 7
 
 
@@ -133,7 +133,7 @@ def test_names_of_arrays_are_listed_when_somebody_asks(sparse):
     y = rng.random(20) > 0.5
     models = [SVMSGDClassifier(sparse=sparse, t0=10.0) for _ in range(2)]
     models[0].learn_many(rows, y)
-    assert len(models[0]._schema._names) == 0 and len(models[0]._schema) == 3000
+    assert len(models[0].schema._names) == 0 and len(models[0].schema) == 3000
     models[1].learn_many(rows, y)
     assert models[1].feature_names == list(range(3000))
     copied = pickle.loads(pickle.dumps(models[0]))
@@ -146,8 +146,8 @@ def test_names_of_arrays_are_listed_when_somebody_asks(sparse):
             model.predict_one(x)
             model.learn_one(x, bool(i % 2))
         assert model.feature_names == [*range(4001), 9000]
-        assert model._schema.index == {name: i for i, name in enumerate(model.feature_names)}
-        assert not model._schema.is_range
+        assert model.schema.index == {name: i for i, name in enumerate(model.feature_names)}
+        assert not model.schema.is_range
         assert model.weights == models[0].weights
 
 

@@ -42,8 +42,8 @@ class PerceptronClassifier(Learner):
     ) -> None:
         super().__init__(check_size("max_features", max_features) or LIMIT, hashing)
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
-        self._sparse = self._sparse or sparse
-        self._state: PerceptronState = self._new_state(16)
+        self.is_sparse = self.is_sparse or sparse
+        self.state: PerceptronState = self.empty_state()
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -52,50 +52,53 @@ class PerceptronClassifier(Learner):
 
     # Learning
 
-    def _new_state(self, n_features: int) -> PerceptronState:
-        state: PerceptronState = states.new(PerceptronState, {"features": n_features})
+    def empty_state(self) -> PerceptronState:
+        room = max(16, len(self.schema))
+        state: PerceptronState = states.new(PerceptronState, {"features": room})
         return state
 
-    def _state_for(self, x: Rows) -> PerceptronState:
-        d, room = shape(x)[1], self._room_for_features()
+    def state_for(self, x: Rows) -> PerceptronState:
+        d, room = shape(x)[1], self.room_for_features()
         if d > room:
-            self._state = states.grown_arrays(self._state, {"features": max(d, 2 * room)})
-        return self._state
+            self.state = states.grown_arrays(self.state, {"features": max(d, 2 * room)})
+        return self.state
 
-    def _learn_rows(self, x, y, labels, w, numbers, diagonal) -> np.ndarray:
+    def learn_rows(self, x, y, labels, w, numbers, diagonal) -> np.ndarray:
         margins = np.zeros(len(y))
-        x = sparse(x) if self._sparse else x
-        step.learn_rows(self._state_for(x), x, y, w, margins)
+        x = sparse(x) if self.is_sparse else x
+        step.learn_rows(self.state_for(x), x, y, w, margins)
         return margins
 
-    def _margins(self, x: Rows) -> np.ndarray:
+    def margins_of(self, x: Rows) -> np.ndarray:
         margins = np.zeros(shape(x)[0])
-        step.margins_of(self._state_for(x), x, margins)
+        step.margins_of(self.state_for(x), x, margins)
         return margins
 
-    def _diagonal(self, x: Rows) -> np.ndarray:
+    def diagonal_of(self, x: Rows) -> np.ndarray:
         return np.zeros(shape(x)[0])
 
-    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-        weights, info = self._state
-        turned = PerceptronState(-weights, info * np.array([-1.0, 1.0]))
-        return {"_state": turned}, np.negative
+    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+        labels = self.targets.labels.having(self.targets.labels.seen)
+        turns, (weights, info) = labels.add(label), self.state
+        turned = PerceptronState(-weights, info * np.array([-1.0, 1.0])) if turns else self.state
+        self.__dict__.update(targets=self.targets.having(labels), state=turned)
+        return np.negative if turns else None
 
-    def _become_sparse(self) -> None:
-        self._sparse = True
+    def become_sparse(self) -> None:
+        self.is_sparse = True
 
     # Events
 
-    def _bound(self) -> Bound:
-        return self._state, None, None, self._calibration, self._labels
+    def event_parts(self) -> Bound:
+        return self.state, None, None, self.targets
 
-    def _bound_kernel(self, state: Any) -> None:
+    def bound_kernel(self, state: Any) -> None:
         return None
 
-    def _room_for_features(self) -> int:
-        return self._state.weights.size
+    def room_for_features(self) -> int:
+        return self.state.weights.size
 
-    def _box_of(self, label: Any, sign: float) -> float:
+    def cost_of(self, label: Any, sign: float) -> float:
         return 1.0
 
     # Looking inside
@@ -103,31 +106,31 @@ class PerceptronClassifier(Learner):
     @property
     def weights(self) -> np.ndarray:
         """float64 (d,), in the order of `feature_names`."""
-        return self._state.weights[: len(self._schema)]
+        return self.state.weights[: len(self.schema)]
 
     @property
     def intercept(self) -> float:
         """The bias."""
-        return float(self._state.info[BIAS])
+        return float(self.state.info[BIAS])
 
     @property
     def counters(self) -> dict[str, int]:
         """Examples and mistakes."""
-        return {"examples": self._n_examples, "updates": int(self._state.info[N_UPDATES])}
+        return {"examples": self.n_examples, "updates": int(self.state.info[N_UPDATES])}
 
     @property
     def kappa(self) -> float:
         """The share of examples that changed nothing."""
-        return 1.0 - self.counters["updates"] / max(1, self._n_examples)
+        return 1.0 - self.counters["updates"] / max(1, self.n_examples)
 
     @property
     def memory_usage(self) -> int:
         """Bytes of the weights."""
-        return self._state.weights.nbytes
+        return self.state.weights.nbytes
 
     def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
         """Return the mean perceptron loss of rows."""
-        return float((weights * np.maximum(0.0, -signs * self._margins(x))).mean())
+        return float((weights * np.maximum(0.0, -signs * self.margins_of(x))).mean())
 
 
 register_learner(PerceptronClassifier, "perceptron")

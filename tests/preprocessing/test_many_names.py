@@ -34,8 +34,8 @@ def test_with_thousands_of_names_events_are_learnt_as_by_the_general_path_and_in
         if i == 1000:
             save(fast, tmp_path / "scaler")
             fast = load(tmp_path / "scaler")
-    learnt = fast._schema.names
-    assert len(learnt) > 2500 and learnt == general._schema.names
+    learnt = fast.schema.names
+    assert len(learnt) > 2500 and learnt == general.schema.names
     np.testing.assert_array_equal(fast._statistics, general._statistics)
     # Where there was no room, at ever larger steps, and after loading.
     assert n_general < 60 or not is_on()

@@ -208,7 +208,7 @@ def test_the_table_of_centres_is_bounded(monkeypatch):
     transformer = Nystroem(RBF, 8)
     for i in range(50):
         transformer.learn_one({str(i): 1.0, "all": float(i)})
-    assert transformer.n_centres == 4 and len(transformer._schema) == 5
+    assert transformer.n_centres == 4 and len(transformer.schema) == 5
     # A row of the features that there are still becomes a centre.
     transformer.learn_one({"all": 99.0})
     assert transformer.n_centres == 5

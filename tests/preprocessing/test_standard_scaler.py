@@ -50,7 +50,7 @@ def test_a_batch_is_its_rows_one_by_one():
     for start in (0, 40):
         many.learn_many(table.slice(start, 40 if start == 0 else 50))
     assert many.statistics == one.statistics
-    scaled = both.learn_transform_many(frames.matrix_of(table, both._schema))
+    scaled = both.learn_transform_many(frames.matrix_of(table, both.schema))
     for event, values in zip(expected, scaled.values.tolist(), strict=True):
         got = dict(zip(scaled.names, values, strict=True))
         assert {name: got[name] for name in event} == event
@@ -143,7 +143,7 @@ def test_events_are_learnt_and_scaled_as_by_the_general_path(events, batch):
     for scaler in (fast, general):
         scaler.learn_one({"a": 1.0, "b": 2})
     assert results_of(fast, events, batch) == results_of(general, events, batch)
-    assert fast._schema.names == general._schema.names
+    assert fast.schema.names == general.schema.names
     np.testing.assert_array_equal(fast._statistics, general._statistics)
 
 
@@ -176,7 +176,7 @@ def test_plain_events_of_known_features_take_the_fast_path():
         assert path.transform({"b": 1.0, "a": bad}) is path.learn({"b": 1.0, "a": bad}) is None
         assert path.learn({"unknown": 1.0, "a": bad}) is None
     assert scaler.statistics["b"][0] == 2
-    with scaler._lock:
+    with scaler.lock:
         assert path.transform({"a": 1.0}) is path.learn({"a": 1.0}) is None
         assert scaler.transform_one({"a": 1.0}).keys() == {"a"}
     assert path.learn({"e": 1.0, "d": 1.0, "a": 3.0, 7: 1}) is True
@@ -309,7 +309,7 @@ def test_scaled_events_are_their_owners_alone():
     one, other = scaler.transform_one(events[0]), scaler.transform_one(events[0])
     assert one == other and one is not other and sys.getrefcount(one) == 2
     # Features are the schema's own objects, so that learners behind know them at once.
-    assert all(a is b for a, b in zip(one, scaler._schema.names, strict=True))
+    assert all(a is b for a, b in zip(one, scaler.schema.names, strict=True))
 
 
 @pytest.mark.parametrize("how", ["pickle", "deepcopy", "copy", "clone"])

@@ -122,7 +122,7 @@ def check_same(model, twin, events):
     a, b = learner_of(model), learner_of(twin)
     assert a.n_examples == b.n_examples
     assert a.classes == b.classes
-    if learner_of(model)._sparse:
+    if learner_of(model).is_sparse:
         assert set(a.feature_names) == set(b.feature_names)
     else:
         assert a.feature_names == b.feature_names

@@ -144,7 +144,7 @@ def test_serving_gives_whole_pipelines_and_never_waits():
     seen = hammered(learn, lambda: next(iter(serving.predict_proba_one(ASKED).values())))
     assert seen <= margins | {0.5}
     assert all(renewed) and len(seen) > 2
-    with model["LASVMClassifier"]._lock:
+    with model["LASVMClassifier"].lock:
         # The learner is busy, for as long as it takes.
         assert hammered(lambda: None, lambda: serving.predict_one(ASKED), 1) <= {True, False}
 
@@ -192,9 +192,9 @@ def test_a_pipeline_is_saved_as_of_one_moment(cls, tmp_path):
         content = model_file.encoded(model)
         path.with_suffix(f".{threading.get_ident()}").write_bytes(content)
         learner = load(path.with_suffix(f".{threading.get_ident()}"))[cls.__name__]
-        state = learner._state
+        state = learner.state
         if cls is SVMSGDClassifier:
-            kept = learner._rate_search_rows
+            kept = learner.rate_search_rows
             rows = 0 if kept is None else len(kept.all(3)[1])
             return learner.n_examples, int(state.info[0, T]), rows or learner.n_examples
         return learner.n_examples, int(state.store.entered.max()) <= learner.n_examples

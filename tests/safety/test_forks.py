@@ -81,7 +81,7 @@ saved = copy.copy(model)
 held, release = threading.Event(), threading.Event()
 
 def hold():
-    with model._lock:
+    with model.lock:
         held.set()
         release.wait()
 
@@ -111,7 +111,7 @@ if not child:
             for i in range(4):
                 m.learn_one(x, i % 2)
             m.predict_one(x)
-            assert m._fast_path.is_open == free._fast_path.is_open
+            assert m.fast_path.is_open == free.fast_path.is_open
         scaler.learn_one(x)
         assert len(scaler.transform_one(x)) == 2 and free.n_examples == 10
         code = 0
@@ -139,7 +139,7 @@ model = SVMSGDClassifier(t0=1.0)
 for i in range(6):
     model.learn_one({"a": 1.0 + i, "b": 1.0}, i % 2)
 # The thread that forks may hold the lock itself.
-with model._lock:
+with model.lock:
     child = os.fork()
 if not child:
     signal.alarm(20)
@@ -170,7 +170,7 @@ def fork():
         if not child:
             signal.alarm(20)
             for model in models:
-                with model._lock:
+                with model.lock:
                     pass
             os._exit(0)
         codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
@@ -182,8 +182,8 @@ for thread in threads:
     thread.join()
 assert codes == [0] * 20, codes
 for model in models:
-    assert model._lock.acquire(timeout=1.0)
-    model._lock.release()
+    assert model.lock.acquire(timeout=1.0)
+    model.lock.release()
 """
 
 

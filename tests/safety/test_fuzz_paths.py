@@ -137,14 +137,14 @@ KINDS = [
 class GeneralSGD(SVMSGDClassifier):
     """Has no fast path."""
 
-    def _bind_fast_path(self):
+    def bind_fast_path(self):
         pass
 
 
 class GeneralSGDQN(SGDQNClassifier):
     """Has no fast path."""
 
-    def _bind_fast_path(self):
+    def bind_fast_path(self):
         pass
 
 
@@ -192,8 +192,9 @@ def outcomes(model, seed, n):
         calls = [partial(read, x), partial(model.learn_one, x, *(() if is_scaler else (y, w)))]
         # Binding after unusual events does not wait here.
         if not is_scaler:
-            model._pace.bind_at = 0
-        n_open += model._fast_path is not None and model._fast_path.is_open
+            model.pace.bind_at = 0
+        path = getattr(model, "_fast_path" if is_scaler else "fast_path")
+        n_open += path is not None and path.is_open
         for call in calls if draw.random() < 0.7 else calls[::-1]:
             try:
                 found.append(repr(call()))
@@ -201,10 +202,10 @@ def outcomes(model, seed, n):
                 found.append(f"{type(error).__name__}: {error}"[:300])
     if is_scaler:
         return found, repr(model.statistics), n_open
-    state = model._state
-    d = len(model._schema)
+    state = model.state
+    d = len(model.schema)
     arrays = () if state is None else (state.weights[:, :, :d].tolist(), state.info.tolist())
-    names, calibration = list(map(repr, model.feature_names)), model._calibration.tolist()
+    names, calibration = list(map(repr, model.feature_names)), model.targets.calibration.tolist()
     return found, repr((arrays, names, model.classes, calibration, model.counters)), n_open
 
 

@@ -42,11 +42,11 @@ while time.monotonic() - began < 6.0:
         model.learn_one(events[i % 200], i % 2)
         if i == 700:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            assert model._rate_search_rows.n_rows == model.n_examples
+            assert model.rate_search_rows.n_rows == model.n_examples
             signal.setitimer(signal.ITIMER_REAL, 1e-4)
     signal.setitimer(signal.ITIMER_REAL, 0)
     assert model.n_examples == n + learnt[0], (model.n_examples, n, learnt)
-    assert model._rate_search_rows is None
+    assert model.rate_search_rows is None
     runs += 1
 # A pending call of the handler may have set the timer again.
 signal.signal(signal.SIGALRM, signal.SIG_IGN)
@@ -69,8 +69,8 @@ def _native(request):
 
 
 STEPS = [
-    (SVMSGDClassifier, "_learn_rows"), (SVMSGDClassifier, "_search_rate"),
-    (SVMSGDClassifier, "_after_event"), (RateSearchRows, "add"),
+    (SVMSGDClassifier, "learn_rows"), (SVMSGDClassifier, "_search_rate"),
+    (SVMSGDClassifier, "after_event"), (RateSearchRows, "add"),
 ]  # fmt: skip
 
 
@@ -79,13 +79,13 @@ STEPS = [
 def test_a_linear_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch, owner, step):
     rng = np.random.default_rng(0)
     # Names that are no strings take the path of events, others the native one.
-    names = [("a", 1), ("b", 2), ("c", 3)] if step == "_after_event" else ["a", "b", "c"]
+    names = [("a", 1), ("b", 2), ("c", 3)] if step == "after_event" else ["a", "b", "c"]
     stream = [dict(zip(names, row, strict=True)) for row in rng.normal(size=(80, 3)).tolist()]
     model, twin = (SVMSGDClassifier(sparse=False) for _ in range(2))
     original, tried = getattr(owner, step), []
 
     def interrupted(self, *arguments):
-        if self is model or self is model._rate_search_rows:
+        if self is model or self is model.rate_search_rows:
             tried.append(step)
             for learn in (
                 lambda: model.learn_one(stream[0], 2),
@@ -95,7 +95,7 @@ def test_a_linear_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch
                     learn()
             # It may be used otherwise, and this opens no fast path in the middle of learning.
             model.predict_one(stream[0])
-            assert not model._fast_path.is_open
+            assert not model.fast_path.is_open
         return original(self, *arguments)
 
     monkeypatch.setattr(owner, step, interrupted)
@@ -104,7 +104,7 @@ def test_a_linear_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch
             learner.learn_one(x, i % 2, 0.0 if i % 5 == 4 else 1.0)
     monkeypatch.undo()
     assert tried and model.n_examples == twin.n_examples == 80
-    assert model._rate_search_rows.n_rows == 80 and model.classes == [0, 1]
+    assert model.rate_search_rows.n_rows == 80 and model.classes == [0, 1]
     assert model.weights == twin.weights and model.rate == twin.rate
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import streamsvm
 from streamsvm import kernels
 from streamsvm.errors import FeatureError, ParameterError, StreamSVMError
-from streamsvm.learners.bases.kernel import dual_kernel_learner
+from streamsvm.learners.bases.kernel import finishing
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import registered_learners
@@ -139,7 +139,7 @@ def of_huge_boxes(cls):
 
 @pytest.mark.parametrize("cls", DUAL)
 def test_finish_ends_after_a_bound_on_steps(cls, monkeypatch, caplog):
-    monkeypatch.setattr(dual_kernel_learner, "FINISHING_STEPS", 40_000)
+    monkeypatch.setattr(finishing, "FINISHING_STEPS", 40_000)
     model = of_huge_boxes(cls)
     model.finish()
     assert "finish ended before the optimum" in caplog.text or cls is streamsvm.LASVMClassifier

@@ -23,7 +23,7 @@ def learnt(model, n=120, weights=None, classes=2):
 
 def own_gap(model):
     """Return the gap at the learner's own bias, over the sum of the C_i."""
-    state = model._state
+    state = model.state
     if isinstance(model, LASVMClassifier):
         n = int(state.info[0].n)
         box, g = state.upper[:n] - state.lower[:n], state.gradient[:n] - model.bias
@@ -34,7 +34,7 @@ def own_gap(model):
 
 
 def look(model):
-    state = model._state
+    state = model.state
     if isinstance(model, LASVMClassifier):
         lasvm_looks.look(state)
     elif isinstance(model, LaRankClassifier):

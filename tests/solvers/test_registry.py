@@ -14,7 +14,7 @@ def arguments(n=20, **parameters):
     model = LASVMClassifier(**{"kernel": kernels.RBF(gamma=1.0)} | parameters)
     x = np.random.default_rng(0).normal(size=(n, 3))
     model.learn_many(x, (x[:, 0] > 0.0).tolist())
-    return model._state, model._bound_kernel(model._state), model._schedule
+    return model.state, model.bound_kernel(model.state), model.event_parts()[2]
 
 
 def test_a_solver_is_looked_up_by_the_types_of_what_it_works_with():

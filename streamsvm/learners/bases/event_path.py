@@ -24,6 +24,7 @@ import numpy as np
 
 from streamsvm.features.event_reader import LONGEST, UNUSUAL, Event, getter, packer
 from streamsvm.features.names import Name
+from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases import event_calls
 from streamsvm.learners.bases.event_calls import EVENT_COLUMNS, SORTED_COLUMNS, TURN, Arguments
 from streamsvm.learners.bases.scaled_rows import padded
@@ -32,8 +33,8 @@ from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
 
-Bound = tuple[Any, Any, Any, np.ndarray, Any]
-"""State, kernel, schedule, calibration and labels of a learner.
+Bound = tuple[Any, Any, Any, Targets]
+"""State, kernel, schedule and targets of a learner.
 
 A learner that changes one of them in a way that concerns an `EventPath` replaces the object. So a
 path is valid as long as the learner has the very objects that the path is bound to.
@@ -50,7 +51,7 @@ class EventPath:
     model
         The learner whose arrays are used: itself, or one of its models.
     bound
-        What the `_bound` of the learner returned.
+        What the `event_parts` of the learner returned.
 
     Attributes
     ----------
@@ -61,11 +62,11 @@ class EventPath:
     """
 
     def __init__(self, learner: Any, model: Any, bound: Bound) -> None:
-        state, _, schedule, calibration, labels = bound
-        schema, is_sparse, room = learner._schema, learner._sparse, model._room_for_features()
+        state, _, schedule, targets = bound
+        schema, is_sparse, room = learner.schema, learner.is_sparse, model.room_for_features()
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
-        n_outputs, kernel = model._output.zeros(labels, 1).size, model._bound_kernel(state)
-        factors, last_label = getattr(model, "_factors", None), learner._last_label
+        n_outputs, kernel = model.targets.zeros(1).size, model.bound_kernel(state)
+        factors, last_label = getattr(model, "factors", None), learner.repeats
         n = LONGEST if is_sparse else room
         self.margins = np.zeros((1, n_outputs))
         self._row_values, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
@@ -73,10 +74,10 @@ class EventPath:
         event_values: Any = np.zeros(n)
         self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
         self._values_view = memoryview(event_values).cast("B")
-        n_scores = 1 if n_outputs == 1 else len(labels.seen)
+        n_scores = 1 if n_outputs == 1 else len(targets.labels.seen)
         numbers: Any = np.array([0, -1, 0, n_scores, 0, 0])
         self._turn, self._numbers_view = 0, memoryview(numbers)
-        self._schema = schema
+        self.schema = schema
         self.statistics = schema.missing.reserve(0 if is_sparse else room)
         # Sign, C_i and weight of an event.
         self._targets = np.zeros((3, 1))
@@ -94,7 +95,7 @@ class EventPath:
             state,
             kernel,
             schedule,
-            calibration,
+            targets.calibration,
             _row_store(state, room),
             event_values,
             self._row_values,
@@ -107,7 +108,7 @@ class EventPath:
             np.zeros(n if is_sparse else 1, np.uint32),
             self._start,
             numbers,
-            model._n_learnt,
+            model.n_learnt,
             self._targets,
             self.margins,
             scores,
@@ -121,11 +122,7 @@ class EventPath:
         # Compared one by one, as each event does this: a loop takes three times as long.
         own = self.bound
         return (
-            bound[0] is own[0]
-            and bound[1] is own[1]
-            and bound[2] is own[2]
-            and bound[3] is own[3]
-            and bound[4] is own[4]
+            bound[0] is own[0] and bound[1] is own[1] and bound[2] is own[2] and bound[3] is own[3]
         )
 
     def invalidate(self) -> None:
@@ -152,7 +149,7 @@ class EventPath:
         the learner has, which from there on no other code may change if the event is to be learnt.
         None if the event is not plain, or the path not bound to the learner.
         """
-        n = self._schema.n_names
+        n = self.schema.n_names
         if n != self._n_plain:
             self._prepare(n)
         if len(x) != n:
@@ -163,13 +160,13 @@ class EventPath:
         except UNUSUAL:
             return None
         if learning:
-            learner._is_learning = True
+            learner.is_learning = True
         is_current = (
-            self.is_bound_to(learner._bound())
-            and learner._event_path is self
-            and learner._schema is self._schema
-            and self._schema.n_names == n
-            and self._schema.missing.statistics is self.statistics
+            self.is_bound_to(learner.event_parts())
+            and learner.event_path is self
+            and learner.schema is self.schema
+            and self.schema.n_names == n
+            and self.schema.missing.statistics is self.statistics
         )
         return values if is_current else None
 
@@ -180,7 +177,7 @@ class EventPath:
             # A function that reads no value of any event, and so lets it fall back.
             self._get, self._pack = _not_plain, None
             return
-        self._get, self._pack = getter(self._schema.names), packer("d", n)
+        self._get, self._pack = getter(self.schema.names), packer("d", n)
         self._plain_view = self._values_view[: 8 * n]
 
     def predict_plain(self, learner: Any, x: Mapping[Name, Any]) -> int:
@@ -219,7 +216,7 @@ class EventPath:
         Parameters
         ----------
         learner, x
-            As for `predict_plain`. The learner's `_is_learning` may be True afterwards.
+            As for `predict_plain`. The learner's `is_learning` may be True afterwards.
         signs
             The signs of the learner's labels, from which `sign` was read.
         sign, box, weight
@@ -232,7 +229,7 @@ class EventPath:
         """
         values = self._plain_values(learner, x, True)
         # A class that came after the sign was read may have changed what the sign stands for.
-        if values is None or learner._labels.signs is not signs:
+        if values is None or learner.targets.labels.signs is not signs:
             return -1
         turn = self._begin()
         self._plain_view[:] = values

@@ -28,10 +28,10 @@ _ATTEMPTS = 8
 
 def _read(learner: Any, x: Mapping[Name, Any], learning: bool) -> Event | None:
     """Return an event as packed numbers, or None; methods of the user's mapping may run here."""
-    reader: EventReader | None = learner._reader
-    if reader is None or reader.schema is not learner._schema:
-        reader = learner._reader = EventReader(learner._schema)
-    return reader.sparse(x, learning) if learner._sparse else reader.dense(x, learning)
+    reader: EventReader | None = learner.event_reader
+    if reader is None or reader.schema is not learner.schema:
+        reader = learner.event_reader = EventReader(learner.schema)
+    return reader.sparse(x, learning) if learner.is_sparse else reader.dense(x, learning)
 
 
 def _path_for(learner: Any, event: Event) -> EventPath | None:
@@ -41,16 +41,20 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
     is checked here, after reading, and no code of the user runs from here to the compiled call.
     """
     _, d, _, columns, new = event
-    if d - len(new) != len(learner._schema) or bool(columns) != learner._sparse:
+    if d - len(new) != len(learner.schema) or bool(columns) != learner.is_sparse:
         return None
-    path: EventPath | None = learner._event_path
-    bound = learner._bound()
-    statistics = learner._schema.missing.statistics
+    path: EventPath | None = learner.event_path
+    bound = learner.event_parts()
+    statistics = learner.schema.missing.statistics
     if path is None or not path.is_bound_to(bound) or path.statistics is not statistics:
-        state, model = bound[0], learner._event_model()
-        if state is None or len(learner._labels.seen) < 2 or model._sparse != learner._sparse:
+        state, model = bound[0], learner.event_model()
+        if (
+            state is None
+            or len(learner.targets.labels.seen) < 2
+            or model.is_sparse != learner.is_sparse
+        ):
             return None
-        path = learner._event_path = EventPath(learner, model, bound)
+        path = learner.event_path = EventPath(learner, model, bound)
     return path if d <= path.room else None
 
 
@@ -69,10 +73,10 @@ def predict(learner: Any, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]
     The index of the label, -1 to fall back; and the path, which has the margin.
 
     """
-    if learner._is_learning:
+    if learner.is_learning:
         # The path still has the event that is being learnt.
         return -1, None
-    path: EventPath | None = learner._event_path
+    path: EventPath | None = learner.event_path
     if path is not None and x.__class__ is dict:
         label_index = path.predict_plain(learner, x)
         if label_index >= 0:
@@ -81,7 +85,7 @@ def predict(learner: Any, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]
     path = None if event is None else _path_for(learner, event)
     if event is None or path is None:
         return -1, path
-    return path.predict(event, learner._schema.buckets is not None), path
+    return path.predict(event, learner.schema.buckets is not None), path
 
 
 def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
@@ -106,13 +110,13 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         This thread is in the middle of learning on this learner.
 
     """
-    if learner._is_learning:
+    if learner.is_learning:
         refuse_to_learn()
     # Weights of 0, too large ones, and those of other types are for the general path.
     if (w.__class__ is not float and w.__class__ is not int) or not 0.0 < w <= LARGEST_FACTOR:
         return False
     w = float(w)
-    signs = learner._labels.signs
+    signs = learner.targets.labels.signs
     try:
         sign = signs.get(y)
     except TypeError:
@@ -120,12 +124,12 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         return False
     if sign is None:
         return False
-    box = learner._box_of(y, sign) * w
+    box = learner.cost_of(y, sign) * w
     observer = learner.observer
     if observer is not None and observer.asks_probabilities:
         return False
     began = working_time() if observer is not None else 0.0
-    path: EventPath | None = learner._event_path
+    path: EventPath | None = learner.event_path
     label_index = -1
     try:
         if path is not None and x.__class__ is dict:
@@ -134,12 +138,12 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
             label_index, path = _read_and_learn(learner, x, signs, (sign, box, w))
         if label_index < 0 or path is None:
             return False
-        learner._after_event(path, sign, box)
+        learner.after_event(path, sign, box)
         if observer is not None:
             _tell(learner, observer, path, sign, label_index, w, working_time() - began)
     finally:
         # `learn_plain` or `_read_and_learn` has set it.
-        learner._is_learning = False
+        learner.is_learning = False
     return True
 
 
@@ -153,9 +157,12 @@ def _tell(
     seconds: float,
 ) -> None:
     """Tell the monitor of the event that a path has learnt; `label_index` was predicted."""
-    label, predicted = learner._labels.label_of_sign(sign), learner._labels.ordered[label_index]
+    label, predicted = (
+        learner.targets.labels.label_of_sign(sign),
+        learner.targets.labels.ordered[label_index],
+    )
     if not observer.note(label, predicted, seconds):
-        number = learner._n_examples
+        number = learner.n_examples
         tell(observer, path.row(), sign, label, predicted, path.margin, w, number, seconds)
 
 
@@ -166,34 +173,48 @@ def _read_and_learn(
 
     `signs` are the signs of the learner's labels, `target` the sign, C_i and weight of the event.
     """
-    learner._is_learning = False
+    learner.is_learning = False
     event = _read(learner, x, True)
     # Before it is compared: from here on, nothing else may learn on the model.
-    learner._is_learning = True
+    learner.is_learning = True
     path = None if event is None else _path_for(learner, event)
-    if path is None or event is None or learner._labels.signs is not signs:
+    if path is None or event is None or learner.targets.labels.signs is not signs:
         return -1, None
     if event[4]:
-        takes_all = learner._takes_every_row() and learner._schema.missing.policy != "reject"
+        takes_all = learner.takes_every_row() and learner.schema.missing.policy != "reject"
         if not (takes_all and are_usable(event)):
             return -1, None
         # Before learning, so that after an interruption every column in use has a name.
-        learner._schema.extend(event[4])
-        if len(learner._schema) != event[1]:
+        learner.schema.extend(event[4])
+        if len(learner.schema) != event[1]:
             # Names that compare otherwise each time: the general path refuses them.
             return -1, None
-    return path.learn(event, learner._schema.buckets is not None, *target), path
+    return path.learn(event, learner.schema.buckets is not None, *target), path
+
+
+def margin(learner: Any, x: Mapping[Name, Any]) -> Any:
+    """Return the margin of an event as a float, or its scores as a list; the lock is held."""
+    label_index, path = predict(learner, x)
+    return path.margin if path is not None and label_index >= 0 else general_margin(learner, x)
+
+
+def general_margin(learner: Any, x: Mapping[Name, Any]) -> Any:
+    """Return the same by the general path, which takes every event."""
+    row = learner.schema.known_row(x) if learner.is_sparse else learner.schema.row(x)
+    if not learner.targets.labels.seen:
+        return learner.targets.zeros(1)[0].tolist()
+    return learner.margins_of(row)[0].tolist()
 
 
 def learn_generally(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> None:
     """Learn an event by the general path; the learner's lock is held."""
     try:
         row, labels, weights, new = checked(learner, x, y, w)
-        missing = learner._schema.missing
-        row, statistics = missing.filled(row, [*learner._schema.names, *new], True)
-        diagonal = learner._diagonal(row)
-        learner._schema.extend(new)
-        if shape(row)[1] > len(learner._schema):
+        missing = learner.schema.missing
+        row, statistics = missing.filled(row, [*learner.schema.names, *new], True)
+        diagonal = learner.diagonal_of(row)
+        learner.schema.extend(new)
+        if shape(row)[1] > len(learner.schema):
             raise BadEventError("names of features must compare in the same way each time")
         missing.keep(statistics)
         compiled = clock.functions
@@ -202,7 +223,7 @@ def learn_generally(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> None
             rehearsal.compile_ahead(learner)
         rehearsal.look(learner)
     finally:
-        learner._is_learning = False
+        learner.is_learning = False
 
 
 def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
@@ -228,18 +249,18 @@ def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, .
     """
     # Methods of the event's values may use this model and change it. So they are converted to
     # floats once, here.
-    event = learner._schema.checked(x)
+    event = learner.schema.checked(x)
     for _ in range(_ATTEMPTS):
         # Methods of names and labels (hash, comparison) may change the model, too: then again.
-        schema, n, k = learner._schema, learner._n_examples, len(learner._schema)
-        row, new = schema.sparse_row(event) if learner._sparse else schema.wider_row(event)
+        schema, n, k = learner.schema, learner.n_examples, len(learner.schema)
+        row, new = schema.sparse_row(event) if learner.is_sparse else schema.wider_row(event)
         weights = _parameter_checks.weights_of(w, 1)
-        labels = learner._labels.check(LabelColumn.of([y]))
+        labels = learner.targets.labels.check(LabelColumn.of([y]))
         # Before it is compared: from here on, nothing else may learn on the model.
-        learner._is_learning = True
-        if learner._schema is schema and (learner._n_examples, len(schema)) == (n, k):
+        learner.is_learning = True
+        if learner.schema is schema and (learner.n_examples, len(schema)) == (n, k):
             return row, labels, weights, new
-        learner._is_learning = False
+        learner.is_learning = False
     raise BadEventError(
         "the model was changed each time this event was read: its values, names or label must "
         "not learn on the model that reads them"

@@ -6,55 +6,103 @@ The learner's monitor is told of each run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import numbers_of, weights_of
-from streamsvm.features import frames
+from streamsvm.features import batches, frames
+from streamsvm.features.matrices import SparseMatrix
+from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import late_rows
 from streamsvm.learners.bases.late_rows import LateRows
-from streamsvm.support.rows import Rows, cut, shape
+from streamsvm.support.locked import refuse_to_learn
+from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
+
+_PART = 1024
+"""Number of sparse rows that are made dense at a time, to be predicted by a dense model."""
+
+
+def read(learner: Any, X: Any) -> tuple[Rows, Sequence[Name]]:
+    """Return a batch to learn as rows, NaN where a value is missing, and the new features."""
+    matrix = batches.matrix_of(X, learner.schema)
+    if isinstance(matrix, SparseMatrix):
+        learner.become_sparse()
+    return batches.rows_of(learner.schema, matrix, learner.is_sparse)
+
+
+def margins_many(learner: Any, X: Any) -> np.ndarray:
+    """Return the margins of the rows of a batch, as `Targets` takes them.
+
+    As `decision_function_many`; several classes may have further columns.
+    """
+    with learner.lock:
+        x = batches.known_rows(learner.schema, X, learner.is_sparse)
+        n = shape(x)[0]
+        if not learner.targets.labels.seen:
+            return learner.targets.zeros(n)
+        if learner.is_sparse or not isinstance(x, SparseRows):
+            return learner.margins_of(x)
+        # In parts: all rows, made dense, may not fit into memory.
+        starts = range(0, n, _PART)
+        parts = [learner.margins_of(dense(cut(x, i, min(i + _PART, n)))) for i in starts]
+        return np.concatenate([learner.targets.zeros(0), *parts])
 
 
 def learn_batch(
-    learner: Any, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None
+    learner: Any, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
 ) -> LabelColumn:
-    """Check a batch, and learn it.
+    """Do what `predict_then_learn_many` does, with a column of labels as the result.
 
     Parameters
     ----------
     learner
-        A `Learner`; the caller holds its lock, and keeps other code from learning.
-    X, y, w, ids, late
-        As in `Learner.learn_batch`.
+        A `Learner`.
+    X, y, w, ids
+        As in `Learner.learn_many`; ids are not checked.
+    late
+        Which rows are only predicted; `X` is then a matrix of names. None: all are learnt.
 
     Returns
     -------
     The label predicted for each row before it was learnt.
 
     """
+    with learner.lock:
+        if learner.is_learning:
+            refuse_to_learn()
+        learner.is_learning = True
+        try:
+            return _checked_and_learnt(learner, X, y, w, ids, late)
+        finally:
+            learner.is_learning = False
+
+
+def _checked_and_learnt(
+    learner: Any, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None
+) -> LabelColumn:
+    """Check a batch, and learn it."""
     if late is not None:
-        if not learner._schema.buckets:
-            X = late_rows.as_learnt(X, late.is_learnt, learner._schema.index)
-        y = late.filled(LabelColumn.of(y), learner._labels.seen)
-    x, new = learner._read(X)
-    labels: LabelColumn = learner._labels.check(frames.labels_of(y, shape(x)[0]))
+        if not learner.schema.buckets:
+            X = late_rows.as_learnt(X, late.is_learnt, learner.schema.index)
+        y = late.filled(LabelColumn.of(y), learner.targets.labels.seen)
+    x, new = learner.read(X)
+    labels: LabelColumn = learner.targets.labels.check(frames.labels_of(y, shape(x)[0]))
     weights, numbers = weights_of(w, len(labels)), numbers_of(ids, len(labels))
     if late is not None:
         weights = weights * late.is_learnt
-        so_far = learner._n_examples + np.cumsum(late.is_learnt)
+        so_far = learner.n_examples + np.cumsum(late.is_learnt)
         numbers = np.where(late.is_learnt, so_far, 0)
     if not len(labels):
         # An empty batch must not add its features to the schema.
         return labels
-    schema = learner._schema
+    schema = learner.schema
     is_learnt = True if late is None else late.is_learnt
     x, statistics = schema.missing.filled(x, [*schema.names, *new], is_learnt)
-    diagonal = learner._diagonal(x)
+    diagonal = learner.diagonal_of(x)
     schema.extend(new)
     schema.missing.keep(statistics)
     return learn(learner, x, labels, weights, numbers, diagonal, late)
@@ -90,21 +138,21 @@ def learn(
     The label predicted for each row before it was learnt.
 
     """
-    if learner._event_path is not None:
+    if learner.event_path is not None:
         # This may be a signal handler, while an event is read.
-        learner._event_path.invalidate()
-    runs = labels.runs(learner._labels.seen)
+        learner.event_path.invalidate()
+    runs = labels.runs(learner.targets.labels.seen)
     whole = learner.observer is None or learner.observer.wanted() >= len(labels)
-    if len(runs) == 1 and whole and labels[0] in learner._labels.seen:
+    if len(runs) == 1 and whole and labels[0] in learner.targets.labels.seen:
         return _learn_run(learner, x, labels, w, numbers, diagonal, late=late)
     predicted: list[LabelColumn] = []
     for start, stop in _parts(learner, runs, numbers):
         # The first example of a new class is predicted with the classes before it.
-        n_known = len(learner._labels.seen)
+        n_known = len(learner.targets.labels.seen)
         first = None
-        if labels[start] not in learner._labels.seen:
-            first = learner._predicted_before_class(cut(x, start, start + 1))
-        change = learner._add_class(labels[start])
+        if labels[start] not in learner.targets.labels.seen:
+            first = learner.predicted_before_class(cut(x, start, start + 1))
+        change = learner.add_class(labels[start])
         if change is not None and learner.observer is not None:
             learner.observer.turn_signs(change)
         part = slice(start, stop)
@@ -116,7 +164,7 @@ def learn(
             w[part],
             part_numbers,
             diagonal[part],
-            n_known if n_known < len(learner._labels.seen) else None,
+            n_known if n_known < len(learner.targets.labels.seen) else None,
             late,
             start,
             first,
@@ -159,12 +207,12 @@ def _learn_run(
     `start` of those that `late` is about. `first` is what was predicted for it already, if it was.
     """
     began = working_time()
-    n = learner._n_examples
-    signs = labels.numbers(learner._sign_of)
+    n = learner.n_examples
+    signs = labels.numbers(learner.targets.number_of)
     if numbers is None:
         numbers = np.arange(n + 1, n + 1 + len(labels))
-    margins = learner._learn_rows(x, signs, labels, w, numbers, diagonal)
-    predicted: LabelColumn = learner._labels.predicted(margins, n_known)
+    margins = learner.learn_rows(x, signs, labels, w, numbers, diagonal)
+    predicted: LabelColumn = learner.targets.labels_of(margins, n_known)
     if first is not None:
         predicted = LabelColumn.joined([first, predicted[1:]])
     everything = predicted
@@ -176,13 +224,13 @@ def _learn_run(
         labels, predicted = labels.take(kept), predicted.take(kept)
         if learner.observer is not None and earlier:
             learner.observer.expect(earlier)
-    learner._n_examples = n + len(labels)
+    learner.n_learnt[0] = n + len(labels)
     if learner.observer is not None and len(labels):
         seconds = working_time() - began
         learner.observer.learnt(
             x, signs, labels.tolist(), predicted.tolist(), margins, w, numbers, seconds
         )
     # After the observer, which computes probabilities with the calibration from before learning.
-    if len(learner._labels.seen) > 1:
-        learner._output.calibrate(learner._calibration, learner._labels, margins, signs)
+    if len(learner.targets.labels.seen) > 1:
+        learner.targets.calibrate(margins, signs)
     return everything

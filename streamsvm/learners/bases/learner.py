@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from river import base
 
-from streamsvm.features import batches, frames
+from streamsvm.features import frames
 from streamsvm.features.event_reader import EventReader
-from streamsvm.features.matrices import SparseMatrix
+from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
-from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.labels.outputs import Output
-from streamsvm.learners.bases import events, label_runs
-from streamsvm.learners.bases.base_learner import BaseLearner
+from streamsvm.labels.targets import Targets
+from streamsvm.learners.bases import events, label_runs, words
 from streamsvm.learners.bases.event_path import Bound, EventPath
-from streamsvm.learners.bases.inspection import Inspection
-from streamsvm.learners.bases.late_rows import LateRows
-from streamsvm.support.locked import refuse_to_learn
-from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
+from streamsvm.learners.bases.training_observer import TrainingObserver
+from streamsvm.model_files import container
+from streamsvm.monitor.certificate import Certificate, Looks
+from streamsvm.support.locked import Locked
+from streamsvm.support.rows import Rows
 
 _PART = 1024
 """Number of sparse rows that are made dense at a time, to be predicted by a dense model."""
 
 
-class Learner(Inspection, BaseLearner, base.MiniBatchClassifier):
-    """A River classifier for dicts and batches; subclasses add the solver."""
+class Learner(Locked, base.MiniBatchClassifier):
+    """A River classifier for dicts and batches; subclasses add the solver.
+
+    Attributes
+    ----------
+    schema, targets
+        The features, and the labels, that the learner knows.
+    is_sparse
+        Whether rows are stored as their nonzero features.
+    state
+        The arrays of the solver; None before the first example, so that clones are cheap.
+
+    """
 
     chunk = 1000
     """Number of rows that a run learns before it checks the time and for Ctrl-C."""
@@ -38,33 +49,48 @@ class Learner(Inspection, BaseLearner, base.MiniBatchClassifier):
     has_dual = True
     """Whether it has dual coefficients, from which a duality gap can be measured."""
 
-    _output: ClassVar[Output] = outputs.BINARY
-    """How margins become labels: `outputs.BINARY`, `MULTICLASS`, `GROWING` or `PROBLEMS`."""
+    compiles_classes_apart = False
+    """Whether three or more classes run other compiled code than two."""
+
+    new_targets: ClassVar[type[Targets]] = Targets
+    """How margins become labels."""
+
+    repeats: tuple[np.ndarray, np.ndarray] | None = None
+    """What `solvers.adaptive.last_label` needs; None: it is not used."""
+
+    state: Any
+    summary, save, __repr__ = words.summary, container.save, words.short
 
     def __init__(self, max_features: int, buckets: int | None, missing: str = "mean") -> None:
         super().__init__()
-        self._schema = Schema(limit=max_features, buckets=buckets, missing=missing)
+        # The monitor that is told of each example learnt.
+        self.observer: TrainingObserver | None = None
+        self.schema = Schema(limit=max_features, buckets=buckets, missing=missing)
         self.missing = missing
-        # Whether rows are stored as their nonzero features.
-        self._sparse = buckets is not None
-        self._labels = self._output.new_labels()
-        self._calibration = self._output.new_calibration(self._labels)
-        # An array of one int64, because compiled code increases it.
-        self._n_learnt = np.zeros(1, np.int64)
-        self._state: Any = None
-        self._reader: EventReader | None = None
-        self._event_path: EventPath | None = None
+        self.is_sparse = buckets is not None
+        self.targets = self.new_targets()
+        # An array, because compiled code increases it.
+        self.n_learnt = np.zeros(1, np.int64)
+        self.event_reader: EventReader | None = None
+        self.event_path: EventPath | None = None
+
+    # To be defined by a subclass
+
+    @property
+    @abc.abstractmethod
+    def description(self) -> str:
+        """The parameters in use that matter most, in a few words."""
 
     @abc.abstractmethod
-    def _new_state(self, n_features: int) -> Any:
-        """Return an empty state with room for so many features."""
+    def empty_state(self) -> Any:
+        """Return an empty state with room for the features and labels seen."""
 
     @abc.abstractmethod
-    def _diagonal(self, x: Rows) -> np.ndarray:
+    def diagonal_of(self, x: Rows) -> np.ndarray:
         """Return k(x, x) of rows; raise `FeatureError` if the kernel cannot take one."""
 
     @abc.abstractmethod
-    def _learn_rows(
+    def learn_rows(
         self,
         x: Rows,
         y: np.ndarray,
@@ -75,39 +101,47 @@ class Learner(Inspection, BaseLearner, base.MiniBatchClassifier):
     ) -> np.ndarray:
         """Learn rows, of number 0 only predict (their labels come later); return margins before."""
 
-    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-        """Return the attributes that change when +1 and -1 are exchanged, with their new values.
-
-        The second result converts signs that are stored elsewhere. The learner is not changed.
-        """
-        raise AssertionError("classes have no signs")
+    @abc.abstractmethod
+    def margins_of(self, x: Rows) -> np.ndarray:
+        """Return the margins of n rows over the features seen, float64 (n,) or (n, classes)."""
 
     @abc.abstractmethod
-    def _become_sparse(self) -> None:
+    def become_sparse(self) -> None:
         """Store rows as their nonzero features from now on."""
 
     @abc.abstractmethod
-    def _bound(self) -> Bound:
-        """Return the objects that compiled code uses for an event; `_state` is not None."""
+    def event_parts(self) -> Bound:
+        """Return the objects that compiled code uses for an event, if `state` is not None."""
 
     @abc.abstractmethod
-    def _bound_kernel(self, state: Any) -> Any:
+    def bound_kernel(self, state: Any) -> Any:
         """Return the kernel, or what linear solvers take instead, in the form that solvers use."""
 
     @abc.abstractmethod
-    def _room_for_features(self) -> int:
+    def room_for_features(self) -> int:
         """Return the number of features that the state has room for."""
 
     @abc.abstractmethod
-    def _box_of(self, label: Any, sign: float) -> float:
+    def cost_of(self, label: Any, sign: float) -> float:
         """Return the C_i of the next example, if it has this label, for an example weight of 1."""
 
-    def _takes_every_row(self) -> bool:
+    @abc.abstractmethod
+    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Add a class; return the function that converts earlier signs, None if they stay.
+
+        What changes is set in one step, so that all matches after an interruption.
+        """
+
+    def takes_every_row(self) -> bool:
         """Tell whether the learner accepts every row of finite values."""
         return True
 
-    def _after_event(self, path: EventPath, sign: float, box: float) -> None:
+    def after_event(self, path: EventPath, sign: float, cost: float) -> None:
         """Update gamma, rate and class weights after an event was learnt by `EventPath`."""
+
+    def event_model(self) -> Learner:
+        """Return the learner whose arrays an `EventPath` uses, of which `event_parts` tells."""
+        return self
 
     # Events
 
@@ -131,7 +165,7 @@ class Learner(Inspection, BaseLearner, base.MiniBatchClassifier):
             The caller is a signal handler, or the like, in the middle of this model's learning.
 
         """
-        with self._lock:
+        with self.lock:
             if not events.learn(self, x, y, w):
                 events.learn_generally(self, x, y, w)
 
@@ -155,19 +189,14 @@ class Learner(Inspection, BaseLearner, base.MiniBatchClassifier):
             A value is no finite number, or missing and refused.
 
         """
-        with self._lock:
+        with self.lock:
             label_index, _ = events.predict(self, x)
             if label_index >= 0:
-                return self._labels.ordered[label_index]
-            return self._labels.label(self._general_margin(x))
+                return self.targets.labels.ordered[label_index]
+            return self.targets.label_of(events.general_margin(self, x))
 
     def decision_function_one(self, x: Mapping[Name, Any]) -> Any:
-        """Return the margin of an event.
-
-        Parameters
-        ----------
-        x
-            Features by name, as in `predict_one`.
+        """Return the margin of an event, given as to `predict_one`.
 
         Returns
         -------
@@ -176,16 +205,11 @@ class Learner(Inspection, BaseLearner, base.MiniBatchClassifier):
         Before the first label 0.0, from LaRank {}.
 
         """
-        with self._lock:
-            return self._output.decision(self._labels, self._margin_one(x))
+        with self.lock:
+            return self.targets.decision(self.margin_one(x))
 
     def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probability of each label, calibrated on margins from before learning.
-
-        Parameters
-        ----------
-        x, **kwargs
-            As in `predict_one`.
 
         Returns
         -------
@@ -193,20 +217,8 @@ class Learner(Inspection, BaseLearner, base.MiniBatchClassifier):
         checks and samplers ask for, though neither may be a label; from LaRank {}.
 
         """
-        with self._lock:
-            return self.probabilities_of(self._margin_one(x))
-
-    def _margin_one(self, x: Mapping[Name, Any]) -> Any:
-        """Return the margin of an event as a float, or the scores as a list."""
-        label_index, path = events.predict(self, x)
-        return path.margin if path is not None and label_index >= 0 else self._general_margin(x)
-
-    def _general_margin(self, x: Mapping[Name, Any]) -> Any:
-        """Return the same by the general path, which takes every event."""
-        row = self._schema.known_row(x) if self._sparse else self._schema.row(x)
-        if not self._labels.seen:
-            return self._output.zeros(self._labels, 1)[0].tolist()
-        return self._margins(row)[0].tolist()
+        with self.lock:
+            return self.probabilities_of(self.margin_one(x))
 
     # Batches
 
@@ -243,11 +255,6 @@ class Learner(Inspection, BaseLearner, base.MiniBatchClassifier):
 
         This is progressive validation at no extra cost: learning computes the margins anyway.
 
-        Parameters
-        ----------
-        X, y, w, ids
-            As in `learn_many`.
-
         Returns
         -------
         n labels; None before the first label.
@@ -259,117 +266,135 @@ class Learner(Inspection, BaseLearner, base.MiniBatchClassifier):
     def _check_ids(self, ids: Any) -> None:
         """Raise `ParameterError` if the learner cannot be used with ids."""
 
-    def learn_batch(
-        self, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
-    ) -> LabelColumn:
-        """Do what `predict_then_learn_many` does, with a column of labels as the result.
-
-        Parameters
-        ----------
-        X, y, w, ids
-            As in `learn_many`; ids are not checked.
-        late
-            Which rows are only predicted; `X` is then a matrix of names. None: all are learnt.
-
-        Returns
-        -------
-        The label predicted for each row before it was learnt.
-
-        """
-        with self._lock:
-            if self._is_learning:
-                refuse_to_learn()
-            self._is_learning = True
-            try:
-                return label_runs.learn_batch(self, X, y, w, ids, late)
-            finally:
-                self._is_learning = False
-
     def predict_many(self, X: Any) -> Any:
-        """Return the predicted label of each row.
-
-        Parameters
-        ----------
-        X
-            A batch as in `learn_many`.
+        """Return the predicted label of each row of a batch, given as to `learn_many`.
 
         Returns
         -------
         n labels, in a container of the kind of `X`; None before the first label.
 
         """
-        with self._lock:
-            margins = self._margins_many(X)
-            return frames.like(X, self._labels.predicted(margins).tolist())
+        with self.lock:
+            margins = self.margins_many(X)
+            return frames.like(X, self.targets.labels_of(margins).tolist())
 
     def decision_function_many(self, X: Any) -> np.ndarray:
-        """Return the margins of the rows of a batch.
-
-        Parameters
-        ----------
-        X
-            A batch as in `learn_many`.
+        """Return the margins of the rows of a batch, given as to `learn_many`.
 
         Returns
         -------
         float64 (n,); with several classes (n, classes).
 
         """
-        with self._lock:
-            return self._output.decisions(self._labels, self._margins_many(X))
+        with self.lock:
+            return self.targets.decisions(self.margins_many(X))
 
     def predict_proba_many(self, X: Any) -> Any:
-        """Return the calibrated probabilities of the rows of a batch, one column per label.
-
-        Parameters
-        ----------
-        X
-            A batch as in `learn_many`.
+        """Return the calibrated probabilities of rows, a column for each label: see `predict_many`.
 
         Returns
         -------
         A dict of arrays if `X` is from NumPy, an Arrow Table for Arrow, otherwise a frame like `X`.
 
         """
-        with self._lock:
-            columns = self._output.probability_columns(
-                self._calibration, self._labels, self._margins_many(X), self._n_examples
-            )
+        with self.lock:
+            columns = self.targets.probability_columns(self.margins_many(X), self.n_examples)
         return frames.columns_like(X, columns)
 
-    def _margins_many(self, X: Any) -> np.ndarray:
-        x = self._read_known(X)
-        n = shape(x)[0]
-        if not self._labels.seen:
-            return self._output.zeros(self._labels, n)
-        if self._sparse or not isinstance(x, SparseRows):
-            return self._margins(x)
-        # In parts: all rows, made dense, may not fit into memory.
-        parts = [self._margins(dense(cut(x, i, min(i + _PART, n)))) for i in range(0, n, _PART)]
-        return np.concatenate([self._output.zeros(self._labels, 0), *parts])
-
-    def _read_known(self, X: Any) -> Rows:
-        """Return a batch as rows over the features of the schema."""
-        return batches.known_rows(self._schema, X, self._sparse)
-
-    def _read(self, X: Any) -> tuple[Rows, Sequence[Name]]:
-        """Return a batch to learn as rows, NaN where a value is missing, and the new features."""
-        matrix = batches.matrix_of(X, self._schema)
-        if isinstance(matrix, SparseMatrix):
-            self._become_sparse()
-        return batches.rows_of(self._schema, matrix, self._sparse)
+    learn_batch, margins_many = label_runs.learn_batch, label_runs.margins_many
+    read, margin_one = label_runs.read, events.margin
 
     def _contents(self) -> dict[str, Any]:
         # A copied monitor attaches itself to the copied learner.
-        return {**super()._contents(), "observer": None, "_event_path": None, "_reader": None}
+        return {**super()._contents(), "observer": None, "event_path": None, "event_reader": None}
 
-    def _predicted_before_class(self, x: Rows) -> LabelColumn | None:
+    def predicted_before_class(self, x: Rows) -> LabelColumn | None:
         """Return what is predicted for a row before its class is added, if that changes models."""
 
-    def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Add a class; return the function that converts earlier signs, None if they stay."""
-        labels = self._labels.having(self._labels.seen)
-        changed, change = self._with_signs_exchanged() if labels.add(label) else ({}, None)
-        # Set in one step, so that labels and signs match after an interruption.
-        self.__dict__.update(changed, _labels=labels)
-        return change
+    def know_labels(self, seen: list[Any]) -> None:
+        """Set the labels of a learner that has learnt nothing, as a file has them."""
+        self.targets = self.new_targets(self.targets.labels.having(seen))
+
+    # What can be asked without learning
+
+    @property
+    def looks(self) -> Looks:
+        """The sums of looks so far, which estimate and bound the mean gap; none by default."""
+        return Looks()
+
+    @property
+    def papers_certificate(self) -> Certificate | None:
+        """The bound of the mean gap in the papers' form; None: it is not for this learner."""
+        return None
+
+    @property
+    def n_drifts(self) -> int | None:
+        """How often a drift was noticed; None: the learner does not look for drifts."""
+        return None
+
+    @property
+    def most_features(self) -> float:
+        """How many features an event may have at most; infinity if their names are hashed."""
+        return math.inf if self.schema.buckets is not None else self.schema.limit
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of each part of the model; a learner that has one part only names none."""
+        return {}
+
+    @property
+    def memory_usage(self) -> int:
+        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
+        return sum(self.memory_parts.values())
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples learnt."""
+        return int(self.n_learnt[0])
+
+    @property
+    def feature_names(self) -> list[Name]:
+        """The features seen, in the order of the columns of `support_vectors().rows`."""
+        with self.lock:
+            return list(self.schema.names)
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels seen, in the order of first appearance."""
+        return list(self.targets.labels.seen)
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The labels in the order of scores; of two, that of margins below 0 first; or None."""
+        return tuple(self.targets.labels.ordered)
+
+    @property
+    def most_classes(self) -> int | None:
+        """The largest number of classes that the learner takes; None: any number."""
+        return self.targets.labels.most
+
+    def probabilities_of(self, margin: Any) -> dict[Any, float]:
+        """Return {label: calibrated probability} at a margin, or at a list of scores."""
+        return self.targets.probabilities(margin, self.n_examples)
+
+    def losses_of(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the hinge loss of each example, given its sign or the number of its class."""
+        return self.targets.losses(signs, margins)
+
+    def matrix_of(self, X: Any) -> Matrix | SparseMatrix:
+        """Return a batch as a matrix that names its columns, to be learnt or predicted."""
+        return frames.matrix_of(X, self.schema)
+
+    @property
+    def missing_values(self) -> dict[Name, int]:
+        """How often features were missing in examples learnt, since their first values.
+
+        Not of sparse rows, nor of features of only 0 and 1: there 0 is what is missing.
+        """
+        with self.lock:
+            return self.schema.missing.counts(self.schema.names)
+
+    def _ignored(self) -> dict[str, int]:
+        """Return the counter of features that were ignored, if there are any."""
+        n = self.schema.n_ignored
+        return {"features_ignored": n} if n else {}

@@ -54,7 +54,7 @@ def rehearsal_copy(model: Any, **changes: Any) -> Any:
         if bound is not None:
             changes.setdefault(name, min(bound, most))
     new = model.clone({name: value for name, value in changes.items() if name in known})
-    new._is_rehearsal_copy = True
+    new.is_rehearsal_copy = True
     return new
 
 
@@ -75,8 +75,8 @@ def compile_ahead(model: Any, turns_sparse: bool = False) -> None:
         Whether its rows, which are dense at first, become sparse.
 
     """
-    if is_on and not hasattr(model, "_is_rehearsal_copy"):
-        turns_sparse = turns_sparse or model._sparse
+    if is_on and not hasattr(model, "is_rehearsal_copy"):
+        turns_sparse = turns_sparse or model.is_sparse
         # A learner that fails on made-up events (its own kernel, for example) compiles later.
         with contextlib.suppress(Exception):
             rehearse_events(rehearsal_copy(model), _expects_several(model), turns_sparse)
@@ -88,16 +88,16 @@ def look(model: Any) -> None:
     Parameters
     ----------
     model
-        A learner that has just learnt an event, and has `_dense_rows`, or none.
+        A learner that has just learnt an event, and has `dense_rows`, or none.
 
     """
-    if model._n_examples != LOOK or getattr(model, "sparse", False) is not None:
+    if model.n_examples != LOOK or getattr(model, "sparse", False) is not None:
         return
     key = type(model), type(getattr(model, "kernel", None)), _expects_several(model)
-    rows_of = getattr(model, "_dense_rows", None)
-    if not is_on or key in _looked_for or rows_of is None or hasattr(model, "_is_rehearsal_copy"):
+    rows_of = getattr(model, "dense_rows", None)
+    if not is_on or key in _looked_for or rows_of is None or hasattr(model, "is_rehearsal_copy"):
         return
-    if model._sparse or density.may_become_sparse(rows_of()):
+    if model.is_sparse or density.may_become_sparse(rows_of()):
         _looked_for.add(key)
         compile_ahead(model, turns_sparse=True)
 
@@ -134,7 +134,7 @@ def rehearse_events(model: Any, several: bool, turns_sparse: bool = False) -> No
     for i, (row, label) in enumerate(zip(x.tolist(), labels.tolist(), strict=True)):
         event: dict[Any, float] = dict(enumerate(row))
         if i == _CHANGE and turns_sparse:
-            model._become_sparse()
+            model.become_sparse()
         if i < 3 or i - _CHANGE in (0, 1, 2) or i > N_EVENTS - 4:
             model.predict_one(event)
             model.predict_proba_one(event)

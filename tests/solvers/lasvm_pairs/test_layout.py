@@ -80,5 +80,5 @@ def test_a_kept_example_of_another_class_finds_room(multiclass):
     model = LASVMClassifier(multiclass=multiclass)
     for labels in (y, other):
         model.learn_many(x, labels.tolist(), ids=ids)
-    of = model._state.problems
+    of = model.state.problems
     assert (of.table["n"] <= of.segments["room"]).all()

@@ -59,7 +59,7 @@ def test_batches_are_events_after_finish_and_from_a_file(tmp_path):
     by_batch.learn_many(x, y)
     for row, label in zip(x.tolist(), y.tolist(), strict=True):
         by_event.learn_one(dict(enumerate(row)), label)
-    assert by_batch._state.info[0].n_grouped > 0 == by_event._state.info[0].n_grouped
+    assert by_batch.state.info[0].n_grouped > 0 == by_event.state.info[0].n_grouped
     by_batch.save(tmp_path / "batch.model")
     loaded = load(tmp_path / "batch.model")
     assert loaded.dual == by_event.dual

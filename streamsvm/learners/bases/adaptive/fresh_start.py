@@ -40,20 +40,20 @@ def examples_for(learner: Any) -> Examples | None:
         An `AdaptiveSVMClassifier`, which is not changed; the caller holds its lock.
 
     """
-    state, d = learner._state, len(learner._schema)
+    state, d = learner.state, len(learner.schema)
     used, risen = int(state.info[IN_USE]), int(state.risen[0])
     for length, every in zip(LENGTHS, EVERY, strict=True):
         # A model that began not long ago has learnt little else.
         if _is_due(risen, every) and learner.in_use.n_examples >= 2 * length:
-            examples = learner._recent.last(length, d)
-            kind = members.kinds_of(learner._labels)[used]
-            fresh = members.new_other(learner, learner._labels, learner._members[0], kind)
+            examples = learner.recent.last(length, d)
+            kind = members.kinds_of(learner.targets.labels)[used]
+            fresh = members.new_other(learner, learner.targets.labels, learner.models[0], kind)
             if _errs_less(learner, fresh, examples):
                 return examples
     if _is_due(risen, EVERY_TRIAL) and learner.in_use.n_examples >= 2 * LENGTH_OF_TRIAL:
-        examples = learner._recent.last(LENGTH_OF_TRIAL, d)
-        fresh = members.new_first(learner, learner._labels)
-        fresh._trial.only_at(LENGTH_OF_TRIAL // 2)
+        examples = learner.recent.last(LENGTH_OF_TRIAL, d)
+        fresh = members.new_first(learner, learner.targets.labels)
+        fresh.trial.only_at(LENGTH_OF_TRIAL // 2)
         if _errs_less(learner, fresh, examples):
             return examples
     return None
@@ -66,7 +66,7 @@ def _is_due(risen: int, every: int) -> bool:
 
 def _errs_less(learner: Any, fresh: Any, examples: Examples) -> bool:
     """Tell whether a fresh model errs less on the newer half of examples, beyond chance."""
-    wrong = members.learn_examples(fresh, examples, learner._labels.seen)
+    wrong = members.learn_examples(fresh, examples, learner.targets.labels.seen)
     half = len(wrong) // 2
     before, now = examples.marks[half:] > 0, wrong[half:]
     gained, lost = int((before & ~now).sum()), int((now & ~before).sum())

@@ -66,7 +66,7 @@ def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
         "class_weight": learner.class_weight,
         "window": min(windows, default=None),
         "max_support_vectors": learner.max_support_vectors,
-        "sparse": True if learner._sparse else learner.sparse,
+        "sparse": True if learner.is_sparse else learner.sparse,
         "hashing": learner.hashing,
         "max_features": learner.max_features,
         "cache_mb": learner.cache_mb / len(KINDS),
@@ -90,7 +90,7 @@ def new_other(learner: Any, labels: Any, first: Any, kind: Kind) -> Any:
     """Return a new model of a kind, which compares rows as the first model does."""
     kernel = kernels.RBF(gamma=first.kernel_.gamma * kind.width)
     model = kind.learner(kernel, **parameters_of(learner, kind))
-    model._factors = first._factors
+    model.factors = first.factors
     return prepared(learner, labels, model)
 
 
@@ -98,8 +98,8 @@ def begun(learner: Any, labels: Any, examples: Examples, are_all: bool) -> list[
     """Return new models, of which the first has learnt examples: one of each kind, or only it."""
     first = new_first(learner, labels)
     if len(examples.classes):
-        if first._trial is not None:
-            first._trial.expect(len(examples.classes))
+        if first.trial is not None:
+            first.trial.expect(len(examples.classes))
         learn_examples(first, examples, labels.seen)
     kinds = kinds_of(labels)[1:] if are_all else ()
     return [first, *(new_other(learner, labels, first, kind) for kind in kinds)]
@@ -107,21 +107,21 @@ def begun(learner: Any, labels: Any, examples: Examples, are_all: bool) -> list[
 
 def with_class(learner: Any, labels: Any, label: Any) -> list[Any]:
     """Return the models of a learner after a further label has come, which `labels` has."""
-    state, found = learner._state, list(learner._members)
+    state, found = learner.state, list(learner.models)
     before = [dict(model.__dict__) for model in found]
     try:
         for m, (model, kind) in enumerate(zip(found, kinds_of(labels), strict=False)):
             if type(model) is kind.learner:
-                model._add_class(label)
+                model.add_class(label)
                 continue
             # Of so many classes there is another kind, which learns later what is kept.
             if m == state.info[IN_USE]:
                 use_first(learner)
             found[m] = new_other(learner, labels, found[0], kind)
-            state.waiting[m] = min(found[0].n_examples, learner._recent.n_known)
+            state.waiting[m] = min(found[0].n_examples, learner.recent.n_known)
     except BaseException:
         # All models have the learner's classes, or the next class would be another one in each.
-        for model, contents in zip(learner._members, before, strict=True):
+        for model, contents in zip(learner.models, before, strict=True):
             model.__dict__.clear()
             model.__dict__.update(contents)
         raise
@@ -130,10 +130,10 @@ def with_class(learner: Any, labels: Any, label: Any) -> list[Any]:
 
 def use_first(learner: Any) -> None:
     """Use the first model, which learns at once what it waits for."""
-    state, first = learner._state, learner._members[0]
+    state, first = learner.state, learner.models[0]
     if state.waiting[0]:
-        examples = learner._recent.last(int(state.waiting[0]), len(learner._schema))
-        step.fade(state, 0, learn_examples(first, examples, learner._labels.seen))
+        examples = learner.recent.last(int(state.waiting[0]), len(learner.schema))
+        step.fade(state, 0, learn_examples(first, examples, learner.targets.labels.seen))
     state.info[IN_USE] = state.asleep[0] = 0
 
 
@@ -141,30 +141,30 @@ def prepared(learner: Any, labels: Any, model: Any) -> Any:
     """Return a model with the features of its learner, and with labels."""
     adopt(learner, model)
     for label in labels.seen:
-        model._add_class(label)
+        model.add_class(label)
     return model
 
 
 def adopt(learner: Any, model: Any) -> None:
     """Let a model share schema and lock of its learner, which alone may let it learn."""
     # One schema for all, as rows are read once.
-    model._schema, model._is_rehearsal_copy = learner._schema, True
-    model._set_lock(learner._lock)
+    model.schema, model.is_rehearsal_copy = learner.schema, True
+    model.share_lock(learner.lock)
     # So that it refuses to learn when a user asks for it.
-    model._is_learning = True
+    model.is_learning = True
 
 
 def rescale(other: Any, first: Any, kind: Kind) -> None:
     """Let a model follow the first one, if that has only rescaled its rows after its trial."""
-    is_scaled = first._trial is None and first._factors is not None and not first._sparse
-    if not is_scaled or is_like(other, first, kind) or other._sparse:
+    is_scaled = first.trial is None and first.factors is not None and not first.is_sparse
+    if not is_scaled or is_like(other, first, kind) or other.is_sparse:
         return
     if other.kernel_.gamma == first.kernel_.gamma * kind.width:
-        if other._state is None:
+        if other.state is None:
             # It fell asleep before it learnt anything.
-            other._factors = first._factors
+            other.factors = first.factors
         else:
-            other.__dict__.update(rescaling.with_factors(other, first._factors))
+            other.__dict__.update(rescaling.with_factors(other, first.factors))
 
 
 def is_like(other: Any, first: Any, kind: Kind) -> bool:
@@ -172,7 +172,7 @@ def is_like(other: Any, first: Any, kind: Kind) -> bool:
     if type(other) is not kind.learner:
         return False
     return other.kernel_.gamma == first.kernel_.gamma * kind.width and (
-        other._factors is first._factors or np.array_equal(other._factors, first._factors)
+        other.factors is first.factors or np.array_equal(other.factors, first.factors)
     )
 
 
@@ -193,20 +193,20 @@ def learn(
         bool (n,): False for rows that are only predicted.
 
     """
-    n = model._n_examples
-    if model._sparse:
+    n = model.n_examples
+    if model.is_sparse:
         x = sparse(x)
     numbers = np.where(is_example, n + np.cumsum(is_example), 0)
-    signs = labels.numbers(model._sign_of)
-    margins: np.ndarray = model._learn_rows(x, signs, labels, w, numbers, model._diagonal(x))
+    signs = labels.numbers(model.targets.number_of)
+    margins: np.ndarray = model.learn_rows(x, signs, labels, w, numbers, model.diagonal_of(x))
     learnt = np.flatnonzero(is_example)
-    model._n_examples = n + len(learnt)
+    model.n_learnt[0] = n + len(learnt)
     return scores_of(model, margins)
 
 
 def scores_of(model: Any, margins: np.ndarray) -> np.ndarray:
     """Return margins of a model without what is no score: LASVM has probabilities, too."""
-    return np.asarray(model._output.decisions(model._labels, margins))
+    return np.asarray(model.targets.decisions(margins))
 
 
 def learn_examples(model: Any, examples: Examples, seen: list[Any]) -> np.ndarray:
@@ -214,25 +214,25 @@ def learn_examples(model: Any, examples: Examples, seen: list[Any]) -> np.ndarra
     n = shape(examples.x)[0]
     labels = LabelColumn(examples.classes, list(seen))
     margins = learn(model, examples.x, labels, examples.weights, np.ones(n, bool))
-    return are_wrong(margins, labels.numbers(model._sign_of))
+    return are_wrong(margins, labels.numbers(model.targets.number_of))
 
 
 def finish(model: Any, progress: Callable[[float, int], None] | None) -> None:
     """Let a model finish; `progress`, which may use it, cannot let it learn meanwhile."""
 
     def told(violation: float, n_support_vectors: int) -> None:
-        model._is_learning = True
+        model.is_learning = True
         try:
             if progress is not None:
                 progress(violation, n_support_vectors)
         finally:
-            model._is_learning = False
+            model.is_learning = False
 
-    model._is_learning = False
+    model.is_learning = False
     try:
         model.finish(told)
     finally:
-        model._is_learning = True
+        model.is_learning = True
 
 
 def are_wrong(margins: np.ndarray, signs: np.ndarray) -> np.ndarray:

@@ -17,12 +17,12 @@ def _prefix(index: int) -> str:
 
 
 def _content_of(learner: Any) -> codec.Content:
-    arrays = learner._recent.as_arrays(len(learner._schema))
+    arrays = learner.recent.as_arrays(len(learner.schema))
     contents = []
-    for i, member in enumerate(learner._members):
-        if member._state is not None:
+    for i, member in enumerate(learner.models):
+        if member.state is not None:
             # It may have learnt nothing since the last feature came.
-            member._state_for(len(learner._schema))
+            member.make_room(len(learner.schema))
         content, own = codec.to_file(member)
         kept = {name: value for name, value in content.items() if name not in _SHARED}
         contents.append(kept | {"class": type(member).__name__})
@@ -32,13 +32,15 @@ def _content_of(learner: Any) -> codec.Content:
 
 
 def _read(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
-    learner._recent.read(arrays, len(learner._schema), len(learner._labels.seen))
+    learner.recent.read(arrays, len(learner.schema), len(learner.targets.labels.seen))
     contents = content.get("models")
     if not isinstance(contents, list) or len(contents) not in (0, 1, len(members.KINDS)):
         raise ValueError("models is no list of the learner's models")
-    if bool(contents) != bool(learner._n_examples):
+    if bool(contents) != bool(learner.n_examples):
         raise ValueError("there are examples without models, or models without examples")
-    expected = {"LASVMClassifier"} | (set() if learner._labels.is_binary else {"LaRankClassifier"})
+    expected = {"LASVMClassifier"} | (
+        set() if learner.targets.labels.is_binary else {"LaRankClassifier"}
+    )
     shared = {name: content[name] for name in _SHARED if name in content}
     for i, own in enumerate(contents):
         if not isinstance(own, dict) or own.get("class") not in expected:
@@ -46,9 +48,9 @@ def _read(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
         member = codec.from_file(own | shared, arrays.taken_with(_prefix(i)))
         _check(learner, member)
         members.adopt(learner, member)
-        learner._members.append(member)
+        learner.models.append(member)
 
-    learner._offsets = repeated_labels.offsets_for(learner, learner._labels)
+    learner.offsets = repeated_labels.offsets_for(learner, learner.targets.labels)
 
 
 def _check(learner: Any, member: Any) -> None:

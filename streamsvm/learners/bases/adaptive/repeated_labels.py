@@ -12,7 +12,7 @@ from streamsvm.solvers.adaptive import last_label
 def offsets_for(learner: Any, labels: Any) -> np.ndarray:
     """Return what a learner is to add to the scores of the next event, for labels."""
     offsets = np.zeros(1 if labels.is_binary else len(labels.seen))
-    last_label.write_offsets(learner._state.repeats, offsets)
+    last_label.write_offsets(learner.state.repeats, offsets)
     return offsets
 
 
@@ -35,8 +35,8 @@ def corrected(
     """
     if not learner.last_label:
         return margins
-    scores, offsets = margins.reshape(len(y), -1), learner._offsets
+    scores, offsets = margins.reshape(len(y), -1), learner.offsets
     out = np.empty_like(scores)
     labels = (y > 0.0 if offsets.size == 1 else y).astype(np.int64)
-    last_label.correct(learner._state.repeats, scores, labels, is_example, offsets, out)
+    last_label.correct(learner.state.repeats, scores, labels, is_example, offsets, out)
     return out.reshape(margins.shape)

@@ -27,51 +27,53 @@ class SeveralModels(Learner):
 
     C: float
     class_weight: dict[Any, float] | None
-    _members: list[Any]
-    _state: AdaptiveState
-    _recent: KeptExamples
+    models: list[Any]
+    state: AdaptiveState
+    recent: KeptExamples
     last_label: bool
-    _offsets: np.ndarray
+    offsets: np.ndarray
 
     @property
     def in_use(self) -> Any:
         """The model that predicts now; None before the first example."""
-        if not self._members:
+        if not self.models:
             return None
-        return self._members[min(int(self._state.info[IN_USE]), len(self._members) - 1)]
+        return self.models[min(int(self.state.info[IN_USE]), len(self.models) - 1)]
 
     # Predictions
 
-    def _margins(self, x: Rows) -> np.ndarray:
+    def margins_of(self, x: Rows) -> np.ndarray:
+        """Return the margins, or scores, of the model in use."""
         model = self.in_use
         if model is None:
-            return self._output.zeros(self._labels, shape(x)[0])
-        margins = model._margins(x if not model._sparse else as_sparse(x))
+            return self.targets.zeros(shape(x)[0])
+        margins = model.margins_of(x if not model.is_sparse else as_sparse(x))
         return members.scores_of(model, margins)
 
-    def _predicted_before_class(self, x: Rows) -> LabelColumn | None:
-        if self.in_use is None or len(self._labels.seen) < 2:
+    def predicted_before_class(self, x: Rows) -> LabelColumn | None:
+        """Return what is predicted for a row before its class is added."""
+        if self.in_use is None or len(self.targets.labels.seen) < 2:
             return None
         # Features may have come with the row.
-        self.in_use._state_for(shape(x)[1])
-        predicted: LabelColumn = self._labels.predicted(self._margins(x) + self._offsets)
-        return predicted
+        self.in_use.make_room(shape(x)[1])
+        return self.targets.labels_of(self.margins_of(x) + self.offsets)
 
     @property
-    def _last_label(self) -> tuple[np.ndarray, np.ndarray] | None:  # type: ignore[override]
-        return (self._state.repeats, self._offsets) if self.last_label else None
+    def repeats(self) -> tuple[np.ndarray, np.ndarray] | None:  # type: ignore[override]
+        """What the compiled functions of the last label need; None: it is not used."""
+        return (self.state.repeats, self.offsets) if self.last_label else None
 
     # Inspection
 
     @property
     def n_drifts(self) -> int:
         """How often a drift was noticed: errors became far more, or the models began anew."""
-        return int(self._state.info[N_DRIFTS])
+        return int(self.state.info[N_DRIFTS])
 
     @property
     def last_drift(self) -> int:
         """The number of the last example before the latest drift was noticed; 0: none was."""
-        return int(self._state.info[LAST_DRIFT])
+        return int(self.state.info[LAST_DRIFT])
 
     @property
     def drifts(self) -> str:
@@ -92,15 +94,15 @@ class SeveralModels(Learner):
 
     @property
     def _repeating(self) -> str:
-        is_used = self._state.repeats[last_label.IN_USE]
+        is_used = self.state.repeats[last_label.IN_USE]
         return ", labels repeat: the last one counts" if is_used else ""
 
     @property
     def chosen(self) -> str | None:
         """Scale and width of the first model in words, and of the model in use if it is another."""
-        chosen: str | None = self._members[0].chosen if self._members else None
+        chosen: str | None = self.models[0].chosen if self.models else None
         model = self.in_use
-        if chosen is not None and model is not self._members[0]:
+        if chosen is not None and model is not self.models[0]:
             chosen += f"; the model in use has gamma {model.kernel_.gamma:.2g}, C {model.C_:g}"
         return None if chosen is None else chosen + self._repeating
 
@@ -126,7 +128,7 @@ class SeveralModels(Learner):
     def counters(self) -> dict[str, int]:
         """Counts of all models since they began: steps, kernel values, hits of the cache."""
         found: dict[str, int] = {}
-        for member in self._members:
+        for member in self.models:
             for name, count in member.counters.items():
                 found[name] = found.get(name, 0) + count
         found.pop("features_ignored", None)
@@ -141,8 +143,8 @@ class SeveralModels(Learner):
     def memory_parts(self) -> dict[str, int]:
         """Bytes of the models by part, as of one of them, and of ``recent`` examples."""
         parts: dict[str, int] = {}
-        for member in self._members:
+        for member in self.models:
             for name, size in member.memory_parts.items():
                 parts[name] = parts.get(name, 0) + size
         # All models have the same names.
-        return parts | {"names": self._schema.memory_usage, "recent": self._recent.nbytes}
+        return parts | {"names": self.schema.memory_usage, "recent": self.recent.nbytes}

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from streamsvm.labels import outputs
+from streamsvm.labels.targets import ProblemTargets
 from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.solvers.adaptive import step
@@ -52,10 +52,10 @@ def note_predictions(learner: Any) -> None:
         An `AdaptiveSVMClassifier`; the caller holds its lock.
 
     """
-    state = learner._state
+    state = learner.state
     n = int(state.waiting[state.info[IN_USE]])
     if n:
-        predicted = learner._recent.last(n, len(learner._schema)).marks > 0
+        predicted = learner.recent.last(n, len(learner.schema)).marks > 0
         step.note_predictions(state, predicted)
 
 
@@ -64,12 +64,12 @@ def is_calm(learner: Any, n: int) -> bool:
 
     While all is calm it is enough at multiples of `EVERY_IF_CALM`.
     """
-    state, since = learner._state, n % EVERY_IF_CALM
+    state, since = learner.state, n % EVERY_IF_CALM
     risen = int(state.risen[0])
     if not since or (risen and (risen < LONG or risen % EVERY_IF_CALM == 0)):
         return False
     is_behind = (state.waiting > since) & (state.asleep == 0)
-    return bool(learner._members[0].n_examples > SLEEP_EVERY and not is_behind.any())
+    return bool(learner.models[0].n_examples > SLEEP_EVERY and not is_behind.any())
 
 
 def _is_alarmed(state: Any) -> bool:
@@ -95,19 +95,19 @@ def catch_up(learner: Any, budget: float = BUDGET, fewest: int = 2 * EVERY) -> f
     What is left of the budget.
 
     """
-    state = learner._state
+    state = learner.state
     for m in range(len(members.KINDS)):
         waiting = int(state.waiting[m])
         if not waiting or state.asleep[m]:
             continue
-        examples = learner._recent.last(waiting, len(learner._schema))
-        if m >= len(learner._members):
+        examples = learner.recent.last(waiting, len(learner.schema))
+        if m >= len(learner.models):
             # Until there are all models, the others count as the first.
             step.fade(state, m, examples.marks > 0)
             continue
         # Of what is not kept any more it learns nothing.
         uncounted = max(0, int(state.uncounted[m]) - waiting + len(examples.classes))
-        model = learner._members[m]
+        model = learner.models[m]
         one, further = _costs_of(model, examples)
         # Each may become a support vector, which the later ones are compared with.
         most = (math.sqrt(one * one + 2.0 * further * budget) - one) / further
@@ -116,7 +116,7 @@ def catch_up(learner: Any, budget: float = BUDGET, fewest: int = 2 * EVERY) -> f
         n = min(waiting, max(least, int(min(most, waiting))))
         if not n:
             continue
-        wrong = members.learn_examples(model, examples.first(n), learner._labels.seen)
+        wrong = members.learn_examples(model, examples.first(n), learner.targets.labels.seen)
         n = len(wrong)
         step.fade(state, m, wrong[uncounted:], len(examples.classes) - n)
         state.uncounted[m] = max(0, uncounted - n)
@@ -134,7 +134,7 @@ def _costs_of(model: Any, examples: Examples) -> tuple[float, float]:
     n_vectors = getattr(model, "n_support_patterns", model.n_support_vectors)
     n_classes = len(model.classes)
     # Of several classes a LASVM has a problem of each class with each other.
-    of_class = 8000.0 if model._output is outputs.PROBLEMS and n_classes > 2 else 100.0
+    of_class = 8000.0 if isinstance(model.targets, ProblemTargets) and n_classes > 2 else 100.0
     further = 10.0 + of_row + 0.2 * n_classes
     return 5000.0 + of_class * n_classes + further * n_vectors, further
 
@@ -153,8 +153,8 @@ def begin_anew(learner: Any, changes: dict[str, Any], n: int) -> None:
         How many of the last examples they learn; the first has learnt them.
 
     """
-    state, used = learner._state, int(learner._state.info[IN_USE])
-    n_models = len(changes["_members"])
+    state, used = learner.state, int(learner.state.info[IN_USE])
+    n_models = len(changes["models"])
     state.info[IN_USE] = 0
     state.asleep[:] = state.waiting[:] = state.uncounted[:] = 0
     state.waiting[1:n_models] = state.uncounted[1:n_models] = n
@@ -173,17 +173,17 @@ def renew_others(learner: Any, budget: float) -> None:
         How much those that begin anew may learn now: see `catch_up`.
 
     """
-    first, state = learner._members[0], learner._state
-    if first._trial is not None and first.n_examples not in RENEWED_AT:
+    first, state = learner.models[0], learner.state
+    if first.trial is not None and first.n_examples not in RENEWED_AT:
         return
     used, models = int(state.info[IN_USE]), [first]
-    for m, kind in enumerate(members.kinds_of(learner._labels)[1:], start=1):
-        model = learner._members[m] if m < len(learner._members) else None
+    for m, kind in enumerate(members.kinds_of(learner.targets.labels)[1:], start=1):
+        model = learner.models[m] if m < len(learner.models) else None
         if model is not None:
             members.rescale(model, first, kind)
         if model is None or not members.is_like(model, first, kind):
-            model = members.new_other(learner, learner._labels, first, kind)
-            state.waiting[m] = min(first.n_examples, learner._recent.n_known)
+            model = members.new_other(learner, learner.targets.labels, first, kind)
+            state.waiting[m] = min(first.n_examples, learner.recent.n_known)
             state.uncounted[m] = 0
             if state.asleep[m]:
                 # What it erred as it was before says nothing.
@@ -191,15 +191,15 @@ def renew_others(learner: Any, budget: float) -> None:
             if m == used:
                 members.use_first(learner)
         models.append(model)
-    learner._members = models
+    learner.models = models
     _go_on_with(learner, used, budget)
 
 
 def _go_on_with(learner: Any, used: int, budget: float) -> None:
     """Let models catch up; use the first until the one in use has learnt what it waits for."""
     catch_up(learner, budget, 0)
-    if not learner._state.waiting[used]:
-        learner._state.info[IN_USE] = used
+    if not learner.state.waiting[used]:
+        learner.state.info[IN_USE] = used
 
 
 def choose(learner: Any, n: int, budget: float) -> float:
@@ -219,19 +219,19 @@ def choose(learner: Any, n: int, budget: float) -> float:
     What is left of the budget.
 
     """
-    state = learner._state
-    may_sleep = n % SLEEP_EVERY == 0 and learner._members[0].n_examples >= SLEEP_FROM
+    state = learner.state
+    may_sleep = n % SLEEP_EVERY == 0 and learner.models[0].n_examples >= SLEEP_FROM
     if (_is_alarmed(state) or (may_sleep and n & (n - 1) == 0)) and state.asleep.any():
         step.wake(state, _is_alarmed(state))
         budget = catch_up(learner, budget, 0)
     step.choose(state)
     if may_sleep and not _is_alarmed(state):
         step.fall_asleep(state)
-        if learner._members[0]._trial is not None:
+        if learner.models[0].trial is not None:
             # The others wait for the scale and the width that it finds.
             state.asleep[0] = 0
-    if hasattr(learner, "_is_rehearsal_copy"):
+    if hasattr(learner, "is_rehearsal_copy"):
         # So that what each of them needs to predict is compiled.
         state.asleep[:] = 0
-        state.info[IN_USE] = n // EVERY % len(learner._members)
+        state.info[IN_USE] = n // EVERY % len(learner.models)
     return budget

@@ -18,6 +18,10 @@ POLICIES = {
 """How one support vector is saved when there are more than allowed: see `LASVMClassifier`."""
 
 
+IDS_AND_WINDOW = "a window holds the last examples, whatever they are; leave one out"
+"""Why rows with ids are refused."""
+
+
 def policy_of(name: str | None, kernel: Any, policies: Mapping[str, float] = POLICIES) -> float:
     """Return the number by which solvers know a policy.
 

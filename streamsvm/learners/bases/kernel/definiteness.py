@@ -44,9 +44,9 @@ def look(learner: Any, n: int) -> None:
     """
     kernel = learner.kernel_
     is_ours = type(kernel).__module__.startswith("streamsvm.kernels.")
-    if is_ours or learner._state is None or n > _LAST:
+    if is_ours or learner.state is None or n > _LAST:
         return
-    rows, _, entered = learner._expansion()
+    rows, _, entered = learner.expansion()
     kept = np.flatnonzero(entered)[-_ROWS:]
     if len(kept) < 2 or shape(rows)[1] > _MOST_FEATURES:
         return
@@ -56,8 +56,8 @@ def look(learner: Any, n: int) -> None:
         values = np.linalg.eigvalsh(_matrix_of(kernel, x.astype(np.float64)))
     if not len(values) or not values[0] < _CLEAR * abs(values[-1]):
         return
-    learner._n_indefinite += 1
-    if learner._n_indefinite == 1:
+    learner.n_indefinite += 1
+    if learner.n_indefinite == 1:
         warnings.warn(
             f"{kernel!r} is not positive definite: the matrix of its values for {len(kept)} rows "
             f"has the eigenvalue {values[0]:.3g} (the largest is {values[-1]:.3g}). What an SVM "

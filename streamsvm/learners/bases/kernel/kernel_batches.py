@@ -6,14 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.errors import FeatureError
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.kernel import auto_gamma, threads
+from streamsvm.learners.bases.kernel import adapting, auto_gamma, threads
+from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
 from streamsvm.learners.bases.kernel.trials import trial
 from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states, stores
+from streamsvm.support.kernel_rows import kernel_diagonal
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_block
-from streamsvm.support.rows import Rows, cut, shape, sparse
+from streamsvm.support.kernel_rows.kernel_diagonal import LARGEST_DIAGONAL
+from streamsvm.support.rows import Rows, SparseRows, cut, shape, sparse
+from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
 
 
@@ -50,12 +55,12 @@ def learn_rows(
     float64 (n,), or (n, classes).
 
     """
-    margins = learner._margins_of_learning(len(y))
+    margins = learner.margins_of_learning(len(y))
     start = 0
     while start < len(y):
-        seen = learner._n_examples
+        seen = learner.n_examples
         until = auto_gamma.next_power_of_two(seen) - seen
-        if learner._trial is not None and learner._trial.begun is not None:
+        if learner.trial is not None and learner.trial.begun is not None:
             # Candidates learn a little after each event.
             until = 1
         stop = row_after(numbers, start, until)
@@ -63,14 +68,14 @@ def learn_rows(
         learnt = np.flatnonzero(numbers[part] > 0)
         box = np.zeros(stop - start)
         if len(learnt):
-            costs = learner._costs_of(y[part][learnt], labels[part].take(learnt))
+            costs = learner.costs.of_rows(learner.C_, y[part][learnt], labels[part].take(learnt))
             box[learnt] = costs * w[part][learnt]
         fresh = cut(x, start, stop)
-        learner._become_sparse_if_large(shape(x)[1], seen)
-        if learner._sparse:
+        adapting.become_sparse_if_large(learner, shape(x)[1], seen)
+        if learner.is_sparse:
             # The learner may have become sparse after the batch was read.
             fresh = sparse(fresh)
-        scaled = scaled_rows(fresh, learner._factors)
+        scaled = scaled_rows(fresh, learner.factors)
         rows = (scaled, y[part], box, w[part], numbers[part], diagonal[part])
         counts: list[int] = []
         try:
@@ -95,21 +100,23 @@ def _count(
     margins: np.ndarray,
 ) -> None:
     """Count rows that were learnt, and adapt the learner to them."""
-    seen, learnt = learner._n_examples, np.flatnonzero(numbers > 0)
+    seen, learnt = learner.n_examples, np.flatnonzero(numbers > 0)
     # First, so that no other example gets these numbers, whatever interrupts the rest.
-    learner._n_examples = n = seen + len(learnt)
-    learner._note(scaled, y, w, numbers, margins, seen)
+    learner.n_learnt[0] = n = seen + len(learnt)
+    learner.costs.count(y[learnt])
+    if isinstance(learner.solver, ReservingSolver):
+        learner.solver.note(scaled, (y, w, numbers, margins), seen)
     if learner.kernel is None and seen < auto_gamma.LAST_SET and len(learnt):
         examples = rows_where(x, numbers > 0)
-        learner._moments = auto_gamma.updated(learner._moments, seen, examples)
-    if learner._trial is not None and len(learnt):
-        classes = labels.take(learnt).places_in(learner._labels.seen)
-        learner._trial.add(rows_where(x, numbers > 0), classes, w[learnt], numbers[learnt])
-    elif learner._scales is not None:
-        learner._scales.learn_some(rows_where(x, numbers > 0), seen)
+        learner.moments = auto_gamma.updated(learner.moments, seen, examples)
+    if learner.trial is not None and len(learnt):
+        classes = labels.take(learnt).places_in(learner.targets.labels.seen)
+        learner.trial.add(rows_where(x, numbers > 0), classes, w[learnt], numbers[learnt])
+    elif learner.scales is not None:
+        learner.scales.learn_some(rows_where(x, numbers > 0), seen)
     if seen < n == auto_gamma.next_power_of_two(seen):
-        learner._adapt(n)
-    elif seen < n and learner._trial is not None:
+        adapting.adapt(learner, n)
+    elif seen < n and learner.trial is not None:
         trial.step(learner, n)
 
 
@@ -131,12 +138,13 @@ def learn_part(learner: Any, rows: tuple[Any, ...], margins: np.ndarray, counts:
     """
     x, *others = rows
     n, d = shape(x)
-    state = learner._state_for(d)
+    solver, sizes = learner.solver, learner.sizes(d)
+    state = solver.state_for(sizes)
     done = 0
     while done < n:
         is_parallel = (
             n > 1
-            and learner._n_threads > 1
+            and learner.n_threads > 1
             and threads.are_worth_it(state.store, states.n_computed(state), d)
         )
         stop = min(n, done + BLOCK) if is_parallel else n
@@ -144,18 +152,18 @@ def learn_part(learner: Any, rows: tuple[Any, ...], margins: np.ndarray, counts:
         if is_parallel:
             _fill_block(learner, state, fresh)
         arguments = (fresh, *(part[done:stop] for part in others))
-        learner._solve(state, arguments, margins[done:stop], counts)
+        solver.learn(arguments, margins[done:stop], counts)
         done += counts[-1]
         if done < stop:
             capacity = state.store.entered.size * (1 if stores.wants_pairs(state.store) else 2)
-            learner._grow(capacity, states.n_columns(state))
-            state = learner._state
+            solver.grow(capacity, states.n_columns(state))
+            state = solver.state
 
 
 def _fill_block(learner: Any, state: Any, x: Rows) -> None:
     """Compute the kernel values of at most `BLOCK` fresh rows with several threads."""
-    n, kernel = states.n_computed(state), learner._bound_kernel(state)
-    parts = threads.ranges(n, learner._n_threads, PANEL)
+    n, kernel = states.n_computed(state), learner.bound_kernel(state)
+    parts = threads.ranges(n, learner.n_threads, PANEL)
     thread_states = [state] + [states.with_scratch(state, False) for _ in parts[1:]]
     threads.run(
         fill_block,
@@ -182,26 +190,68 @@ def margins_of(learner: Any, x: Rows) -> np.ndarray:
     float64 (n,), or (n, classes); all 0 before the first example.
 
     """
-    if learner._sparse:
+    if learner.is_sparse:
         # A monitor's sample may be of rows from before the learner became sparse.
         x = sparse(x)
     n, d = shape(x)
-    margins = learner._new_margins(n)
-    if learner._state is None or n == 0:
+    margins = learner.targets.zeros(n)
+    if learner.state is None or n == 0:
         return margins
-    state = learner._state_for(d)
+    state = learner.solver.state_for(learner.sizes(d))
     is_parallel = (
         n > BLOCK
-        and learner._n_threads > 1
+        and learner.n_threads > 1
         and threads.are_worth_it(state.store, states.n_computed(state), d)
     )
-    parts = threads.ranges(n, learner._n_threads if is_parallel else 1, BLOCK)
+    parts = threads.ranges(n, learner.n_threads if is_parallel else 1, BLOCK)
     thread_states = [state] + [states.with_scratch(state, True) for _ in parts[1:]]
     threads.run(
-        learner._write_margins,
+        learner.solver.write_margins,
         [
             (thread_state, cut(x, *part), margins[slice(*part)])
             for thread_state, part in zip(thread_states, parts, strict=True)
         ],
     )
     return margins
+
+
+def checked_margins(learner: Any, x: Rows) -> np.ndarray:
+    """Return the margins of n rows over the features seen, float64 (n,) or (n, classes).
+
+    Raises
+    ------
+    FeatureError
+        A margin is too large for single precision.
+
+    """
+    margins = margins_of(learner, scaled_rows(x, learner.factors))
+    if not np.isfinite(margins).all():
+        r = int(np.flatnonzero(~np.isfinite(margins.reshape(len(margins), -1)).all(axis=1))[0])
+        raise FeatureError(
+            f"row {r}: {learner.kernel_!r} of it is too large for single precision; scale the "
+            "features"
+        )
+    return margins
+
+
+def diagonal_of(learner: Any, x: Rows) -> np.ndarray:
+    """Return k(x, x) of rows, float32 (n,).
+
+    Raises
+    ------
+    FeatureError
+        The kernel cannot take a row.
+
+    """
+    store = learner.state.store if learner.state is not None and isinstance(x, SparseRows) else None
+    # A sparse store lends its scratch, if it has room for all features.
+    has_room = isinstance(store, SparseStore) and stores.n_columns(store) >= shape(x)[1]
+    diagonal = kernel_diagonal.diagonal_of(learner.kernel_, x, store if has_room else None)
+    good = (diagonal >= 0.0) & (diagonal < LARGEST_DIAGONAL)
+    if not good.all():
+        r = int(np.argmin(good))
+        raise FeatureError(
+            f"row {r}: {learner.kernel_!r} of the row with itself is {diagonal[r]!r}, which must "
+            "be a moderate number of at least 0; scale the features"
+        )
+    return diagonal

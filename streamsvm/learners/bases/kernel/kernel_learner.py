@@ -1,63 +1,73 @@
-"""The base class of kernel learners: kernel and gamma, class weights, growing states."""
+"""The base class of kernel learners: what is the same for all of their solvers."""
 
 from __future__ import annotations
 
-import abc
-import copy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import (
-    check_class_weight,
-    check_number,
-    check_size,
-)
-from streamsvm.errors import FeatureError
+from streamsvm._parameter_checks import check_size
+from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import rehearsal
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.kernel import (
+    adapting,
     auto_gamma,
-    definiteness,
+    finishing,
     kernel_batches,
     loaded,
-    rescaling,
     threads,
 )
-from streamsvm.learners.bases.kernel.feature_scales import FeatureScales, stride
-from streamsvm.learners.bases.kernel.kernel_inspection import KernelInspection
+from streamsvm.learners.bases.kernel.class_costs import ClassCosts
+from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
+from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, KernelSolver, Sizes
+from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
+from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, as_matrix, in_order
 from streamsvm.learners.bases.kernel.trials import trial
-from streamsvm.learners.bases.scaled_rows import scaled_rows
-from streamsvm.monitor.certificate import Certificate
-from streamsvm.support import states, stores
-from streamsvm.support.interruptions import append_result
-from streamsvm.support.kernel_rows import kernel_diagonal
-from streamsvm.support.kernel_rows.bound_kernels import bound
-from streamsvm.support.kernel_rows.kernel_diagonal import LARGEST_DIAGONAL
-from streamsvm.support.rows import Rows, SparseRows, dense, shape
-from streamsvm.support.sparse_store import SparseStore
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.learners.bases.scaled_rows import scaled_rows, unscaled_rows
+from streamsvm.monitor.certificate import Certificate, Looks
+from streamsvm.solvers.gap import KeptGap
+from streamsvm.support.rows import Rows, dense, shape
 
 
-class KernelLearner(KernelInspection):
-    """A classifier whose decision function is a kernel expansion; a subclass adds the solver.
+class KernelLearner(Learner):
+    """A classifier whose decision function is a kernel expansion.
 
-    `_state` holds the arrays of the solver. It is None before the first example, so that clones are
-    cheap. A slot is a position in these arrays that holds one example.
+    Parameters
+    ----------
+    solver
+        What it learns with.
+    kernel
+        The kernel; None: an RBF whose gamma follows the data.
+    others
+        As in `LASVMClassifier`.
+
+    Attributes
+    ----------
+    trial, choice, factors, scales, moments
+        The first examples, while scale and width are on trial; what was chosen; float32, what each
+        feature is multiplied by; statistics of the rows since the trial, if rows are scaled; and
+        those from which gamma is computed.
+
     """
 
-    _takes_balanced: ClassVar[bool] = False
+    takes_balanced: ClassVar[bool] = False
     """Whether `class_weight` may be "balanced"."""
+
+    n_indefinite = 0
+    """How often the kernel was found not to be positive definite: see `definiteness`."""
 
     def __init__(
         self,
+        solver: KernelSolver,
         kernel: Any,
-        C: float | str,
-        class_weight: Any,
+        *,
+        C: float | str = 1.0,
+        class_weight: Any = None,
         sparse: bool | None,
         hashing: int | None,
         max_features: int,
@@ -65,295 +75,322 @@ class KernelLearner(KernelInspection):
         n_jobs: int | None,
         scale: bool | str = False,
         gamma: str = "scale",
-        missing: str = "mean",
+        missing: str,
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
         super().__init__(limit, check_size("hashing", hashing), missing)
-        self.sparse = sparse
-        self.hashing = hashing
-        self.max_features = max_features
-        self._sparse = density.check_sparse(sparse, hashing)
-        self.n_jobs = n_jobs
-        self._n_threads = threads.check_n_jobs(n_jobs)
         if kernel is not None:
             kernels.check_kernel(kernel)
-        self.kernel = kernel
-        self.C = C
-        self.class_weight = class_weight
-        self.cache_mb = cache_mb
-        self.kernel_ = kernel if kernel is not None else kernels.RBF(gamma=1.0)
+        self.solver = solver
+        self.kernel, self.C, self.class_weight = kernel, C, class_weight
+        self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
+        self.cache_mb, self.n_jobs, self.scale, self.gamma = cache_mb, n_jobs, scale, gamma
+        self.is_sparse = density.check_sparse(sparse, hashing)
+        self.n_threads = threads.check_n_jobs(n_jobs)
         # The C in use, as kernel_ is the kernel in use.
         self.C_ = trial.first_cost(C)
-        self._cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
-        check_class_weight(class_weight, self._takes_balanced)
-        self._moments = auto_gamma.new_moments(0)
-        self.scale = scale
-        self.gamma = gamma
+        self.costs = ClassCosts(class_weight, self.takes_balanced)
+        self.moments = auto_gamma.new_moments(0)
         candidates = trial.candidates_of(scale, gamma, kernel, self.C_)
-        # The first examples, while scale and width are on trial.
-        self._trial = trial.Trial(candidates) if candidates else None
-        self._choice: trial.Choice | None = None
-        # float32: what each feature is multiplied by; None: rows are taken as they are.
-        self._factors: np.ndarray | None = None
-        # Statistics of the rows since then, if rows are scaled and the trial is over.
-        self._scales: FeatureScales | None = None
-
-    # To be defined by a subclass
-
-    _states: Any
-    """The module of the solver's state, with the function `rebuild`."""
-
-    _schedule: Any
-    """The schedule of the solver; it is replaced when a parameter in it changes."""
-
-    _solver: Any
-    """The module of the solver, with the function `learn_rows`."""
-
-    _of_state: ClassVar[tuple[str, ...]] = ()
-    """Attributes that belong to the state: they are replaced with it."""
-
-    @abc.abstractmethod
-    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
-        """Write the margins of rows into `out`; each thread passes a state with its own scratch."""
+        self.trial = trial.Trial(candidates) if candidates else None
+        self.choice: trial.Choice | None = None
+        self.factors: np.ndarray | None = None
+        self.scales: FeatureScales | None = None
 
     @property
-    @abc.abstractmethod
-    def certificate(self) -> Certificate:
-        """A bound on the mean duality gap over the stream so far, or why there is none."""
+    def kernel_(self) -> Any:
+        """The kernel in use."""
+        return self.solver.kernel
 
-    def _new_margins(self, n: int) -> np.ndarray:
-        """Return an array of zeros for the margins of n rows."""
-        return np.zeros(n)
+    @property
+    def state(self) -> Any:
+        """The arrays of the solver; None before the first example."""
+        return self.solver.state
 
-    def _solve(
-        self, state: Any, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]
-    ) -> None:
-        """Learn (x, y, box, weight, numbers, diagonal); append how many fitted into the state."""
-        call = (state, self._bound_kernel(state), *rows, self._schedule, margins)
-        append_result(counts, self._solver.learn_rows, call)
+    @state.setter
+    def state(self, state: Any) -> None:
+        self.solver.state = state
 
-    def _margins_of_learning(self, n: int) -> np.ndarray:
-        """Return an array of zeros for what the solver writes of n rows when it learns them."""
-        return self._new_margins(n)
+    def empty_state(self) -> Any:
+        """Return an empty state with room for the features and labels seen."""
+        return self.solver.new_state(self.sizes(len(self.schema)))
 
-    def _rebalance(self) -> None:
-        """Update the C_i of all examples if the class weights depend on the stream."""
+    @property
+    def has_dual(self) -> bool:  # type: ignore[override]
+        """Whether it has dual coefficients, from which a duality gap can be measured."""
+        return isinstance(self.solver, DualSolver)
 
-    def _note(
-        self,
-        x: Rows,
-        signs: np.ndarray,
-        weights: np.ndarray,
-        numbers: np.ndarray,
-        margins: np.ndarray,
-        seen: int,
-    ) -> None:
-        """Fill the reserve, if there is one, from rows that were just learnt after `seen` examples.
-
-        The rows are scaled as those that the learner keeps; rows of number 0 are no examples.
-        """
-
-    def _rescaled(self, ratio: np.ndarray) -> dict[str, Any]:
-        """Return further attributes that change when features are multiplied by a ratio."""
-        return {}
+    def _dual_solver(self) -> DualSolver:
+        if isinstance(self.solver, DualSolver):
+            return self.solver
+        raise AttributeError(f"{type(self).__name__} has no dual")
 
     # Learning
 
-    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-        state = copy.deepcopy(self._state)
-        if state is not None:
-            self._states.exchange_classes(state)
-        return {"_state": state}, np.negative
+    learn_rows, margins_of = kernel_batches.learn_rows, kernel_batches.checked_margins
+    diagonal_of = kernel_batches.diagonal_of
 
-    def _bound_kernel(self, state: Any) -> Any:
-        """Return the kernel in the form that the functions of the solver take."""
-        return bound(self.kernel_, state.store)
+    def sizes(self, n_features: int) -> Sizes:
+        """Return what the state must have room for, if rows have so many features."""
+        return Sizes(n_features, self.schema, len(self.targets.labels.seen), self.is_sparse)
 
-    def _bound(self) -> Bound:
-        return self._state, self.kernel_, self._schedule, self._calibration, self._labels
+    def make_room(self, n_features: int) -> None:
+        """Let the state, which may be new, have room for rows of so many features."""
+        self.solver.state_for(self.sizes(n_features))
 
-    def _room_for_features(self) -> int:
-        return 0 if self._state is None else int(states.n_columns(self._state))
+    def event_parts(self) -> Bound:
+        """Return the objects that compiled code uses for an event, if `state` is not None."""
+        solver = self.solver
+        return solver.state, solver.kernel, solver.schedule, self.targets
 
-    def _box_of(self, label: Any, sign: float) -> float:
-        if self.class_weight is None:
-            return self.C_
-        return self.C_ * float(self.class_weight.get(label, 1.0))
+    def bound_kernel(self, state: Any) -> Any:
+        """Return the kernel in the form that solvers use."""
+        return self.solver.bound_kernel(state)
 
-    def _takes_every_row(self) -> bool:
+    def room_for_features(self) -> int:
+        """Return the number of features that the state has room for."""
+        return self.solver.room_for_features()
+
+    def takes_every_row(self) -> bool:
+        """Tell whether the learner accepts every row of finite values."""
         return kernels.product_of(type(self.kernel_)) == "distance"
 
-    def _after_event(self, path: EventPath, sign: float, box: float) -> None:
-        n = self._n_learnt.item()
-        if self._trial is not None or (self.kernel is None and n <= auto_gamma.LAST_SET):
-            row = path.row()
-            if n <= auto_gamma.LAST_SET:
-                self._moments = auto_gamma.updated(self._moments, n - 1, row)
-            if self._trial is not None:
-                place = self._labels.seen.index(self._labels.label_of_sign(sign))
-                self._trial.add_one(row, place, path.weight, n)
-        elif self._scales is not None and n % stride(n - 1) == 0:
-            self._scales.learn(path.row())
-        # At powers of two, as in `kernel_batches.learn_rows`.
-        if n & (n - 1) == 0:
-            self._adapt(n)
-            rehearsal.look(self)
-        elif self._trial is not None:
-            trial.step(self, n)
+    def after_event(self, path: EventPath, sign: float, cost: float) -> None:
+        """Update reserve, scale, gamma and class weights after an event was learnt."""
+        n, solver = self.n_learnt.item(), self.solver
+        if self.costs.is_balanced:
+            self.costs.count(np.array([sign]))
+        # First: a trial of scale and width replaces the reserve by one that has this row already.
+        if isinstance(solver, ReservingSolver):
+            margin = solver.wants(sign, path.margins)
+            if margin is not None:
+                row = scaled_rows(path.row(), self.factors)
+                solver.kept_rows.add_one(row, (n, n, sign, path.weight, margin))
+            solver.kept_rows.now = n
+        adapting.after_event(self, path, sign, n)
 
-    _learn_rows = kernel_batches.learn_rows
+    def margins_of_learning(self, n: int) -> np.ndarray:
+        """Return an array of zeros for what the solver writes of n rows when it learns them."""
+        return self.targets.zeros(n)
 
-    def _margins(self, x: Rows) -> np.ndarray:
-        margins = kernel_batches.margins_of(self, scaled_rows(x, self._factors))
-        if not np.isfinite(margins).all():
-            r = int(np.flatnonzero(~np.isfinite(margins.reshape(len(margins), -1)).all(axis=1))[0])
-            raise FeatureError(
-                f"row {r}: {self.kernel_!r} of it is too large for single precision; scale the "
-                "features"
-            )
-        return margins
+    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Add a class; return the function that converts earlier signs, None if they stay."""
+        if label in self.targets.labels.seen:
+            # A batch may also be cut before an example of a class that is known.
+            return None
+        changes, change = adapting.with_class(self, label)
+        # Set in one step, so that labels and signs match after an interruption.
+        self.__dict__.update(changes)
+        return change
 
-    def _state_for(self, n_features: int) -> Any:
-        """Return the state, created or grown to hold so many features."""
-        if self._state is None:
-            self._state = self._new_state(n_features)
-        elif states.n_columns(self._state) < n_features:
-            room = max(n_features, 2 * states.n_columns(self._state))
-            self._grow(
-                self._state.store.entered.size, min(room, max(n_features, self._schema.limit))
-            )
-            if kernels.product_of(type(self.kernel_)) == "vectors":
-                self._rebuild()
-        return self._state
+    def become_sparse(self) -> None:
+        """Store rows as their nonzero features from now on, unless they shall be dense."""
+        if not self.is_sparse and self.sparse is not False:
+            self.become_sparse_after(self.n_examples)
 
-    def _grow_for(self, n: int, n_features: int) -> None:
-        """Make room for n slots."""
-        self._state_for(n_features)
-        if n > self._state.store.entered.size:
-            self._grow(n, states.n_columns(self._state))
-
-    def _grow(self, capacity: int, n_features: int) -> None:
-        self._state = states.grown(self._state, capacity, n_features, self._cache_bytes)
-
-    def _rebuild(self) -> None:
-        """Recompute everything that depends on the kernel."""
-        if self._state is not None:
-            self._states.rebuild(self._state, self._bound_kernel(self._state), len(self._schema))
-
-    def _become_sparse(self) -> None:
-        if not self._sparse and self.sparse is not False:
-            self._become_sparse_after(self._n_examples)
-
-    def _become_sparse_after(self, n: int) -> None:
+    def become_sparse_after(self, n: int) -> None:
         """Store rows as their nonzero features from now on, after n examples."""
-        self._sparse = True
-        self._moments = auto_gamma.sums_of(self._moments, n)
-        if self._state is not None:
-            self._state = states.made_sparse(self._state, self._cache_bytes)
+        self.is_sparse = True
+        self.moments = auto_gamma.sums_of(self.moments, n)
+        self.solver.become_sparse()
 
-    def _scratch_store(self, d: int) -> SparseStore | None:
-        """Return a sparse store whose scratch has room for d features; None if there is none."""
-        store = None if self._state is None else self._state.store
-        return store if isinstance(store, SparseStore) and stores.n_columns(store) >= d else None
+    def dense_rows(self) -> np.ndarray:
+        """Return the rows kept, as they are compared."""
+        return dense(self.expansion()[0])
 
-    def _diagonal(self, x: Rows) -> np.ndarray:
-        spare = self._scratch_store(shape(x)[1]) if isinstance(x, SparseRows) else None
-        diagonal = kernel_diagonal.diagonal_of(self.kernel_, x, spare)
-        good = (diagonal >= 0.0) & (diagonal < LARGEST_DIAGONAL)
-        if not good.all():
-            r = int(np.argmin(good))
-            raise FeatureError(
-                f"row {r}: {self.kernel_!r} of the row with itself is {diagonal[r]!r}, which must "
-                "be a moderate number of at least 0; scale the features"
-            )
-        return diagonal
+    def _check_ids(self, ids: Any) -> None:
+        if ids is not None and self.solver.refuses_ids is not None:
+            raise ParameterError(f"ids: {self.solver.refuses_ids}")
 
-    # Class weights and gamma
+    # Costs
+
+    def cost_of(self, label: Any, sign: float) -> float:
+        """Return the C_i of the next example, if it has this label, for an example weight of 1."""
+        # Without another call where it can be: each event asks.
+        return self.C_ if self.class_weight is None else self.costs.of_next(self.C_, label, sign)
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of these signs and weights would have now.
+        """Return the C_i that examples of these signs, or class numbers, would have now."""
+        return self.costs.now(self.C_, signs, self.targets) * weights
 
-        Parameters
-        ----------
-        signs
-            float64 (n,): +1 or -1; for several classes their numbers 0, 1, ...
-        weights
-            float64 (n,): example weights, at least 0.
+    # What can be asked without learning
+
+    def expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return rows, coefficients and example numbers of the slots in use."""
+        return self.solver.expansion(len(self.schema))
+
+    def unscaled_expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return what `expansion` does, with rows as they came."""
+        rows, coefficients, entered = self.expansion()
+        return unscaled_rows(rows, self.factors), coefficients, entered
+
+    @property
+    def description(self) -> str:
+        """The parameters in use that matter most: kernel, C, class weights."""
+        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
+        choice = "" if self.choice is None else f" ({self.chosen})"
+        return f"{self.kernel_!r}, C={self.C_:g}{weights}{choice}"
+
+    @property
+    def chosen(self) -> str | None:
+        """Scale, gamma and C in words, and of how many they were the best; None: no trial yet."""
+        return None if self.choice is None else trial.in_words(self)
+
+    @property
+    def n_support_vectors(self) -> int:
+        """Number of examples with a nonzero coefficient."""
+        return self.solver.n_support_vectors
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of ``support_vectors``, ``cache``, ``scratch``, ``names`` and the ``reserve``."""
+        parts, reserve = self.solver.memory_parts, self.solver.kept_rows
+        parts["names"] = self.schema.memory_usage
+        if reserve is not None:
+            parts["reserve"] = reserve.nbytes
+        for part in (self.trial, self.scales):
+            if part is not None:
+                parts["scratch"] += part.nbytes
+        return parts
+
+    def support_vectors(self) -> Any:
+        """Return the support vectors, in the order in which they entered the model.
 
         Returns
         -------
-        float64 (n,): C times class weight times example weight.
+        Copies of rows, coefficients, labels and example numbers: `SupportVectors` for two classes,
+        `ProblemVectors` or `SupportPatterns` for more.
 
         """
-        return self._costs_now(signs) * weights
+        names = self.feature_names
+        if self.state is None:
+            rows, nothing = as_matrix(np.zeros((0, len(names)), np.float32)), np.zeros(0)
+            return SupportVectors(names, rows, nothing, [], nothing.astype(np.int64))
+        return in_order(names, *self.unscaled_expansion(), self.targets.label_of)
 
-    def _costs_now(self, signs: np.ndarray) -> np.ndarray:
-        """Return C times the class weight that examples of these signs would have now."""
-        if not isinstance(self.class_weight, dict):
-            return np.full(len(signs), self.C_)
-        factors = [
-            float(self.class_weight.get(self._labels.label_of_sign(s), 1.0)) for s in signs.tolist()
-        ]
-        return self.C_ * np.array(factors)
+    @property
+    def kappa(self) -> float:
+        """The share of operations that changed nothing; 0 before the first operation."""
+        counts = self.solver.counters
+        calls = counts["steps"] + counts["null_steps"]
+        return counts["null_steps"] / calls if calls else 0.0
 
-    def _costs_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
-        """Return C times the class weight of each row."""
-        if self.class_weight is None:
-            return np.full(len(y), self.C_)
-        weight = self.class_weight
-        return self.C_ * labels.numbers(lambda label: float(weight.get(label, 1.0)))
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: steps, kernel values, hits and misses of the cache.
 
-    def _adapt(self, n: int) -> None:
-        """Update gamma, class weights and the kind of rows after n examples, a power of two."""
-        follows = self.kernel is None and (self._trial is None or not self._trial.is_due(n))
-        if follows and self._choice is None and n <= auto_gamma.LAST_SET:
-            moments = auto_gamma.moments_of(self._moments, n) if self._sparse else self._moments
-            gamma = auto_gamma.gamma_of(moments, n)
-            if auto_gamma.is_worth_it(self.kernel_.gamma, gamma):
-                self.kernel_ = kernels.RBF(gamma=gamma)
-                self._rebuild()
-        self._rebalance()
-        if self.sparse is None and not self._sparse and self._state is not None:
-            if density.are_sparse(self._dense_rows()):
-                self._become_sparse_after(n)
-        # Last, when it is known whether rows are sparse.
-        if self._trial is not None:
-            trial.step(self, n)
-        elif self._scales is not None:
-            self.__dict__.update(rescaling.adapt(self))
-        if self.kernel is not None:
-            definiteness.look(self, n)
+        ``indefinite_kernel``, if it is there: how often a kernel of your own was found not to be
+        positive definite, as an SVM needs, since the model was made or loaded.
+        """
+        n = self.n_indefinite
+        more = {"indefinite_kernel": n} if n else {}
+        return self.solver.counters | self._ignored() | more
 
-    def _dense_rows(self) -> np.ndarray:
-        """Return the rows kept; `_expansion` has coefficients of all problems, too."""
-        n = states.n_slots(self._state)
-        return dense(stores.rows_of(self._state.store, n, len(self._schema)))
+    @property
+    def certificate(self) -> Certificate:
+        """A bound on the mean gap, or None and the reason why there is none."""
+        return Certificate(None, self.solver.no_certificate)
 
-    def _become_sparse_if_large(self, n_features: int, seen: int) -> None:
-        """Become sparse if dense rows of so many features would fill the memory with zeros."""
-        if self.sparse is not None or self._sparse or self._state is None:
-            return
-        if n_features > states.n_columns(self._state):
-            capacity = self._state.store.entered.size
-            if density.may_be_too_many(capacity, n_features) and density.are_mostly_zero(
-                self._dense_rows(), n_features
-            ):
-                self._become_sparse_after(seen)
+    @property
+    def squared_norm(self) -> float:
+        """The square of |w|; of several classes, the sum over the problems or classes."""
+        with self.lock:
+            return 0.0 if self.state is None else self.solver.squared_norm(len(self.schema))
+
+    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+        """Return the regularisation, where there is one, plus the mean hinge loss over rows.
+
+        `signs` and `weights` are those of the n rows, which are over the features seen.
+        """
+        margins = self.margins_of(x) if shape(x)[0] else np.zeros(0)
+        losses = np.maximum(0.0, self.solver.loss_margin - signs * margins)
+        factors = self.boxes_now(signs, weights) / self.C_
+        of_norm = self.solver.regularisation
+        more = 0.5 * of_norm * self.squared_norm if of_norm else 0.0
+        return more + (float((factors * losses).mean()) if len(losses) else 0.0)
+
+    # Of learners with a dual: others have no such attributes
+
+    @property
+    def looks(self) -> Looks:
+        """The sums of looks so far, which estimate and bound the mean gap; none without a dual."""
+        return self.solver.looks if isinstance(self.solver, DualSolver) else Looks()
+
+    @property
+    def dual(self) -> float:
+        """The value of the dual objective; of several classes, the sum over the problems."""
+        solver = self._dual_solver()
+        return 0.0 if solver.state is None else solver.dual
+
+    def kept_gap(self) -> KeptGap:
+        """Return the measured duality gap on the examples kept, summed over the problems.
+
+        Returns
+        -------
+        The gap, not normalised. The learner has learnt an example.
+
+        """
+        return self._dual_solver().kept_gap(len(self.schema))
+
+    def gap_beside(self, signs: np.ndarray, margins: np.ndarray, boxes: np.ndarray) -> KeptGap:
+        """Return the gap on the examples kept, at the bias that is best for others, too.
+
+        `boxes` are the C_i of the others, times the number of examples that each stands for.
+        """
+        return self._dual_solver().gap_beside(signs, margins, boxes, len(self.schema))
+
+    def duality_gap(self) -> float:
+        """Return the measured duality gap on the examples kept, divided by the sum of their C_i.
+
+        The gap bounds how far primal and dual are from their common optimum.
+
+        Returns
+        -------
+        The normalised gap; 0 before the first example.
+
+        """
+        if self._dual_solver().state is None:
+            return 0.0
+        gap = self.kept_gap()
+        return gap.total / gap.box if gap.box > 0.0 else 0.0
+
+    def kept_numbers(self) -> np.ndarray:
+        """Return the numbers of the examples kept.
+
+        Returns
+        -------
+        int64 (n_kept,): counted from 1, or the ids given. The learner has learnt an example.
+
+        """
+        return self._dual_solver().kept_numbers()
+
+    def at_bound(self) -> np.ndarray:
+        """Return whether each support vector is at its upper bound C_i, in some problem at least.
+
+        Returns
+        -------
+        bool, one value for each nonzero coefficient. The learner has learnt an example.
+
+        """
+        return self._dual_solver().at_bound()
+
+    reserve_sample = finishing.reserve_sample
 
     # What model files hold of the trial, and what is computed again when one was read
-    _trial_content, _read_trial = trial.content_of, trial.read_content
-    _mend_diagonal, _mend_gradients = loaded.mend_diagonal, loaded.mend_gradients
+    trial_content, read_trial = trial.content_of, trial.read_content
+    mend_diagonal, mend_gradients = loaded.mend_diagonal, loaded.mend_gradients
+
+    def know_labels(self, seen: list[Any]) -> None:
+        """Set the labels of a learner that has learnt nothing, as a file has them."""
+        super().know_labels(seen)
+        if self.targets.labels.seen and not self.targets.has_one_margin:
+            self.solver = self.solver.of_classes(len(seen), 0)
 
     # Copies
 
     def _contents(self) -> dict[str, Any]:
-        # Without the cached kernel rows: they are recomputed to the last bit.
-        contents = super()._contents()
-        if self._state is not None:
-            contents["_state"] = states.without_cache(self._state)
-        return contents
+        return super()._contents() | {"solver": self.solver.without_cache()}
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)
-        if self._state is not None:
-            self._state = states.with_cache(self._state, self._cache_bytes)
+        self.solver.restore_cache()

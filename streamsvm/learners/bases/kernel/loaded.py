@@ -42,7 +42,7 @@ def mend_diagonal(learner: Any) -> None:
         The kernel cannot take a row.
 
     """
-    state = learner._state
+    state = learner.state
     if not hasattr(state, "diagonal"):
         return
     n = states.n_slots(state)
@@ -50,7 +50,7 @@ def mend_diagonal(learner: Any) -> None:
     if not live.size:
         return
     try:
-        own = learner._diagonal(taken(stores.rows_of(state.store, n, len(learner._schema)), live))
+        own = learner.diagonal_of(taken(stores.rows_of(state.store, n, len(learner.schema)), live))
     except FeatureError as error:
         raise ValueError(str(error)) from error
     # Otherwise not one bit is changed: other releases may have computed in another order.
@@ -60,43 +60,43 @@ def mend_diagonal(learner: Any) -> None:
 
 def mend_gradients(learner: Any) -> None:
     """Compare the gradients of some examples with their rows; if they differ, compute all anew."""
-    state, kernel = learner._state, learner._bound_kernel(learner._state)
+    state, kernel = learner.state, learner.bound_kernel(learner.state)
     if isinstance(state, LASVMState) and not _are_extremes(state.info, state.gradient):
         refresh_extremes(state)
     n = states.n_slots(state)
     if isinstance(state, LinearTrackingState):
-        _mend_weights(state, stores.rows_of(state.store, n, len(learner._schema)))
+        _mend_weights(state, stores.rows_of(state.store, n, len(learner.schema)))
     elif isinstance(state, HullerState | SBPState) or _keeps_responses(learner):
         if n <= _MOST_SUMMED:
             _mend_sums(learner, state)
     if not isinstance(state, LASVMState | PairsState | LaRankState | TrackingState) or n == 0:
         return
-    x, coefficients, entered = learner._expansion()
+    x, coefficients, entered = learner.expansion()
     live = np.flatnonzero(entered)
     at = live[:: max(1, len(live) // _SAMPLE)]
-    rows, out = taken(x, at), learner._new_margins(len(at))
+    rows, out = taken(x, at), learner.targets.zeros(len(at))
     if isinstance(state, PairsState):
         is_right = _are_right(learner, state, rows, at)
     elif isinstance(state, TrackingState):
         tracking.margins_of(state, kernel, state.alpha, rows, out)
         is_right = _is_close(out, state.f[at], state.alpha, state.diagonal)
     else:
-        learner._write_margins(state, rows, out)
+        learner.solver.write_margins(state, rows, out)
         if isinstance(state, LaRankState):
             k = int(state.info[0].n_classes)
             f, target = out[:, :k], np.arange(k) == state.y[at, None]
             is_right = _is_close(target - f, state.gradient[:k, at].T, coefficients, state.diagonal)
         else:
-            f = out - learner.bias
+            f = out - learner.solver.biases[0]
             is_right = _is_close(state.y[at] - f, state.gradient[at], coefficients, state.diagonal)
     if not is_right:
-        learner._rebuild()
+        learner.solver.rebuild(len(learner.schema))
 
 
 def _keeps_responses(learner: Any) -> bool:
     """Tell whether it is a perceptron that keeps f of its support vectors up to date."""
-    is_perceptron = isinstance(learner._state, PerceptronState)
-    return is_perceptron and getattr(learner._schedule.bounds, "policy", None) == REMOVE
+    is_perceptron = isinstance(learner.state, PerceptronState)
+    return is_perceptron and getattr(learner.solver.schedule.bounds, "policy", None) == REMOVE
 
 
 def _mend_weights(state: LinearTrackingState, rows: Rows) -> None:
@@ -122,7 +122,7 @@ def _mend_sums(learner: Any, state: Any) -> None:
     """Compute sums of kernel values again, and keep them only where the file's are wrong."""
     names = [name for name in state._fields if isinstance(getattr(state, name), np.ndarray)]
     before = {name: getattr(state, name).copy() for name in names}
-    learner._rebuild()
+    learner.solver.rebuild(len(learner.schema))
     largest = 1.0 + float(state.diagonal.max(initial=0.0))
     info, old = state.info[0], before["info"][0]
     if isinstance(state, HullerState):
@@ -148,8 +148,8 @@ def _are_right(learner: Any, state: PairsState, rows: Any, at: np.ndarray) -> bo
     ):
         return False
     f = np.zeros((len(at), len(of.table)))
-    pairs.problem_margins_of(state, learner._bound_kernel(state), rows, f)
-    f -= np.array(list(learner.bias.values()))
+    pairs.problem_margins_of(state, learner.bound_kernel(state), rows, f)
+    f -= np.array(learner.solver.biases)
     place = np.full(int(state.info[0].n), -1)
     place[at] = np.arange(len(at))
     asked = (place[of.slot[members]] >= 0) & (of.lower[members] != of.upper[members])

@@ -23,17 +23,17 @@ def adapt(learner: Any) -> dict[str, Any]:
     Parameters
     ----------
     learner
-        A `KernelLearner` that has `_scales`; the caller holds its lock. Its model is not changed.
+        A `KernelLearner` that has `scales`; the caller holds its lock. Its model is not changed.
 
     Returns
     -------
     The attributes of the learner that change, with their new values.
 
     """
-    if learner._sparse:
+    if learner.is_sparse:
         # Sparse rows keep the factors that they have.
-        return {"_scales": None}
-    scales = learner._scales
+        return {"scales": None}
+    scales = learner.scales
     factors = scales.followed(_factors_in_use(learner, scales.is_flag.size))
     scales.begin_half()
     return {} if factors is None else with_factors(learner, factors)
@@ -41,7 +41,7 @@ def adapt(learner: Any) -> dict[str, Any]:
 
 def _factors_in_use(learner: Any, d: int) -> np.ndarray:
     """Return what features are multiplied by now, float32 (d,)."""
-    factors = learner._factors
+    factors = learner.factors
     return padded(np.zeros(0, np.float32) if factors is None else factors, d)
 
 
@@ -62,8 +62,8 @@ def with_factors(learner: Any, factors: np.ndarray) -> dict[str, Any]:
 
     """
     ratio = factors / _factors_in_use(learner, factors.size)
-    old = learner._state
-    state = states.grown(old, states.capacity_of(old), states.n_columns(old), learner._cache_bytes)
+    old, solver = learner.state, learner.solver
+    state = states.grown(old, states.capacity_of(old), states.n_columns(old), solver.cache_bytes)
     rescale(state.store.panels, ratio)
-    learner._states.rebuild(state, learner._bound_kernel(state), len(learner._schema))
-    return {"_state": state, "_factors": factors} | learner._rescaled(ratio)
+    solver.states.rebuild(state, solver.bound_kernel(state), len(learner.schema))
+    return {"solver": solver.with_rows_scaled(state, ratio), "factors": factors}

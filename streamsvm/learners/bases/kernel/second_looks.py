@@ -12,6 +12,7 @@ import numpy as np
 
 from streamsvm.learners.bases.kernel import kernel_batches
 from streamsvm.solvers.larank.state import new_state
+from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows, SparseRows, sparse, taken
 
@@ -41,14 +42,15 @@ class SecondLooks:
     Parameters
     ----------
     learner
-        A `ReserveLearner` of two classes; the caller holds its lock here and in each call.
+        A `KernelLearner` of two classes, whose solver keeps a reserve; the caller holds its
+        lock here and in each call.
 
     """
 
     def __init__(self, learner: Any) -> None:
-        self._learner, self._n_classes = learner, len(learner._labels.seen)
-        x, self._facts = learner._reserve.rows()
-        self._x: Rows = sparse(x) if learner._sparse else x
+        self._learner, self._n_classes = learner, len(learner.targets.labels.seen)
+        x, self._facts = learner.solver.kept_rows.rows()
+        self._x: Rows = sparse(x) if learner.is_sparse else x
         n = len(self._facts)
         self._f = np.zeros(n)
         self._is_near = np.zeros(n, np.bool_)
@@ -70,12 +72,12 @@ class SecondLooks:
 
         """
         learner = self._learner
-        if learner._state is None or not len(self._facts):
+        if learner.state is None or not len(self._facts):
             return False
-        if len(learner._labels.seen) != self._n_classes:
+        if len(learner.targets.labels.seen) != self._n_classes:
             # Another thread has learnt a class meanwhile: the signs here are those from before.
             return False
-        now = self._expansion()
+        now = self.expansion()
         if self._near_at is not None:
             self._add_changes(self._is_near, self._near_at, now)
             self._near_at = now
@@ -85,8 +87,9 @@ class SecondLooks:
             violating = self._violating(np.ones(len(self._f), np.bool_), now, allowed)
         return violating.size > 0 and self._learn(violating)
 
-    def _expansion(self) -> Any:
-        rows, alpha, numbers = self._learner._expansion()
+    def expansion(self) -> Any:
+        """Return the expansion now, as copies."""
+        rows, alpha, numbers = self._learner.expansion()
         return _Expansion(rows, alpha.copy(), numbers.copy())
 
     def _violating(self, among: np.ndarray, now: Any, allowed: float) -> np.ndarray:
@@ -109,7 +112,9 @@ class SecondLooks:
 
     def _wrong(self, rows: np.ndarray, now: Any) -> np.ndarray:
         """Return by how much rows, given by indices, would violate optimality."""
-        wrong: np.ndarray = self._learner._violations(self._facts["sign"][rows], self._f[rows])
+        wrong: np.ndarray = self._learner.solver.violations(
+            self._facts["sign"][rows], self._f[rows]
+        )
         return wrong
 
     def _update_all(self, now: Any) -> None:
@@ -133,12 +138,12 @@ class SecondLooks:
         self._f[others] = self._f_of(taken(self._x, others))
 
     def _f_of_kept(self, slots: np.ndarray) -> np.ndarray:
-        state = self._learner._state
+        state = self._learner.state
         found: np.ndarray = state.y[slots] - state.gradient[slots]
         return found
 
     def _f_of(self, x: Rows) -> np.ndarray:
-        return kernel_batches.margins_of(self._learner, x) - self._learner.bias
+        return kernel_batches.margins_of(self._learner, x) - self._learner.solver.biases[0]
 
     def _add_changes(self, among: np.ndarray, before: Any, now: Any) -> None:
         """Add to f of some rows what the expansion has changed by."""
@@ -165,13 +170,13 @@ class SecondLooks:
         n = len(x.start) - 1 if isinstance(x, SparseRows) else len(x)
         sums = np.zeros((n, *alpha.shape[1:]))
         if len(alpha):
-            self._learner._write_margins(self._state_of(rows, alpha), x, sums)
+            self._learner.solver.write_margins(self._state_of(rows, alpha), x, sums)
         return sums
 
     def _state_of(self, rows: Rows, alpha: np.ndarray) -> Any:
         """Return a state of these rows with these coefficients."""
         learner, n = self._learner, len(alpha)
-        state = learner._states.new_state(len(learner._schema), 0, n, learner._sparse)
+        state = lasvm_state.new_state(len(learner.schema), 0, n, learner.is_sparse)
         state = state._replace(store=stores.filled(state.store, rows))
         state.alpha[:n] = alpha
         state.info[0].n = n
@@ -179,13 +184,13 @@ class SecondLooks:
 
     def _scratch(self, n: int) -> np.ndarray:
         """Return an array for the margins of n rows, which are not read."""
-        margins: np.ndarray = self._learner._new_margins(n)
+        margins: np.ndarray = self._learner.targets.zeros(n)
         return margins
 
     def _learn(self, violating: np.ndarray) -> bool:
         """Learn rows again; return whether that made a step."""
         learner, facts = self._learner, self._facts[violating]
-        state, x = learner._state, taken(self._x, violating)
+        state, x = learner.state, taken(self._x, violating)
         steps = learner.counters["steps"]
         looked = [state.info[0][name] for name in _OF_LOOKS]
         draws = state.look_draws.copy()
@@ -193,10 +198,10 @@ class SecondLooks:
             np.ascontiguousarray(facts[name]) for name in ("sign", "weight", "number")
         )
         box = learner.boxes_now(signs, weights)
-        rows = (x, signs, box, weights, numbers, learner._diagonal(x))
+        rows = (x, signs, box, weights, numbers, learner.diagonal_of(x))
         kernel_batches.learn_part(learner, rows, self._scratch(len(facts)), [])
         # Looks are at the model after an example of the stream, and none came.
-        state = learner._state
+        state = learner.state
         for name, value in zip(_OF_LOOKS, looked, strict=True):
             state.info[0][name] = value
         state.look_draws[:] = draws
@@ -211,7 +216,7 @@ class SecondLooksOfLaRank(SecondLooks):
     Parameters
     ----------
     learner
-        A `LaRankModel`; the caller holds its lock here and in each call.
+        A `LaRankClassifier`; the caller holds its lock here and in each call.
 
     """
 
@@ -219,13 +224,14 @@ class SecondLooksOfLaRank(SecondLooks):
         super().__init__(learner)
         self._f = np.zeros((len(self._facts), self._n_classes))
 
-    def _expansion(self) -> Any:
-        now = super()._expansion()
+    def expansion(self) -> Any:
+        """Return the expansion now, as copies."""
+        now = super().expansion()
         # The state has room for more classes.
         return now._replace(alpha=now.alpha[:, : self._n_classes])
 
     def _f_of_kept(self, slots: np.ndarray) -> np.ndarray:
-        state = self._learner._state
+        state = self._learner.state
         found: np.ndarray = -state.gradient[: self._n_classes, slots].T
         found[np.arange(len(slots)), state.y[slots]] += 1.0
         return found
@@ -235,8 +241,8 @@ class SecondLooksOfLaRank(SecondLooks):
 
     def _state_of(self, rows: Rows, alpha: np.ndarray) -> Any:
         learner, (n, k) = self._learner, alpha.shape
-        draws = learner._draws.copy()
-        state = new_state(len(learner._schema), 0, draws, k, n, learner._sparse)
+        draws = learner.solver.draws.copy()
+        state = new_state(len(learner.schema), 0, draws, k, n, learner.is_sparse)
         state = state._replace(store=stores.filled(state.store, rows))
         for c in range(k):
             slots = np.flatnonzero(alpha[:, c])

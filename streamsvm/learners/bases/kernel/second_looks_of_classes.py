@@ -37,13 +37,14 @@ class SecondLooksOfClasses(SecondLooks):
     Parameters
     ----------
     learner
-        A `ReserveLearner` of several classes; the caller holds its lock here and in each call.
+        A `KernelLearner` of several classes, whose solver keeps a reserve; the caller holds its
+        lock here and in each call.
 
     """
 
     def __init__(self, learner: Any) -> None:
         super().__init__(learner)
-        of = learner._state.problems
+        of = learner.solver.state_for(learner.sizes(len(learner.schema))).problems
         self._class_of = self._facts["sign"].astype(np.int64)
         k = self._n_classes
         # The problem of each class and column, NONE on the diagonal of one against one.
@@ -55,13 +56,14 @@ class SecondLooksOfClasses(SecondLooks):
         self._f = np.zeros((len(self._facts), k))
         self._in_order = np.argsort(self._facts["number"])
 
-    def _expansion(self) -> _Expansions:
-        state, learner = self._learner._state, self._learner
+    def expansion(self) -> _Expansions:
+        """Return the expansion now, as copies."""
+        state, learner = self._learner.state, self._learner
         of, n = state.problems, int(state.info[0].n)
         at, owner = members_of(of), np.repeat(np.arange(len(of.table)), of.table["n"])
         is_live = of.lower[at] != of.upper[at]
         at, owner = at[is_live], owner[is_live]
-        rows = stores.rows_of(state.store, n, len(learner._schema))
+        rows = stores.rows_of(state.store, n, len(learner.schema))
         return _Expansions(
             rows, state.store.entered[:n].copy(), of.entered[at], owner, of.alpha[at]
         )
@@ -74,7 +76,7 @@ class SecondLooksOfClasses(SecondLooks):
         """Return the worst violation of each row, in problems that it is no member of."""
         problem = self._problem[self._class_of[rows]]
         is_positive = self._positive[problem] == self._class_of[rows][:, None]
-        table = self._learner._state.problems.table
+        table = self._learner.state.problems.table
         is_started = (table["i"] >= 0) & (table["j"] >= 0)
         low = np.where(is_started, table["g_min"], 0.0)
         high = np.where(is_started, table["g_max"], 0.0)
@@ -128,12 +130,12 @@ class SecondLooksOfClasses(SecondLooks):
 
     def _add(self, indices: np.ndarray, vectors: Rows, changes: np.ndarray) -> None:
         """Add sum_s changes[s] k(vector_s, x) to f of rows, given by indices."""
-        learner, m, d = self._learner, len(changes), len(self._learner._schema)
+        learner, m, d = self._learner, len(changes), len(self._learner.schema)
         if not m:
             return
-        state = new_state(d, 0, m, learner._sparse)
+        state = new_state(d, 0, m, learner.is_sparse)
         state = state._replace(store=stores.filled(state.store, vectors))
-        kernel = learner._bound_kernel(state)
+        kernel = learner.bound_kernel(state)
         for start in range(0, len(indices), BLOCK):
             some = indices[start : start + BLOCK]
             fill_block(state, kernel, taken(self._x, some), 0, m)

@@ -13,29 +13,29 @@ _T0 = Range(1e-300, 1e300)
 
 
 def _more(model: Any) -> Content:
-    rows = model._rate_search_rows
-    if rows is not None and rows.n_rows != model._n_examples:
+    rows = model.rate_search_rows
+    if rows is not None and rows.n_rows != model.n_examples:
         # Ctrl-C came between learning an example and keeping it: no reader would take the rows.
         rows = None
-    content = {"t0": model._schedule.t0, "has_first": rows is not None}
-    return content, {} if rows is None else rows.as_arrays(len(model._schema))
+    content = {"t0": model.schedule.t0, "has_first": rows is not None}
+    return content, {} if rows is None else rows.as_arrays(len(model.schema))
 
 
 def _read_more(model: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
     t0 = as_float("t0", content.get("t0"))
     _T0.check("t0", t0, {})
-    model._schedule = model._schedule._replace(t0=t0)
-    model._rate_search_rows = None
+    model.schedule = model.schedule._replace(t0=t0)
+    model.rate_search_rows = None
     if checked(content.get("has_first"), bool, "has_first"):
-        sizes = {"features": len(model._schema), "outputs": model._n_outputs()}
-        rows = RateSearchRows.from_arrays(arrays, model._n_examples, sizes)
-        if rows.is_sparse and not model._sparse:
+        sizes = {"features": len(model.schema), "outputs": model.n_outputs()}
+        rows = RateSearchRows.from_arrays(arrays, model.n_examples, sizes)
+        if rows.is_sparse and not model.is_sparse:
             raise ValueError("the first rows are sparse, but is_sparse is false")
-        model._rate_search_rows = rows
+        model.rate_search_rows = rows
 
 
 LINEAR_FILE: dict[str, Any] = {
-    "prepare": lambda model: model._search_rate_if_due(),
+    "prepare": lambda model: model.search_rate_if_due(),
     "more": _more,
     "read_more": _read_more,
 }

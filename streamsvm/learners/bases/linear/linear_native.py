@@ -62,34 +62,34 @@ def bind(model: LinearLearner) -> None:
         A linear learner, whose lock is held.
 
     """
-    schema = model._schema
+    schema = model.schema
     possible = availability.is_on() and (schema.are_simple or schema.buckets is not None)
     # Compiled code refuses nothing.
-    possible &= schema.missing.policy != "reject" or model._sparse
+    possible &= schema.missing.policy != "reject" or model.is_sparse
     if not possible or len(schema) < 2 or len(model.classes) < 2:
         drop(model)
         return
-    if not _has_path_for(model, model._state_for(len(schema))):
-        model._set_fast_path(_new_path(model))
+    if not _has_path_for(model, model.state_for(len(schema))):
+        model.set_fast_path(_new_path(model))
     # If the model is used from here on, the path remains closed.
-    now = model._generation.advance()
-    model._pace.note_binding(model.n_examples)
-    state, path = model._state, model._fast_path
+    now = model.generation.advance()
+    model.pace.note_binding(model.n_examples)
+    state, path = model.state, model.fast_path
     if state is not None and isinstance(path, LinearFastPath) and _has_path_for(model, state):
         _reserve_block(model, state)
         path.bind(_target_of(model, state), now)
 
 
 def _has_path_for(model: LinearLearner, state: LinearState) -> bool:
-    path, room = model._fast_path, state.weights.shape[2]
-    return isinstance(path, LinearFastPath) and path.is_for(model._schema, room, model._sparse)
+    path, room = model.fast_path, state.weights.shape[2]
+    return isinstance(path, LinearFastPath) and path.is_for(model.schema, room, model.is_sparse)
 
 
 def _new_path(model: LinearLearner) -> LinearFastPath:
-    schema = model._schema
-    room = model._state_for(len(schema)).weights.shape[2]
-    lock, generation, n_learnt = model._lock, model._generation, model._n_learnt
-    return LinearFastPath(schema, room, model._sparse, lock, generation, n_learnt)
+    schema = model.schema
+    room = model.state_for(len(schema)).weights.shape[2]
+    lock, generation, n_learnt = model.lock, model.generation, model.n_learnt
+    return LinearFastPath(schema, room, model.is_sparse, lock, generation, n_learnt)
 
 
 def drop(model: LinearLearner) -> None:
@@ -101,32 +101,32 @@ def drop(model: LinearLearner) -> None:
         A linear learner, whose lock is held.
 
     """
-    if isinstance(model._fast_path, LinearFastPath):
-        model._close_fast_path()
-        model._set_fast_path(NoFastPath())
-        if model._rate_search_rows is not None:
-            model._rate_search_rows.drop_room()
+    if isinstance(model.fast_path, LinearFastPath):
+        model.close_fast_path()
+        model.set_fast_path(NoFastPath())
+        if model.rate_search_rows is not None:
+            model.rate_search_rows.drop_room()
 
 
 def _reserve_block(model: LinearLearner, state: LinearState) -> None:
     """Make room for the events until the next rate search, which compiled code appends."""
-    rows, n = model._rate_search_rows, model.n_examples
+    rows, n = model.rate_search_rows, model.n_examples
     if rows is not None:
         stop = rate_search.next_search(n)
-        width = LONGEST if model._sparse else state.weights.shape[2]
+        width = LONGEST if model.is_sparse else state.weights.shape[2]
         # Of wide rows no more than are needed next.
         most = (rate_search.LAST if width <= LONGEST else stop) - n
-        rows.make_block(stop, most, width, model._sparse)
+        rows.make_block(stop, most, width, model.is_sparse)
 
 
 def _target_of(model: LinearLearner, state: LinearState) -> Target:
     """Return the parts of the model that the fast path is to be bound to."""
-    _, _, schedule, calibration, _ = model._bound()
-    rows, step, labels = model._rate_search_rows, model._bound_kernel(state), list(model.labels)
-    factors = [model._box_of(label, 0.0) for label in labels]
+    schedule, calibration = model.schedule, model.targets.calibration
+    rows, step, labels = model.rate_search_rows, model.bound_kernel(state), list(model.labels)
+    factors = [model.cost_of(label, 0.0) for label in labels]
     block = None if rows is None else rows.block
-    missing = model._schema.missing
-    statistics = missing.reserve(0 if model._sparse else state.weights.shape[2])
+    missing = model.schema.missing
+    statistics = missing.reserve(0 if model.is_sparse else state.weights.shape[2])
     numbers = calibration, labels, factors, block, statistics, missing.code
     return Target(state, schedule, step.is_sgdqn, *numbers)
 
@@ -164,13 +164,13 @@ def learn_watched(
     if learnt is None:
         return False
     # The lock is held: no other event was learnt since.
-    label, predicted, margin = model._fast_path.last_example()
+    label, predicted, margin = model.fast_path.last_example()
     if not learnt:
-        model._search_rate_if_due()
+        model.search_rate_if_due()
     seconds = working_time() - began
     if not observer.note(label, predicted, seconds):
-        row = model._schema.known_row(x) if model._sparse else model._fast_path.last_row()
-        sign, number = model._sign_of(label), model.n_examples
+        row = model.schema.known_row(x) if model.is_sparse else model.fast_path.last_row()
+        sign, number = model.targets.number_of(label), model.n_examples
         tell(observer, row, sign, label, predicted, margin, w, number, seconds)
     return True
 
@@ -186,13 +186,13 @@ def make_room(model: LinearLearner, x: Mapping[Name, Any]) -> None:
         The event.
 
     """
-    schema, state = model._schema, model._state
-    if not model._fast_path.is_open or schema.buckets is not None or x.__class__ not in PLAIN:
+    schema, state = model.schema, model.state
+    if not model.fast_path.is_open or schema.buckets is not None or x.__class__ not in PLAIN:
         return
     d = min(len(schema) + len(x), schema.limit)
     if len(x) <= LONGEST and state is not None and d > state.weights.shape[2]:
-        model._state_for(d)
-        model._bind_fast_path()
+        model.state_for(d)
+        model.bind_fast_path()
 
 
 def methods_of(
@@ -226,10 +226,10 @@ def _checked(
     def checked(*arguments: Any) -> Any:
         owner = reference()
         if owner is not None:
-            with owner._lock:
-                now = owner._generation.now
-                if owner._state is not None:
-                    path.check(_target_of(owner, owner._state), now)
+            with owner.lock:
+                now = owner.generation.now
+                if owner.state is not None:
+                    path.check(_target_of(owner, owner.state), now)
         return method(*arguments)
 
     return checked

@@ -92,7 +92,7 @@ class RateSearchRows:
         else:
             start, columns = x.shape[1] * np.arange(1, len(x) + 1), np.empty(0, np.int32)
             values = x.ravel()
-        self._reserve(len(y), values.size, isinstance(x, SparseRows))
+        self.kept_rows(len(y), values.size, isinstance(x, SparseRows))
         block, (n, stop) = self._block, self._block.size
         block.start[n + 1 : n + 1 + len(y)] = stop + start
         block.columns[stop : stop + columns.size] = columns
@@ -160,10 +160,10 @@ class RateSearchRows:
             Whether rows are stored as their nonzero features.
 
         """
-        self._reserve(most, most * width, is_sparse)
+        self.kept_rows(most, most * width, is_sparse)
         self._block.head[STOP] = stop
 
-    def _reserve(self, events: int, values: int, is_sparse: bool) -> None:
+    def kept_rows(self, events: int, values: int, is_sparse: bool) -> None:
         """Reserve memory for so many more events and values."""
         if is_sparse and not self._block.is_sparse:
             self._replace(_made_sparse)

@@ -51,25 +51,25 @@ class _Array(NamedTuple):
 
 def _arrays_of(learner: SequenceLearner, n: int) -> dict[str, _Array]:
     """Return the arrays of a learner by their names in files; `n` is the number of slots."""
-    model, d, k = learner._model, learner._n_features, len(learner._seen)
-    found = {"draws": _Array(learner._draws, _DRAWS), "moves": _Array(model.moves[:, : k + 1, :k])}
-    if not isinstance(learner._solver, KernelGreedy):  # which has no weights of features
+    model, d, k = learner.model, learner.n_known_features, len(learner.seen)
+    found = {"draws": _Array(learner.draws, _DRAWS), "moves": _Array(model.moves[:, : k + 1, :k])}
+    if not isinstance(learner.solver, KernelGreedy):  # which has no weights of features
         found["weights"] = _Array(model.weights[:d, :k], is_sparse=True)
-    if learner._averaged:
+    if learner.is_averaged:
         found["late"] = _Array(model.late[:d, :k], is_sparse=True)
         found["late_moves"] = _Array(model.late_moves[:, : k + 1, :k])
-    if learner._method != LARANK:
+    if learner.method != LARANK:
         return found
-    patterns = learner._patterns
+    patterns = learner.patterns
     found["look_draws"] = _Array(model.look_draws, _DRAWS)
     found["entered"] = _Array(patterns.store.entered[:n], COUNT)
     found["box"] = _Array(patterns.box[:n], NOT_NEGATIVE)
-    if learner._solver is Exact:
+    if learner.solver is Exact:
         return found
     label = _Array(patterns.label[:n], Range(0, max(0, k - 1)))
     found["past"] = _Array(patterns.past[:n], Range(0, k))
     found["beta"] = _Array(patterns.beta[:n, :k], is_sparse=True)
-    if not isinstance(learner._solver, KernelGreedy):
+    if not isinstance(learner.solver, KernelGreedy):
         return found | {"pattern_labels": label}
     found["f"] = _Array(patterns.f[:k, :n])
     return found | {"label": label, "diagonal": _Array(patterns.diagonal[:n], NOT_NEGATIVE)}
@@ -105,15 +105,15 @@ def _take(arrays: NamedArrays, name: str, matrix: np.ndarray) -> None:
 def _more(learner: SequenceLearner) -> Content:
     """Return the content of a file beside the parameters."""
     content: dict[str, Any] = {
-        "labels": [as_json(label, "the label") for label in learner._seen],
-        "info": _INFO.as_json(learner._model.info),
-        "n_ignored": int(learner._vocabulary.counts[1]),
+        "labels": [as_json(label, "the label") for label in learner.seen],
+        "info": _INFO.as_json(learner.model.info),
+        "n_ignored": int(learner.vocabulary.counts[1]),
     }
-    arrays = {"keys": vocabulary.keys_of(learner._vocabulary, learner.n_features)}
+    arrays = {"keys": vocabulary.keys_of(learner.vocabulary, learner.n_features)}
     n = 0
-    if learner._method == LARANK:
-        n = int(learner._patterns.active.counts[0].n)
-        record, active = as_arrays(learner._patterns.active, {"features": 1})
+    if learner.method == LARANK:
+        n = int(learner.patterns.active.counts[0].n)
+        record, active = as_arrays(learner.patterns.active, {"features": 1})
         content |= record
         arrays |= active | _rows_as_arrays(learner, n)
     for name, array in _arrays_of(learner, n).items():
@@ -126,7 +126,7 @@ def _more(learner: SequenceLearner) -> Content:
 
 def _rows_as_arrays(learner: SequenceLearner, n: int) -> dict[str, np.ndarray]:
     """Return the features of the patterns; with exact inference their tokens and vectors, too."""
-    rows = stores.rows_of(learner._patterns.store, n, learner.n_features)
+    rows = stores.rows_of(learner.patterns.store, n, learner.n_features)
     if not isinstance(rows, SparseRows):
         return {"rows": rows}
     # Numbers of 32 bits by their bytes, the lowest first: that is compressed better.
@@ -134,12 +134,12 @@ def _rows_as_arrays(learner: SequenceLearner, n: int) -> dict[str, np.ndarray]:
     arrays = {"pattern_lengths": np.diff(rows.start), "pattern_column_bytes": columns}
     if not (rows.values == 1.0).all():
         arrays["pattern_values"] = rows.values
-    return arrays | (_sentence_arrays(learner, n) if learner._solver is Exact else {})
+    return arrays | (_sentence_arrays(learner, n) if learner.solver is Exact else {})
 
 
 def _sentence_arrays(learner: SequenceLearner, n: int) -> dict[str, np.ndarray]:
     """Return the tokens of the sentences, and their support vectors."""
-    patterns = learner._patterns
+    patterns = learner.patterns
     none = np.zeros(0, np.int32)
     tokens, labels, betas, counts = [none], [none], [], np.zeros(n, np.int32)
     for slot in range(n):
@@ -170,23 +170,23 @@ def _read_more(learner: SequenceLearner, content: dict[str, Any], arrays: NamedA
     if None in seen:
         raise ValueError("a label is null")
     d = arrays.length_of("keys", 0)
-    if d > learner._most_features:
+    if d > learner.most_features:
         raise ValueError("there are more features than max_features")
     keys = arrays.take("keys", Field((d,), np.uint64, range=Range(0)), {})
-    learner._vocabulary = vocabulary.with_keys(keys)
-    if vocabulary.size(learner._vocabulary) != d:
+    learner.vocabulary = vocabulary.with_keys(keys)
+    if vocabulary.size(learner.vocabulary) != d:
         raise ValueError("keys: two are equal")
-    learner._grow(max(1, d), seen)
-    learner._seen, learner._n_features = seen, d
+    learner.grow(max(1, d), seen)
+    learner.seen, learner.n_known_features = seen, d
     ignored = _IGNORED.checked("", {"n_ignored": content.get("n_ignored")}, {})
-    learner._vocabulary.counts[1] = ignored["n_ignored"]
+    learner.vocabulary.counts[1] = ignored["n_ignored"]
     for name, value in _INFO.checked("info", content.get("info"), {}).items():
-        learner._model.info[0][name] = value
+        learner.model.info[0][name] = value
     n = 0
-    if learner._method == LARANK:
+    if learner.method == LARANK:
         n = arrays.length_of("place", 0)
-        learner._patterns = _patterns_of(learner, content, arrays, n)
-        learner._n_known = d  # type: ignore[attr-defined]
+        learner.patterns = _patterns_of(learner, content, arrays, n)
+        learner.n_learnt_features = d  # type: ignore[attr-defined]
     for name, array in _arrays_of(learner, n).items():
         if array.is_sparse:
             _take(arrays, name, array.part)
@@ -199,28 +199,28 @@ def _patterns_of(
     learner: SequenceLearner, content: dict[str, Any], arrays: NamedArrays, n: int
 ) -> Any:
     """Return patterns with room for more than n, their features and which of them are in use."""
-    window, slots = learner._window(), max(64, 2 * n)
+    window, slots = learner.window_size(), max(64, 2 * n)
     sizes = {"features": 1, "slots": max(1, n), "window": window}
     active = from_arrays(states.new(ActiveSet, sizes), content, arrays, sizes)
     if int(active.counts[0].n) != n:
         raise ValueError("there are not as many slots as the counts say")
     new: Any
-    if isinstance(learner._solver, KernelGreedy):
-        new = kernel_tokens.grown(learner._patterns, slots, 0, 0, learner._solver.cache_bytes)
+    if isinstance(learner.solver, KernelGreedy):
+        new = kernel_tokens.grown(learner.patterns, slots, 0, 0, learner.solver.cache_bytes)
         rows: Any = arrays.take("rows", Field((n, learner.n_features), np.float32), {})
     else:
         rows = _sparse_rows(arrays, n, learner.n_features)
-        if learner._solver is Exact:
+        if learner.solver is Exact:
             vectors = max(256, 2 * arrays.length_of("beta", 0))
             new = sentence_patterns.new_patterns(window, slots, vectors)
         else:
-            classes = learner._model.weights.shape[1]
-            new = token_patterns.new_patterns(learner._order, classes, window, slots)
+            classes = learner.model.weights.shape[1]
+            new = token_patterns.new_patterns(learner.order_, classes, window, slots)
     # The store may have more room than was asked for.
     room = {"slots": new.box.size, "window": window}
     store = stores.filled(new.store, rows)
     new = new._replace(store=store, active=states.grown_arrays(active, room))
-    return _with_sentences(learner, arrays, new, rows) if learner._solver is Exact else new
+    return _with_sentences(learner, arrays, new, rows) if learner.solver is Exact else new
 
 
 def _sparse_rows(arrays: NamedArrays, n: int, d: int) -> SparseRows:
@@ -255,7 +255,7 @@ def _with_sentences(
     counts = take("vector_counts", n, np.int32, most)
     betas = arrays.take("beta", Field((int(counts.sum()),)), {})
     n_numbers = int((counts * lengths).sum())
-    numbers = take("vector_labels", n_numbers, np.int32, len(learner._seen) - 1)
+    numbers = take("vector_labels", n_numbers, np.int32, len(learner.seen) - 1)
     ends = np.concatenate([[0], np.cumsum(lengths)])
     sums = np.concatenate([[0], np.cumsum(tokens, dtype=np.int64)])[ends]
     is_member = new.active.place[:n] >= 0

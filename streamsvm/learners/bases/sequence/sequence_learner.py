@@ -11,7 +11,7 @@ from river import base
 from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.base_learner import BaseLearner
+from streamsvm.learners.bases import words
 from streamsvm.learners.bases.sequence.sequence_batches import (
     columns_like,
     label_lists,
@@ -19,13 +19,14 @@ from streamsvm.learners.bases.sequence.sequence_batches import (
     sentences_in,
 )
 from streamsvm.learners.bases.sequence.sequence_monitoring import bytes_of, tell_of
+from streamsvm.model_files import container
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.sequences.inference import Batch, Exact, Greedy
 from streamsvm.solvers.sequences.model import LANES, Model, Schedule, grown, new_model
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sentences import Sentences, read_sentences
 from streamsvm.support.draws import new_draws
-from streamsvm.support.locked import refuse_to_learn
+from streamsvm.support.locked import Locked, refuse_to_learn
 from streamsvm.support.rows import SparseRows
 
 LIMIT = 2**23
@@ -37,7 +38,7 @@ _PART = 512
 _MOST_ORDER = 32
 
 
-class SequenceLearner(BaseLearner, base.Estimator):
+class SequenceLearner(Locked, base.Estimator):
     """A River estimator for sentences; a subclass adds the constructor's signature.
 
     Parameters
@@ -63,7 +64,9 @@ class SequenceLearner(BaseLearner, base.Estimator):
     chunk = 512
     """Number of sentences that a run learns before it checks the time and for Ctrl-C."""
 
-    _method: ClassVar[int]
+    summary, save, __repr__ = words.summary, container.save, words.short
+
+    method: ClassVar[int]
     """How steps are made: see `Schedule.method`."""
 
     def __init__(
@@ -76,6 +79,8 @@ class SequenceLearner(BaseLearner, base.Estimator):
         averaged: bool,
     ) -> None:
         super().__init__()
+        # The monitor that is told of each sentence learnt.
+        self.observer: Any = None
         if inference not in ("greedy", "exact"):
             raise ParameterError(f"inference={inference!r}: use 'greedy' or 'exact'")
         check_size("order", order, 0, _MOST_ORDER if inference == "greedy" else 1)
@@ -88,24 +93,24 @@ class SequenceLearner(BaseLearner, base.Estimator):
         self.inference, self.order, self.class_weight = inference, order, class_weight
         if order is None:
             order = 2 if inference == "greedy" else 1
-        self._order, self.max_features = int(order), int(max_features)
-        self._most_features = self.max_features
-        self._averaged = averaged
-        self._solver: Any = Greedy if inference == "greedy" else Exact
-        self._vocabulary = vocabulary.new_vocabulary()
-        self._seen: list[Any] = []
-        self._draws = new_draws(0)
-        self._n_features = 0  # features of the vocabulary that the model has room for
-        self._model: Model = new_model(self._order, averaged)
-        self._patterns: Any = self._solver.new_patterns(order, LANES, self._window())
+        self.order_, self.max_features = int(order), int(max_features)
+        self.most_features = self.max_features
+        self.is_averaged = averaged
+        self.solver: Any = Greedy if inference == "greedy" else Exact
+        self.vocabulary = vocabulary.new_vocabulary()
+        self.seen: list[Any] = []
+        self.draws = new_draws(0)
+        self.n_known_features = 0  # features of the vocabulary that the model has room for
+        self.model: Model = new_model(self.order_, averaged)
+        self.patterns: Any = self.solver.new_patterns(order, LANES, self.window_size())
 
-    def _window(self) -> int:
+    def window_size(self) -> int:
         """Return the number of patterns after which one leaves; 0: none does."""
         return 0
 
     def _schedule(self) -> Schedule:
         """Return how to learn."""
-        return Schedule(self._method, self._order, 0, 0, 2**62)
+        return Schedule(self.method, self.order_, 0, 0, 2**62)
 
     def _box(self) -> float:
         """Return C, or the size of the perceptron's steps."""
@@ -183,32 +188,32 @@ class SequenceLearner(BaseLearner, base.Estimator):
         self, sentences: Sentences, y: Sequence[Any], w: Any, predicted: list[Any] | None = None
     ) -> None:
         weights = weights_of(w, sentences.n)
-        with self._lock:
-            if self._is_learning:
+        with self.lock:
+            if self.is_learning:
                 refuse_to_learn()
-            self._is_learning = True
+            self.is_learning = True
             try:
-                n_seen = len(self._seen)
-                labels, known, seen = read_labels(y, sentences, self._seen, self.max_classes)
+                n_seen = len(self.seen)
+                labels, known, seen = read_labels(y, sentences, self.seen, self.max_classes)
                 x = self._entered(sentences, seen)
                 batch = Batch(x, sentences.first, labels, known, weights * self._box())
                 self._learn_batch(batch, n_seen, predicted)
             finally:
-                self._is_learning = False
+                self.is_learning = False
 
     def _entered(self, sentences: Sentences, seen: list[Any]) -> SparseRows:
         """Enter new features and labels; return the rows of the tokens."""
-        known = self._n_features
+        known = self.n_known_features
         try:
-            self._vocabulary, x = vocabulary.learnt_rows(
-                self._vocabulary, sentences, self._most_features
+            self.vocabulary, x = vocabulary.learnt_rows(
+                self.vocabulary, sentences, self.most_features
             )
-            self._grow(x.d, seen)
+            self.grow(x.d, seen)
         except BaseException:
-            self._vocabulary = vocabulary.shortened(self._vocabulary, known)
+            self.vocabulary = vocabulary.shortened(self.vocabulary, known)
             raise
         # Last: whatever interrupts, labels and features that count have their weights.
-        self._seen, self._n_features = seen, x.d
+        self.seen, self.n_known_features = seen, x.d
         return x
 
     def _learn_batch(self, batch: Batch, n_seen: int, predicted: list[Any] | None) -> None:
@@ -224,8 +229,8 @@ class SequenceLearner(BaseLearner, base.Estimator):
                 guessed = self._predicted(part, n_seen)
                 n_seen = int(part.known[0])
             began = working_time()
-            self._solver.learn(
-                self._model, self._patterns, self._schedule(), part, self._draws, self._keep
+            self.solver.learn(
+                self.model, self.patterns, self._schedule(), part, self.draws, self._keep
             )
             if predicted is not None:
                 predicted.append(guessed)
@@ -237,7 +242,7 @@ class SequenceLearner(BaseLearner, base.Estimator):
         return super()._contents() | {"observer": None}
 
     def _keep(self, patterns: Any) -> None:
-        self._patterns = patterns
+        self.patterns = patterns
 
     def _predicted(self, part: Batch, n_seen: int) -> list[Any]:
         """Return the labels of a sentence of a batch, predicted with the first labels seen."""
@@ -247,16 +252,16 @@ class SequenceLearner(BaseLearner, base.Estimator):
         x = part.x._replace(start=part.x.start[begin : stop + 1])
         first = np.array([0, stop - begin])
         codes = self._decoded(x, first, n_seen, np.zeros((0, 1)))
-        return [self._seen[code] for code in codes.tolist()]
+        return [self.seen[code] for code in codes.tolist()]
 
-    def _grow(self, features: int, seen: list[Any]) -> None:
+    def grow(self, features: int, seen: list[Any]) -> None:
         """Make room for so many features, and for these labels; no prediction changes."""
-        self._model = grown(self._model, features, len(seen), self._most_features)
-        classes = self._model.weights.shape[1]
-        self._patterns = self._solver.with_classes(self._patterns, classes)
+        self.model = grown(self.model, features, len(seen), self.most_features)
+        classes = self.model.weights.shape[1]
+        self.patterns = self.solver.with_classes(self.patterns, classes)
         if self.class_weight:
             for code, label in enumerate(seen):
-                self._model.cost[code] = float(self.class_weight.get(label, 1.0))
+                self.model.cost[code] = float(self.class_weight.get(label, 1.0))
 
     # Predicting
 
@@ -297,25 +302,25 @@ class SequenceLearner(BaseLearner, base.Estimator):
         return columns_like(X, self._predict(sentences_in(X)))
 
     def _predict(self, sentences: Sentences) -> list[list[Any]]:
-        with self._lock:
+        with self.lock:
             codes, _ = self._codes_of(sentences, False)
-            named = [*self._seen, None]
+            named = [*self.seen, None]
         flat = [named[code] for code in codes.tolist()]
         ends = sentences.first.tolist()
         return [flat[ends[i] : ends[i + 1]] for i in range(sentences.n)]
 
     def _codes_of(self, sentences: Sentences, with_margins: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the labels of all tokens, -1 for none; and margins if wanted."""
-        n, n_tokens = len(self._seen), sentences.n_tokens
+        n, n_tokens = len(self.seen), sentences.n_tokens
         margins = np.zeros((n_tokens if with_margins else 0, n))
         if n == 0:
             return np.full(n_tokens, -1, np.int32), margins
-        x = vocabulary.known_rows(self._vocabulary, sentences, self._n_features)
+        x = vocabulary.known_rows(self.vocabulary, sentences, self.n_known_features)
         codes = self._decoded(x, sentences.first, n, margins)
         return codes, margins
 
     def _decoded(self, x: Any, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
-        return self._solver.predict(self._model, self._order, x, first, n, margins)
+        return self.solver.predict(self.model, self.order_, x, first, n, margins)
 
     def decision_function_one(self, x: Any) -> list[dict[Any, float]]:
         """Return the score of each label at each token.
@@ -333,9 +338,9 @@ class SequenceLearner(BaseLearner, base.Estimator):
 
         """
         sentences = read_sentences([x])
-        with self._lock:
+        with self.lock:
             _, margins = self._codes_of(sentences, True)
-            seen = self._seen
+            seen = self.seen
         return [dict(zip(seen, row, strict=True)) for row in margins.tolist()]
 
     # What was learnt
@@ -346,39 +351,39 @@ class SequenceLearner(BaseLearner, base.Estimator):
         named = ("inference", "C", "kernel", "window", "max_support_patterns")
         given = {name: getattr(self, name, None) for name in named}
         said = [f"{name}={value}" for name, value in given.items() if value is not None]
-        return ", ".join([*said, f"order={self._order}"])
+        return ", ".join([*said, f"order={self.order_}"])
 
     @property
     def classes(self) -> list[Any]:
         """The labels seen, in the order of first appearance."""
-        return list(self._seen)
+        return list(self.seen)
 
     @property
     def n_examples(self) -> int:
         """Number of sentences learnt."""
-        return int(self._model.info[0].n_sentences)
+        return int(self.model.info[0].n_sentences)
 
     @property
     def n_tokens(self) -> int:
         """Number of tokens learnt."""
-        return int(self._model.info[0].n_tokens)
+        return int(self.model.info[0].n_tokens)
 
     @property
     def n_features(self) -> int:
         """Number of features seen."""
-        return self._n_features
+        return self.n_known_features
 
     @property
     def kappa(self) -> float:
         """The share of steps that changed nothing; 0 before the first."""
-        info = self._model.info[0]
+        info = self.model.info[0]
         return 1.0 - int(info.n_moved) / max(1, int(info.n_steps)) if info.n_steps else 0.0
 
     @property
     def counters(self) -> dict[str, int]:
         """Counts since the first sentence."""
-        info = self._model.info[0]
-        ignored = int(self._vocabulary.counts[1])
+        info = self.model.info[0]
+        ignored = int(self.vocabulary.counts[1])
         found = {name: int(info[name]) for name in ("n_steps", "n_moved", "n_forgotten")}
         return found | ({"features_ignored": ignored} if ignored else {})
 
@@ -390,5 +395,5 @@ class SequenceLearner(BaseLearner, base.Estimator):
     @property
     def memory_usage(self) -> int:
         """Bytes of all arrays."""
-        with self._lock:
-            return bytes_of((self._model, self._patterns, self._vocabulary))
+        with self.lock:
+            return bytes_of((self.model, self.patterns, self.vocabulary))

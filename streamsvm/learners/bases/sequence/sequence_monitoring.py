@@ -19,7 +19,7 @@ def tell_of(learner: Any, part: Batch, guessed: list[Any], seconds: float) -> No
     n = len(codes)
     if n:
         x = part.x._replace(start=part.x.start[begin : stop + 1])
-        labels = [learner._seen[code] for code in codes.tolist()]
+        labels = [learner.seen[code] for code in codes.tolist()]
         numbers = np.arange(learner.n_tokens - n, learner.n_tokens) + 1
         none = np.zeros(n)
         learner.observer.learnt(

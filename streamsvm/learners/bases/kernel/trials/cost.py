@@ -22,16 +22,16 @@ class Cost:
     def __init__(self, model: Any) -> None:
         self._model = model
         self._before, self._n_before = self._total(), model.n_examples
-        self._state = model._state
+        self.state = model.state
         self._of_row, self._most = 0.0, _ROWS_AT_FIRST
 
     def _total(self) -> float:
         counts = self._model.counters
-        state = self._model._state
-        d = 0 if self._model._sparse else self._model._room_for_features()
+        state = self._model.state
+        d = 0 if self._model.is_sparse else self._model.room_for_features()
         is_several = hasattr(state, "problems")
         of_value = 220.0 if is_several else 20.0 + 0.2 * d
-        n_classes = len(self._model._labels.seen)
+        n_classes = len(self._model.targets.labels.seen)
         of_rows = self._model.n_examples * (5000.0 + 1500.0 * n_classes)
         return (
             of_rows
@@ -43,11 +43,11 @@ class Cost:
         """Return what the rows took that were learnt since the last time."""
         total, n = self._total(), self._model.n_examples
         last, rows = total - self._before, n - self._n_before
-        state = self._model._state
-        if state is not self._state and hasattr(state, "problems"):
-            before = getattr(self._state, "problems", None)
+        state = self._model.state
+        if state is not self.state and hasattr(state, "problems"):
+            before = getattr(self.state, "problems", None)
             last += _OF_BYTE * layout.moved_bytes(before, state.problems)
-        self._state = state
+        self.state = state
         self._before, self._n_before = total, n
         self._of_row, self._most = last / max(1, rows), 2 * rows
         return last

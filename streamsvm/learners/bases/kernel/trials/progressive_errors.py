@@ -20,7 +20,7 @@ class ProgressiveErrors(TrainingObserver):
     Parameters
     ----------
     losses_of
-        The method of the learner: `Inspection.losses_of`.
+        The method of the learner: `Learner.losses_of`.
 
     Attributes
     ----------

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.targets import ProblemTargets
 from streamsvm.learners.bases import label_runs
 from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
@@ -84,14 +84,20 @@ class Begun(NamedTuple):
 
 def begun(learner: Any, n: int, winner: Candidate | None) -> Begun:
     """Return what a race needs to know that begins after n examples of a learner."""
-    moments = learner._moments
-    if learner._sparse:
+    moments = learner.moments
+    if learner.is_sparse:
         moments = auto_gamma.moments_of(moments, n)
-    variances = np.pad(moments[1] / n, (0, len(learner._schema) - moments.shape[1]))
-    draws = getattr(learner, "_draws", np.zeros(0, np.uint64)).copy()
-    n_slots = states.n_slots(learner._state)
+    variances = np.pad(moments[1] / n, (0, len(learner.schema) - moments.shape[1]))
+    draws = getattr(learner.solver, "draws", np.zeros(0, np.uint64)).copy()
+    n_slots = states.n_slots(learner.state)
     return Begun(
-        n, learner._trial.n_examples, n_slots, len(learner._labels.seen), winner, variances, draws
+        n,
+        learner.trial.n_examples,
+        n_slots,
+        len(learner.targets.labels.seen),
+        winner,
+        variances,
+        draws,
     )
 
 
@@ -185,14 +191,14 @@ class Race:
 
     def _later(self, start: int, stop: int) -> Any:
         """Return the examples after the first `start` ones, up to number `stop`."""
-        trial = self._learner._trial
-        found = trial.last(trial.n_examples - start, len(self._learner._schema))
+        trial = self._learner.trial
+        found = trial.last(trial.n_examples - start, len(self._learner.schema))
         return _first(found, stop - start)
 
     # The work, which pauses when the budget is spent
 
     def _run(self) -> Generator[None, None, Tried]:
-        work = _OF_VALUE * self.begun.n_kept * len(self._learner._schema)
+        work = _OF_VALUE * self.begun.n_kept * len(self._learner.schema)
         if work > BUDGET / 4.0:
             # After the next event: other work, too, is due at powers of two.
             yield
@@ -249,10 +255,10 @@ class Race:
     def _learn(self, tried: Tried, examples: Any, stop: int) -> Iterator[None]:
         """Let a candidate learn the examples before number `stop` that it lacks."""
         (x, classes, weights, numbers), model = examples, tried.model
-        seen = list(self._learner._labels.seen)
-        if self._are_told(len(model._labels.seen)):
+        seen = list(self._learner.targets.labels.seen)
+        if self._are_told(len(model.targets.labels.seen)):
             for label in seen[: classes.max(initial=-1) + 1]:
-                model._add_class(label)
+                model.add_class(label)
         labels = LabelColumn(classes, seen)
         first, cost = model.n_examples, Cost(model)
         while model.n_examples < stop:
@@ -261,20 +267,20 @@ class Race:
             start = model.n_examples - first
             part = slice(start, start + min(stop - model.n_examples, cost.affordable(self._left)))
             rows = scaled_rows(cut(x, part.start, part.stop), tried.factors)
-            diagonal = model._diagonal(rows)
+            diagonal = model.diagonal_of(rows)
             label_runs.learn(model, rows, labels[part], weights[part], numbers[part], diagonal)
             self._left -= cost.of_last()
 
     def _prepare(self) -> None:
         """Read the examples."""
         learner, begun = self._learner, self.begun
-        trial = learner._trial
-        found = trial.last(trial.n_examples, len(learner._schema))
-        if learner._sparse:
+        trial = learner.trial
+        found = trial.last(trial.n_examples, len(learner.schema))
+        if learner.is_sparse:
             found = found._replace(x=sparse(found.x))
         self._examples = _first(found, begun.n_kept)
         x, classes, weights, numbers = self._examples
-        seen = list(learner._labels.seen)[: begun.n_classes]
+        seen = list(learner.targets.labels.seen)[: begun.n_classes]
         # A model of the adaptive learner may begin with examples that lack some classes, or have
         # them in another order: a candidate must number them as the learner does. LASVM's are told
         # all classes first, as it is slow to add one midway; it has no problem of a class without
@@ -291,11 +297,11 @@ class Race:
 
     def _are_told(self, n_classes: int) -> bool:
         """Tell whether models of so many classes are told at once of all that come."""
-        return self._learner._output is outputs.PROBLEMS and n_classes > 2
+        return isinstance(self._learner.targets, ProblemTargets) and n_classes > 2
 
     def _candidates(self) -> list[Candidate]:
-        learner, candidates = self._learner, self._learner._trial.candidates
-        if learner._sparse:
+        learner, candidates = self._learner, self._learner.trial.candidates
+        if learner.is_sparse:
             return list(dict.fromkeys(c._replace(is_scaled=False) for c in candidates))
         if learner.scale == "auto" and self.scales.are_alike(self._variances):
             return [c for c in candidates if not c.is_scaled]
@@ -303,7 +309,7 @@ class Race:
 
     def _relevance(self) -> Generator[None, None, np.ndarray | None]:
         """Return what features are multiplied by, from the older half of the examples, or None."""
-        if self._learner._sparse or self._learner.scale != "auto":
+        if self._learner.is_sparse or self._learner.scale != "auto":
             return None
         is_used = self._is_new[: self.begun.n_kept // 2]
         x, classes = (fact[: is_used.size][is_used] for fact in self._examples[:2])
@@ -323,7 +329,7 @@ class Race:
         factors = self.scales.factors() if candidate.is_scaled else None
         if factors is not None and candidate.is_weighted:
             factors *= self.relevance
-        if learner._sparse:
+        if learner.is_sparse:
             variance = float(self._variances.sum())
         else:
             variance = self.scales.total(factors, self._variances)
@@ -331,12 +337,12 @@ class Race:
         model = _learner_like(learner, gamma, candidate.C)
         if self.begun.draws.size and learner.seed is None:
             # A learner without a seed of its own and its copies must go on with the same draws.
-            model._draws = self.begun.draws.copy()
+            model.solver.draws = self.begun.draws.copy()
         for label in self._known:
-            model._add_class(label)
+            model.add_class(label)
         # As much room as the learner needs, at once: to grow takes as long as to learn so few. That
         # which it has may be another one after loading.
-        model._grow_for(self.begun.n_slots, d)
+        model.solver.grow_for(self.begun.n_slots, model.sizes(d))
         self._left -= _OF_PAIR * self.begun.n_classes**2
         errors = model.observer = ProgressiveErrors(model.losses_of)
         return Tried(candidate, rank, errors, model, factors)
@@ -350,8 +356,14 @@ def _learner_like(learner: Any, gamma: float, C: float) -> Any:
     """Return a learner with the parameters of another one, and this gamma and C."""
     parameters = {name: getattr(learner, name) for name in learner._get_params()}
     kernel = kernels.RBF(gamma=gamma)
-    given = {"kernel": kernel, "C": C, "sparse": learner._sparse, "scale": False, "gamma": "scale"}
+    given = {
+        "kernel": kernel,
+        "C": C,
+        "sparse": learner.is_sparse,
+        "scale": False,
+        "gamma": "scale",
+    }
     given["cache_mb"] = min(learner.cache_mb, _CACHE_MB)
     model = type(learner)(**parameters | given)
-    model._schema, model._is_rehearsal_copy = learner._schema, True
+    model.schema, model.is_rehearsal_copy = learner.schema, True
     return model

@@ -185,7 +185,7 @@ def step(learner: Any, n: int) -> None:
         The number of examples that it has learnt.
 
     """
-    trial = learner._trial
+    trial = learner.trial
     if trial.is_due(n):
         # One that is not over yet is left: this one has more examples.
         if trial.race is not None:
@@ -196,12 +196,12 @@ def step(learner: Any, n: int) -> None:
 
 def end(learner: Any) -> None:
     """End the race that is on, if there is one, whatever it takes; the caller holds the lock."""
-    if learner._trial is not None:
-        _advance(learner, learner._n_examples, 1e300)
+    if learner.trial is not None:
+        _advance(learner, learner.n_examples, 1e300)
 
 
 def _advance(learner: Any, n: int, budget: float) -> None:
-    trial = learner._trial
+    trial = learner.trial
     if trial.begun is None:
         return
     # It is put back when nothing has interrupted its step. Without it, after an interruption, in a
@@ -223,18 +223,18 @@ def _advance(learner: Any, n: int, budget: float) -> None:
 def _changes(learner: Any, running: race.Race, best: race.Tried, n: int) -> dict[str, Any]:
     """Return the attributes of a learner that change when a race is over, with their new values."""
     model, factors, began = best.model, best.factors, running.begun.n
-    changes: dict[str, Any] = {"_trial": None} if began == LAST else {}
-    if model._labels.seen != learner._labels.seen:
+    changes: dict[str, Any] = {"trial": None} if began == LAST else {}
+    if model.targets.labels.seen != learner.targets.labels.seen:
         # Its classes have other numbers: only if a learner was told of classes that do not come.
         return changes
-    changes |= {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
+    changes["solver"] = learner.solver.continuing(model.solver)
     relevance = running.relevance if best.candidate.is_weighted else None
     n_relevant = 0 if relevance is None else int((relevance == 1.0).sum())
     choice = Choice(running.n_candidates, began, factors is not None, n_relevant)
-    changes |= {"C_": model.C_, "_factors": factors, "_choice": choice}
+    changes |= {"C_": model.C_, "factors": factors, "choice": choice}
     follows = choice.is_scaled or learner.scale == "auto"
-    if began == LAST and follows and not learner._sparse:
-        scales = changes["_scales"] = running.scales
+    if began == LAST and follows and not learner.is_sparse:
+        scales = changes["scales"] = running.scales
         if not choice.is_scaled:
             scales.keep_weights()
         scales.relevance = relevance
@@ -243,9 +243,18 @@ def _changes(learner: Any, running: race.Race, best: race.Tried, n: int) -> dict
     return changes
 
 
+def in_words(learner: Any) -> str:
+    """Return what was chosen for a learner, and of how many candidates it was the best."""
+    n, first, is_scaled, n_relevant = learner.choice
+    rows = "scaled rows" if is_scaled else "raw rows"
+    rows += f", {n_relevant} features that matter" if n_relevant else ""
+    cost = f", C {learner.C_:g}" if learner.C == "auto" else ""
+    return f"{rows}, gamma {learner.kernel_.gamma:.2g}{cost}: best of {n} on the first {first:,}"
+
+
 def content_of(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what a file of a learner holds of its trial: JSON values and arrays."""
-    choice, factors = learner._choice, learner._factors
+    choice, factors = learner.choice, learner.factors
     content: dict[str, Any] = {}
     if choice is not None:
         content = {"trial": [choice.n_candidates, choice.n_examples], "scaled": choice.is_scaled}
@@ -253,18 +262,18 @@ def content_of(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if choice is not None and learner.C == "auto":
         content["C_"] = learner.C_
     arrays = {} if factors is None else {"factors": factors}
-    if learner._scales is not None:
-        arrays |= learner._scales.as_arrays()
-    if learner._trial is not None:
-        arrays |= learner._trial.as_arrays(len(learner._schema))
-        own, more = learner._trial.race_as_file()
+    if learner.scales is not None:
+        arrays |= learner.scales.as_arrays()
+    if learner.trial is not None:
+        arrays |= learner.trial.as_arrays(len(learner.schema))
+        own, more = learner.trial.race_as_file()
         content, arrays = content | own, arrays | more
     return content, arrays
 
 
 def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
     """Set what `content_of` returned; raise ValueError if it does not fit."""
-    n, d, classes = learner._n_examples, len(learner._schema), learner._labels.seen
+    n, d, classes = learner.n_examples, len(learner.schema), learner.targets.labels.seen
     if "trial" in content:
         values = content["trial"]
         if not isinstance(values, list) or len(values) != 2:
@@ -273,7 +282,7 @@ def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> 
         is_scaled = bool(content.get("scaled", "factors" in arrays))
         n_candidates, n_examples = (as_int("trial", value, 1) for value in values)
         n_relevant = as_int("relevant", content.get("relevant", 0), 0)
-        learner._choice = Choice(n_candidates, n_examples, is_scaled, n_relevant)
+        learner.choice = Choice(n_candidates, n_examples, is_scaled, n_relevant)
         if learner.C == "auto":
             learner.C_ = check_positive("C_", as_float("C_", content.get("C_")))
     if "factors" in arrays:
@@ -281,13 +290,13 @@ def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> 
         if n_factors > d:
             raise ValueError("factors are of more features than there are")
         field = Field((n_factors,), np.float32, range=Range(1e-31, 1e31))
-        learner._factors = arrays.take("factors", field, {})
-    learner._scales = FeatureScales.read(arrays, d)
-    if _PREFIX + "y" in arrays and learner._trial is not None and (n < LAST or "race" in content):
-        learner._trial.read(arrays, d, len(classes))
-        if learner._trial.n_examples < n:
+        learner.factors = arrays.take("factors", field, {})
+    learner.scales = FeatureScales.read(arrays, d)
+    if _PREFIX + "y" in arrays and learner.trial is not None and (n < LAST or "race" in content):
+        learner.trial.read(arrays, d, len(classes))
+        if learner.trial.n_examples < n:
             raise ValueError("fewer examples of the trial than were learnt")
-        learner._trial.read_race(content, arrays, n, len(classes))
+        learner.trial.read_race(content, arrays, n, len(classes))
     elif n > 0:
         # The trial is over, or the file is older, and holds none of the first examples.
-        learner._trial = None
+        learner.trial = None

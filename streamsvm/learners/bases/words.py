@@ -45,20 +45,20 @@ def short(learner: Any) -> str:
     return f"{type(learner).__name__}({', '.join(changed)})"
 
 
-def table(learner: Any) -> str:
-    """Return what a learner has learnt, a line for each figure.
-
-    Parameters
-    ----------
-    learner
-        A learner.
+def summary(learner: Any) -> str:
+    """Return what the learner has learnt as a table to print.
 
     Returns
     -------
-    str
-        Lines of name and value, without a line break at the end.
+    Lines of name and value: parameters in use, examples, features, classes, and what there is
+    of support vectors, bias, duality gap, certificate, largest weights and memory.
 
     """
+    with learner.lock:
+        return _table(learner)
+
+
+def _table(learner: Any) -> str:
     rows = [
         ("parameters", learner.description),
         ("examples learnt", _shown(learner.n_examples)),
@@ -70,7 +70,7 @@ def table(learner: Any) -> str:
         # A parameter of the same name is True or False.
         if value is not None and not isinstance(value, bool):
             rows.append((name, _shown(value)))
-    if hasattr(learner, "duality_gap"):
+    if getattr(learner, "has_dual", False) and hasattr(learner, "duality_gap"):
         rows.append(("duality gap", f"{_shown(learner.duality_gap())} (on the examples kept)"))
     bound = learner.certificate
     reason = bound.reason.removeprefix("no certificate: ")

@@ -1,0 +1,197 @@
+"""What a learner is to predict: its labels, the numbers that stand for them, and probabilities.
+
+Margins are float64 (n,) where one margin tells two labels apart; else they are scores, float64 (n,
+classes).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamsvm.labels.class_labels import BinaryLabels, ClassLabels
+from streamsvm.labels.growing_labels import GrowingLabels
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.support import calibration as platt
+
+
+class Targets:
+    """The labels of a learner with one margin, and the calibration of its probabilities.
+
+    A learner replaces its targets as a whole when a label comes, so that labels and numbers match
+    whatever interrupts it.
+
+    Parameters
+    ----------
+    labels
+        The labels seen; None: none yet.
+    calibration
+        The array with which margins become probabilities; None: a new one.
+
+    """
+
+    new_labels: ClassVar[type] = BinaryLabels
+
+    def __init__(self, labels: Any = None, calibration: np.ndarray | None = None) -> None:
+        self.labels = self.new_labels() if labels is None else labels
+        # Changed in place.
+        self.calibration = self.new_calibration() if calibration is None else calibration
+
+    @property
+    def has_one_margin(self) -> bool:
+        """Whether an example has one margin, and no score for each class."""
+        return True
+
+    def new_calibration(self) -> np.ndarray:
+        """Return the calibration of these labels before the first example."""
+        return platt.new_calibration() if self.has_one_margin else platt.new_temperature()
+
+    def having(self, labels: Any) -> Targets:
+        """Return targets of these labels, with the same calibration if it is one of them."""
+        new = type(self)(labels)
+        same = new.has_one_margin == self.has_one_margin
+        return type(self)(labels, self.calibration) if same else new
+
+    def number_of(self, label: Any) -> float:
+        """Return the sign or number of a label; 0.0 for a label that was never seen."""
+        labels = self.labels
+        # First a dict, as there may be thousands of labels; with fewer than two it is empty.
+        is_seen = label in labels.signs or label in labels.seen[:2]
+        return float(labels.sign(label)) if is_seen else 0.0
+
+    def calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
+        """Update the calibration by margins that were computed before learning the examples."""
+        if self.has_one_margin:
+            platt.update_calibration(self.calibration, margins, signs)
+        else:
+            platt.update_temperature(self.calibration, margins, signs)
+
+    def zeros(self, n: int) -> np.ndarray:
+        """Return the margins of n rows, all 0."""
+        return np.zeros(n) if self.has_one_margin else np.zeros((n, len(self.labels.seen)))
+
+    def label_of(self, margin: Any) -> Any:
+        """Return the label that a margin, or a list of scores, predicts; None before any label."""
+        return self.labels.label(margin)
+
+    def labels_of(self, margins: np.ndarray, n_known: int | None = None) -> LabelColumn:
+        """Return the labels that margins predict; the first one from `n_known` labels, if given."""
+        found: LabelColumn = self.labels.predicted(margins, n_known)
+        return found
+
+    def decision(self, margin: Any) -> Any:
+        """Return the result of `decision_function_one` for a margin, or for a list of scores."""
+        if self.has_one_margin:
+            return float(margin)
+        seen = self.labels.seen
+        return dict(zip(seen, margin[: len(seen)], strict=True))
+
+    def decisions(self, margins: np.ndarray) -> np.ndarray:
+        """Return the result of `decision_function_many` for the margins of n rows."""
+        return margins
+
+    def probabilities(self, margin: Any, n_examples: int) -> dict[Any, float]:
+        """Return {label: probability} at a margin or a list of scores, after n examples."""
+        if self.has_one_margin:
+            p = float(platt.probability(self.calibration, margin))
+            found: dict[Any, float] = self.labels.probabilities(p, n_examples)
+            return found
+        if not self.labels.seen:
+            return {}
+        p_of_each = self._softmax(np.array(margin, np.float64)[None])[0]
+        return dict(zip(self.labels.seen, p_of_each.tolist(), strict=True))
+
+    def probability_columns(self, margins: np.ndarray, n_examples: int) -> dict[Any, np.ndarray]:
+        """Return {label: float64 (n,)} of the margins of n rows."""
+        if not self.has_one_margin:
+            seen = self.labels.seen
+            return dict(zip(seen, self._softmax(margins).T, strict=True)) if seen else {}
+        rows = [self.probabilities(margin, n_examples) for margin in margins]
+        keys = list(self.labels.probabilities(0.5, 0))
+        return {key: np.array([row[key] for row in rows]) for key in keys}
+
+    def _softmax(self, margins: np.ndarray) -> np.ndarray:
+        """Return the probabilities of n rows of scores, float64 (n, classes)."""
+        scores = margins[:, : len(self.labels.seen)]
+        found = np.array([platt.softmax(self.calibration, row) for row in scores])
+        return found.reshape(scores.shape)
+
+    def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the hinge loss of each margin, or 1 - own score + best other one of each row."""
+        if margins.ndim == 1:
+            return np.maximum(0.0, 1.0 - signs * margins)
+        rows, own = np.arange(len(signs)), signs.astype(np.int64)
+        others = margins.copy()
+        others[rows, own] = -np.inf
+        best = others.max(axis=1, initial=-np.inf)
+        return np.maximum(0.0, np.where(np.isfinite(best), 1.0 - margins[rows, own] + best, 0.0))
+
+
+class ClassTargets(Targets):
+    """Labels of which each has a score: the one with the highest is predicted."""
+
+    new_labels = ClassLabels
+
+    @property
+    def has_one_margin(self) -> bool:
+        """False."""
+        return False
+
+
+class GrowingTargets(Targets):
+    """Labels with one margin while there are up to two of them, then with a score for each."""
+
+    new_labels = GrowingLabels
+
+    @property
+    def has_one_margin(self) -> bool:
+        """Whether there are up to two labels."""
+        return bool(self.labels.is_binary)
+
+    def new_calibration(self) -> np.ndarray:
+        """Return the calibration of these labels: of two, by a part of the margins."""
+        return platt.new_thinned() if self.has_one_margin else platt.new_temperature()
+
+    def calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
+        """Update the calibration by scores; with up to two labels, by a part of the margins."""
+        if self.has_one_margin:
+            platt.update_thinned(self.calibration, margins, signs)
+        else:
+            super().calibrate(margins, signs)
+
+
+class ProblemTargets(GrowingTargets):
+    """Labels with one margin while there are up to two, then with scores and probabilities.
+
+    Of several labels a row has their scores, then the logarithms of their probabilities, which
+    the solver computes from the margins of its binary problems, and calibrates; and last the least
+    margin of its own label, if it was learnt.
+    """
+
+    def new_calibration(self) -> np.ndarray:
+        """Return the calibration of one margin; an empty one for several labels."""
+        return platt.new_calibration() if self.has_one_margin else np.zeros(0)
+
+    def calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
+        """Update the calibration by margins of two labels; the solver does it for several."""
+        if self.has_one_margin:
+            Targets.calibrate(self, margins, signs)
+
+    def zeros(self, n: int) -> np.ndarray:
+        """Return the margins of n rows, all 0."""
+        return np.zeros(n) if self.has_one_margin else np.zeros((n, 2 * len(self.labels.seen) + 1))
+
+    def decisions(self, margins: np.ndarray) -> np.ndarray:
+        """Return the margins, without probabilities."""
+        return margins if self.has_one_margin else margins[:, : len(self.labels.seen)]
+
+    def _softmax(self, margins: np.ndarray) -> np.ndarray:
+        k = len(self.labels.seen)
+        p: np.ndarray = np.exp(margins[:, k : 2 * k])
+        return p / p.sum(axis=1, keepdims=True)
+
+    def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the hinge loss of each margin; of several labels, of the best and own scores."""
+        scores = margins if margins.ndim == 1 else margins[:, : margins.shape[1] // 2]
+        return super().losses(signs, scores)

@@ -1,0 +1,140 @@
+"""How a kernel learner adapts to its stream: gamma, costs, kind of rows, classes, and its trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm.features import density
+from streamsvm.labels.growing_labels import spread_to
+from streamsvm.learners.bases import rehearsal
+from streamsvm.learners.bases.event_path import EventPath
+from streamsvm.learners.bases.kernel import auto_gamma, definiteness, rescaling
+from streamsvm.learners.bases.kernel.feature_scales import stride
+from streamsvm.learners.bases.kernel.trials import trial
+from streamsvm.support import states
+
+
+def after_event(learner: Any, path: EventPath, sign: float, n: int) -> None:
+    """Take note of the event that a path has learnt, as example number n."""
+    if learner.trial is not None or (learner.kernel is None and n <= auto_gamma.LAST_SET):
+        row = path.row()
+        if n <= auto_gamma.LAST_SET:
+            learner.moments = auto_gamma.updated(learner.moments, n - 1, row)
+        if learner.trial is not None:
+            labels = learner.targets.labels
+            place = labels.seen.index(labels.label_of_sign(sign))
+            learner.trial.add_one(row, place, path.weight, n)
+    elif learner.scales is not None and n % stride(n - 1) == 0:
+        learner.scales.learn(path.row())
+    # At powers of two, as in `kernel_batches.learn_rows`.
+    if n & (n - 1) == 0:
+        adapt(learner, n)
+        rehearsal.look(learner)
+    elif learner.trial is not None:
+        trial.step(learner, n)
+
+
+def adapt(learner: Any, n: int) -> None:
+    """Update gamma, class weights and the kind of rows after n examples, a power of two.
+
+    Parameters
+    ----------
+    learner
+        A `KernelLearner`; the caller holds its lock.
+    n
+        The number of examples learnt.
+
+    """
+    solver = learner.solver
+    follows = learner.kernel is None and (learner.trial is None or not learner.trial.is_due(n))
+    if follows and learner.choice is None and n <= auto_gamma.LAST_SET:
+        moments = learner.moments
+        if learner.is_sparse:
+            moments = auto_gamma.moments_of(moments, n)
+        gamma = auto_gamma.gamma_of(moments, n)
+        if auto_gamma.is_worth_it(solver.kernel.gamma, gamma):
+            solver.kernel = kernels.RBF(gamma=gamma)
+            solver.rebuild(len(learner.schema))
+    rebalance(learner)
+    if learner.sparse is None and not learner.is_sparse and solver.state is not None:
+        if density.are_sparse(learner.dense_rows()):
+            learner.become_sparse_after(n)
+    # Last, when it is known whether rows are sparse.
+    if learner.trial is not None:
+        trial.step(learner, n)
+    elif learner.scales is not None:
+        learner.__dict__.update(rescaling.adapt(learner))
+    if learner.kernel is not None:
+        definiteness.look(learner, n)
+
+
+def rebalance(learner: Any) -> None:
+    """Update the C_i of all examples if the class weights depend on the stream."""
+    costs, solver = learner.costs, learner.solver
+    if costs.is_balanced and solver.state is not None and costs.counts.min() > 0:
+        solver.set_costs(costs.balanced(learner.C_), len(learner.schema))
+
+
+def become_sparse_if_large(learner: Any, n_features: int, seen: int) -> None:
+    """Become sparse if dense rows of so many features would fill the memory with zeros."""
+    state = learner.state
+    if learner.sparse is not None or learner.is_sparse or state is None:
+        return
+    if n_features > states.n_columns(state):
+        capacity = state.store.entered.size
+        if density.may_be_too_many(capacity, n_features) and density.are_mostly_zero(
+            learner.dense_rows(), n_features
+        ):
+            learner.become_sparse_after(seen)
+
+
+def with_class(
+    learner: Any, label: Any
+) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray] | None]:
+    """Return what changes when a class is added; the learner is not changed.
+
+    Parameters
+    ----------
+    learner
+        A `KernelLearner`; the caller holds its lock.
+    label
+        A label that was not seen.
+
+    Returns
+    -------
+    The attributes with their new values; and the function that converts earlier signs, None if they
+    stay.
+
+    """
+    labels = learner.targets.labels.having(learner.targets.labels.seen)
+    is_turned, n = labels.add(label), len(labels.seen)
+    changes: dict[str, Any] = {"targets": learner.targets.having(labels)}
+    if not changes["targets"].has_one_margin:
+        return _with_further_class(learner, changes, labels, n)
+    if not is_turned:
+        return changes, None
+    solver = learner.solver.with_signs_exchanged()
+    if solver.kept_rows is not None:
+        solver.kept_rows = solver.kept_rows.with_signs(np.negative)
+    return changes | {"solver": solver, "costs": learner.costs.with_signs_exchanged()}, np.negative
+
+
+def _with_further_class(
+    learner: Any, changes: dict[str, Any], labels: Any, n: int
+) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray] | None]:
+    """Complete `changes` by those of a class beyond two, or of one with a score of its own."""
+    if not learner.targets.has_one_margin:
+        if learner.takes_balanced:
+            changes["costs"] = learner.costs.of_classes(n, 0)
+        return changes, None
+    # Signs become numbers of classes.
+    change, positive = spread_to(labels), labels.seen.index(labels.positive)
+    changes["costs"] = learner.costs.of_classes(n, positive)
+    solver = changes["solver"] = learner.solver.of_classes(n, positive)
+    if solver.kept_rows is not None:
+        solver.kept_rows = solver.kept_rows.with_signs(change)
+    return changes, change

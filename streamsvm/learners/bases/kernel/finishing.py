@@ -1,0 +1,182 @@
+"""The loops of `finish`: steps on the examples kept, then rows of the reserve, to the optimum."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from streamsvm._parameter_checks import check_number
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.kernel.reserve import Reserve
+from streamsvm.learners.bases.kernel.trials import trial
+from streamsvm.learners.bases.scaled_rows import unscaled_rows
+from streamsvm.support.locked import refuse_to_learn
+from streamsvm.support.rows import Rows, taken
+
+_log = logging.getLogger(__name__)
+
+FINISHING_STEPS, FINISHING_STEPS_EACH = 10_000_000, 100
+"""`finish` ends after so many steps, or so many for each example kept, whichever is more."""
+
+_LEAST_STEPS = 100
+"""A call counts as so many steps at least: it looks at all examples, even if it makes fewer."""
+
+_LOOK_EVERY = 20_000
+"""Number of steps after which the error is compared with that of rounding."""
+
+_ROUNDING = 2.0**-46
+"""Error of a gradient by rounding, in the largest value that f can have: some 64 last digits."""
+
+_MOST_LOOKS = 1000
+"""`finish` looks at the reserve so often at most; a few times are enough but for rounding."""
+
+
+def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | None) -> Reserve:
+    """Return an empty reserve for these parameters of a learner, which are checked.
+
+    Raises
+    ------
+    ParameterError
+        `reserve` is no number of rows, or is given together with `max_support_vectors`.
+
+    """
+    most = None if reserve is None else int(check_number("reserve", reserve, 0))
+    if max_support_vectors is not None:
+        if most:
+            raise ParameterError(
+                f"reserve={reserve!r} with max_support_vectors={max_support_vectors!r}: examples "
+                "that were merged or left out to keep within the limit would be learnt again; "
+                "leave one of them out, or give reserve=0"
+            )
+        most = 0
+    return Reserve(most, window)
+
+
+def improve(
+    learner: Any,
+    some: Callable[[], tuple[bool, float, int]],
+    progress: Callable[[float, int], None] | None,
+) -> bool:
+    """Improve the examples kept up to their optimum.
+
+    Between two calls of `some` other threads can predict, and Ctrl-C can interrupt.
+
+    Parameters
+    ----------
+    learner
+        A `KernelLearner` with a dual.
+    some
+        A function that makes some steps. It returns whether it is done, the largest error left, and
+        the number of steps; 0 if none changes a coefficient in double precision.
+    progress
+        Called between with (error, number of support vectors); or None.
+
+    Returns
+    -------
+    Whether it was done; if not, the log says so.
+
+    """
+    made = 0
+    while learner.state is not None:
+        with learner.lock:
+            is_done, error, steps = some()
+            most = max(FINISHING_STEPS, FINISHING_STEPS_EACH * len(learner.kept_numbers()))
+        if is_done:
+            return True
+        before, made = made, made + max(steps, _LEAST_STEPS)
+        is_rounding = steps == 0 or (
+            made // _LOOK_EVERY > before // _LOOK_EVERY and error <= _rounding(learner)
+        )
+        if is_rounding or made >= most:
+            _log.warning(
+                "finish ended before the optimum, with an error of %.3g: %s; larger tau, "
+                "smaller C and weights, or scaled features help",
+                error,
+                "what is left is rounding" if is_rounding else f"{made:,} steps were made",
+            )
+            return False
+        if progress is not None:
+            progress(error, learner.n_support_vectors)
+    return True
+
+
+def _rounding(learner: Any) -> float:
+    """Return the error that rounding alone leaves in gradients: steps on it never end."""
+    with learner.lock:
+        coefficients = learner.expansion()[1]
+        largest = learner.state.diagonal[: len(coefficients)].max(initial=0.0)
+        return _ROUNDING * float(largest) * float(np.abs(coefficients).sum())
+
+
+def look_again(
+    learner: Any, finish: Callable[[], bool], allowed: Callable[[], float] = lambda: 0.0
+) -> None:
+    """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
+
+    Parameters
+    ----------
+    learner
+        A `KernelLearner` whose solver keeps a reserve.
+    finish
+        A function that leads to the optimum over the examples kept, and returns whether it was
+        reached. Between its calls others may learn: their examples are looked at when the learner
+        finishes again.
+    allowed
+        Returns the gap that the rows of the reserve may have together: at most so much is enough,
+        even if some violate optimality.
+
+    """
+    with learner.lock:
+        if learner.is_learning:
+            refuse_to_learn()
+        trial.end(learner)
+        second_looks = learner.solver.second_looks(learner)
+    for _ in range(_MOST_LOOKS):
+        if not finish():
+            return
+        with learner.lock:
+            if not second_looks.learn_violating(allowed()):
+                return
+    _log.warning("finish ended after %d looks at the reserve", _MOST_LOOKS)
+
+
+def reserve_sample(
+    learner: Any, n: int, n_before: int, draws: random.Random
+) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return rows of the reserve that the model does not keep now; None without a reserve.
+
+    Parameters
+    ----------
+    learner
+        A `KernelLearner` with a dual.
+    n
+        How many at most: all of them, or so many drawn at random.
+    n_before
+        Of examples that came after so many.
+    draws
+        The generator that chooses.
+
+    Returns
+    -------
+    Rows as they came; their signs and weights; and the numbers of all rows of the reserve that are
+    not kept. None at all if an example came more than once.
+
+    """
+    with learner.lock:
+        reserve = learner.solver.kept_rows
+        if reserve is None:
+            return None
+        x, facts = reserve.rows()
+        is_outside = ~np.isin(facts["number"], learner.kept_numbers())
+        outside = np.flatnonzero(is_outside & (facts["arrived"] > n_before))
+        if len(facts) < len(reserve):
+            outside = outside[:0]
+        rows = outside
+        if len(outside) > n:
+            rows = outside[np.sort(draws.sample(range(len(outside)), n))]
+        found = unscaled_rows(taken(x, rows), learner.factors)
+        return found, facts["sign"][rows], facts["weight"][rows], facts["number"][outside]

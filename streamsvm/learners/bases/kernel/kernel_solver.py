@@ -1,0 +1,253 @@
+"""The solver of a kernel learner: compiled functions, the state that they change, the kernel."""
+
+from __future__ import annotations
+
+import abc
+import copy
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm._parameter_checks import check_number
+from streamsvm.features.schema import Schema
+from streamsvm.learners.bases.kernel.reserve import Reserve
+from streamsvm.monitor.certificate import Looks
+from streamsvm.solvers.gap import KeptGap
+from streamsvm.support import states, stores
+from streamsvm.support.interruptions import append_result
+from streamsvm.support.kernel_rows.bound_kernels import bound
+from streamsvm.support.rows import Rows
+
+_CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
+
+
+class Sizes(NamedTuple):
+    """What a state must have room for."""
+
+    n_features: int
+    schema: Schema  # its features are those of the rows kept
+    n_classes: int
+    is_sparse: bool
+
+
+class KernelSolver(abc.ABC):
+    """An algorithm whose decision function is a kernel expansion.
+
+    A slot is a position in the arrays of the state that holds one example.
+
+    Parameters
+    ----------
+    kernel
+        A kernel; None: an RBF whose gamma the learner chooses.
+    schedule
+        The schedule of the steps, as compiled code takes it; replaced when a parameter changes.
+    cache_mb
+        Megabytes for cached kernel rows, at least 0.
+
+    Attributes
+    ----------
+    state
+        The arrays; None before the first example.
+    kept_rows
+        Rows that it passed by, for `finish`; None: it keeps none.
+
+    """
+
+    step: Any
+    """The module with `learn_rows` and `margins_of`."""
+
+    states: Any
+    """The module with `rebuild` and `exchange_classes`."""
+
+    more_counts: ClassVar[dict[str, str]] = {}
+    """Further counters: {name: the field of `info` that holds it}."""
+
+    no_certificate: ClassVar[str] = ""
+    """Why there is no bound of the gap, if there is none."""
+
+    kept_rows: Reserve | None = None
+
+    refuses_ids: str | None = None
+    """Why rows cannot be learnt with ids; None: they can."""
+
+    loss_margin = 1.0
+    """Margins of at least this have no loss."""
+
+    regularisation = 0.0
+    """The factor of |w|^2 / 2 in the objective; 0 if none is minimised, or for a dual solver."""
+
+    def __init__(self, kernel: Any, schedule: Any, cache_mb: float) -> None:
+        self.kernel = kernels.RBF(gamma=1.0) if kernel is None else kernel
+        self.schedule = schedule
+        self.cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
+        self.state: Any = None
+
+    @abc.abstractmethod
+    def new_state(self, sizes: Sizes) -> Any:
+        """Return an empty state."""
+
+    @abc.abstractmethod
+    def coefficients(self, n: int) -> np.ndarray:
+        """Return the coefficients of the n slots in use; of several classes (n, columns)."""
+
+    def of_classes(self, seen: int, positive: int) -> KernelSolver:
+        """Return the solver for so many classes, of which number `positive` was +1 of two."""
+        return self
+
+    def changed(self, **attributes: Any) -> Self:
+        """Return a solver with other values of some attributes, which shares all else."""
+        new = copy.copy(self)
+        new.__dict__.update(attributes)
+        return new
+
+    def continuing(self, other: KernelSolver) -> KernelSolver:
+        """Return a solver that goes on with what another one of the same settings has learnt."""
+        return other.changed(schedule=self.schedule, cache_bytes=self.cache_bytes)
+
+    def with_signs_exchanged(self) -> Self:
+        """Return a solver in which +1 and -1 are exchanged; this one is not changed."""
+        state = copy.deepcopy(self.state)
+        if state is not None:
+            self.states.exchange_classes(state)
+        return self.changed(state=state)
+
+    def with_rows_scaled(self, state: Any, ratio: np.ndarray) -> Self:
+        """Return a solver of a state whose features were multiplied by a ratio."""
+        kept = None if self.kept_rows is None else self.kept_rows.rescaled(ratio)
+        return self.changed(state=state, kept_rows=kept)
+
+    # Compiled code
+
+    def bound_kernel(self, state: Any) -> Any:
+        """Return the kernel in the form that compiled functions take."""
+        return bound(self.kernel, state.store)
+
+    def learn(self, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]) -> None:
+        """Learn (x, y, C_i, weight, numbers, diagonal); append how many fitted into the state."""
+        call = (self.state, self.bound_kernel(self.state), *rows, self.schedule, margins)
+        append_result(counts, self.step.learn_rows, call)
+
+    def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+        """Write the margins of rows into `out`; each thread passes a state with its own scratch."""
+        self.step.margins_of(state, self.bound_kernel(state), x, out)
+
+    def rebuild(self, n_features: int) -> None:
+        """Compute anew what depends on the kernel."""
+        if self.state is not None:
+            self.states.rebuild(self.state, self.bound_kernel(self.state), n_features)
+
+    # Room
+
+    def room_for_features(self) -> int:
+        """Return the number of features that the state has room for."""
+        return 0 if self.state is None else int(states.n_columns(self.state))
+
+    def state_for(self, sizes: Sizes) -> Any:
+        """Return the state, created or grown to hold so many features and classes."""
+        if self.state is None:
+            self.state = self.new_state(sizes)
+        elif (n := states.n_columns(self.state)) < sizes.n_features:
+            room = min(max(sizes.n_features, 2 * n), max(sizes.n_features, sizes.schema.limit))
+            self.grow(self.state.store.entered.size, room)
+            if kernels.product_of(type(self.kernel)) == "vectors":
+                self.rebuild(len(sizes.schema))
+        return self.state
+
+    def grow(self, n_slots: int, n_features: int) -> None:
+        """Make room for so many slots and features."""
+        self.state = states.grown(self.state, n_slots, n_features, self.cache_bytes)
+
+    def grow_for(self, n_slots: int, sizes: Sizes) -> None:
+        """Make room for so many slots, if there is less, and for `sizes`."""
+        self.state_for(sizes)
+        if n_slots > self.state.store.entered.size:
+            self.grow(n_slots, states.n_columns(self.state))
+
+    def become_sparse(self) -> None:
+        """Store rows as their nonzero features from now on."""
+        if self.state is not None:
+            self.state = states.made_sparse(self.state, self.cache_bytes)
+
+    # Inspection
+
+    def expansion(self, n_features: int) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return rows, coefficients and example numbers of the slots in use."""
+        n, store = states.n_slots(self.state), self.state.store
+        return stores.rows_of(store, n, n_features), self.coefficients(n), store.entered[:n]
+
+    def squared_norm(self, n_features: int) -> float:
+        """Return the square of |w|."""
+        raise AttributeError(f"{type(self).__name__} has no norm")
+
+    @property
+    def n_support_vectors(self) -> int:
+        """Number of examples with a nonzero coefficient."""
+        return 0 if self.state is None else int(np.count_nonzero(self.state.alpha))
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of ``support_vectors``, the kernel row ``cache``, and ``scratch`` arrays."""
+        return states.memory_parts(self.state)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: steps, kernel values, hits and misses of the cache."""
+        fields = {"steps": "n_steps", "null_steps": "n_null"} | self.more_counts
+        if self.state is None:
+            return dict.fromkeys((*fields, "kernel_values", *_CACHED), 0)
+        info, cache = self.state.info[0], self.state.cache.counts.tolist()
+        counts = {name: int(info[field]) for name, field in fields.items()}
+        counts["kernel_values"] = int(info.n_values) + cache[3]
+        return counts | dict(zip(_CACHED, cache[:3], strict=True))
+
+    # Copies
+
+    def without_cache(self) -> Self:
+        """Return the solver without cached kernel rows, which are recomputed to the last bit."""
+        return self if self.state is None else self.changed(state=states.without_cache(self.state))
+
+    def restore_cache(self) -> None:
+        """Add what `without_cache` left out."""
+        if self.state is not None:
+            self.state = states.with_cache(self.state, self.cache_bytes)
+
+
+class DualSolver(KernelSolver):
+    """A solver whose coefficients are feasible for the dual of an SVM: 0 <= a_i <= C_i.
+
+    What follows the state is only asked after the first example.
+    """
+
+    @abc.abstractmethod
+    def kept_gap(self, n_features: int) -> KeptGap:
+        """Return the measured duality gap on the examples kept, not normalised."""
+
+    @abc.abstractmethod
+    def at_bound(self) -> np.ndarray:
+        """Return whether each nonzero coefficient is at its upper bound C_i."""
+
+    def gap_beside(
+        self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray, n_features: int
+    ) -> KeptGap:
+        """Return the gap on the examples kept, at the bias that is best for others, too."""
+        return self.kept_gap(n_features)
+
+    @property
+    def looks(self) -> Looks:
+        """The sums of looks so far, which estimate and bound the mean gap, if there are any."""
+        return Looks() if self.state is None else Looks.of(self.state.info[0])
+
+    @property
+    def dual(self) -> float:
+        """The value of the dual objective."""
+        return float(self.state.info[0].dual)
+
+    def squared_norm(self, n_features: int) -> float:
+        """Return the square of |w|."""
+        return max(0.0, 2.0 * (float(np.abs(self.state.alpha).sum()) - self.dual))
+
+    def kept_numbers(self) -> np.ndarray:
+        """Return the numbers of the examples kept, int64 (n_kept,)."""
+        entered = self.state.store.entered[: int(self.state.info[0].n)]
+        return np.asarray(entered[entered != 0])

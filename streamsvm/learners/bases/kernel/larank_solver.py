@@ -1,0 +1,138 @@
+"""LaRank as the solver of a learner."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamsvm.learners.bases.kernel.kernel_solver import Sizes
+from streamsvm.learners.bases.kernel.reserve import Reserve
+from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
+from streamsvm.learners.bases.kernel.second_looks import SecondLooksOfLaRank
+from streamsvm.solvers.gap import KeptGap
+from streamsvm.solvers.larank import events as events  # registers the solver
+from streamsvm.solvers.larank import state as larank_state
+from streamsvm.solvers.larank import step as larank
+from streamsvm.solvers.larank.gap import larank_gap
+from streamsvm.solvers.larank.state import LaRankState
+from streamsvm.support import states
+from streamsvm.support.draws import new_draws
+
+_ANY = 2**62
+
+
+def margins_of_classes(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return the score of each row's class, less the largest other one.
+
+    Parameters
+    ----------
+    y
+        int64 (n,): the number of the class of each row.
+    scores
+        float64 (n, classes).
+
+    """
+    rows = np.arange(len(y))
+    own, others = scores[rows, y], scores.copy()
+    others[rows, y] = -np.inf
+    # Without another class: of those that will come the score is 0.
+    margins: np.ndarray = own - others.max(axis=1) if scores.shape[1] > 1 else own
+    return margins
+
+
+class LaRankSolver(ReservingSolver):
+    """LaRank: a coefficient for each pair of a support pattern and a class.
+
+    Parameters
+    ----------
+    kernel, schedule, cache_mb
+        As of `KernelSolver`.
+    kept_rows
+        An empty reserve.
+    seed
+        Of the draws; None: another one each time.
+    max_classes
+        The largest number of classes; None: any.
+
+    """
+
+    step, states = larank, larank_state
+    second_looks = SecondLooksOfLaRank
+    more_counts: ClassVar[dict[str, str]] = {
+        "argmax_new": "n_new",
+        "argmax_old": "n_old",
+        "optimize_steps": "n_optimize",
+    }
+
+    def __init__(
+        self,
+        kernel: Any,
+        schedule: larank.Schedule,
+        cache_mb: float,
+        kept_rows: Reserve,
+        seed: int | None,
+        max_classes: int | None,
+    ) -> None:
+        super().__init__(kernel, schedule, cache_mb)
+        self.kept_rows, self._max_classes = kept_rows, max_classes
+        # uint64 (1,): the state of the random numbers, shared with `state`.
+        self.draws = new_draws(seed)
+
+    def new_state(self, sizes: Sizes) -> LaRankState:
+        """Return an empty state."""
+        room = max(4, min(2 * sizes.n_classes, self._max_classes or _ANY))
+        cache, draws = self.cache_bytes, self.draws
+        return larank_state.new_state(sizes.n_features, cache, draws, room, sparse=sizes.is_sparse)
+
+    def state_for(self, sizes: Sizes) -> LaRankState:
+        """Return the state, created or grown to hold so many features and classes."""
+        state: LaRankState = super().state_for(sizes)
+        if sizes.n_classes > state.n_vectors.size:
+            capacity, d = state.box.size, states.n_columns(state)
+            room = max(sizes.n_classes, min(2 * sizes.n_classes, self._max_classes or _ANY))
+            state = self.state = states.grown(state, capacity, d, self.cache_bytes, room)
+        state.info[0].n_classes = sizes.n_classes
+        return state
+
+    def coefficients(self, n: int) -> np.ndarray:
+        """Return the coefficients of the n slots in use, float64 (n, classes)."""
+        return larank_state.coefficients(self.state)
+
+    # The reserve
+
+    def least_margin(self, sign: float, margins: np.ndarray) -> float:
+        """Return the score of the class of an event, less the largest other one."""
+        # Faster than with arrays.
+        scores = margins[0].tolist()
+        own = float(scores.pop(int(sign)))
+        # Without another class: of those that will come the score is 0.
+        return own - max(scores, default=0.0)
+
+    def least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the same of rows."""
+        return margins_of_classes(signs.astype(np.int64), margins)
+
+    def violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Return by how much the margin of each row is below 1."""
+        return 1.0 - self.least_margins(signs, f)
+
+    # Inspection
+
+    @property
+    def n_support_vectors(self) -> int:
+        """Number of nonzero coefficients, over all classes."""
+        return 0 if self.state is None else int(self.state.n_vectors.sum())
+
+    def squared_norm(self, n_features: int) -> float:
+        """Return the square of |w|, over all classes."""
+        own = np.maximum(larank_state.coefficients(self.state), 0.0).sum()
+        return max(0.0, 2.0 * (float(own) - self.dual))
+
+    def kept_gap(self, n_features: int) -> KeptGap:
+        """Return the gap on the examples kept, not normalised."""
+        return larank_gap(self.state)
+
+    def at_bound(self) -> np.ndarray:
+        """Return whether each nonzero coefficient is at its upper bound C_i."""
+        return larank_state.bounded(self.state)

@@ -1,0 +1,252 @@
+"""LASVM as the solver of a learner: one for two classes, and one for several."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.learners.bases.kernel.reserve import Reserve
+from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
+from streamsvm.learners.bases.kernel.second_looks import SecondLooks
+from streamsvm.learners.bases.kernel.second_looks_of_classes import SecondLooksOfClasses
+from streamsvm.solvers.gap import KeptGap
+from streamsvm.solvers.lasvm import boxes
+from streamsvm.solvers.lasvm import events as events  # registers the solver
+from streamsvm.solvers.lasvm import finish as lasvm_finish
+from streamsvm.solvers.lasvm import inspection as lasvm_inspection
+from streamsvm.solvers.lasvm import state as lasvm_state
+from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.solvers.lasvm.gap import Outside
+from streamsvm.solvers.lasvm_pairs import classes, files, layout
+from streamsvm.solvers.lasvm_pairs import events as pairs_events  # noqa: F401  # registers the solver
+from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
+from streamsvm.solvers.lasvm_pairs import inspection as pairs_inspection
+from streamsvm.solvers.lasvm_pairs import state as pairs_state
+from streamsvm.solvers.lasvm_pairs import step as pairs
+from streamsvm.support import stores
+from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
+from streamsvm.support.rows import Rows
+
+
+class LASVMSolver(ReservingSolver):
+    """LASVM for two classes.
+
+    Parameters
+    ----------
+    kernel, schedule, cache_mb
+        As of `KernelSolver`.
+    kept_rows
+        An empty reserve.
+    is_one_vs_rest
+        Whether several classes have a problem each, and not one for each pair.
+
+    """
+
+    step, states = lasvm, boxes
+    inspection: Any = lasvm_inspection
+    """The module by which the state is asked."""
+
+    second_looks = SecondLooks
+    finish_some: ClassVar[Any] = staticmethod(lasvm_finish.finish_some)
+    """finish_some(state, kernel, schedule, n_features, n_steps) makes steps on the rows kept."""
+
+    def __init__(
+        self,
+        kernel: Any,
+        schedule: lasvm.Schedule,
+        cache_mb: float,
+        kept_rows: Reserve,
+        is_one_vs_rest: bool,
+    ) -> None:
+        super().__init__(kernel, schedule, cache_mb)
+        self.kept_rows, self.is_one_vs_rest = kept_rows, is_one_vs_rest
+
+    def new_state(self, sizes: Sizes) -> Any:
+        """Return an empty state."""
+        return lasvm_state.new_state(sizes.n_features, self.cache_bytes, sparse=sizes.is_sparse)
+
+    def of_classes(self, seen: int, positive: int) -> KernelSolver:
+        """Return this solver, or that of several classes from the third one on."""
+        if seen < 3:
+            return self
+        new = PairsSolver.__new__(PairsSolver)
+        new.__dict__.update(self.__dict__)
+        if self.state is not None:
+            new.state = classes.from_two(
+                self.state, positive, self.is_one_vs_rest, self.cache_bytes
+            )
+        return new
+
+    def set_costs(self, costs: np.ndarray, n_features: int) -> None:
+        """Set the C_i of all examples, given those of the negative and the positive class."""
+        kernel = self.bound_kernel(self.state)
+        boxes.set_boxes(self.state, kernel, costs[0], costs[1], n_features)
+
+    # The reserve
+
+    def violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Return by how much examples with these f(x), without b, would violate optimality."""
+        info = self.state.info[0]
+        if info.i < 0 or info.j < 0:
+            return np.zeros(len(f))
+        g = signs - f
+        return np.where(signs > 0.0, g - info.g_min, info.g_max - g)
+
+    def least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return y f(x) of rows."""
+        return signs * margins
+
+    def least_margin(self, sign: float, margins: np.ndarray) -> float:
+        """Return y f(x) of one event."""
+        margin: float = margins.item(-1)
+        return margin * sign
+
+    # Inspection: what follows is that of two classes, or the sum over the problems of several
+
+    def coefficients(self, n: int) -> np.ndarray:
+        """Return the coefficients of the slots in use; of several classes (n, problems)."""
+        return np.asarray(self.inspection.coefficients(self.state))
+
+    @property
+    def n_support_vectors(self) -> int:
+        """Number of examples with a nonzero coefficient, in some problem at least."""
+        return 0 if self.state is None else int(self.inspection.n_support_vectors(self.state))
+
+    @property
+    def dual(self) -> float:
+        """The value of the dual objective."""
+        return float(self.inspection.dual(self.state))
+
+    def squared_norm(self, n_features: int) -> float:
+        """Return the square of |w|."""
+        return float(self.inspection.squared_norm(self.state))
+
+    @property
+    def biases(self) -> list[float]:
+        """The constant b of the decision function, or of that of each problem."""
+        return [] if self.state is None else list(self.inspection.biases(self.state))
+
+    @property
+    def delta(self) -> float:
+        """The gradient gap of the worst pair."""
+        return 0.0 if self.state is None else float(self.inspection.delta(self.state))
+
+    def kept_gap(self, n_features: int) -> KeptGap:
+        """Return the gap on the examples kept, not normalised."""
+        gap: KeptGap = self.inspection.kept_gap(self.state)
+        return gap
+
+    def gap_beside(
+        self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray, n_features: int
+    ) -> KeptGap:
+        """Return the gap on the examples kept, at the bias that is best for others, too."""
+        return lasvm_inspection.kept_gap(self.state, Outside(signs, margins, costs))
+
+    def at_bound(self) -> np.ndarray:
+        """Return whether each support vector is at its upper bound C_i, in some problem."""
+        return np.asarray(self.inspection.at_bound(self.state))
+
+
+class PairsSolver(LASVMSolver):
+    """LASVM for several classes: a problem for each pair of them, or each class and the rest."""
+
+    step, states, inspection = pairs, pairs_finish, pairs_inspection
+    second_looks = SecondLooksOfClasses
+    finish_some = staticmethod(pairs_finish.finish_some)
+
+    def new_state(self, sizes: Sizes) -> Any:
+        """Return an empty state."""
+        return pairs_state.new_state(sizes.n_features, sizes.n_classes, sparse=sizes.is_sparse)
+
+    def of_classes(self, seen: int, positive: int) -> KernelSolver:
+        """Return this solver: `state_for` adds the problems of further classes."""
+        return self
+
+    def state_for(self, sizes: Sizes) -> Any:
+        """Return the state, created or grown to hold so many features and classes."""
+        state = super().state_for(sizes)
+        if state.info[0].n_classes < sizes.n_classes:
+            kernel, d = self.bound_kernel(state), len(sizes.schema)
+            state = self.state = classes.with_classes(
+                state, kernel, sizes.n_classes, self.is_one_vs_rest, self.cache_bytes, d
+            )
+        return state
+
+    def grow(self, n_slots: int, n_features: int) -> None:
+        """Make room for so many slots and features, or for more members of the problems."""
+        store = self.state.store
+        if n_slots > store.entered.size or stores.wants_pairs(store):
+            self.state = classes.grown(self.state, self.cache_bytes)
+        else:
+            super().grow(n_slots, n_features)
+
+    def set_costs(self, costs: np.ndarray, n_features: int) -> None:
+        """Set the C_i of all examples, given those of each class."""
+        pairs_finish.set_boxes(self.state, self.bound_kernel(self.state), costs, n_features)
+
+    def problem_margins(self, x: Rows, sizes: Sizes) -> np.ndarray:
+        """Return the margins of rows in each problem, float64 (n, problems)."""
+        state = self.state_for(sizes)
+        out = np.zeros((len(x), len(state.problems.table)))
+        pairs.problem_margins_of(state, self.bound_kernel(state), x, out)
+        return out
+
+    # The reserve
+
+    def least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the least margin of the row's class, which is in the last column."""
+        return margins[:, -1]
+
+    def least_margin(self, sign: float, margins: np.ndarray) -> float:
+        """Return the same for one event."""
+        margin: float = margins.item(-1)
+        return margin
+
+    # Inspection
+
+    def gap_beside(
+        self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray, n_features: int
+    ) -> KeptGap:
+        """Return `kept_gap`: each problem has examples of its own."""
+        return self.kept_gap(n_features)
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of each part, without space for growth that was never written."""
+        parts = super().memory_parts
+        if self.state is not None:
+            of_members, of_values = layout.unused_bytes(self.state.problems)
+            values = self.state.problems.values.nbytes
+            parts["support_vectors"] -= values + of_members
+            parts["cache"] += values - of_values
+        return parts
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example, over all problems."""
+        return super().counters if self.state is None else pairs_inspection.counters(self.state)
+
+
+def as_file(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return counts of classes, the reserve, and the problems of several, for model files."""
+    content, arrays = learner.solver.kept_rows.as_file()
+    arrays["counts"] = learner.costs.counts
+    if isinstance(learner.solver, PairsSolver) and learner.state is not None:
+        arrays |= files.to_arrays(learner.state)
+    return content, arrays
+
+
+def read(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
+    """Set what `as_file` returned."""
+    k, solver, d = len(learner.targets.labels.seen), learner.solver, len(learner.schema)
+    counts = arrays.take("counts", Field((max(2, k),), range=NOT_NEGATIVE), {})
+    learner.costs = learner.costs.counting(counts)
+    solver.kept_rows.read(content, arrays, d, (-1.0, 1.0) if k < 3 else range(k))
+    if isinstance(solver, PairsSolver) and solver.state is not None:
+        if solver.state.info[0].n_classes > k:
+            raise ValueError("there are problems of more classes than labels")
+        solver.state = files.with_arrays(
+            solver.state, arrays, solver.is_one_vs_rest, solver.cache_bytes, d
+        )

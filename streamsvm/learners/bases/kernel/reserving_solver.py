@@ -1,0 +1,58 @@
+"""Solvers that keep rows which they passed by, for `finish` to look at again."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamsvm.learners.bases.kernel.kernel_solver import DualSolver
+from streamsvm.learners.bases.kernel.reserve import FACTS, Reserve
+from streamsvm.support.rows import Rows
+
+
+class ReservingSolver(DualSolver):
+    """A solver with a reserve, whose rows are scaled as those that it keeps.
+
+    While scale and width are on trial, each candidate fills a reserve of its own, and the learner
+    goes on with that of the best.
+    """
+
+    second_looks: ClassVar[Any]
+    """The class of `SecondLooks` by which `finish` looks at the rows of the reserve again."""
+
+    kept_rows: Reserve
+
+    @abc.abstractmethod
+    def violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Return by how much examples with these f(x), without b, would violate optimality."""
+
+    @abc.abstractmethod
+    def least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return y f(x) of rows, the least one if there are several problems."""
+
+    @abc.abstractmethod
+    def least_margin(self, sign: float, margins: np.ndarray) -> float:
+        """Return the same for one event, whose margins are (1, 1) or (1, columns)."""
+
+    def note(self, x: Rows, targets: tuple[Any, ...], seen: int) -> None:
+        """Fill the reserve from rows that were just learnt after `seen` examples.
+
+        `targets` are their signs, weights, numbers (0 of rows that are only predicted) and margins.
+        """
+        if self.kept_rows.most == 0:
+            return
+        signs, weights, numbers, margins = targets
+        facts = np.empty(len(signs), FACTS)
+        facts["number"], facts["sign"], facts["weight"] = numbers, signs, weights
+        facts["arrived"] = seen + np.cumsum(numbers > 0)
+        facts["margin"] = self.least_margins(signs, margins)
+        self.kept_rows.add(x, facts)
+
+    def wants(self, sign: float, margins: np.ndarray) -> float | None:
+        """Return the least margin of an event if the reserve takes it, or None."""
+        if self.kept_rows.most == 0:
+            return None
+        margin = self.least_margin(sign, margins)
+        return margin if margin < self.kept_rows.threshold else None

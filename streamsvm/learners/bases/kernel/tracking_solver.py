@@ -1,0 +1,128 @@
+"""Averaged tracking as the solver of a learner: with gradients of the examples kept, or with w."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, Sizes
+from streamsvm.solvers.gap import KeptGap
+from streamsvm.solvers.tracking import events as events  # registers the solvers
+from streamsvm.solvers.tracking import gap
+from streamsvm.solvers.tracking import linear as tracking_linear
+from streamsvm.solvers.tracking import state as tracking_state
+from streamsvm.solvers.tracking import step as tracking
+from streamsvm.support.rows import Rows
+
+
+class TrackingSolver(DualSolver):
+    """Averaged tracking with gradients of the examples kept.
+
+    Parameters
+    ----------
+    kernel, schedule, cache_mb
+        As of `KernelSolver`.
+    window
+        How many examples are kept at most; 0: any number.
+    seed
+        Of the draws; None: another one each time.
+
+    """
+
+    step, states = tracking, tracking_state
+
+    def __init__(
+        self,
+        kernel: Any,
+        schedule: tracking.Schedule,
+        cache_mb: float,
+        window: int,
+        seed: int | None,
+    ) -> None:
+        super().__init__(kernel, schedule, cache_mb)
+        self._window, self._seed = window, seed
+
+    @property
+    def is_averaged(self) -> bool:
+        """Whether the averaged coefficients predict."""
+        return bool(self.schedule.averaged)
+
+    def set_averaged(self, is_averaged: bool) -> None:
+        """Set whether the averaged coefficients predict."""
+        if self.is_averaged != is_averaged:
+            self.schedule = self.schedule._replace(averaged=float(is_averaged))
+
+    def new_state(self, sizes: Sizes) -> Any:
+        """Return an empty state."""
+        d, cache, window = sizes.n_features, self.cache_bytes, self._window
+        return tracking_state.new_state(d, cache, window, self._seed, sparse=sizes.is_sparse)
+
+    def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+        """Write the margins of rows into `out`."""
+        alpha = state.average if self.is_averaged else state.alpha
+        tracking.margins_of(state, self.bound_kernel(state), alpha, x, out)
+
+    def coefficients(self, n: int) -> np.ndarray:
+        """Return the coefficients of the n slots in use."""
+        return np.asarray((self.state.average if self.is_averaged else self.state.alpha)[:n])
+
+    @property
+    def n_kept(self) -> int:
+        """Number of examples kept."""
+        return 0 if self.state is None else int(self.state.active.counts[0].n_members)
+
+    def kept_numbers(self) -> np.ndarray:
+        """Return the numbers of the examples kept, int64 (n_kept,)."""
+        members = self.state.active.members[: self.n_kept]
+        return np.asarray(self.state.store.entered[members])
+
+    def kept_gap(self, n_features: int) -> KeptGap:
+        """Return the gap on the examples kept, not normalised."""
+        kernel = self.bound_kernel(self.state)
+        return gap.tracking_gap(self.state, kernel, n_features, self.is_averaged)
+
+    def at_bound(self) -> np.ndarray:
+        """Return whether each nonzero coefficient is at its upper bound C_i."""
+        alpha = self.state.alpha
+        return np.asarray((np.abs(alpha) >= self.state.box)[alpha != 0.0])
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: steps, kernel values, hits and misses of the cache."""
+        if self.state is None:
+            return {"steps": 0, "null_steps": 0}
+        return super().counters
+
+
+class LinearTrackingSolver(TrackingSolver):
+    """Averaged tracking that keeps w itself: for the linear kernel."""
+
+    step, states = tracking_linear, tracking_linear
+
+    def bound_kernel(self, state: Any) -> Any:
+        """Return the kernel, of which only the scale is used."""
+        return self.kernel
+
+    def new_state(self, sizes: Sizes) -> Any:
+        """Return an empty state."""
+        d, is_sparse = sizes.n_features, sizes.is_sparse
+        return tracking_linear.new_state(d, self._window, self._seed, sparse=is_sparse)
+
+    def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+        """Write the margins of rows into `out`."""
+        w = state.w_average if self.is_averaged else state.w
+        tracking_linear.margins_of(self.kernel, w, x, out)
+
+    def kept_gap(self, n_features: int) -> KeptGap:
+        """Return the gap on the examples kept, not normalised."""
+        kernel = self.bound_kernel(self.state)
+        return gap.linear_gap(self.state, kernel, n_features, self.is_averaged)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: steps."""
+        if self.state is None:
+            return super().counters
+        info = self.state.info[0]
+        return {"steps": int(info.n_steps), "null_steps": int(info.n_null)}
