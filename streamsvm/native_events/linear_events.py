@@ -147,8 +147,8 @@ def _example_of(table, arguments, n):
     if n == 3:
         kinds = array_at(table[READER], (py.N_KINDS,), np.int64)
         w = py.number(argument(arguments, 2), kinds)
-    # The general path refuses other weights, NaN included, or ignores the example.
-    usable = 0.0 < w <= LARGEST_FACTOR
+    # The general path refuses other weights, NaN included.
+    usable = 0.0 <= w <= LARGEST_FACTOR
     return (_class_of(table, argument(arguments, 1)) if usable else -1), w
 
 

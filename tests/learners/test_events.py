@@ -6,6 +6,7 @@ import pickle
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pytest
 from river import datasets
 
@@ -20,6 +21,7 @@ from streamsvm import (
 )
 from streamsvm.errors import FeatureError, LabelError
 from streamsvm.learners.bases import events
+from streamsvm.learners.bases.registry import registered_learners
 
 MODELS = {
     "auto": lambda: LASVMClassifier(),
@@ -251,3 +253,21 @@ def test_values_that_learn_when_they_are_read():
     plain.learn_one({"1": 1.5, "2": 0.5}, True)
     assert n_read >= 1 and model.feature_names == plain.feature_names
     check_same(model, plain)
+
+
+@pytest.mark.parametrize("learner", registered_learners("rows"), ids=lambda learner: learner.name)
+def test_events_of_weight_0_and_weights_of_numpy_take_the_event_path(learner, monkeypatch):
+    stream = [(x, y) for x, y in datasets.Bananas().take(60)]
+    model, twin = (learner.cls(**learner.configurations[0]) for _ in range(2))
+    for one in (model, twin):
+        for x, y in stream[:40]:
+            one.learn_one(x, y)
+    weights = [0.0, 0, False, True, np.float64(0.0), np.float32(2.0), np.int64(3), np.bool_(True)]
+    for (x, y), w in zip(stream[40:], weights, strict=False):
+        twin.learn_many(pd.DataFrame([x]), [y], float(w))
+    monkeypatch.setattr(events, "learn_generally", None)
+    for (x, y), w in zip(stream[40:], weights, strict=False):
+        model.learn_one(x, y, w)
+    for x, _ in stream:
+        assert model.decision_function_one(x) == twin.decision_function_one(x)
+    assert model.n_examples == twin.n_examples == 48

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from streamsvm import _parameter_checks
 from streamsvm._compiling import clock, working_time
 from streamsvm._parameter_checks import LARGEST_FACTOR
@@ -21,6 +23,9 @@ from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.training_observer import tell
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import shape
+
+_NUMBERS = (float, int, bool)
+"""The usual types of weights; NumPy's are found out more slowly."""
 
 _ATTEMPTS = 8
 """How often an event is read again because reading it changed the model (see `checked`)."""
@@ -112,10 +117,12 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     """
     if learner.is_learning:
         refuse_to_learn()
-    # Weights of 0, too large ones, and those of other types are for the general path.
-    if (w.__class__ is not float and w.__class__ is not int) or not 0.0 < w <= LARGEST_FACTOR:
+    # What is no number, or out of range, is refused by the general path.
+    if w.__class__ not in _NUMBERS and not isinstance(w, np.number | np.bool_):
         return False
     w = float(w)
+    if not 0.0 <= w <= LARGEST_FACTOR:
+        return False
     signs = learner.targets.labels.signs
     try:
         sign = signs.get(y)

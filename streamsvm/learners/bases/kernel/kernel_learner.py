@@ -163,7 +163,7 @@ class KernelLearner(Learner):
         # First: a trial of scale and width replaces the reserve by one that has this row already.
         if isinstance(solver, ReservingSolver):
             margin = solver.wants(sign, path.margins)
-            if margin is not None:
+            if margin is not None and path.weight > 0.0:
                 row = scaled_rows(path.row(), self.factors)
                 solver.kept_rows.add_one(row, (n, n, sign, path.weight, margin))
             solver.kept_rows.now = n
