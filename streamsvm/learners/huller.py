@@ -44,6 +44,10 @@ class HullerSolver(KernelSolver):
         """Return the coefficients of the n slots in use."""
         return np.asarray(huller_state.scale_of(self.state) * self.state.alpha[:n])
 
+    def sums(self) -> list[tuple[Any, float]]:
+        """Return the inner products of the two points."""
+        return [(self.state.info[0][name], 1.0) for name in ("pp", "pn", "nn")]
+
 
 class HullerClassifier(KernelLearner):
     """Online hard-margin SVM with kernels and a bias, for data without noise.

@@ -71,6 +71,13 @@ class SBPSolver(KernelSolver):
             w = (info.sum_scale * state.alpha[:n] - state.late[:n]) / info.sum_weight
         return np.asarray(sbp.margin_scale(state) * w)
 
+    def sums(self) -> list[tuple[Any, float]]:
+        """Return what the model and its mean say of the examples kept, and the square of |w|."""
+        state = self.state
+        f = (state.f, float(np.abs(state.alpha).sum()))
+        late = (state.late_f, float(np.abs(state.late).sum()))
+        return [f, late, (state.info[0]["square"], 1.0)]
+
 
 class SBPClassifier(KernelLearner):
     """Kernel SVM by the stochastic batch perceptron, in batch or on a stream.

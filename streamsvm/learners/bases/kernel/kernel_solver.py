@@ -201,6 +201,19 @@ class KernelSolver(abc.ABC):
         counts["kernel_values"] = int(info.n_values) + cache[3]
         return counts | dict(zip(_CACHED, cache[:3], strict=True))
 
+    # Of model files
+
+    def sums(self) -> list[tuple[Any, float]]:
+        """Return sums of kernel values that `rebuild` computes, and the size of coefficients."""
+        return []
+
+    def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
+        """Tell whether the gradients of the rows in the slots `at` are right.
+
+        What is cheaper to mend than by `rebuild` is mended; `x` are all rows, with `coefficients`.
+        """
+        return True
+
     # Copies
 
     def without_cache(self) -> Self:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from streamsvm.learners.bases.kernel import loaded
 from streamsvm.learners.bases.kernel.kernel_solver import Sizes
 from streamsvm.learners.bases.kernel.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
@@ -18,6 +19,7 @@ from streamsvm.solvers.larank.gap import larank_gap
 from streamsvm.solvers.larank.state import LaRankState
 from streamsvm.support import states
 from streamsvm.support.draws import new_draws
+from streamsvm.support.rows import Rows
 
 _ANY = 2**62
 
@@ -136,3 +138,11 @@ class LaRankSolver(ReservingSolver):
     def at_bound(self) -> np.ndarray:
         """Return whether each nonzero coefficient is at its upper bound C_i."""
         return larank_state.bounded(self.state)
+
+    def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
+        """Tell whether the gradients of the rows in the slots `at` are right."""
+        state, k = self.state, int(self.state.info[0].n_classes)
+        f = np.zeros((len(at), k))
+        self.write_margins(state, rows, f)
+        wanted = (np.arange(k) == state.y[at, None]) - f
+        return loaded.is_close(wanted, state.gradient[:k, at].T, coefficients, state.diagonal)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from streamsvm.learners.bases.kernel import loaded
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
@@ -25,6 +26,7 @@ from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
 from streamsvm.solvers.lasvm_pairs import inspection as pairs_inspection
 from streamsvm.solvers.lasvm_pairs import state as pairs_state
 from streamsvm.solvers.lasvm_pairs import step as pairs
+from streamsvm.solvers.lasvm_pairs.problems import members_of
 from streamsvm.support import stores
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.rows import Rows
@@ -148,6 +150,15 @@ class LASVMSolver(ReservingSolver):
         """Return whether each support vector is at its upper bound C_i, in some problem."""
         return np.asarray(self.inspection.at_bound(self.state))
 
+    def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
+        """Tell whether the gradients of the rows in the slots `at` are right."""
+        state, f = self.state, np.zeros(len(at))
+        if not loaded.are_extremes(state.info, state.gradient):
+            lasvm_state.refresh_extremes(state)
+        self.write_margins(state, rows, f)
+        wanted = state.y[at] - (f - self.biases[0])
+        return loaded.is_close(wanted, state.gradient[at], coefficients, state.diagonal)
+
 
 class PairsSolver(LASVMSolver):
     """LASVM for several classes: a problem for each pair of them, or each class and the rest."""
@@ -211,6 +222,26 @@ class PairsSolver(LASVMSolver):
     ) -> KeptGap:
         """Return `kept_gap`: each problem has examples of its own."""
         return self.kept_gap(n_features)
+
+    def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
+        """Tell whether the gradients of the rows in the slots `at` are right in all problems."""
+        state, of = self.state, self.state.problems
+        members, owner = members_of(of), np.repeat(np.arange(len(of.table)), of.table["n"])
+        starts = of.segments["start"].tolist()
+        if not all(
+            loaded.are_extremes(of.table[p : p + 1], of.gradient[start:])
+            for p, start in enumerate(starts)
+        ):
+            return False
+        f = np.zeros((len(at), len(of.table)))
+        pairs.problem_margins_of(state, self.bound_kernel(state), rows, f)
+        f -= np.array(self.biases)
+        place = np.full(int(state.info[0].n), -1)
+        place[at] = np.arange(len(at))
+        asked = (place[of.slot[members]] >= 0) & (of.lower[members] != of.upper[members])
+        members, owner = members[asked], owner[asked]
+        wanted = of.y[members] - f[place[of.slot[members]], owner]
+        return loaded.is_close(wanted, of.gradient[members], of.alpha, state.diagonal)
 
     @property
     def memory_parts(self) -> dict[str, int]:

@@ -11,18 +11,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import FeatureError
-from streamsvm.solvers.bounds import REMOVE
-from streamsvm.solvers.huller.state import HullerState
-from streamsvm.solvers.larank.state import LaRankState
-from streamsvm.solvers.lasvm.state import LASVMState, refresh_extremes
-from streamsvm.solvers.lasvm_pairs import step as pairs
-from streamsvm.solvers.lasvm_pairs.problems import members_of
-from streamsvm.solvers.lasvm_pairs.state import PairsState
-from streamsvm.solvers.perceptron.state import PerceptronState
-from streamsvm.solvers.sbp.state import SBPState
-from streamsvm.solvers.tracking import step as tracking
-from streamsvm.solvers.tracking.linear import LinearTrackingState
-from streamsvm.solvers.tracking.state import TrackingState
 from streamsvm.support import states, stores
 from streamsvm.support.rows import Rows, SparseRows, taken
 
@@ -59,47 +47,22 @@ def mend_diagonal(learner: Any) -> None:
 
 
 def mend_gradients(learner: Any) -> None:
-    """Compare the gradients of some examples with their rows; if they differ, compute all anew."""
-    state, kernel = learner.state, learner.bound_kernel(learner.state)
-    if isinstance(state, LASVMState) and not _are_extremes(state.info, state.gradient):
-        refresh_extremes(state)
-    n = states.n_slots(state)
-    if isinstance(state, LinearTrackingState):
-        _mend_weights(state, stores.rows_of(state.store, n, len(learner.schema)))
-    elif isinstance(state, HullerState | SBPState) or _keeps_responses(learner):
+    """Compare sums and gradients with the rows; if they differ, compute all anew."""
+    solver, d = learner.solver, len(learner.schema)
+    n = states.n_slots(solver.state)
+    sums = solver.sums()
+    if sums:
         if n <= _MOST_SUMMED:
-            _mend_sums(learner, state)
-    if not isinstance(state, LASVMState | PairsState | LaRankState | TrackingState) or n == 0:
+            _mend_sums(solver, sums, d)
         return
-    x, coefficients, entered = learner.expansion()
+    x, coefficients, entered = solver.expansion(d)
     live = np.flatnonzero(entered)
     at = live[:: max(1, len(live) // _SAMPLE)]
-    rows, out = taken(x, at), learner.targets.zeros(len(at))
-    if isinstance(state, PairsState):
-        is_right = _are_right(learner, state, rows, at)
-    elif isinstance(state, TrackingState):
-        tracking.margins_of(state, kernel, state.alpha, rows, out)
-        is_right = _is_close(out, state.f[at], state.alpha, state.diagonal)
-    else:
-        learner.solver.write_margins(state, rows, out)
-        if isinstance(state, LaRankState):
-            k = int(state.info[0].n_classes)
-            f, target = out[:, :k], np.arange(k) == state.y[at, None]
-            is_right = _is_close(target - f, state.gradient[:k, at].T, coefficients, state.diagonal)
-        else:
-            f = out - learner.solver.biases[0]
-            is_right = _is_close(state.y[at] - f, state.gradient[at], coefficients, state.diagonal)
-    if not is_right:
-        learner.solver.rebuild(len(learner.schema))
+    if not solver.mend_gradients(x, taken(x, at), at, coefficients):
+        solver.rebuild(d)
 
 
-def _keeps_responses(learner: Any) -> bool:
-    """Tell whether it is a perceptron that keeps f of its support vectors up to date."""
-    is_perceptron = isinstance(learner.state, PerceptronState)
-    return is_perceptron and getattr(learner.solver.schedule.bounds, "policy", None) == REMOVE
-
-
-def _mend_weights(state: LinearTrackingState, rows: Rows) -> None:
+def mend_weights(state: Any, rows: Rows) -> None:
     """Compute w from the examples kept, and replace it if it differs by more than rounding."""
     n = len(rows.start) - 1 if isinstance(rows, SparseRows) else len(rows)
     wanted: np.ndarray
@@ -118,54 +81,32 @@ def _mend_weights(state: LinearTrackingState, rows: Rows) -> None:
             w[:] = wanted
 
 
-def _mend_sums(learner: Any, state: Any) -> None:
+def _mend_sums(solver: Any, sums: list[tuple[Any, float]], n_features: int) -> None:
     """Compute sums of kernel values again, and keep them only where the file's are wrong."""
+    state = solver.state
     names = [name for name in state._fields if isinstance(getattr(state, name), np.ndarray)]
     before = {name: getattr(state, name).copy() for name in names}
-    learner.solver.rebuild(len(learner.schema))
+    sums = [(np.array(values), most) for values, most in sums]
+    solver.rebuild(n_features)
     largest = 1.0 + float(state.diagonal.max(initial=0.0))
-    info, old = state.info[0], before["info"][0]
-    if isinstance(state, HullerState):
-        pairs = [(info[name], old[name], 1.0) for name in ("pp", "pn", "nn")]
-    else:
-        pairs = [(state.f, before["f"], np.abs(before["alpha"]).sum())]
-    if isinstance(state, SBPState):
-        pairs += [(state.late_f, before["late_f"], np.abs(before["late"]).sum())]
-        pairs += [(info["square"], old["square"], 1.0)]
-    if all((np.abs(a - b) <= 1e-5 * (1.0 + most) * largest).all() for a, b, most in pairs):
+    pairs = zip(sums, solver.sums(), strict=True)
+    if all(
+        (np.abs(new - old) <= 1e-5 * (1.0 + most) * largest).all()
+        for (old, most), (new, _) in pairs
+    ):
         # Not one bit is changed: the model goes on as the one that was saved.
         for name, values in before.items():
             getattr(state, name)[...] = values
 
 
-def _are_right(learner: Any, state: PairsState, rows: Any, at: np.ndarray) -> bool:
-    """Tell whether the gradients of some slots are right in all problems that they belong to."""
-    of = state.problems
-    members, owner = members_of(of), np.repeat(np.arange(len(of.table)), of.table["n"])
-    if not all(
-        _are_extremes(of.table[p : p + 1], of.gradient[start:])
-        for p, start in enumerate(of.segments["start"].tolist())
-    ):
-        return False
-    f = np.zeros((len(at), len(of.table)))
-    pairs.problem_margins_of(state, learner.bound_kernel(state), rows, f)
-    f -= np.array(learner.solver.biases)
-    place = np.full(int(state.info[0].n), -1)
-    place[at] = np.arange(len(at))
-    asked = (place[of.slot[members]] >= 0) & (of.lower[members] != of.upper[members])
-    members, owner = members[asked], owner[asked]
-    wanted = of.y[members] - f[place[of.slot[members]], owner]
-    return _is_close(wanted, of.gradient[members], of.alpha, state.diagonal)
-
-
-def _are_extremes(info: Any, gradient: np.ndarray) -> bool:
+def are_extremes(info: Any, gradient: np.ndarray) -> bool:
     """Tell whether g_max and g_min are the gradients of their slots."""
     i, j, g_max, g_min = (info[name][0] for name in ("i", "j", "g_max", "g_min"))
     is_most = g_max == (gradient[i] if i >= 0 else -np.inf)
     return bool(is_most and g_min == (gradient[j] if j >= 0 else np.inf))
 
 
-def _is_close(
+def is_close(
     wanted: np.ndarray, given: np.ndarray, alpha: np.ndarray, diagonal: np.ndarray
 ) -> bool:
     """Tell whether gradients differ by rounding only, of sums of alpha_s k(x_s, x) step by step."""

@@ -138,6 +138,12 @@ class PerceptronSolver(KernelSolver):
         scale = perceptron.scale_of_average(self.schedule, info)
         return np.asarray(scale * ((T - info.n_faded) * state.alpha[:n] - state.late[:n]))
 
+    def sums(self) -> list[tuple[Any, float]]:
+        """Return f of the support vectors, which one policy needs."""
+        if getattr(self.schedule.bounds, "policy", None) != bounds.REMOVE:
+            return []
+        return [(self.state.f, float(np.abs(self.state.alpha).sum()))]
+
     @property
     def predicts_by(self) -> str:
         """Which of the models so far predict, in words."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.learners.bases.kernel import loaded
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, Sizes
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.tracking import events as events  # registers the solvers
@@ -87,6 +88,12 @@ class TrackingSolver(DualSolver):
         alpha = self.state.alpha
         return np.asarray((np.abs(alpha) >= self.state.box)[alpha != 0.0])
 
+    def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
+        """Tell whether the margins of the rows in the slots `at` are right."""
+        state, f = self.state, np.zeros(len(at))
+        tracking.margins_of(state, self.bound_kernel(state), state.alpha, rows, f)
+        return loaded.is_close(f, state.f[at], state.alpha, state.diagonal)
+
     @property
     def counters(self) -> dict[str, int]:
         """Counts since the first example: steps, kernel values, hits and misses of the cache."""
@@ -118,6 +125,11 @@ class LinearTrackingSolver(TrackingSolver):
         """Return the gap on the examples kept, not normalised."""
         kernel = self.bound_kernel(self.state)
         return gap.linear_gap(self.state, kernel, n_features, self.is_averaged)
+
+    def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
+        """Mend w where it is wrong; there are no gradients."""
+        loaded.mend_weights(self.state, x)
+        return True
 
     @property
     def counters(self) -> dict[str, int]:
