@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,15 @@ DENSE_BYTES = 64_000_000
 _FEWEST_FEATURES = 128
 _LARGEST_SHARE = 1 / 16
 _LARGEST_SHARE_OF_MANY = 1 / 4
+
+
+class RowParameters(NamedTuple):
+    """The parameters of all kernel learners that say how rows are read and stored."""
+
+    sparse: bool | None
+    hashing: int | None
+    max_features: int
+    missing: str
 
 
 def check_sparse(sparse: Any, hashing: Any) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_number, check_seed
+from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
@@ -76,18 +77,12 @@ class HullerClassifier(KernelLearner):
 
     Attributes
     ----------
-    kernel_
-        The kernel in use.
-    n_support_vectors
-        Number of nonzero coefficients.
     distance
         The distance of the two points: the width of the margin, once it is the optimum.
     bias
         The constant of the decision function.
-    classes
-        The labels seen, in the order of first appearance.
-    feature_names, memory_usage
-        The features seen, in the order of first appearance; bytes of all arrays.
+    kernel_, n_support_vectors, classes, feature_names, memory_usage
+        As in `LASVMClassifier`.
 
     References
     ----------
@@ -121,12 +116,9 @@ class HullerClassifier(KernelLearner):
         super().__init__(
             HullerSolver(kernel, cache_mb, reprocess, seed),
             kernel,
-            sparse=sparse,
-            hashing=hashing,
-            max_features=max_features,
+            rows=RowParameters(sparse, hashing, max_features, missing),
             cache_mb=cache_mb,
             n_jobs=n_jobs,
-            missing=missing,
         )
         self.reprocess, self.seed = reprocess, seed
 

@@ -8,6 +8,7 @@ from typing import Any
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_cost
 from streamsvm.errors import ParameterError
+from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.perceptron_solver import PerceptronSolver
@@ -54,7 +55,7 @@ class KernelPAClassifier(KernelLearner):
     Attributes
     ----------
     kernel_, n_support_vectors, classes, feature_names, memory_usage
-        As in `KernelPerceptronClassifier`.
+        As in `LASVMClassifier`.
 
     References
     ----------
@@ -115,12 +116,9 @@ class KernelPAClassifier(KernelLearner):
             kernel,
             C=C,
             class_weight=class_weight,
-            sparse=sparse,
-            hashing=hashing,
-            max_features=max_features,
+            rows=RowParameters(sparse, hashing, max_features, missing),
             cache_mb=cache_mb,
             n_jobs=n_jobs,
-            missing=missing,
         )
         self.averaged, self.max_support_vectors = averaged, max_support_vectors
         self.budget, self.seed = budget, seed

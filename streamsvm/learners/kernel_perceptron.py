@@ -8,6 +8,7 @@ from typing import Any
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
+from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.perceptron_solver import PerceptronSolver
@@ -70,14 +71,8 @@ class KernelPerceptronClassifier(KernelLearner):
 
     Attributes
     ----------
-    kernel_
-        The kernel in use.
-    n_support_vectors
-        Number of nonzero coefficients.
-    classes
-        The labels seen, in the order of first appearance.
-    feature_names, memory_usage
-        The features seen, in the order of first appearance; bytes of all arrays.
+    kernel_, n_support_vectors, classes, feature_names, memory_usage
+        As in `LASVMClassifier`.
 
     References
     ----------
@@ -144,12 +139,9 @@ class KernelPerceptronClassifier(KernelLearner):
             solver,
             kernel,
             class_weight=class_weight,
-            sparse=sparse,
-            hashing=hashing,
-            max_features=max_features,
+            rows=RowParameters(sparse, hashing, max_features, missing),
             cache_mb=cache_mb,
             n_jobs=n_jobs,
-            missing=missing,
         )
         self.averaged, self.max_support_vectors = averaged, max_support_vectors
         self.budget, self.seed = budget, seed

@@ -17,6 +17,7 @@ from streamsvm._parameter_checks import (
     check_size,
 )
 from streamsvm.errors import ParameterError
+from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.targets import ClassTargets
 from streamsvm.learners.bases.kernel import finishing
@@ -109,14 +110,8 @@ class LaRankClassifier(KernelLearner):
 
     Attributes
     ----------
-    kernel_, C_
-        The kernel and the C in use.
-    n_support_vectors
-        Number of nonzero coefficients.
-    classes
-        The labels seen, in the order of first appearance.
-    feature_names, memory_usage
-        The features seen, in the order of first appearance; bytes of all arrays.
+    kernel_, C_, n_support_vectors, classes, feature_names, memory_usage
+        As in `LASVMClassifier`.
 
     References
     ----------
@@ -189,14 +184,11 @@ class LaRankClassifier(KernelLearner):
             kernel,
             C=C,
             class_weight=class_weight,
-            sparse=sparse,
-            hashing=hashing,
-            max_features=max_features,
+            rows=RowParameters(sparse, hashing, max_features, missing),
             cache_mb=cache_mb,
             n_jobs=n_jobs,
             scale=scale,
             gamma=gamma,
-            missing=missing,
         )
         self.tau, self.reprocess, self.clock = tau, reprocess, clock
         self.K, self.candidates, self.window = K, candidates, window

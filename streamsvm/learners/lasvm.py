@@ -16,6 +16,7 @@ from streamsvm._parameter_checks import (
     check_size,
 )
 from streamsvm.errors import ParameterError
+from streamsvm.features.density import RowParameters
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.targets import ProblemTargets
@@ -235,14 +236,11 @@ class LASVMClassifier(KernelLearner):
             kernel,
             C=C,
             class_weight=class_weight,
-            sparse=sparse,
-            hashing=hashing,
-            max_features=max_features,
+            rows=RowParameters(sparse, hashing, max_features, missing),
             cache_mb=cache_mb,
             n_jobs=n_jobs,
             scale=scale,
             gamma=gamma,
-            missing=missing,
         )
         self._wants_scores = True  # but while `learn_many` runs
         self.tau, self.reprocess, self.max_reprocess = tau, reprocess, max_reprocess

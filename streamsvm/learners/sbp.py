@@ -10,6 +10,7 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_number, check_seed, check_size
 from streamsvm.errors import ParameterError
+from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
@@ -114,27 +115,19 @@ class SBPClassifier(KernelLearner):
         Keep a uniform sample of this many examples, at least 1; None, the default, keeps all.
     class_weight
         None or a dict {label: factor of the slack that an example takes} (1 for labels not named).
-    sparse, hashing, max_features, n_jobs, missing
+    sparse, hashing, max_features, cache_mb, n_jobs, missing
         As in `LASVMClassifier`.
-    cache_mb
-        Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
     seed
         Seed of the random draws; None: different ones each time.
 
     Attributes
     ----------
-    kernel_
-        The kernel in use.
-    n_support_vectors
-        Number of nonzero coefficients.
     level
         The margin of |w| = 1 that the examples kept reach with the slack.
     bias_
         The constant of the decision function.
-    classes
-        The labels seen, in the order of first appearance.
-    feature_names, memory_usage
-        The features seen, in the order of first appearance; bytes of all arrays.
+    kernel_, n_support_vectors, classes, feature_names, memory_usage
+        As in `LASVMClassifier`.
 
     References
     ----------
@@ -184,12 +177,9 @@ class SBPClassifier(KernelLearner):
             solver,
             kernel,
             class_weight=class_weight,
-            sparse=sparse,
-            hashing=hashing,
-            max_features=max_features,
+            rows=RowParameters(sparse, hashing, max_features, missing),
             cache_mb=cache_mb,
             n_jobs=n_jobs,
-            missing=missing,
         )
 
     def _new_schedule(self) -> sbp.Schedule:

@@ -7,6 +7,7 @@ from typing import Any
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_seed, check_size
+from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel import finishing, tracking_schedule
 from streamsvm.learners.bases.kernel.bounds import covered_by
@@ -76,40 +77,15 @@ class TrackingSVMClassifier(KernelLearner):
         certificate counts it as if it were made. At least 0, .001 by default.
     class_weight
         None or a dict {label: factor of C} (1 for labels not named).
-    sparse
-        True: rows are stored as their nonzero features (text, one-hot); False: as dense rows.
-        None, the default: dense until mostly zeros are found, which is checked after 1, 2, 4, 8,
-        ... examples.
-    hashing
-        None, the default: each feature name gets its own column, in the order of first appearance.
-        Or the number of columns that names are hashed to (2**18, for example): names are not
-        stored and no feature is ignored; features in the same column are added, with random signs.
-    missing
+    sparse, hashing, max_features, cache_mb, n_jobs, missing
         As in `LASVMClassifier`.
-    max_features
-        The largest number of feature names, at least 1; later names are ignored, and counted in
-        `counters` as ``features_ignored``. An event with more features than this is refused.
-        1,048,576 by default.
-    cache_mb
-        Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
-    n_jobs
-        Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
-        per core. The model and its predictions are the same, to the last bit, for any number.
     seed
         Seed of the uniform draws; None: a different one each time.
 
     Attributes
     ----------
-    kernel_
-        The kernel in use.
-    n_support_vectors
-        Number of nonzero coefficients.
-    classes
-        The labels seen, in the order of first appearance.
-    feature_names
-        The features seen, in the order of first appearance.
-    memory_usage
-        Bytes of all arrays.
+    kernel_, n_support_vectors, classes, feature_names, memory_usage
+        As in `LASVMClassifier`.
 
     References
     ----------
@@ -168,12 +144,9 @@ class TrackingSVMClassifier(KernelLearner):
             kernel,
             C=C,
             class_weight=class_weight,
-            sparse=sparse,
-            hashing=hashing,
-            max_features=max_features,
+            rows=RowParameters(sparse, hashing, max_features, missing),
             cache_mb=cache_mb,
             n_jobs=n_jobs,
-            missing=missing,
         )
 
     @property

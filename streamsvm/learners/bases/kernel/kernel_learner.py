@@ -11,6 +11,7 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features import density
+from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.kernel import (
@@ -68,24 +69,21 @@ class KernelLearner(Learner):
         *,
         C: float | str = 1.0,
         class_weight: Any = None,
-        sparse: bool | None,
-        hashing: int | None,
-        max_features: int,
+        rows: RowParameters,
         cache_mb: float,
         n_jobs: int | None,
         scale: bool | str = False,
         gamma: str = "scale",
-        missing: str,
     ) -> None:
-        limit = check_size("max_features", max_features) or LIMIT
-        super().__init__(limit, check_size("hashing", hashing), missing)
+        self.sparse, self.hashing, self.max_features, missing = rows
+        limit = check_size("max_features", self.max_features) or LIMIT
+        super().__init__(limit, check_size("hashing", self.hashing), missing)
         if kernel is not None:
             kernels.check_kernel(kernel)
         self.solver = solver
         self.kernel, self.C, self.class_weight = kernel, C, class_weight
-        self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
         self.cache_mb, self.n_jobs, self.scale, self.gamma = cache_mb, n_jobs, scale, gamma
-        self.is_sparse = density.check_sparse(sparse, hashing)
+        self.is_sparse = density.check_sparse(*rows[:2])
         self.n_threads = threads.check_n_jobs(n_jobs)
         # The C in use, as kernel_ is the kernel in use.
         self.C_ = trial.first_cost(C)
