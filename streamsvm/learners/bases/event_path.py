@@ -18,7 +18,7 @@ general path, which raises the error or grows the state.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from streamsvm.solvers.registry import solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.learner import Learner
 
 Bound = tuple[Any, Any, Any, Targets]
 """State, kernel, schedule and targets of a learner.
@@ -61,7 +64,7 @@ class EventPath:
 
     """
 
-    def __init__(self, learner: Any, model: Any, bound: Bound) -> None:
+    def __init__(self, learner: Learner, model: Any, bound: Bound) -> None:
         state, _, schedule, targets = bound
         schema, is_sparse, room = learner.schema, learner.is_sparse, model.room_for_features()
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
@@ -140,7 +143,7 @@ class EventPath:
         return turn
 
     def _plain_values(
-        self, learner: Any, x: Mapping[Name, Any], learning: bool = False
+        self, learner: Learner, x: Mapping[Name, Any], learning: bool = False
     ) -> bytes | None:
         """Return the values of a plain event: a dict of just the features known, if rows are dense.
 
@@ -180,7 +183,7 @@ class EventPath:
         self._get, self._pack = getter(self.schema.names), packer("d", n)
         self._plain_view = self._values_view[: 8 * n]
 
-    def predict_plain(self, learner: Any, x: Mapping[Name, Any]) -> int:
+    def predict_plain(self, learner: Learner, x: Mapping[Name, Any]) -> int:
         """Predict an event if it is plain.
 
         Parameters
@@ -204,7 +207,7 @@ class EventPath:
 
     def learn_plain(
         self,
-        learner: Any,
+        learner: Learner,
         x: Mapping[Name, Any],
         signs: dict[Any, float],
         sign: float,

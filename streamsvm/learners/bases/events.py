@@ -7,7 +7,7 @@ for a feature) falls back to the general path, on which `Learner` learns it as a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from streamsvm.learners.bases.training_observer import tell
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import shape
 
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.learner import Learner
+
 _NUMBERS = (float, int, bool)
 """The usual types of weights; NumPy's are found out more slowly."""
 
@@ -31,7 +34,7 @@ _ATTEMPTS = 8
 """How often an event is read again because reading it changed the model (see `checked`)."""
 
 
-def _read(learner: Any, x: Mapping[Name, Any], learning: bool) -> Event | None:
+def _read(learner: Learner, x: Mapping[Name, Any], learning: bool) -> Event | None:
     """Return an event as packed numbers, or None; methods of the user's mapping may run here."""
     reader: EventReader | None = learner.event_reader
     if reader is None or reader.schema is not learner.schema:
@@ -39,7 +42,7 @@ def _read(learner: Any, x: Mapping[Name, Any], learning: bool) -> Event | None:
     return reader.sparse(x, learning) if learner.is_sparse else reader.dense(x, learning)
 
 
-def _path_for(learner: Any, event: Event) -> EventPath | None:
+def _path_for(learner: Learner, event: Event) -> EventPath | None:
     """Return the path bound to the learner's current state; None if the event must fall back.
 
     Code of the user that ran while the event was read may have changed the learner. So everything
@@ -63,7 +66,7 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
     return path if d <= path.room else None
 
 
-def predict(learner: Any, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]:
+def predict(learner: Learner, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]:
     """Predict an event by the learner's `EventPath`.
 
     Parameters
@@ -93,7 +96,7 @@ def predict(learner: Any, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]
     return path.predict(event, learner.schema.buckets is not None), path
 
 
-def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
+def learn(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     """Learn an event by the learner's `EventPath`, and tell the monitor.
 
     Parameters
@@ -155,7 +158,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
 
 
 def _tell(
-    learner: Any,
+    learner: Learner,
     observer: Any,
     path: EventPath,
     sign: float,
@@ -174,7 +177,10 @@ def _tell(
 
 
 def _read_and_learn(
-    learner: Any, x: Mapping[Name, Any], signs: dict[Any, float], target: tuple[float, float, float]
+    learner: Learner,
+    x: Mapping[Name, Any],
+    signs: dict[Any, float],
+    target: tuple[float, float, float],
 ) -> tuple[int, EventPath | None]:
     """Learn an event that is not plain; return what `predict` does.
 
@@ -199,13 +205,13 @@ def _read_and_learn(
     return path.learn(event, learner.schema.buckets is not None, *target), path
 
 
-def margin(learner: Any, x: Mapping[Name, Any]) -> Any:
+def margin(learner: Learner, x: Mapping[Name, Any]) -> Any:
     """Return the margin of an event as a float, or its scores as a list; the lock is held."""
     label_index, path = predict(learner, x)
     return path.margin if path is not None and label_index >= 0 else general_margin(learner, x)
 
 
-def general_margin(learner: Any, x: Mapping[Name, Any]) -> Any:
+def general_margin(learner: Learner, x: Mapping[Name, Any]) -> Any:
     """Return the same by the general path, which takes every event."""
     row = learner.schema.known_row(x) if learner.is_sparse else learner.schema.row(x)
     if not learner.targets.labels.seen:
@@ -213,7 +219,7 @@ def general_margin(learner: Any, x: Mapping[Name, Any]) -> Any:
     return learner.margins_of(row)[0].tolist()
 
 
-def learn_generally(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> None:
+def learn_generally(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> None:
     """Learn an event by the general path; the learner's lock is held."""
     try:
         row, labels, weights, new = checked(learner, x, y, w)
@@ -233,7 +239,7 @@ def learn_generally(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> None
         learner.is_learning = False
 
 
-def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
+def checked(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
     """Check an event for the general path.
 
     Parameters

@@ -7,7 +7,7 @@ The learner's monitor is told of each run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,11 +22,14 @@ from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.learner import Learner
+
 _PART = 1024
 """Number of sparse rows that are made dense at a time, to be predicted by a dense model."""
 
 
-def read(learner: Any, X: Any) -> tuple[Rows, Sequence[Name]]:
+def read(learner: Learner, X: Any) -> tuple[Rows, Sequence[Name]]:
     """Return a batch to learn as rows, NaN where a value is missing, and the new features."""
     matrix = batches.matrix_of(X, learner.schema)
     if isinstance(matrix, SparseMatrix):
@@ -34,7 +37,7 @@ def read(learner: Any, X: Any) -> tuple[Rows, Sequence[Name]]:
     return batches.rows_of(learner.schema, matrix, learner.is_sparse)
 
 
-def margins_many(learner: Any, X: Any) -> np.ndarray:
+def margins_many(learner: Learner, X: Any) -> np.ndarray:
     """Return the margins of the rows of a batch, as `Targets` takes them.
 
     As `decision_function_many`; several classes may have further columns.
@@ -53,7 +56,7 @@ def margins_many(learner: Any, X: Any) -> np.ndarray:
 
 
 def learn_batch(
-    learner: Any, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
+    learner: Learner, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
 ) -> LabelColumn:
     """Do what `predict_then_learn_many` does, with a column of labels as the result.
 
@@ -82,7 +85,7 @@ def learn_batch(
 
 
 def _checked_and_learnt(
-    learner: Any, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None
+    learner: Learner, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None
 ) -> LabelColumn:
     """Check a batch, and learn it."""
     if late is not None:
@@ -109,7 +112,7 @@ def _checked_and_learnt(
 
 
 def learn(
-    learner: Any,
+    learner: Learner,
     x: Rows,
     labels: LabelColumn,
     w: np.ndarray,
@@ -174,7 +177,7 @@ def learn(
 
 
 def _parts(
-    learner: Any, runs: list[tuple[int, int]], numbers: np.ndarray | None
+    learner: Learner, runs: list[tuple[int, int]], numbers: np.ndarray | None
 ) -> Iterator[tuple[int, int]]:
     """Yield the runs, cut where the learner's monitor wants to be told of the examples."""
     for start, stop in runs:
@@ -190,7 +193,7 @@ def _parts(
 
 
 def _learn_run(
-    learner: Any,
+    learner: Learner,
     x: Rows,
     labels: LabelColumn,
     w: np.ndarray,

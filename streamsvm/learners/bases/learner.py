@@ -58,6 +58,7 @@ class Learner(Locked, base.MiniBatchClassifier):
     repeats: tuple[np.ndarray, np.ndarray] | None = None
     """What `solvers.adaptive.last_label` needs; None: it is not used."""
 
+    is_rehearsal_copy: bool  # if there is one
     state: Any
     summary, save, __repr__ = words.summary, container.save, words.short
 
@@ -314,8 +315,6 @@ class Learner(Locked, base.MiniBatchClassifier):
     def know_labels(self, seen: list[Any]) -> None:
         """Set the labels of a learner that has learnt nothing, as a file has them."""
         self.targets = self.new_targets(self.targets.labels.having(seen))
-
-    # What can be asked without learning
 
     @property
     def looks(self) -> Looks:

@@ -13,7 +13,7 @@ tenth of C.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import IN_USE
 from streamsvm.support.rows import Rows, shape, sparse
+
+if TYPE_CHECKING:
+    from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 
 
 class Kind(NamedTuple):
@@ -58,7 +61,7 @@ def kinds_of(labels: Any) -> tuple[Kind, ...]:
     return KINDS_OF_SEVERAL if len(labels.seen) <= MOST_PAIRS else KINDS_OF_MANY
 
 
-def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
+def parameters_of(learner: AdaptiveSVMClassifier, kind: Kind) -> dict[str, Any]:
     """Return the parameters of a model of a learner, but for scale and width."""
     windows = [window for window in (learner.window, kind.window) if window is not None]
     given = {
@@ -79,14 +82,14 @@ def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
     return given | ({"max_classes": None} if kind.learner is LaRankClassifier else {})
 
 
-def new_first(learner: Any, labels: Any) -> Any:
+def new_first(learner: AdaptiveSVMClassifier, labels: Any) -> Any:
     """Return a new first model for labels, which finds scale and width itself."""
     kind = kinds_of(labels)[0]
     parameters = parameters_of(learner, kind)
     return prepared(learner, labels, kind.learner(scale=learner.scale, **parameters))
 
 
-def new_other(learner: Any, labels: Any, first: Any, kind: Kind) -> Any:
+def new_other(learner: AdaptiveSVMClassifier, labels: Any, first: Any, kind: Kind) -> Any:
     """Return a new model of a kind, which compares rows as the first model does."""
     kernel = kernels.RBF(gamma=first.kernel_.gamma * kind.width)
     model = kind.learner(kernel, **parameters_of(learner, kind))
@@ -94,7 +97,9 @@ def new_other(learner: Any, labels: Any, first: Any, kind: Kind) -> Any:
     return prepared(learner, labels, model)
 
 
-def begun(learner: Any, labels: Any, examples: Examples, are_all: bool) -> list[Any]:
+def begun(
+    learner: AdaptiveSVMClassifier, labels: Any, examples: Examples, are_all: bool
+) -> list[Any]:
     """Return new models, of which the first has learnt examples: one of each kind, or only it."""
     first = new_first(learner, labels)
     if len(examples.classes):
@@ -105,7 +110,7 @@ def begun(learner: Any, labels: Any, examples: Examples, are_all: bool) -> list[
     return [first, *(new_other(learner, labels, first, kind) for kind in kinds)]
 
 
-def with_class(learner: Any, labels: Any, label: Any) -> list[Any]:
+def with_class(learner: AdaptiveSVMClassifier, labels: Any, label: Any) -> list[Any]:
     """Return the models of a learner after a further label has come, which `labels` has."""
     state, found = learner.state, list(learner.models)
     before = [dict(model.__dict__) for model in found]
@@ -128,7 +133,7 @@ def with_class(learner: Any, labels: Any, label: Any) -> list[Any]:
     return found
 
 
-def use_first(learner: Any) -> None:
+def use_first(learner: AdaptiveSVMClassifier) -> None:
     """Use the first model, which learns at once what it waits for."""
     state, first = learner.state, learner.models[0]
     if state.waiting[0]:
@@ -137,7 +142,7 @@ def use_first(learner: Any) -> None:
     state.info[IN_USE] = state.asleep[0] = 0
 
 
-def prepared(learner: Any, labels: Any, model: Any) -> Any:
+def prepared(learner: AdaptiveSVMClassifier, labels: Any, model: Any) -> Any:
     """Return a model with the features of its learner, and with labels."""
     adopt(learner, model)
     for label in labels.seen:
@@ -145,7 +150,7 @@ def prepared(learner: Any, labels: Any, model: Any) -> Any:
     return model
 
 
-def adopt(learner: Any, model: Any) -> None:
+def adopt(learner: AdaptiveSVMClassifier, model: Any) -> None:
     """Let a model share schema and lock of its learner, which alone may let it learn."""
     # One schema for all, as rows are read once.
     model.schema, model.is_rehearsal_copy = learner.schema, True

@@ -14,7 +14,7 @@ counts, not by the clock: the same examples always lead to the same models.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamsvm.labels.targets import ProblemTargets
 from streamsvm.learners.bases.adaptive import members
@@ -22,6 +22,9 @@ from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import IN_USE
 from streamsvm.support.rows import SparseRows
+
+if TYPE_CHECKING:
+    from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 
 EVERY = 32
 """The models are compared at multiples of this number of examples."""
@@ -43,7 +46,7 @@ RENEWED_AT = (32, 128, 1024)
 tries them at powers of two, but to learn all examples anew each time takes as long."""
 
 
-def note_predictions(learner: Any) -> None:
+def note_predictions(learner: AdaptiveSVMClassifier) -> None:
     """Count the errors of the last predictions, which the model in use made.
 
     Parameters
@@ -59,7 +62,7 @@ def note_predictions(learner: Any) -> None:
         step.note_predictions(state, predicted)
 
 
-def is_calm(learner: Any, n: int) -> bool:
+def is_calm(learner: AdaptiveSVMClassifier, n: int) -> bool:
     """Tell whether after n examples it is too early to compare the models.
 
     While all is calm it is enough at multiples of `EVERY_IF_CALM`.
@@ -76,7 +79,9 @@ def _is_alarmed(state: Any) -> bool:
     return 0 < state.risen[0] < LONG
 
 
-def catch_up(learner: Any, budget: float = BUDGET, fewest: int = 2 * EVERY) -> float:
+def catch_up(
+    learner: AdaptiveSVMClassifier, budget: float = BUDGET, fewest: int = 2 * EVERY
+) -> float:
     """Let the models that are awake, but for the one in use, learn the examples they wait for.
 
     Parameters
@@ -139,7 +144,7 @@ def _costs_of(model: Any, examples: Examples) -> tuple[float, float]:
     return 5000.0 + of_class * n_classes + further * n_vectors, further
 
 
-def begin_anew(learner: Any, changes: dict[str, Any], n: int) -> None:
+def begin_anew(learner: AdaptiveSVMClassifier, changes: dict[str, Any], n: int) -> None:
     """Replace the models of a learner by new ones, of which all but the first learn n examples.
 
     Parameters
@@ -162,7 +167,7 @@ def begin_anew(learner: Any, changes: dict[str, Any], n: int) -> None:
     _go_on_with(learner, used, BUDGET)
 
 
-def renew_others(learner: Any, budget: float) -> None:
+def renew_others(learner: AdaptiveSVMClassifier, budget: float) -> None:
     """Let the other models compare rows as the first one does, if it does so for long.
 
     Parameters
@@ -195,14 +200,14 @@ def renew_others(learner: Any, budget: float) -> None:
     _go_on_with(learner, used, budget)
 
 
-def _go_on_with(learner: Any, used: int, budget: float) -> None:
+def _go_on_with(learner: AdaptiveSVMClassifier, used: int, budget: float) -> None:
     """Let models catch up; use the first until the one in use has learnt what it waits for."""
     catch_up(learner, budget, 0)
     if not learner.state.waiting[used]:
         learner.state.info[IN_USE] = used
 
 
-def choose(learner: Any, n: int, budget: float) -> float:
+def choose(learner: AdaptiveSVMClassifier, n: int, budget: float) -> float:
     """Choose the model that predicts from now on, after n examples, a multiple of `EVERY`.
 
     Parameters

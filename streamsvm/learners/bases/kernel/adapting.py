@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,11 @@ from streamsvm.learners.bases.kernel.feature_scales import stride
 from streamsvm.learners.bases.kernel.trials import trial
 from streamsvm.support import states
 
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
-def after_event(learner: Any, path: EventPath, sign: float, n: int) -> None:
+
+def after_event(learner: KernelLearner, path: EventPath, sign: float, n: int) -> None:
     """Take note of the event that a path has learnt, as example number n."""
     if learner.trial is not None or (learner.kernel is None and n <= auto_gamma.LAST_SET):
         row = path.row()
@@ -38,7 +41,7 @@ def after_event(learner: Any, path: EventPath, sign: float, n: int) -> None:
         trial.step(learner, n)
 
 
-def adapt(learner: Any, n: int) -> None:
+def adapt(learner: KernelLearner, n: int) -> None:
     """Update gamma, class weights and the kind of rows after n examples, a power of two.
 
     Parameters
@@ -72,14 +75,14 @@ def adapt(learner: Any, n: int) -> None:
         definiteness.look(learner, n)
 
 
-def rebalance(learner: Any) -> None:
+def rebalance(learner: KernelLearner) -> None:
     """Update the C_i of all examples if the class weights depend on the stream."""
     costs, solver = learner.costs, learner.solver
     if costs.is_balanced and solver.state is not None and costs.counts.min() > 0:
         solver.set_costs(costs.balanced(learner.C_), len(learner.schema))
 
 
-def become_sparse_if_large(learner: Any, n_features: int, seen: int) -> None:
+def become_sparse_if_large(learner: KernelLearner, n_features: int, seen: int) -> None:
     """Become sparse if dense rows of so many features would fill the memory with zeros."""
     state = learner.state
     if learner.sparse is not None or learner.is_sparse or state is None:
@@ -93,7 +96,7 @@ def become_sparse_if_large(learner: Any, n_features: int, seen: int) -> None:
 
 
 def with_class(
-    learner: Any, label: Any
+    learner: KernelLearner, label: Any
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray] | None]:
     """Return what changes when a class is added; the learner is not changed.
 
@@ -124,7 +127,7 @@ def with_class(
 
 
 def _with_further_class(
-    learner: Any, changes: dict[str, Any], labels: Any, n: int
+    learner: KernelLearner, changes: dict[str, Any], labels: Any, n: int
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray] | None]:
     """Complete `changes` by those of a class beyond two, or of one with a score of its own."""
     if not learner.targets.has_one_margin:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm.kernels.registry import value_of_vectors
 from streamsvm.support.rows import dense, shape, taken
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _ROWS = 24
 _MOST_FEATURES = 4096
@@ -25,7 +28,7 @@ _CLEAR = -1e-6
 """An eigenvalue below this share of the largest one is not rounding."""
 
 
-def look(learner: Any, n: int) -> None:
+def look(learner: KernelLearner, n: int) -> None:
     """Count, and warn of once, a kernel of the user's that is not positive definite.
 
     Parameters

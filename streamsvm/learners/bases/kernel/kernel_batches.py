@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +21,12 @@ from streamsvm.support.rows import Rows, SparseRows, cut, shape, sparse
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
 
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+
 
 def learn_rows(
-    learner: Any,
+    learner: KernelLearner,
     x: Rows,
     y: np.ndarray,
     labels: LabelColumn,
@@ -90,7 +93,7 @@ def learn_rows(
 
 
 def _count(
-    learner: Any,
+    learner: KernelLearner,
     x: Rows,
     scaled: Rows,
     y: np.ndarray,
@@ -120,7 +123,9 @@ def _count(
         trial.step(learner, n)
 
 
-def learn_part(learner: Any, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]) -> None:
+def learn_part(
+    learner: KernelLearner, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]
+) -> None:
     """Learn rows between two changes of gamma and class weights, growing the state as needed.
 
     Parameters
@@ -160,7 +165,7 @@ def learn_part(learner: Any, rows: tuple[Any, ...], margins: np.ndarray, counts:
             state = solver.state
 
 
-def _fill_block(learner: Any, state: Any, x: Rows) -> None:
+def _fill_block(learner: KernelLearner, state: Any, x: Rows) -> None:
     """Compute the kernel values of at most `BLOCK` fresh rows with several threads."""
     n, kernel = states.n_computed(state), learner.bound_kernel(state)
     parts = threads.ranges(n, learner.n_threads, PANEL)
@@ -175,7 +180,7 @@ def _fill_block(learner: Any, state: Any, x: Rows) -> None:
     state.info[0].ready = -n
 
 
-def margins_of(learner: Any, x: Rows) -> np.ndarray:
+def margins_of(learner: KernelLearner, x: Rows) -> np.ndarray:
     """Return the margins of rows, computed by several threads if the batch is large enough.
 
     Parameters
@@ -215,7 +220,7 @@ def margins_of(learner: Any, x: Rows) -> np.ndarray:
     return margins
 
 
-def checked_margins(learner: Any, x: Rows) -> np.ndarray:
+def checked_margins(learner: KernelLearner, x: Rows) -> np.ndarray:
     """Return the margins of n rows over the features seen, float64 (n,) or (n, classes).
 
     Raises
@@ -234,7 +239,7 @@ def checked_margins(learner: Any, x: Rows) -> np.ndarray:
     return margins
 
 
-def diagonal_of(learner: Any, x: Rows) -> np.ndarray:
+def diagonal_of(learner: KernelLearner, x: Rows) -> np.ndarray:
     """Return k(x, x) of rows, float32 (n,).
 
     Raises

@@ -59,6 +59,7 @@ class KernelLearner(Learner):
     takes_balanced: ClassVar[bool] = False
     """Whether `class_weight` may be "balanced"."""
 
+    seed: int | None
     n_indefinite = 0
     """How often the kernel was found not to be positive definite: see `definiteness`."""
 

@@ -112,6 +112,10 @@ class KernelSolver(abc.ABC):
             self.states.exchange_classes(state)
         return self.changed(state=state)
 
+    def set_costs(self, costs: np.ndarray, n_features: int) -> None:
+        """Set the C_i of all examples, given those of each class: if these may be balanced."""
+        raise AssertionError("there are no balanced weights")
+
     def with_rows_scaled(self, state: Any, ratio: np.ndarray) -> Self:
         """Return a solver of a state whose features were multiplied by a ratio."""
         kept = None if self.kept_rows is None else self.kept_rows.rescaled(ratio)

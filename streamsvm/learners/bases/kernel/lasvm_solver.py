@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel import loaded
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.reserve import Reserve
-from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
+from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver, reserving
 from streamsvm.learners.bases.kernel.second_looks import SecondLooks
 from streamsvm.learners.bases.kernel.second_looks_of_classes import SecondLooksOfClasses
 from streamsvm.solvers.gap import KeptGap
@@ -30,6 +30,9 @@ from streamsvm.solvers.lasvm_pairs.problems import members_of
 from streamsvm.support import stores
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.rows import Rows
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 
 class LASVMSolver(ReservingSolver):
@@ -260,21 +263,21 @@ class PairsSolver(LASVMSolver):
         return super().counters if self.state is None else pairs_inspection.counters(self.state)
 
 
-def as_file(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def as_file(learner: KernelLearner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return counts of classes, the reserve, and the problems of several, for model files."""
-    content, arrays = learner.solver.kept_rows.as_file()
+    content, arrays = reserving(learner).kept_rows.as_file()
     arrays["counts"] = learner.costs.counts
     if isinstance(learner.solver, PairsSolver) and learner.state is not None:
         arrays |= files.to_arrays(learner.state)
     return content, arrays
 
 
-def read(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
+def read(learner: KernelLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
     """Set what `as_file` returned."""
     k, solver, d = len(learner.targets.labels.seen), learner.solver, len(learner.schema)
     counts = arrays.take("counts", Field((max(2, k),), range=NOT_NEGATIVE), {})
     learner.costs = learner.costs.counting(counts)
-    solver.kept_rows.read(content, arrays, d, (-1.0, 1.0) if k < 3 else range(k))
+    reserving(learner).kept_rows.read(content, arrays, d, (-1.0, 1.0) if k < 3 else range(k))
     if isinstance(solver, PairsSolver) and solver.state is not None:
         if solver.state.info[0].n_classes > k:
             raise ValueError("there are problems of more classes than labels")

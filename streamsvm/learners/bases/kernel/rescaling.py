@@ -9,15 +9,18 @@ that they weigh as much in distances as they did in the trial.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsvm.learners.bases.scaled_rows import padded, rescale
 from streamsvm.support import states
 
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
-def adapt(learner: Any) -> dict[str, Any]:
+
+def adapt(learner: KernelLearner) -> dict[str, Any]:
     """Compare the scales with those in use, when the number of examples is a power of two.
 
     Parameters
@@ -34,18 +37,19 @@ def adapt(learner: Any) -> dict[str, Any]:
         # Sparse rows keep the factors that they have.
         return {"scales": None}
     scales = learner.scales
+    assert scales is not None
     factors = scales.followed(_factors_in_use(learner, scales.is_flag.size))
     scales.begin_half()
     return {} if factors is None else with_factors(learner, factors)
 
 
-def _factors_in_use(learner: Any, d: int) -> np.ndarray:
+def _factors_in_use(learner: KernelLearner, d: int) -> np.ndarray:
     """Return what features are multiplied by now, float32 (d,)."""
     factors = learner.factors
     return padded(np.zeros(0, np.float32) if factors is None else factors, d)
 
 
-def with_factors(learner: Any, factors: np.ndarray) -> dict[str, Any]:
+def with_factors(learner: KernelLearner, factors: np.ndarray) -> dict[str, Any]:
     """Rescale the rows that a learner keeps.
 
     Parameters

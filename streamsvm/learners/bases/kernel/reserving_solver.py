@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver
 from streamsvm.learners.bases.kernel.reserve import FACTS, Reserve
 from streamsvm.support.rows import Rows
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 
 class ReservingSolver(DualSolver):
@@ -23,6 +26,11 @@ class ReservingSolver(DualSolver):
     """The class of `SecondLooks` by which `finish` looks at the rows of the reserve again."""
 
     kept_rows: Reserve
+
+    @property
+    @abc.abstractmethod
+    def biases(self) -> list[float]:
+        """The constants of the decision function, one for each problem; none without a bias."""
 
     @abc.abstractmethod
     def violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
@@ -56,3 +64,9 @@ class ReservingSolver(DualSolver):
             return None
         margin = self.least_margin(sign, margins)
         return margin if margin < self.kept_rows.threshold else None
+
+
+def reserving(learner: KernelLearner) -> ReservingSolver:
+    """Return the solver of a learner that keeps a reserve."""
+    assert isinstance(learner.solver, ReservingSolver)
+    return learner.solver

@@ -6,15 +6,19 @@ are far from violating anything: of these it is computed only when no other row 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel import kernel_batches
+from streamsvm.learners.bases.kernel.reserving_solver import reserving
 from streamsvm.solvers.larank.state import new_state
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows, SparseRows, sparse, taken
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _NEAR = 0.25
 """A row is near if its f(x) must change by at most this before it violates optimality."""
@@ -47,9 +51,9 @@ class SecondLooks:
 
     """
 
-    def __init__(self, learner: Any) -> None:
+    def __init__(self, learner: KernelLearner) -> None:
         self._learner, self._n_classes = learner, len(learner.targets.labels.seen)
-        x, self._facts = learner.solver.kept_rows.rows()
+        x, self._facts = reserving(learner).kept_rows.rows()
         self._x: Rows = sparse(x) if learner.is_sparse else x
         n = len(self._facts)
         self._f = np.zeros(n)
@@ -99,7 +103,7 @@ class SecondLooks:
         """
         rows = np.flatnonzero(among)
         wrong = self._wrong(rows, now)
-        is_violating = wrong > self._learner.tau
+        is_violating = wrong > self._learner.solver.schedule.tau
         is_violating[is_violating] = ~np.isin(
             self._facts["number"][rows[is_violating]], now.numbers
         )
@@ -112,7 +116,7 @@ class SecondLooks:
 
     def _wrong(self, rows: np.ndarray, now: Any) -> np.ndarray:
         """Return by how much rows, given by indices, would violate optimality."""
-        wrong: np.ndarray = self._learner.solver.violations(
+        wrong: np.ndarray = reserving(self._learner).violations(
             self._facts["sign"][rows], self._f[rows]
         )
         return wrong
@@ -143,7 +147,7 @@ class SecondLooks:
         return found
 
     def _f_of(self, x: Rows) -> np.ndarray:
-        return kernel_batches.margins_of(self._learner, x) - self._learner.solver.biases[0]
+        return kernel_batches.margins_of(self._learner, x) - reserving(self._learner).biases[0]
 
     def _add_changes(self, among: np.ndarray, before: Any, now: Any) -> None:
         """Add to f of some rows what the expansion has changed by."""
@@ -220,7 +224,7 @@ class SecondLooksOfLaRank(SecondLooks):
 
     """
 
-    def __init__(self, learner: Any) -> None:
+    def __init__(self, learner: KernelLearner) -> None:
         super().__init__(learner)
         self._f = np.zeros((len(self._facts), self._n_classes))
 
@@ -241,7 +245,7 @@ class SecondLooksOfLaRank(SecondLooks):
 
     def _state_of(self, rows: Rows, alpha: np.ndarray) -> Any:
         learner, (n, k) = self._learner, alpha.shape
-        draws = learner.solver.draws.copy()
+        draws = self._learner.state.draws.copy()
         state = new_state(len(learner.schema), 0, draws, k, n, learner.is_sparse)
         state = state._replace(store=stores.filled(state.store, rows))
         for c in range(k):

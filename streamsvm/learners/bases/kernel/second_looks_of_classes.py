@@ -6,7 +6,7 @@ violates optimality in one that does not have it as a member.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import fill_block
 from streamsvm.support.rows import Rows, taken
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 
 class _Expansions(NamedTuple):
@@ -42,7 +45,7 @@ class SecondLooksOfClasses(SecondLooks):
 
     """
 
-    def __init__(self, learner: Any) -> None:
+    def __init__(self, learner: KernelLearner) -> None:
         super().__init__(learner)
         of = learner.solver.state_for(learner.sizes(len(learner.schema))).problems
         self._class_of = self._facts["sign"].astype(np.int64)
@@ -70,7 +73,7 @@ class SecondLooksOfClasses(SecondLooks):
 
     def _violating(self, among: np.ndarray, now: _Expansions, allowed: float) -> np.ndarray:
         rows = np.flatnonzero(among)
-        return rows[self._wrong(rows, now) > self._learner.tau]
+        return rows[self._wrong(rows, now) > self._learner.solver.schedule.tau]
 
     def _wrong(self, rows: np.ndarray, now: _Expansions) -> np.ndarray:
         """Return the worst violation of each row, in problems that it is no member of."""

@@ -12,7 +12,7 @@ examples and on what `Begun` says.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from streamsvm.learners.bases.kernel.trials.progressive_errors import Progressiv
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states
 from streamsvm.support.rows import cut, shape, sparse
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 BUDGET = 2e7
 """The work after an event, about that of so many nanoseconds: see `Cost`."""
@@ -82,23 +85,16 @@ class Begun(NamedTuple):
     draws: np.ndarray  # uint64 (1,): the state of the random numbers; (0,) without
 
 
-def begun(learner: Any, n: int, winner: Candidate | None) -> Begun:
+def begun(learner: KernelLearner, n: int, winner: Candidate | None) -> Begun:
     """Return what a race needs to know that begins after n examples of a learner."""
-    moments = learner.moments
+    assert learner.trial is not None
+    moments, n_kept = learner.moments, learner.trial.n_examples
     if learner.is_sparse:
         moments = auto_gamma.moments_of(moments, n)
     variances = np.pad(moments[1] / n, (0, len(learner.schema) - moments.shape[1]))
     draws = getattr(learner.solver, "draws", np.zeros(0, np.uint64)).copy()
     n_slots = states.n_slots(learner.state)
-    return Begun(
-        n,
-        learner.trial.n_examples,
-        n_slots,
-        len(learner.targets.labels.seen),
-        winner,
-        variances,
-        draws,
-    )
+    return Begun(n, n_kept, n_slots, len(learner.targets.labels.seen), winner, variances, draws)
 
 
 class Tried(NamedTuple):
@@ -139,8 +135,9 @@ class Race:
 
     """
 
-    def __init__(self, learner: Any, begun: Begun) -> None:
-        self._learner, self.begun = learner, begun
+    def __init__(self, learner: KernelLearner, begun: Begun) -> None:
+        assert learner.trial is not None
+        self._learner, self._trial, self.begun = learner, learner.trial, begun
         self.n_candidates = 0
         self.scales = FeatureScales()
         self.relevance: np.ndarray | None = None
@@ -191,7 +188,7 @@ class Race:
 
     def _later(self, start: int, stop: int) -> Any:
         """Return the examples after the first `start` ones, up to number `stop`."""
-        trial = self._learner.trial
+        trial = self._trial
         found = trial.last(trial.n_examples - start, len(self._learner.schema))
         return _first(found, stop - start)
 
@@ -274,7 +271,7 @@ class Race:
     def _prepare(self) -> None:
         """Read the examples."""
         learner, begun = self._learner, self.begun
-        trial = learner.trial
+        trial = self._trial
         found = trial.last(trial.n_examples, len(learner.schema))
         if learner.is_sparse:
             found = found._replace(x=sparse(found.x))
@@ -300,7 +297,7 @@ class Race:
         return isinstance(self._learner.targets, ProblemTargets) and n_classes > 2
 
     def _candidates(self) -> list[Candidate]:
-        learner, candidates = self._learner, self._learner.trial.candidates
+        learner, candidates = self._learner, self._trial.candidates
         if learner.is_sparse:
             return list(dict.fromkeys(c._replace(is_scaled=False) for c in candidates))
         if learner.scale == "auto" and self.scales.are_alike(self._variances):
@@ -352,7 +349,7 @@ def _first(examples: Any, n: int) -> Any:
     return [cut(examples.x, 0, n), *(fact[:n] for fact in examples[1:])]
 
 
-def _learner_like(learner: Any, gamma: float, C: float) -> Any:
+def _learner_like(learner: KernelLearner, gamma: float, C: float) -> Any:
     """Return a learner with the parameters of another one, and this gamma and C."""
     parameters = {name: getattr(learner, name) for name in learner._get_params()}
     kernel = kernels.RBF(gamma=gamma)

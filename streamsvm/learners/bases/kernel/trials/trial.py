@@ -19,7 +19,7 @@ with time chose worse on our streams (`benchmarks.default_streams`).
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
 from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.learners.bases.kernel.trials.race import Begun, Candidate
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 FIRST = 4
 """The number of examples at the first trial; before, the learner follows the rule."""
@@ -174,7 +177,12 @@ class Trial(KeptExamples):
         self._first = self._last = n
 
 
-def step(learner: Any, n: int) -> None:
+def _of(learner: KernelLearner) -> Trial:
+    assert learner.trial is not None
+    return learner.trial
+
+
+def step(learner: KernelLearner, n: int) -> None:
     """Begin a race if one is due after n examples, and work on it.
 
     Parameters
@@ -185,7 +193,7 @@ def step(learner: Any, n: int) -> None:
         The number of examples that it has learnt.
 
     """
-    trial = learner.trial
+    trial = _of(learner)
     if trial.is_due(n):
         # One that is not over yet is left: this one has more examples.
         if trial.race is not None:
@@ -194,14 +202,14 @@ def step(learner: Any, n: int) -> None:
     _advance(learner, n, race.BUDGET)
 
 
-def end(learner: Any) -> None:
+def end(learner: KernelLearner) -> None:
     """End the race that is on, if there is one, whatever it takes; the caller holds the lock."""
     if learner.trial is not None:
         _advance(learner, learner.n_examples, 1e300)
 
 
-def _advance(learner: Any, n: int, budget: float) -> None:
-    trial = learner.trial
+def _advance(learner: KernelLearner, n: int, budget: float) -> None:
+    trial = _of(learner)
     if trial.begun is None:
         return
     # It is put back when nothing has interrupted its step. Without it, after an interruption, in a
@@ -220,7 +228,9 @@ def _advance(learner: Any, n: int, budget: float) -> None:
     trial.begun, trial.winner = None, best.candidate
 
 
-def _changes(learner: Any, running: race.Race, best: race.Tried, n: int) -> dict[str, Any]:
+def _changes(
+    learner: KernelLearner, running: race.Race, best: race.Tried, n: int
+) -> dict[str, Any]:
     """Return the attributes of a learner that change when a race is over, with their new values."""
     model, factors, began = best.model, best.factors, running.begun.n
     changes: dict[str, Any] = {"trial": None} if began == LAST else {}
@@ -243,8 +253,9 @@ def _changes(learner: Any, running: race.Race, best: race.Tried, n: int) -> dict
     return changes
 
 
-def in_words(learner: Any) -> str:
+def in_words(learner: KernelLearner) -> str:
     """Return what was chosen for a learner, and of how many candidates it was the best."""
+    assert learner.choice is not None
     n, first, is_scaled, n_relevant = learner.choice
     rows = "scaled rows" if is_scaled else "raw rows"
     rows += f", {n_relevant} features that matter" if n_relevant else ""
@@ -252,7 +263,7 @@ def in_words(learner: Any) -> str:
     return f"{rows}, gamma {learner.kernel_.gamma:.2g}{cost}: best of {n} on the first {first:,}"
 
 
-def content_of(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def content_of(learner: KernelLearner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what a file of a learner holds of its trial: JSON values and arrays."""
     choice, factors = learner.choice, learner.factors
     content: dict[str, Any] = {}
@@ -271,7 +282,7 @@ def content_of(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return content, arrays
 
 
-def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
+def read_content(learner: KernelLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
     """Set what `content_of` returned; raise ValueError if it does not fit."""
     n, d, classes = learner.n_examples, len(learner.schema), learner.targets.labels.seen
     if "trial" in content:
