@@ -111,6 +111,7 @@ def test_an_edit_touches_the_stamps_of_what_depends_on_it_only(copy):
     assert not set(before) & set(run(copy, STAMPS))
 
 
+@pytest.mark.slow
 def test_an_edit_of_what_is_not_used_hits(copy):
     assert run(copy) == ["5.0", "0", "1"]
     step = copy / "streamsvm" / "solvers" / "lasvm" / "step.py"
@@ -118,6 +119,7 @@ def test_an_edit_of_what_is_not_used_hits(copy):
     assert run(copy) == ["5.0", "1", "0"]
 
 
+@pytest.mark.slow
 def test_bounds_checked_code_is_kept_apart(copy):
     assert run(copy)[1:] == ["0", "1"]
     assert run(copy, NUMBA_BOUNDSCHECK="1")[1:] == ["0", "1"]

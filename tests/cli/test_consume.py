@@ -196,9 +196,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(
-    "options", slow_but(WRONG, "--label-moment t", "--set security.protokol=SSL")
-)
+@pytest.mark.parametrize("options", slow_but(WRONG, "--set security.protokol=SSL"))
 def test_wrong_settings_are_said_at_once(options):
     process = consume("127.0.0.1:1", "t", *options.split())
     _, error = process.communicate(timeout=60)
@@ -234,6 +232,7 @@ def test_reaching_a_broker_has_a_limit_and_says_who_refuses(cluster):
     check_reachable(confluent_kafka.Consumer(settings | {"bootstrap.servers": cluster[0]}))
 
 
+@pytest.mark.slow
 def test_a_closed_checkpoint_is_not_written_when_the_group_is_left(cluster, tmp_path):
     address, producer = cluster
     produce(producer, "left", [json.dumps(e).encode() for e in events(50)], 1)

@@ -90,6 +90,7 @@ def test_arrow_list_columns_a_sentence_a_row(topic, capsys):
     assert "columns 'w,tag' there" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_more_labels_than_are_taken_are_dead_letters(topic, capsys):
     payloads = [json.dumps({"t": ["a"], "y": [f"L{i % 6}"]}).encode() for i in range(30)]
     arguments = [*topic("many", payloads), "--columns", "t", "--max-classes", "4"]

@@ -338,6 +338,7 @@ def test_a_huge_message_costs_no_more_than_itself():
     assert all(len(reject.payload) < 2100 for reject in rejects)
 
 
+@pytest.mark.slow
 def test_a_million_names_do_not_fill_the_memory():
     wide = [{f"{i}-{k}": 1.0 for k in range(40_000)} | {"label": True} for i in range(3)]
     narrow = [{"a": float(i), "c": f"text {i}", "label": False} for i in range(4000)]

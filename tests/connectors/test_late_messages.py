@@ -9,7 +9,7 @@ import pytest
 
 from connectors import KafkaSource, LetterTopic, SourceError
 from connectors.kafka.messages import Message
-from streamsvm import LASVMClassifier
+from streamsvm import LASVMClassifier, SVMSGDClassifier
 from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.late_labels import LateLabels
@@ -250,7 +250,7 @@ def test_a_share_is_counted_in_the_order_of_events():
     def run(values, batch_size):
         bad = BadEvents("skip", most=0.05)
         source = KafkaSource(values, "y", batch_size=batch_size)
-        return Run(source, LASVMClassifier(), bad_events=bad).execute()
+        return Run(source, SVMSGDClassifier(), bad_events=bad).execute()
 
     good = [b'{"a": %d, "y": %d}' % (i, i % 2) for i in range(1000)]
     no_label = [b'{"a": 1.0}']

@@ -111,8 +111,11 @@ def test_a_drift_is_noticed_and_said(caplog):
     assert all(member.n_examples < 4000 - model.last_drift + 1025 for member in model.models)
 
 
+UNITS = [(0.01, 0.01), (1000.0, 1000.0), (0.01, 1.0)]
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("units", [(0.01, 0.01), (1000.0, 1000.0), (0.01, 1.0)])
+@pytest.mark.parametrize("units", slow_but(UNITS, UNITS[2]))
 def test_features_that_get_other_units_are_learnt_anew(n_classes, units):
     x, y = stream(3500, n_classes=n_classes, noise=0.0)
     x[2000:] *= np.float32(units)
@@ -348,7 +351,7 @@ def test_memory_is_bounded_by_the_window():
     assert model.memory_usage == sum(model.memory_parts.values())
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_classes", slow_but([2, 4], 2))
 def test_support_vectors_are_bounded(n_classes, tmp_path):
     x, y = stream(1700, turn=1300, n_classes=n_classes, noise=0.3)
     one, many = (AdaptiveSVMClassifier(max_support_vectors=40, seed=1) for _ in range(2))

@@ -1,6 +1,5 @@
-"""LaRankClassifier: batches, files, classes that appear, bounds."""
+"""LaRankClassifier: probabilities, classes that appear, bounds, threads, files of before."""
 
-import copy
 import pickle
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from river import datasets, evaluate, metrics
 from scipy.sparse import csr_array
 
-import streamsvm
 from connectors import MemorySource
 from streamsvm import LaRankClassifier, StandardScaler, TrackingMonitor, kernels
 from streamsvm.errors import LabelError, ParameterError
@@ -17,7 +15,6 @@ from streamsvm.model_files import codec
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
-from tests.slow import slow_but
 
 
 def problem(n=400, k=5, seed=0):
@@ -35,47 +32,6 @@ def same(one, other):
     assert one.labels == other.labels
 
 
-OPTIONS = [
-    {},
-    {"reprocess": 1, "candidates": 1},
-    {"max_support_vectors": 40},
-    {"window": 60},
-    {"sparse": True},
-    {"kernel": kernels.Linear()},
-    {"class_weight": {"class 1": 3.0}, "C": 5.0},
-]
-
-
-@pytest.mark.parametrize(
-    "options", slow_but(OPTIONS, *(o for o in OPTIONS if "sparse" not in o)), ids=str
-)
-def test_batches_are_events_and_files_are_models(options, tmp_path):
-    x, y = problem()
-    one, many = (LaRankClassifier(seed=3, **options) for _ in range(2))
-    guesses = []
-    for row, label in zip(x[:200].tolist(), y, strict=False):
-        guesses.append(one.predict_one(dict(enumerate(row))))
-        one.learn_one(dict(enumerate(row)), label)
-    assert many.predict_then_learn_many(x[:90], y[:90]) == guesses[:90]
-    assert guesses[0] is None
-    many.learn_many(x[90:200], y[90:200])
-    same(one, many)
-    many.save(tmp_path / "m.svm")
-    loaded = streamsvm.load(tmp_path / "m.svm")
-    copies = [loaded, pickle.loads(pickle.dumps(many)), copy.deepcopy(many)]
-    many.learn_many(x[200:], y[200:])
-    for other in copies:
-        other.learn_many(x[200:], y[200:])
-        same(many, other)
-        np.testing.assert_array_equal(
-            many.decision_function_many(x), other.decision_function_many(x)
-        )
-    assert list(many.predict_many(x)) == [many.predict_one(dict(enumerate(r))) for r in x.tolist()]
-    scores = many.decision_function_one(dict(enumerate(x[0].tolist())))
-    assert list(scores) == many.classes
-    np.testing.assert_array_equal(list(scores.values()), many.decision_function_many(x[:1])[0])
-
-
 def test_probabilities():
     x, y = problem(1500)
     model = LaRankClassifier(seed=1)
@@ -87,6 +43,7 @@ def test_probabilities():
         assert not p or sum(p.values()) == pytest.approx(1.0)
         losses.append(-np.log(max(p.get(label, 0.2), 1e-9)))
         model.learn_one(dict(enumerate(row)), label)
+    assert list(model.decision_function_one(dict(enumerate(x[0].tolist())))) == model.classes
     # Well below the entropy of five classes, and below that of the share of errors made.
     assert np.mean(losses[500:]) < 0.6 * np.log(5)
     table = model.predict_proba_many(

@@ -53,7 +53,7 @@ CONTAINERS = {
 }
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.lists(st.integers(1, 150), min_size=1, max_size=4),
     st.sampled_from([None, kernels.RBF(gamma=1.0), kernels.Linear(), kernels.Polynomial()]),

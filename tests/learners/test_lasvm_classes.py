@@ -8,6 +8,7 @@ import streamsvm
 from streamsvm import LASVMClassifier, TrackingMonitor, kernels
 from streamsvm.errors import LabelError, ParameterError
 from tests.reference.slow_lasvm_pairs import SlowPairs
+from tests.slow import slow_but
 
 RBF = kernels.RBF(gamma=2.0)
 PLAIN = {"kernel": RBF, "delta_max": None}
@@ -76,7 +77,7 @@ def optimum(x, y, C, rest, weights=None):
 
 
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
-@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("is_sparse", slow_but([False, True], False))
 def test_one_pass_and_second_looks_reach_the_optimum_of_all_problems(multiclass, is_sparse):
     x, y = rows(400, seed=5, noise=0.3)
     w = np.random.default_rng(1).uniform(0.2, 3.0, 400)
@@ -130,32 +131,6 @@ def test_a_late_class_leaves_the_problem_of_the_first_two_as_it_was():
     assert model.bias[1, 0] == two.bias
     # Those of the other two begin with a few examples.
     assert len(members(model, (1, 7))[0]) <= 6
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [{}, {"reserve": 50, "window": 90}, {"max_support_vectors": 40}, {"multiclass": "ovr"}],
-)
-def test_batches_equal_events_and_files_continue(parameters, tmp_path):
-    x, y = rows(300, seed=4)
-    y[100:][y[100:] == 3] = 4  # a class that appears in the middle
-    one, many = (LASVMClassifier(**parameters) for _ in range(2))
-    predicted = []
-    for r in range(300):
-        event = dict(enumerate(x[r].tolist()))
-        predicted.append(one.predict_one(event))
-        one.learn_one(event, int(y[r]))
-    for part in (slice(0, 130), slice(130, 300)):
-        many.learn_many(x[part], y[part])
-        many.save(tmp_path / "model.svm")
-        many = streamsvm.load(tmp_path / "model.svm")
-    np.testing.assert_array_equal(one.decision_function_many(x), many.decision_function_many(x))
-    for model in (one, many):
-        model.finish()
-    np.testing.assert_array_equal(one.decision_function_many(x), many.decision_function_many(x))
-    assert one.dual == many.dual and one.certificate == many.certificate
-    assert one.state.info == many.state.info
-    assert np.mean(np.array(predicted)[100:] == y[100:]) > 0.4
 
 
 def test_every_problem_is_feasible_and_its_gradients_are_fresh():
@@ -246,7 +221,7 @@ def test_class_weights_by_name_in_finish_and_monitor(multiclass, reserve):
     assert by_name.dual == pytest.approx(by_example.dual, rel=1e-4)
 
 
-@pytest.mark.parametrize("bounds", [{}, {"max_support_vectors": 60}])
+@pytest.mark.parametrize("bounds", slow_but([{}, {"max_support_vectors": 60}], {}))
 def test_a_kept_id_keeps_its_class(bounds, tmp_path):
     x, y = rows(400)
     ids, other = np.arange(1, 401), np.random.default_rng(1).integers(0, 4, 400)

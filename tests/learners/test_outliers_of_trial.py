@@ -19,6 +19,7 @@ from streamsvm.support.feature_statistics import VARIANCE
 from tests.learners.test_all_learners import content
 from tests.learners.test_trial import learnt
 from tests.reference.slow_scales import SlowScale
+from tests.slow import slow_but
 
 ALL = pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier, AdaptiveSVMClassifier])
 TWO = pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier])
@@ -43,7 +44,7 @@ def by_events(model, x, y):
 
 
 @ALL
-@pytest.mark.parametrize("at", [5, 300, 1100])
+@pytest.mark.parametrize("at", slow_but([5, 300, 1100], 300))
 def test_one_outlier_does_no_harm(cls, at):
     x, y = stream(2200)
     clean = right(cls(seed=1), x, y)
@@ -103,7 +104,7 @@ def changing(n):
 
 
 @ALL
-@pytest.mark.parametrize("n", [1100, 2048, 2200])
+@pytest.mark.parametrize("n", slow_but([1100, 2048, 2200], 2048))
 def test_events_batches_and_files_follow_alike(cls, n, tmp_path):
     x, y = changing(2300)
     many = learnt(cls(seed=1, window=500), x[:n], y[:n], parts=(300, 1400, 1700))

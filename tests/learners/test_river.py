@@ -47,7 +47,7 @@ def marks(model, check):
     return slow if is_long and not isinstance(model, LONG) else ()
 
 
-LONG = (AdaptiveSVMClassifier, LASVMClassifier, StandardScaler)
+LONG = (AdaptiveSVMClassifier,)
 CHECKS = [
     pytest.param(
         model,

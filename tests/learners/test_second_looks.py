@@ -130,26 +130,6 @@ def test_of_an_example_that_comes_again_the_last_time_counts():
     assert facts["number"].tolist() == [8, 7, 9] and x[:, 0].tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("parameters", [{"reserve": 40}, {"reserve": 60, "window": 90}, {}])
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_batches_equal_events(parameters, is_sparse):
-    x, y = rows(300)
-    one, many = (LASVMClassifier(sparse=is_sparse, **parameters) for _ in range(2))
-    for r in range(300):
-        one.learn_one(dict(enumerate(x[r])), y[r], w=1.0 + r % 3)
-    weights = 1.0 + np.arange(300) % 3
-    for part in (slice(0, 130), slice(130, 300)):
-        many.learn_many(x[part], y[part], w=weights[part])
-    for got, expected in zip(held(many.solver.kept_rows), held(one.solver.kept_rows), strict=True):
-        np.testing.assert_array_equal(got, expected)
-    assert len(one.solver.kept_rows) > 20
-    one.finish()
-    many.finish()
-    np.testing.assert_array_equal(
-        one.support_vectors().coefficients, many.support_vectors().coefficients
-    )
-
-
 @pytest.mark.parametrize("C", [1.0, 100.0])
 @pytest.mark.parametrize("weights", [None, "weights", "balanced"])
 @pytest.mark.parametrize("is_sparse", [False, True])

@@ -1,11 +1,8 @@
 """LaRank's reserve, and second looks at it: near the optimum of all rows, and what must hold."""
 
-import pickle
-
 import numpy as np
 import pytest
 
-import streamsvm
 from streamsvm import LaRankClassifier, kernels
 from streamsvm.errors import ParameterError
 from streamsvm.support.rows import dense
@@ -100,35 +97,6 @@ def test_the_dual_never_falls_and_scores_are_up_to_date():
     number = looks._facts["number"]
     scores = model.decision_function_many(x)[number - 1]
     np.testing.assert_allclose(looks._f, scores, atol=1e-3)
-
-
-WINDOW = {"reserve": 60, "window": 90}
-
-
-@pytest.mark.parametrize("parameters", slow_but([{"reserve": 60}, WINDOW, {}], WINDOW))
-@pytest.mark.parametrize("is_sparse", slow_but([False, True], False))
-def test_batches_equal_events_and_files_continue(parameters, is_sparse, tmp_path):
-    x, y = rows(300, seed=4)
-    y[100:][y[100:] == 3] = 4  # a class that appears in the middle
-    one, many = (LaRankClassifier(sparse=is_sparse, seed=1, **parameters) for _ in range(2))
-    for r in range(300):
-        one.learn_one(dict(enumerate(x[r].tolist())), int(y[r]), w=1.0 + r % 3)
-    weights = 1.0 + np.arange(300) % 3
-    many.learn_many(x[:130], y[:130], w=weights[:130])
-    many.save(tmp_path / "model.svm")
-    loaded, copied = streamsvm.load(tmp_path / "model.svm"), pickle.loads(pickle.dumps(many))
-    assert many.memory_parts["reserve"] == loaded.memory_parts["reserve"] > 0
-    for other in (many, loaded, copied):
-        other.learn_many(x[130:], y[130:], w=weights[130:])
-    assert len(one.solver.kept_rows) > 20
-    one.finish(share=0.0)
-    for other in (many, loaded, copied):
-        for got, expected in zip(held(other), held(one), strict=True):
-            np.testing.assert_array_equal(got, expected)
-        other.finish(share=0.0)
-        np.testing.assert_array_equal(
-            other.support_vectors().coefficients, one.support_vectors().coefficients
-        )
 
 
 def test_a_window_is_not_left():

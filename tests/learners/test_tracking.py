@@ -1,35 +1,21 @@
-import pickle
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import streamsvm
 from streamsvm import TrackingSVMClassifier, kernels
 from streamsvm.errors import FeatureError, ParameterError
 from tests.kernels.test_values import Cosine
-from tests.learners.test_lasvm import CONTAINERS, learnt, rows
-from tests.slow import slow_but
+from tests.learners.test_lasvm import learnt, rows
 
 SETTINGS = {
     "default": {},
-    "algorithm 1": {"process": False, "K": 3},
     "support": {"gradients": "support", "averaged": False},
     "window": {"window": 60},
     "sparse window": {"window": 60, "gradients": "support"},
     "reservoir": {"reservoir": 50},
     "merge": {"max_support_vectors": 30},
-    "project": {"max_support_vectors": 30, "budget": "project", "kernel": kernels.Polynomial()},
-    "merge of others": {"max_support_vectors": 30, "kernel": kernels.Polynomial(degree=2)},
-    "remove": {"max_support_vectors": 30, "budget": "remove", "cache_mb": 0.0},
-    "budget in a window": {"max_support_vectors": 30, "window": 100},
     "fresh": {"kernel": kernels.Linear(scale=0.5)},
-    "fresh window": {"kernel": kernels.Linear(), "window": 40, "class_weight": {True: 2.0}},
-    "epsilon": {"epsilon": 1.0},
 }
-
-QUICK = ("default", "support", "window", "merge", "fresh", "epsilon")
 
 
 def make(name):
@@ -45,43 +31,6 @@ def same(a, b):
         np.testing.assert_array_equal(sv.rows, other.rows)
     assert (a.dual, a.kernel_, a.certificate) == (b.dual, b.kernel_, b.certificate)
     np.testing.assert_array_equal(a.targets.calibration, b.targets.calibration)
-
-
-@pytest.mark.parametrize("name", slow_but(sorted(SETTINGS), *QUICK))
-@settings(max_examples=4, deadline=None)
-@given(
-    st.lists(st.integers(1, 150), min_size=1, max_size=4),
-    st.sampled_from(sorted(CONTAINERS)),
-)
-def test_batches_give_the_model_of_events(name, sizes, container):
-    x, y = rows(sum(sizes), seed=sum(sizes))
-    one, many = make(name), make(name)
-    averaged = one.averaged
-    predicted, start = [], 0
-    for event, label in zip(CONTAINERS["table"](x).to_pylist(), y.tolist(), strict=True):
-        predicted.append(one.predict_one(event))
-        one.learn_one(event, label)
-    for size in sizes:
-        part = slice(start, start + size)
-        given = many.predict_then_learn_many(CONTAINERS[container](x[part]), y[part])
-        assert given == predicted[part]
-        start += size
-    same(one, many)
-    assert averaged == make(name).averaged
-
-
-@pytest.mark.parametrize("name", slow_but(sorted(SETTINGS), *QUICK))
-@pytest.mark.parametrize("n", [0, 1, 200])
-def test_saved_or_pickled_is_never_saved(tmp_path, name, n):
-    x, y = rows(500)
-    model = learnt(x[:n], y[:n], make(name))
-    model.save(tmp_path / "m.svm")
-    loaded, pickled = streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))
-    assert repr(loaded) == repr(model)
-    for m in (model, loaded, pickled):
-        m.learn_many(CONTAINERS["table"](x[n:]), y[n:])
-    same(model, loaded)
-    same(model, pickled)
 
 
 def test_a_file_that_does_not_hold_together_is_refused(tmp_path):

@@ -20,35 +20,7 @@ from streamsvm.errors import (
 from streamsvm.model_files import container as model_file
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
-from tests.learners.test_lasvm import CONTAINERS, learnt, rows, same
-
-
-@pytest.mark.parametrize("n", [0, 1, 40, 700])
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {},
-        {"class_weight": "balanced", "kernel": kernels.Polynomial(degree=2)},
-        {"class_weight": {True: 2.0}, "delta_max": None},
-    ],
-    ids=["default", "balanced", "dict"],
-)
-def test_saved_is_never_saved(tmp_path, n, parameters):
-    x, y = rows(1400)
-    y[0] = True
-    model = learnt(x[:n], y[:n], LASVMClassifier(**parameters))
-    model.save(tmp_path / "m.svm")
-    other = streamsvm.load(tmp_path / "m.svm")
-    assert repr(other) == repr(model)
-    for m in (model, other):
-        m.learn_many(CONTAINERS["table"](x[n:]), y[n:])
-        m.finish()
-    same(model, other)
-    assert other.n_examples == model.n_examples
-    # Cached rows do not travel; what was decided does.
-    assert other.counters["steps"] == model.counters["steps"]
-    event = {"a": 0.3, "b": -1.0}
-    assert other.predict_proba_one(event) == model.predict_proba_one(event)
+from tests.learners.test_lasvm import CONTAINERS, learnt, rows
 
 
 def test_pipelines(tmp_path):

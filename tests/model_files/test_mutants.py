@@ -20,7 +20,7 @@ FILES = sorted((ROOT / "tests" / "model_files" / "fixtures").glob("*.svm"))
 COUNT = os.environ.get("MUTANTS", "50")
 
 
-@pytest.mark.parametrize("path", slow_but(FILES, *FILES[::10]), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", slow_but(FILES, FILES[0]), ids=lambda path: path.stem)
 def test_spoilt_files_are_refused_or_harmless(path):
     command = [sys.executable, "-m", "tests.model_files.mutants", str(path), "1", COUNT]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -29,6 +29,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.linear import linear_native
 from streamsvm.run.runner import Run
 from tests.learners.test_lasvm import events, rows
+from tests.slow import slow_but
 
 NAMES = {
     "n_examples", "n_support_vectors", "n_free", "n_bounded", "dual", "gap", "gap_kept",
@@ -391,7 +392,10 @@ def test_a_confidence_that_is_none_is_refused(confidence):
         watched(confidence=confidence)
 
 
-@pytest.mark.parametrize("learner", [LASVMClassifier, LaRankClassifier, TrackingSVMClassifier])
+@pytest.mark.parametrize(
+    "learner",
+    slow_but([LASVMClassifier, LaRankClassifier, TrackingSVMClassifier], LASVMClassifier),
+)
 def test_a_learner_that_became_sparse_is_measured_on_older_dense_rows(learner):
     rng = np.random.default_rng(0)
     x = np.zeros((700, 300))

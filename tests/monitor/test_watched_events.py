@@ -82,7 +82,7 @@ def seen_by(monitor):
 
 @pytest.mark.parametrize("scores", slow_but([None, "F1", "probabilities"], None, "probabilities"))
 @pytest.mark.parametrize("params", [{}, {"sparse": True}], ids=str)
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", slow_but(LEARNERS, "SGD", "SGD-QN", "LASVM"))
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 40), k=st.sampled_from([2, 2, 4]))
 @settings(max_examples=4, deadline=None)
 def test_a_monitor_sees_the_same_as_by_the_general_path(name, params, scores, seed, every, k):

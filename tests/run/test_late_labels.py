@@ -217,7 +217,7 @@ class Timed(Script):
 
 
 @pytest.mark.parametrize("copies", slow_but([1, 2, 3], 2))
-@pytest.mark.parametrize("has_times", [False, True])
+@pytest.mark.parametrize("has_times", slow_but([False, True], True))
 def test_keys_that_come_again_with_labels_delivered_twice(copies, has_times, tmp_path):
     """Each label comes again before the next event with its key, with the time of the first."""
     rng = np.random.default_rng(0)
@@ -346,7 +346,10 @@ class StopError(Exception):
     pass
 
 
-@pytest.mark.parametrize("late", [{}, {"delay": 13}, {"default": True, "patience": 20}])
+LATE = [{}, {"delay": 13}, {"default": True, "patience": 20}]
+
+
+@pytest.mark.parametrize("late", slow_but(LATE, *LATE[1:]))
 def test_held_events_live_on_in_the_checkpoint(tmp_path, late):
     rng = np.random.default_rng(0)
     items, waiting = [], []

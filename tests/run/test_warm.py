@@ -92,7 +92,7 @@ def run(program, **environment):
 
 
 @compiled
-@pytest.mark.parametrize("model", slow_but(MODELS, "LASVMClassifier()", "SVMSGDClassifier()"))
+@pytest.mark.parametrize("model", slow_but(MODELS, "LASVMClassifier()"))
 def test_nothing_is_compiled_or_loaded_late(model):
     """What a first event in a cold cache does ahead of the others is done here by hand."""
     prepare = "rehearsal.compile_ahead(model)"
@@ -136,7 +136,10 @@ def test_an_event_that_compiles_nothing_rehearses_nothing(rehearsed):
     assert not rehearsed
 
 
-@pytest.mark.parametrize("kind", [LaRankClassifier, LASVMClassifier, AdaptiveSVMClassifier])
+@pytest.mark.parametrize(
+    "kind",
+    slow_but([LaRankClassifier, LASVMClassifier, AdaptiveSVMClassifier], LASVMClassifier),
+)
 def test_after_some_events_that_look_sparse_sparse_rows_are_compiled_for(rehearsed, kind):
     """Later a LaRank on words compiled for 41 s in the middle of the stream."""
     for n_words, n_expected in (8, 0), (60, 1), (60, 1):
@@ -232,7 +235,7 @@ print(streamsvm.warm(transformers))
 
 
 @compiled
-@pytest.mark.parametrize("inference", ["greedy", "exact"])
+@pytest.mark.parametrize("inference", slow_but(["greedy", "exact"], "exact"))
 def test_after_warm_sentences_compile_nothing(inference, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     program = f"""
@@ -261,6 +264,7 @@ print(specialisations() - before)
     assert run(program)[-1] == "0"
 
 
+@pytest.mark.slow
 @compiled
 def test_after_warm_tokens_with_a_kernel_compile_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

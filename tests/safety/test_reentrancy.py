@@ -22,7 +22,7 @@ from streamsvm.learners.bases.linear import linear_classes, linear_learner, line
 from streamsvm.native_events import is_on
 from streamsvm.native_events.scaler_path import ScalerFastPath
 from tests.safety.programs import run
-from tests.slow import slow_but
+from tests.slow import slow, slow_but
 
 needs_native_events = pytest.mark.skipif(not is_on(), reason="native events are off")
 
@@ -107,7 +107,7 @@ def handler(number, frame):
 signal.signal(signal.SIGALRM, handler)
 signal.setitimer(signal.ITIMER_REAL, 1e-3)
 began, i = time.monotonic(), 0
-while time.monotonic() - began < 4.0:
+while time.monotonic() - began < 2.0:
     model.learn_one(*event(), 0.0 if i % 3 else 1.0)
     i += 1
 # Not by its timer, which a pending call of the handler would set again.
@@ -195,7 +195,7 @@ assert model.fast_path.is_open or len(sys.argv) > 2
 
 
 @needs_native_events
-@pytest.mark.parametrize("place", ["bind", "_target_of"])
+@pytest.mark.parametrize("place", slow_but(["bind", "_target_of"], "bind"))
 def test_a_label_whose_hash_learns(place):
     run(LABELS, place)
 
@@ -334,8 +334,17 @@ class InterruptedBuffer:
         self.function()
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("cls", [LASVMClassifier, TrackingSVMClassifier, LaRankClassifier])
+@pytest.mark.parametrize(
+    ("cls", "sparse"),
+    [
+        (LASVMClassifier, False),
+        (LASVMClassifier, True),
+        (TrackingSVMClassifier, False),
+        (LaRankClassifier, False),
+        pytest.param(TrackingSVMClassifier, True, marks=slow),
+        pytest.param(LaRankClassifier, True, marks=slow),
+    ],
+)
 @pytest.mark.parametrize("what", ["learn", "predict", "learn a new feature", "learn a batch"])
 def test_an_event_that_a_handler_overwrites_is_read_again(cls, sparse, what):
     other = {"a": -2.0, "b": 4.0}

@@ -132,7 +132,7 @@ def by_age(twin, rows):
 
 
 @pytest.mark.parametrize("rest", [False, True])
-@pytest.mark.parametrize("seed", range(21))
+@pytest.mark.parametrize("seed", slow_but(range(21), 0, 1, 2))
 def test_each_merge_is_that_of_the_slow_twin(seed, rest):
     (x, y), n_merged = examples(60, 4, seed), 0
     own, _ = learnt(x[:0], y[:0], schedule(), rest=rest)
@@ -175,23 +175,20 @@ def check(own):
         assert of.table[p].dual == pytest.approx(alpha @ of.y[at] - 0.5 * alpha @ f, abs=1e-8)
 
 
+@pytest.mark.parametrize("is_sparse", slow_but([False, True], False))
 @pytest.mark.parametrize(
     "within", slow_but([UNBOUNDED, Window(60.0), bounds_of(None, 30)], UNBOUNDED)
 )
-def test_blocks_sparse_rows_and_a_small_cache_change_nothing(within):
+def test_blocks_of_rows_and_a_small_cache_change_nothing(within, is_sparse):
     (x, y), plan = examples(), schedule(bounds=within)
-    own, out = learnt(x, y, plan)
+    own, out = learnt(x, y, plan, is_sparse=is_sparse)
     for other in (
-        learnt(x, y, plan, blocks=range(1, len(y) + 1)),
-        learnt(x, y, plan, cache=0, blocks=[50, 240]),
+        learnt(x, y, plan, blocks=range(1, len(y) + 1), is_sparse=is_sparse),
+        learnt(x, y, plan, cache=0, blocks=[50, 240], is_sparse=is_sparse),
     ):
         assert np.array_equal(out, other[1])
         for p in range(len(own.problems.table)):
             assert members(own, p) == members(other[0], p)
-    listed, out = learnt(x, y, plan, is_sparse=True)
-    other = learnt(x, y, plan, is_sparse=True, cache=0, blocks=range(1, len(y) + 1))
-    assert np.array_equal(out, other[1])
-    assert members(listed, 0) == members(other[0], 0)
 
 
 def test_the_least_margin_alone_is_that_beside_the_scores():

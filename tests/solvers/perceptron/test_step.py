@@ -257,7 +257,8 @@ def test_invariants_and_any_batches(case, seed, cuts, limit):
     assert len(set(numbers.tolist())) == once.n and (np.abs(numbers) <= N).all()
 
 
-@pytest.mark.parametrize("name", slow_but([None, "merge", "bpa-s"], None))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [None, "merge", "bpa-s"])
 def test_sparse_rows_are_as_dense_ones(name):
     x, y, box = problem(2)
     schedule = schedule_of("PA-I", name)
