@@ -5,9 +5,24 @@ import pytest
 slow = pytest.mark.slow
 
 
-def slow_but(cases, *kept):
-    """Return the cases of one argument; all but those that are kept are slow."""
+def compiles(what):
+    """Return the mark `slow` for what compiles this for few tests: those run in one part."""
+    return pytest.mark.slow(what)
+
+
+def slow_but(cases, *kept, compiling=None):
+    """Return the cases of one argument; all but those that are kept are slow.
+
+    `compiling` is what they compile (see `compiles`), or a function that returns it for a case.
+    """
+
+    def mark(case):
+        what = compiling(case) if callable(compiling) else compiling
+        return slow if what is None else compiles(what)
+
     return [
-        case if any(case is one or case == one for one in kept) else pytest.param(case, marks=slow)
+        case
+        if any(case is one or case == one for one in kept)
+        else pytest.param(case, marks=mark(case))
         for case in cases
     ]

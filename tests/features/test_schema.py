@@ -22,7 +22,15 @@ ODD = [{NAN: 1.0, OTHER: 2.0}, {"a": 1.0, NAN: 1.0}, {pd.NaT: 1.0, "a": 1.0}, {p
 
 @pytest.mark.parametrize("x", ODD, ids=str)
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("cls", slow_but(LEARNERS, LASVMClassifier, SVMSGDClassifier))
+@pytest.mark.parametrize(
+    "cls",
+    slow_but(
+        LEARNERS,
+        LASVMClassifier,
+        SVMSGDClassifier,
+        compiling=lambda cls: f"{cls.__name__} sparse",
+    ),
+)
 def test_names_that_are_not_equal_to_themselves_are_refused(cls, sparse, x):
     fresh, model = cls(sparse=sparse), cls(sparse=sparse)
     for i in range(6):

@@ -351,7 +351,10 @@ def test_memory_is_bounded_by_the_window():
     assert model.memory_usage == sum(model.memory_parts.values())
 
 
-@pytest.mark.parametrize("n_classes", slow_but([2, 4], 2))
+@pytest.mark.parametrize(
+    "n_classes",
+    slow_but([2, 4], 2, compiling="LASVM of several classes dense"),
+)
 def test_support_vectors_are_bounded(n_classes, tmp_path):
     x, y = stream(1700, turn=1300, n_classes=n_classes, noise=0.3)
     one, many = (AdaptiveSVMClassifier(max_support_vectors=40, seed=1) for _ in range(2))

@@ -23,12 +23,12 @@ from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import codec
 from streamsvm.support.interruptions import append_result
-from tests.slow import slow
+from tests.slow import compiles
 
 # Compiled for these tests alone, of bounds that other tests of their solvers know.
 RARE = {"larank-3", "sbp-3"}
 CASES = [
-    pytest.param(learner.cls, parameters, id=name, marks=slow if name in RARE else ())
+    pytest.param(learner.cls, parameters, id=name, marks=compiles(name) if name in RARE else ())
     for learner in registered_learners("rows")
     for i, parameters in enumerate(learner.configurations)
     for name in [f"{learner.name}-{i}"]

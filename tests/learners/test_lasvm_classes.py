@@ -11,6 +11,7 @@ from tests.reference.slow_lasvm_pairs import SlowPairs
 from tests.slow import slow_but
 
 RBF = kernels.RBF(gamma=2.0)
+DENSE, SPARSE = "LASVM of several classes dense", "LASVM of several classes sparse"
 PLAIN = {"kernel": RBF, "delta_max": None}
 
 
@@ -77,7 +78,7 @@ def optimum(x, y, C, rest, weights=None):
 
 
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
-@pytest.mark.parametrize("is_sparse", slow_but([False, True], False))
+@pytest.mark.parametrize("is_sparse", slow_but([False, True], False, compiling=SPARSE))
 def test_one_pass_and_second_looks_reach_the_optimum_of_all_problems(multiclass, is_sparse):
     x, y = rows(400, seed=5, noise=0.3)
     w = np.random.default_rng(1).uniform(0.2, 3.0, 400)
@@ -221,7 +222,7 @@ def test_class_weights_by_name_in_finish_and_monitor(multiclass, reserve):
     assert by_name.dual == pytest.approx(by_example.dual, rel=1e-4)
 
 
-@pytest.mark.parametrize("bounds", slow_but([{}, {"max_support_vectors": 60}], {}))
+@pytest.mark.parametrize("bounds", slow_but([{}, {"max_support_vectors": 60}], {}, compiling=DENSE))
 def test_a_kept_id_keeps_its_class(bounds, tmp_path):
     x, y = rows(400)
     ids, other = np.arange(1, 401), np.random.default_rng(1).integers(0, 4, 400)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import streamsvm
 from streamsvm import LaRankClassifier, LASVMClassifier, TrackingSVMClassifier, kernels
 from tests.learners.test_all_learners import content
-from tests.slow import slow
+from tests.slow import compiles
 
 RBF, LINEAR = kernels.RBF(gamma=0.5), kernels.Linear(scale=0.5)
 SETTINGS = {
@@ -62,32 +62,33 @@ SETTINGS = {
 }
 # The others compile for one test what differs little from these.
 ALWAYS = {
-    (LASVMClassifier, "default", True),
-    (LASVMClassifier, "linear", False),
-    (LASVMClassifier, "window", False),
-    (LASVMClassifier, "merge", False),
-    (LASVMClassifier, "reserve", True),
-    (LASVMClassifier, "reserve in a window", False),
-    ("LASVM of several classes", "default", False),
-    ("LASVM of several classes", "one or the rest", False),
-    (LaRankClassifier, "default", False),
-    (LaRankClassifier, "one step", False),
-    (LaRankClassifier, "reserve", False),
-    (TrackingSVMClassifier, "default", False),
-    (TrackingSVMClassifier, "epsilon", False),
-    (TrackingSVMClassifier, "support in a window", False),
-    (TrackingSVMClassifier, "linear", False),
+    (LASVMClassifier, "default", "sparse"),
+    (LASVMClassifier, "linear", "dense"),
+    (LASVMClassifier, "window", "dense"),
+    (LASVMClassifier, "merge", "dense"),
+    (LASVMClassifier, "reserve", "sparse"),
+    (LASVMClassifier, "reserve in a window", "dense"),
+    ("LASVM of several classes", "default", "dense"),
+    ("LASVM of several classes", "one or the rest", "dense"),
+    (LaRankClassifier, "default", "dense"),
+    (LaRankClassifier, "one step", "dense"),
+    (LaRankClassifier, "reserve", "dense"),
+    (TrackingSVMClassifier, "default", "dense"),
+    (TrackingSVMClassifier, "epsilon", "dense"),
+    (TrackingSVMClassifier, "support in a window", "dense"),
+    (TrackingSVMClassifier, "linear", "dense"),
 }
 CASES = [
     pytest.param(
         learner,
-        {**parameters, "sparse": is_sparse},
-        id=f"{getattr(learner, '__name__', learner)}-{name}-{'sparse' if is_sparse else 'dense'}",
-        marks=() if (learner, name, is_sparse) in ALWAYS else slow,
+        {**parameters, "sparse": rows == "sparse"},
+        id=f"{of}-{name}-{rows}",
+        marks=() if (learner, name, rows) in ALWAYS else compiles(f"{of} {rows}"),
     )
     for learner, settings in SETTINGS.items()
+    for of in [getattr(learner, "__name__", learner)]
     for name, parameters in settings.items()
-    for is_sparse in (False, True)
+    for rows in ("dense", "sparse")
 ]
 N = 300
 

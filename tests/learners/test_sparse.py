@@ -13,7 +13,7 @@ import streamsvm
 from streamsvm import LASVMClassifier, TrackingMonitor, TrackingSVMClassifier, kernels
 from streamsvm.errors import FeatureError, ModelFileError, ParameterError
 from streamsvm.model_files import codec
-from tests.slow import slow_but
+from tests.slow import compiles, slow_but
 
 N, D = 300, 200
 LEARNERS = {
@@ -37,7 +37,13 @@ LEARNERS = {
         kernels.RBF(gamma=0.5), window=60, gradients="support", seed=1, **p
     ),
 }
-SPARSE = slow_but(LEARNERS, "lasvm", "lasvm linear")
+
+
+def compiling(name):
+    return "LASVMClassifier sparse" if "lasvm" in name else "TrackingSVMClassifier sparse"
+
+
+SPARSE = slow_but(LEARNERS, "lasvm", "lasvm linear", compiling=compiling)
 
 
 def text_like(seed=0, n=N, d=D):
@@ -287,7 +293,10 @@ def test_words_through_a_pipeline():
     assert learner.is_sparse and wrong < 10
 
 
-@pytest.mark.parametrize("name", slow_but(["lasvm", "tracking", "tracking linear"], "lasvm"))
+MEASURED = ["lasvm", "tracking", "tracking linear"]
+
+
+@pytest.mark.parametrize("name", slow_but(MEASURED, "lasvm", compiling=compiling))
 def test_a_monitor_measures_sparse_learners(name):
     x, y = text_like()
     model = LEARNERS[name]()
@@ -302,7 +311,13 @@ def test_a_monitor_measures_sparse_learners(name):
 # Threads
 
 
-@pytest.mark.parametrize("cls", slow_but([LASVMClassifier, TrackingSVMClassifier], LASVMClassifier))
+@pytest.mark.parametrize(
+    "cls",
+    [
+        LASVMClassifier,
+        pytest.param(TrackingSVMClassifier, marks=compiles("TrackingSVMClassifier sparse")),
+    ],
+)
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_results_do_not_depend_on_threads(cls, seed):

@@ -57,7 +57,14 @@ def predictions_of_batch(model, n_classes):
     return list(zip(margins.tolist(), labels.to_pylist(), p, strict=True))
 
 
-@pytest.mark.parametrize("name", slow_but(EXPECTED, *(n for n in EXPECTED if n != "pa_sparse")))
+@pytest.mark.parametrize(
+    "name",
+    slow_but(
+        EXPECTED,
+        *(name for name in EXPECTED if name != "pa_sparse"),
+        compiling="kernel perceptrons sparse",
+    ),
+)
 def test_older_files_load_and_go_on(name):
     expected = EXPECTED[name]
     model, n_classes = load(FOLDER / f"{name}.svm"), expected["classes"]

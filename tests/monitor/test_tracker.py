@@ -394,7 +394,11 @@ def test_a_confidence_that_is_none_is_refused(confidence):
 
 @pytest.mark.parametrize(
     "learner",
-    slow_but([LASVMClassifier, LaRankClassifier, TrackingSVMClassifier], LASVMClassifier),
+    slow_but(
+        [LASVMClassifier, LaRankClassifier, TrackingSVMClassifier],
+        LASVMClassifier,
+        compiling=lambda learner: f"{learner.__name__} sparse",
+    ),
 )
 def test_a_learner_that_became_sparse_is_measured_on_older_dense_rows(learner):
     rng = np.random.default_rng(0)

@@ -22,7 +22,7 @@ from streamsvm.learners.bases.linear import linear_classes, linear_learner, line
 from streamsvm.native_events import is_on
 from streamsvm.native_events.scaler_path import ScalerFastPath
 from tests.safety.programs import run
-from tests.slow import slow, slow_but
+from tests.slow import compiles, slow_but
 
 needs_native_events = pytest.mark.skipif(not is_on(), reason="native events are off")
 
@@ -341,8 +341,8 @@ class InterruptedBuffer:
         (LASVMClassifier, True),
         (TrackingSVMClassifier, False),
         (LaRankClassifier, False),
-        pytest.param(TrackingSVMClassifier, True, marks=slow),
-        pytest.param(LaRankClassifier, True, marks=slow),
+        pytest.param(TrackingSVMClassifier, True, marks=compiles("TrackingSVMClassifier sparse")),
+        pytest.param(LaRankClassifier, True, marks=compiles("LaRankClassifier sparse")),
     ],
 )
 @pytest.mark.parametrize("what", ["learn", "predict", "learn a new feature", "learn a batch"])

@@ -175,7 +175,10 @@ def check(own):
         assert of.table[p].dual == pytest.approx(alpha @ of.y[at] - 0.5 * alpha @ f, abs=1e-8)
 
 
-@pytest.mark.parametrize("is_sparse", slow_but([False, True], False))
+@pytest.mark.parametrize(
+    "is_sparse",
+    slow_but([False, True], False, compiling="LASVM of several classes sparse"),
+)
 @pytest.mark.parametrize(
     "within", slow_but([UNBOUNDED, Window(60.0), bounds_of(None, 30)], UNBOUNDED)
 )

@@ -17,7 +17,7 @@ from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.rows import cut, sparse
 from tests.reference.slow_perceptron import SlowPerceptron
-from tests.slow import slow_but
+from tests.slow import compiles, slow_but
 
 GAMMA, N, LIMIT, MISTAKE = 0.7, 160, 12, 0.1
 RULES = {
@@ -257,7 +257,7 @@ def test_invariants_and_any_batches(case, seed, cuts, limit):
     assert len(set(numbers.tolist())) == once.n and (np.abs(numbers) <= N).all()
 
 
-@pytest.mark.slow
+@compiles("kernel perceptrons sparse")
 @pytest.mark.parametrize("name", [None, "merge", "bpa-s"])
 def test_sparse_rows_are_as_dense_ones(name):
     x, y, box = problem(2)
