@@ -119,11 +119,12 @@ def by_events(model, x, y, w, is_sparse):
 
 
 def arrays_of(model):
-    """Return the arrays of the model's file, but for gradients of slots that hold no vector."""
-    arrays, state = content(model)[1], model._state
-    if "gradient" in arrays:
-        arrays["gradient"] = state.gradient[state.lower != state.upper].tolist()
-    return arrays
+    """Return the arrays of the model's file.
+
+    But for gradients: those of slots without a vector mean nothing, the others decide what `finish`
+    does.
+    """
+    return {name: array for name, array in content(model)[1].items() if name != "gradient"}
 
 
 def copies_of(model, folder):
