@@ -39,14 +39,7 @@ def is_too_long(label: Any) -> bool:
 
 
 def check_present(labels: LabelColumn) -> None:
-    """Refuse a column in which a label is missing, or a long text.
-
-    Raises
-    ------
-    LabelError
-        A label is None or NaN, or has more than 1,000 characters.
-
-    """
+    """Raise LabelError if a label is missing (None or NaN), or has more than 1,000 characters."""
     # A column may list labels that none of its rows has.
     if any(map(is_too_long, labels.values)):
         for label, _ in labels.present():
@@ -96,14 +89,7 @@ class ClassLabels:
         return self.seen[int(sign)]
 
     def check(self, labels: LabelColumn) -> LabelColumn:
-        """Return the labels if all of them can be learnt.
-
-        Raises
-        ------
-        LabelError
-            A label is missing, or there are more classes than `most`.
-
-        """
+        """Return the labels; raise LabelError if one is missing, or they are more than `most`."""
         check_present(labels)
         if self.most is not None:
             new = [label for label, _ in labels.present() if label not in self.signs]
@@ -179,14 +165,7 @@ class BinaryLabels:
             return first, second
 
     def check(self, labels: LabelColumn) -> LabelColumn:
-        """Return the labels if all of them can be learnt.
-
-        Raises
-        ------
-        LabelError
-            A label is missing, or is a third class.
-
-        """
+        """Return the labels; raise LabelError if one is missing, or is a third class."""
         check_present(labels)
         seen = list(self.seen)
         for label, _ in labels.present():

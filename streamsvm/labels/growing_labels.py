@@ -36,14 +36,7 @@ class GrowingLabels(BinaryLabels):
         return pair.negative, pair.positive
 
     def check(self, labels: LabelColumn) -> LabelColumn:
-        """Return the labels if none is missing.
-
-        Raises
-        ------
-        LabelError
-            A label is missing, or there are more than `most`.
-
-        """
+        """Return the labels; raise LabelError if one is missing, or they are more than `most`."""
         check_present(labels)
         new = [label for label, _ in labels.present() if label not in self.seen]
         if self.most is not None and len(self.seen) + len(new) > self.most:
@@ -104,17 +97,9 @@ class GrowingLabels(BinaryLabels):
 
 
 def spread_to(labels: GrowingLabels) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that converts signs of two classes into indices of three or more classes.
+    """Return a function that converts signs, float64 (n,), into indices of three or more classes.
 
-    Parameters
-    ----------
-    labels
-        All labels, of which the first two are those of the signs.
-
-    Returns
-    -------
-    The function, of float64 (n,).
-
+    The first two of the labels are those of the signs.
     """
     positive, negative = pair_of(labels)
     return lambda signs: np.where(signs > 0.0, float(positive), float(negative))

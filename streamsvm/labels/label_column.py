@@ -41,22 +41,10 @@ class LabelColumn(Sequence[Any]):
 
     @classmethod
     def of(cls, labels: Any) -> LabelColumn:
-        """Return labels as a column; None and NaN are missing labels.
+        """Return labels as a column, or the column given; None and NaN are missing labels.
 
-        Parameters
-        ----------
-        labels
-            A list, an array of NumPy or Arrow, a series of pandas or polars, or any other iterable.
-
-        Returns
-        -------
-        The labels; a column is returned as it is.
-
-        Raises
-        ------
-        LabelError
-            A label is not hashable.
-
+        Labels are a list, an array of NumPy or Arrow, a series of pandas or polars, or any other
+        iterable. Raises LabelError if one is not hashable.
         """
         if isinstance(labels, cls):
             return labels
@@ -213,13 +201,8 @@ def _is_missing(label: Any) -> bool:
 class Pairs:
     """Pairs of a label and the prediction for the same row, made before the row was learnt.
 
-    Predictions are None before any label was learnt.
-
-    Parameters
-    ----------
-    parts
-        (labels, predictions) of consecutive rows, as columns.
-
+    Predictions are None before any label was learnt. `parts` are (labels, predictions) of
+    consecutive rows, as columns.
     """
 
     def __init__(self, *parts: tuple[LabelColumn, LabelColumn]) -> None:

@@ -20,15 +20,7 @@ class Targets:
     """The labels of a learner with one margin, and the calibration of its probabilities.
 
     A learner replaces its targets as a whole when a label comes, so that labels and numbers match
-    whatever interrupts it.
-
-    Parameters
-    ----------
-    labels
-        The labels seen; None: none yet.
-    calibration
-        The array with which margins become probabilities; None: a new one.
-
+    whatever interrupts it. `calibration` is the array with which margins become probabilities.
     """
 
     new_labels: ClassVar[type] = BinaryLabels

@@ -89,15 +89,9 @@ _classes: dict[str, FileClass] = {}
 
 
 def register(cls: type, **how: Any) -> None:
-    """Register a class whose objects model files can hold.
+    """Register a class whose objects model files can hold, with the other fields of `FileClass`.
 
-    Parameters
-    ----------
-    cls
-        The class; its name and its parameters' names are written to files.
-    how
-        The other fields of `FileClass`.
-
+    Files have the name of the class and those of its parameters.
     """
     _classes[file_name(cls)] = FileClass(cls, **how)
 
@@ -109,17 +103,9 @@ def file_name(cls: type) -> str:
 
 
 def registered(with_rivers: bool = False) -> dict[str, FileClass]:
-    """Return the registered classes.
+    """Return how objects of each registered class are written and read, by the name of the class.
 
-    Parameters
-    ----------
-    with_rivers
-        River's transformers, too; else only if this process uses them already.
-
-    Returns
-    -------
-    {name of the class: how its objects are written and read}.
-
+    River's transformers are among them if asked for, or if this process uses them already.
     """
     # Classes register themselves when they are imported; someone may read a file before that.
     streamsvm.load_all()
@@ -129,22 +115,10 @@ def registered(with_rivers: bool = False) -> dict[str, FileClass]:
 
 
 def to_file(part: Any) -> Content:
-    """Return an object as JSON values and arrays.
+    """Return an object of a registered class as JSON values, and as arrays, views of its own.
 
-    Parameters
-    ----------
-    part
-        A learner or a scaler of a registered class; the caller holds its lock.
-
-    Returns
-    -------
-    JSON values and arrays by name. The arrays are views of the object's own.
-
-    Raises
-    ------
-    ModelFileError
-        A parameter, name or label is of a type that a file cannot hold.
-
+    The caller holds its lock. Raises ModelFileError if a parameter, name or label is of a type that
+    a file cannot hold.
     """
     how = _classes[file_name(type(part))]
     if how.write is not None:
@@ -178,24 +152,11 @@ def to_file(part: Any) -> Content:
 
 
 def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return the object that `to_file` was given.
+    """Return the object that `to_file` was given; the content of a file is not trusted.
 
-    Parameters
-    ----------
-    content, arrays
-        The JSON values and arrays of a file, not trusted.
-
-    Returns
-    -------
-    A new object.
-
-    Raises
-    ------
-    ModelFileError
-        The object's kernel is not registered in this process.
-    ValueError, TypeError, OverflowError, MemoryError
-        A value does not fit. A file made by someone else may cause other exceptions, too.
-
+    Raises ModelFileError if its kernel is not registered in this process; ValueError, TypeError,
+    OverflowError or MemoryError if a value does not fit. A file made by someone else may cause
+    other exceptions, too.
     """
     how, left = _classes[content["class"]], NamedArrays(arrays)
     _check_counts(content, arrays)

@@ -47,11 +47,7 @@ _pipelines: list[Callable[..., Any]] = []
 def register_pipeline(make: Callable[..., Any]) -> None:
     """Register the class of pipelines, which this layer does not import.
 
-    Parameters
-    ----------
-    make
-        ``make(*steps)`` returns a pipeline, whose attribute ``steps`` is a dict {name: step}.
-
+    ``make(*steps)`` returns a pipeline, whose attribute ``steps`` is a dict {name: step}.
     """
     _pipelines[:] = [make]
 
@@ -79,18 +75,7 @@ def save(model: Any, path: str | Path) -> None:
 
 
 def steps_of(model: Any) -> list[Any]:
-    """Return the steps of a model.
-
-    Parameters
-    ----------
-    model
-        A pipeline, or a learner or scaler.
-
-    Returns
-    -------
-    The steps of a pipeline in order; otherwise the model alone.
-
-    """
+    """Return the steps of a pipeline in order; of a learner or scaler, the model alone."""
     steps = getattr(model, "steps", None)
     return list(steps.values()) if isinstance(steps, dict) else [model]
 
@@ -102,24 +87,7 @@ def encoded(
 ) -> bytes:
     """Return a model file as bytes; it is consistent, even if other threads learn meanwhile.
 
-    Parameters
-    ----------
-    model
-        As for `save`.
-    about
-        JSON values by name that are not part of the model.
-    further
-        Arrays by name that are not part of the model.
-
-    Returns
-    -------
-    The content of the file.
-
-    Raises
-    ------
-    ModelFileError
-        The model has a part that a file cannot hold.
-
+    `about` and `further`, JSON values and arrays by name, are not part of the model.
     """
     check(model)
     steps, known = steps_of(model), codec.registered()
@@ -141,19 +109,7 @@ def encoded(
 
 
 def check(model: Any) -> None:
-    """Refuse a model that a file cannot hold.
-
-    Parameters
-    ----------
-    model
-        As for `save`.
-
-    Raises
-    ------
-    ModelFileError
-        It has a part of another class than those registered.
-
-    """
+    """Raise ModelFileError if a part of a model is of a class that is not registered."""
     steps = steps_of(model)
     known = codec.registered()
     for step in steps:
@@ -241,22 +197,9 @@ def load(path: str | Path) -> Any:
 
 
 def read(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
-    """Read a model file with all of its content.
+    """Return a model, and the JSON values and arrays beside it: `about` and `further` of `encoded`.
 
-    Parameters
-    ----------
-    path
-        The path of the file.
-
-    Returns
-    -------
-    The model, and the JSON values and arrays beside it: `about` and `further` of `encoded`.
-
-    Raises
-    ------
-    FileNotFoundError, NotAModelFileError, DamagedModelFileError, NewerModelFileError
-        As for `load`.
-
+    Raises what `load` raises.
     """
     content = Path(path).read_bytes()
     if not content.startswith(_MAGIC):

@@ -21,24 +21,10 @@ JSON holds whole numbers as decimal text, of any length.
 
 
 def as_json(value: Any, what: str) -> Any:
-    """Return a parameter, label or name as a JSON value.
+    """Return a parameter, label or name as a JSON value; NumPy scalars become Python's.
 
-    Parameters
-    ----------
-    value
-        A string, a number, a boolean or None.
-    what
-        What it is, for the error message.
-
-    Returns
-    -------
-    The value; NumPy scalars become Python's.
-
-    Raises
-    ------
-    ModelFileError
-        It is of another type, or a whole number of more than 256 bits.
-
+    Raises ModelFileError if it is no string, number, boolean or None, or a whole number of more
+    than 256 bits; `what` is its name in the message.
     """
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
@@ -58,22 +44,8 @@ def as_json(value: Any, what: str) -> Any:
 def parameters_as_json(part: Any, renamed: Mapping[str, str]) -> dict[str, Any]:
     """Return the parameters of an object as JSON values.
 
-    Parameters
-    ----------
-    part
-        An object whose attributes have the names of its constructor's parameters.
-    renamed
-        {older name: name}; older names are not written.
-
-    Returns
-    -------
-    Kernel and class weights under their own names, all others in a dict ``parameters``.
-
-    Raises
-    ------
-    ModelFileError
-        A parameter is of a type that a file cannot hold.
-
+    Kernel and class weights have their own names, all others are in a dict ``parameters``.
+    `renamed` is {older name: name}; older names are not written.
     """
     content: dict[str, Any] = {"parameters": {}}
     for name in inspect.signature(type(part)).parameters:
@@ -92,28 +64,10 @@ def parameters_as_json(part: Any, renamed: Mapping[str, str]) -> dict[str, Any]:
 def parameters_from_json(
     cls: type, content: dict[str, Any], renamed: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the parameters of a class from the JSON values of a file.
+    """Return the parameters of a class by name from what `parameters_as_json` returned.
 
-    Parameters
-    ----------
-    cls
-        The class.
-    content
-        What `parameters_as_json` returned.
-    renamed
-        {older name: name}; both are read.
-
-    Returns
-    -------
-    {name: value}.
-
-    Raises
-    ------
-    ModelFileError
-        The kernel is not registered in this process.
-    ValueError
-        A parameter is unknown, or of a type that no parameter has.
-
+    Older names, the keys of `renamed`, are read, too. Raises ModelFileError if the kernel is not
+    registered in this process, ValueError if a parameter is unknown or of a type that none has.
     """
     known = inspect.signature(cls).parameters
     found: dict[str, Any] = {}
@@ -143,40 +97,15 @@ def _weights_from_json(value: Any) -> Any:
 
 
 def kernel_as_json(kernel: Any) -> dict[str, Any] | None:
-    """Return a kernel as JSON values.
-
-    Parameters
-    ----------
-    kernel
-        A kernel, or None.
-
-    Returns
-    -------
-    The name of its type and the values of its parameters; None for None.
-
-    """
+    """Return the name of a kernel's type, and the values of its parameters; None for None."""
     return None if kernel is None else {"type": type(kernel).__name__, "values": list(kernel)}
 
 
 def kernel_from_json(value: Any) -> Any:
-    """Return the kernel that `kernel_as_json` described.
+    """Return the kernel, or None, that `kernel_as_json` described.
 
-    Parameters
-    ----------
-    value
-        A JSON value from a file.
-
-    Returns
-    -------
-    A kernel, or None.
-
-    Raises
-    ------
-    ModelFileError
-        No kernel type of that name is registered in this process.
-    ValueError
-        The value does not describe a kernel.
-
+    Raises ModelFileError if its type is not registered in this process, ValueError if the value
+    describes none.
     """
     if value is None:
         return None
@@ -193,51 +122,16 @@ def kernel_from_json(value: Any) -> Any:
 
 
 def checked(value: Any, kind: type, what: str) -> Any:
-    """Return a JSON value after checking its type.
-
-    Parameters
-    ----------
-    value
-        A JSON value from a file.
-    kind
-        The type that it must be of.
-    what
-        What it is, for the error message.
-
-    Returns
-    -------
-    The value.
-
-    Raises
-    ------
-    ValueError
-        It is of another type.
-
-    """
+    """Return a JSON value of a type; raise ValueError, which says `what` it is, for another one."""
     if not isinstance(value, kind):
         raise ValueError(f"{what} is {type(value).__name__}, wanted {kind.__name__}")
     return value
 
 
 def checked_scalar(value: Any, what: str) -> Any:
-    """Return a JSON value after checking that it is a string, a number, a boolean or None.
+    """Return a JSON value if it is a string, a number, a boolean or None.
 
-    Parameters
-    ----------
-    value
-        A JSON value from a file.
-    what
-        What it is, for the error message.
-
-    Returns
-    -------
-    The value.
-
-    Raises
-    ------
-    ValueError
-        It is a list or an object, or a whole number of more than 256 bits.
-
+    Raises ValueError if not, or if it is a whole number of more than 256 bits.
     """
     if isinstance(value, (list, dict)):
         raise ValueError(f"{what} is {type(value).__name__}, wanted one value")
@@ -247,25 +141,7 @@ def checked_scalar(value: Any, what: str) -> Any:
 
 
 def distinct(values: Any, what: str) -> list[Any]:
-    """Return a JSON list of labels or names after checking that no two are equal.
-
-    Parameters
-    ----------
-    values
-        A JSON value from a file.
-    what
-        What it is, for the error message.
-
-    Returns
-    -------
-    The list.
-
-    Raises
-    ------
-    ValueError
-        It is not a list of scalars, two are equal, or one is NaN.
-
-    """
+    """Return a JSON list of labels or names; raise ValueError if two are equal, or one is NaN."""
     found = [checked_scalar(value, what) for value in checked(values, list, what)]
     if len(set(found)) != len(found) or any(value != value for value in found):
         raise ValueError(f"{what}: two are equal, or one is NaN")

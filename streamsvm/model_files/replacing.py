@@ -22,22 +22,10 @@ _ENDING = ".partial"
 
 
 def write(path: Path, content: bytes, what: str = "the model") -> None:
-    """Write a file in one step.
+    """Write a file in one step; an older one is replaced as in `replacement`.
 
-    Parameters
-    ----------
-    path
-        The path of the file; an older one is replaced as in `replacement`.
-    content
-        Its content.
-    what
-        What it holds, for the error message.
-
-    Raises
-    ------
-    UnwritableModelFileError
-        The operating system refuses, or there is no regular file; what was there is unchanged.
-
+    Raises UnwritableModelFileError if the operating system refuses, or there is no regular file;
+    what was there is unchanged.
     """
     try:
         with replacement(path) as file:
@@ -54,23 +42,9 @@ def replacement(path: str | Path) -> Iterator[IO[bytes]]:
     """Yield a temporary file, which gets the path once it is complete and on the disk.
 
     The older file's permissions are kept, and a symbolic link stays one: the file that it points to
-    is replaced. Temporary files of processes that were killed are removed.
-
-    Parameters
-    ----------
-    path
-        The path of the file.
-
-    Yields
-    ------
-    IO[bytes]
-        The temporary file; it is removed if the body raises.
-
-    Raises
-    ------
-    OSError
-        It cannot be written, or there is a device, a folder or the like at the path.
-
+    is replaced. Temporary files of processes that were killed are removed, and so is this one if
+    the body raises. Raises OSError if it cannot be written, or a device, a folder or the like is at
+    the path.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -98,14 +72,7 @@ def replacement(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def sweep(path: str | Path) -> None:
-    """Remove temporary files of writers of a path that were killed.
-
-    Parameters
-    ----------
-    path
-        The path that they were writing to.
-
-    """
+    """Remove temporary files of writers of a path that were killed."""
     target = Path(os.path.realpath(path))
     name = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}{re.escape(_ENDING)}")
     if fcntl is None or not target.parent.is_dir():
@@ -119,19 +86,7 @@ def sweep(path: str | Path) -> None:
 
 
 def is_lockable(file: IO[bytes]) -> bool:
-    """Lock a file if no other process has it locked; the lock is released when it is closed.
-
-    Parameters
-    ----------
-    file
-        An open file.
-
-    Returns
-    -------
-    bool
-        False: another process has locked it.
-
-    """
+    """Lock a file until it is closed; return False if another process has it locked."""
     if fcntl is None:
         return True
     try:
@@ -151,14 +106,7 @@ def is_at(file: IO[bytes], path: str | Path) -> bool:
 
 @contextlib.contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Give errors of the operating system that do not say which file they are about its name.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    """
+    """Give errors of the operating system that do not say which file they are about its name."""
     try:
         yield
     except OSError as error:

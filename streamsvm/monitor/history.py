@@ -81,25 +81,11 @@ class History:
         self._records.append(dict(record))
 
     def state(self) -> list[Any]:
-        """Return the records and counters as JSON values, for `resume`.
-
-        Returns
-        -------
-        list[Any]
-            Records, records offered so far, and `kept_every`.
-
-        """
+        """Return the records, the number offered so far, and `kept_every`, for `resume`."""
         return [self._records, self._offered, self.kept_every]
 
     def resume(self, state: list[Any]) -> None:
-        """Continue from what `state` returned.
-
-        Parameters
-        ----------
-        state
-            The return value of `state`.
-
-        """
+        """Continue from what `state` returned."""
         self._records, self._offered, self.kept_every = state
 
     def to_arrow(self) -> pa.Table:

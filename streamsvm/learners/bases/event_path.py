@@ -47,21 +47,9 @@ path is valid as long as the learner has the very objects that the path is bound
 class EventPath:
     """Predicts and learns events by one compiled call each, for one state of a learner.
 
-    Parameters
-    ----------
-    learner
-        A `Learner`, whose schema, labels and last label are those of the path.
-    model
-        The learner whose arrays are used: itself, or one of its models.
-    bound
-        What the `event_parts` of the learner returned.
-
-    Attributes
-    ----------
-    margins
-        float64 (1, outputs): the margins of the last event, as the solver wrote them before it was
-        learnt.
-
+    Its `model`, whose arrays are used, is the learner or one of its models; `bound` is what its
+    `event_parts` returned. The caller of each method holds the learner's lock. `margins`, float64
+    (1, outputs), are those of the last event, as the solver wrote them before it was learnt.
     """
 
     def __init__(self, learner: Learner, model: Any, bound: Bound) -> None:
@@ -184,20 +172,7 @@ class EventPath:
         self._plain_view = self._values_view[: 8 * n]
 
     def predict_plain(self, learner: Learner, x: Mapping[Name, Any]) -> int:
-        """Predict an event if it is plain.
-
-        Parameters
-        ----------
-        learner
-            The learner that the path belongs to; the caller holds its lock.
-        x
-            The event, a dict.
-
-        Returns
-        -------
-        As for `predict`.
-
-        """
+        """Predict an event if it is a plain dict; return the same as `predict`."""
         values = self._plain_values(learner, x)
         if values is None:
             return -1
@@ -214,21 +189,10 @@ class EventPath:
         box: float,
         weight: float,
     ) -> int:
-        """Learn an event if it is plain.
+        """Learn an event if it is plain; return the same as `learn`.
 
-        Parameters
-        ----------
-        learner, x
-            As for `predict_plain`. The learner's `is_learning` may be True afterwards.
-        signs
-            The signs of the learner's labels, from which `sign` was read.
-        sign, box, weight
-            As for `learn`.
-
-        Returns
-        -------
-        As for `learn`.
-
+        `sign` was read from `signs`, those of the learner's labels. The learner's `is_learning` may
+        be True afterwards.
         """
         values = self._plain_values(learner, x, True)
         # A class that came after the sign was read may have changed what the sign stands for.
@@ -240,20 +204,9 @@ class EventPath:
         return event_calls.learn_dense(self._arguments, turn, self._d, sign, box, weight)
 
     def predict(self, event: Event, is_hashed: bool) -> int:
-        """Predict an event.
+        """Predict what an `EventReader` read; return the index of the label, -1 to fall back.
 
-        Parameters
-        ----------
-        event
-            What an `EventReader` returned.
-        is_hashed
-            Whether its columns are encoded as hashed columns.
-
-        Returns
-        -------
-        The index of the label; -1 to fall back: a value is out of range, or a signal handler used
-        the model meanwhile.
-
+        It falls back if a value is out of range, or a signal handler used the model meanwhile.
         """
         n, d, values, columns, _ = event
         turn = self._begin()
@@ -264,24 +217,11 @@ class EventPath:
         return event_calls.predict_dense(self._arguments, turn, d)
 
     def learn(self, event: Event, is_hashed: bool, sign: float, box: float, weight: float) -> int:
-        """Learn an event.
+        """Learn what an `EventReader` read; return the index of the label predicted before.
 
-        Parameters
-        ----------
-        event
-            What an `EventReader` returned.
-        is_hashed
-            Whether its columns are encoded as hashed columns.
-        sign
-            +1.0 or -1.0; the index of the class if there are several outputs.
-        box, weight
-            C_i, and the example weight in it.
-
-        Returns
-        -------
-        The index of the label that was predicted before; -1 to fall back, when nothing was learnt:
-        as for `predict`, or because the state is full.
-
+        Returns -1 to fall back, when nothing was learnt: as for `predict`, or because the state is
+        full. `sign` is +1.0 or -1.0, or the index of the class if there are several outputs; `box`
+        is C_i, which `weight` is in.
         """
         n, d, values, columns, _ = event
         turn, self._d = self._begin(), d

@@ -2,6 +2,7 @@
 
 An event that an `EventPath` cannot take (its label is new, a value is no number, there is no room
 for a feature) falls back to the general path, on which `Learner` learns it as a batch of one row.
+Callers hold the learner's lock.
 """
 
 from __future__ import annotations
@@ -67,20 +68,7 @@ def _path_for(learner: Learner, event: Event) -> EventPath | None:
 
 
 def predict(learner: Learner, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]:
-    """Predict an event by the learner's `EventPath`.
-
-    Parameters
-    ----------
-    learner
-        A `Learner`; the caller holds its lock.
-    x
-        The event.
-
-    Returns
-    -------
-    The index of the label, -1 to fall back; and the path, which has the margin.
-
-    """
+    """Return the index of an event's label, -1 to fall back, and the path, which has the margin."""
     if learner.is_learning:
         # The path still has the event that is being learnt.
         return -1, None
@@ -97,26 +85,10 @@ def predict(learner: Learner, x: Mapping[Name, Any]) -> tuple[int, EventPath | N
 
 
 def learn(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
-    """Learn an event by the learner's `EventPath`, and tell the monitor.
+    """Learn an event, and tell the monitor; return False to fall back, when nothing was learnt.
 
-    Parameters
-    ----------
-    learner
-        A `Learner`; the caller holds its lock.
-    x
-        The event.
-    y, w
-        Its label and its weight, as the user gave them: they are not checked yet.
-
-    Returns
-    -------
-    True; False to fall back, when nothing was learnt.
-
-    Raises
-    ------
-    ModelBusyError
-        This thread is in the middle of learning on this learner.
-
+    Label and weight are as the user gave them: not checked yet. Raises ModelBusyError if this
+    thread is in the middle of learning on this learner.
     """
     if learner.is_learning:
         refuse_to_learn()
@@ -240,25 +212,10 @@ def learn_generally(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> 
 
 
 def checked(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
-    """Check an event for the general path.
+    """Return an event as a batch of one row for the general path, and the names of new features.
 
-    Parameters
-    ----------
-    learner
-        A `Learner`; the caller holds its lock.
-    x, y, w
-        The event, its label and its weight, as the user gave them.
-
-    Returns
-    -------
-    A batch of one row, in which missing values are NaN, one label and one weight, and the names of
-    the features that are new.
-
-    Raises
-    ------
-    BadEventError
-        The event cannot be used; the model is unchanged.
-
+    Missing values of the row are NaN; beside it are a label and a weight. Raises BadEventError if
+    the event cannot be used; the model is unchanged.
     """
     # Methods of the event's values may use this model and change it. So they are converted to
     # floats once, here.

@@ -48,18 +48,11 @@ WRONG = Mark("wrong", np.uint8, Range(0, 1))
 
 
 class KeptExamples:
-    """Keeps examples.
+    """Keeps examples as they came.
 
-    Parameters
-    ----------
-    prefix
-        What the names of its arrays in files begin with.
-    mark
-        The further fact of each example.
-    most
-        At least this many of the last examples are kept, if there were so many, and less than
-        twice as many. None: all.
-
+    `prefix` begins the names of its arrays in files; `mark` is the further fact of each example. At
+    least the last `most` examples are kept, if there were so many, and less than twice as many; if
+    it is None, all.
     """
 
     def __init__(self, prefix: str, mark: Mark, most: int | None = None) -> None:

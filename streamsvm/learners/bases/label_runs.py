@@ -60,19 +60,8 @@ def learn_batch(
 ) -> LabelColumn:
     """Do what `predict_then_learn_many` does, with a column of labels as the result.
 
-    Parameters
-    ----------
-    learner
-        A `Learner`.
-    X, y, w, ids
-        As in `Learner.learn_many`; ids are not checked.
-    late
-        Which rows are only predicted; `X` is then a matrix of names. None: all are learnt.
-
-    Returns
-    -------
-    The label predicted for each row before it was learnt.
-
+    The ids are not checked. If `late`, which tells what rows are only predicted, is given, `X` is a
+    matrix of names.
     """
     with learner.lock:
         if learner.is_learning:
@@ -120,26 +109,12 @@ def learn(
     diagonal: np.ndarray,
     late: LateRows | None = None,
 ) -> LabelColumn:
-    """Learn rows that have been checked.
+    """Learn n checked rows; return the label predicted for each row before it was learnt.
 
-    Parameters
-    ----------
-    learner
-        A `Learner`; the caller holds its lock, and keeps other code from learning.
-    x
-        n rows over the features of its schema.
-    labels
-        The n labels.
-    w, numbers, diagonal
-        float64, int64 and float32 (n,): example weights, example numbers, and k(x, x). Without
-        numbers the examples are counted from the start of the stream.
-    late
-        Which rows are only predicted; their numbers and weights are 0. None: all are learnt.
-
-    Returns
-    -------
-    The label predicted for each row before it was learnt.
-
+    The caller holds the learner's lock, and keeps other code from learning. `w`, `numbers` and
+    `diagonal`, float64, int64 and float32 (n,), are example weights, example numbers, and k(x, x).
+    Without numbers the examples are counted from the start of the stream. Rows that `late` says are
+    only predicted have the number 0 and the weight 0.
     """
     if learner.event_path is not None:
         # This may be a signal handler, while an event is read.

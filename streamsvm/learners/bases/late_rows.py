@@ -25,20 +25,9 @@ class LateRows(NamedTuple):
     predicted: np.ndarray  # object (events,): what was predicted for each; written
 
     def note(self, start: int, labels: LabelColumn) -> list[Any]:
-        """Record what was predicted for rows from `start` on.
+        """Record predictions for rows from `start` on; return the earlier ones of rows learnt now.
 
-        Parameters
-        ----------
-        start
-            The first of these rows.
-        labels
-            Their predictions. Those of rows that are learnt are not used: their events were
-            predicted earlier.
-
-        Returns
-        -------
-        The earlier predictions of the rows that are learnt.
-
+        What is predicted now for these is not used: their events were predicted earlier.
         """
         part = slice(start, start + len(labels))
         is_learnt, events = self.is_learnt[part], self.events[part]
@@ -64,15 +53,7 @@ class LateRows(NamedTuple):
 def row_after(numbers: np.ndarray, start: int, n: int) -> int:
     """Return the row after the n-th example from row `start` on; the end, if there are fewer.
 
-    Parameters
-    ----------
-    numbers
-        int64 (rows,): the number of each example; 0 of rows that are only predicted.
-    start
-        The first row that counts.
-    n
-        At least 1.
-
+    `numbers`, int64 (rows,), is 0 for rows that are only predicted; n is at least 1.
     """
     if len(numbers) - start < n:
         return len(numbers)
@@ -90,21 +71,9 @@ def rows_where(x: Rows, wanted: np.ndarray) -> Rows:
 def as_learnt(matrix: Any, is_learnt: np.ndarray, known: Iterable[Any]) -> Any:
     """Leave features out of rows that are predicted before a row with the feature is learnt.
 
-    To a model that learns the rows one by one such a feature is unknown: its value is missing.
-
-    Parameters
-    ----------
-    matrix
-        A `Matrix` or `SparseMatrix`.
-    is_learnt
-        bool (n,): the rows that are learnt.
-    known
-        The features that the model knows already: a set or dict.
-
-    Returns
-    -------
-    The matrix, without features that only predicted rows have.
-
+    To a model that learns the rows one by one such a feature is unknown, if it is not in `known`:
+    its value is missing. `matrix` is a `Matrix` or `SparseMatrix`; `is_learnt`, bool (n,), tells
+    the rows that are learnt.
     """
     new = np.array([name not in known for name in matrix.names], bool)
     if not new.any():

@@ -43,23 +43,12 @@ def register_learner(
 ) -> None:
     """Register a learner for the command, `streamsvm warm`, model files and tests.
 
-    Parameters
-    ----------
-    cls
-        The class, whose constructor's signature names its parameters, and whose docstring explains
-        them.
-    name
-        Its name on the command line.
-    renamed
-        Renamed parameters: {older name: name}; the constructor takes both.
-    variants
-        Sets of parameters that lead to different compiled code, for `warm`. None: the defaults,
-        and a bound on the support vectors if the learner takes one.
-    takes
-        "rows"; or "sentences": see `SequenceLearner`.
-    files
-        The fields of `codec.FileClass`: what model files hold besides parameters and state.
-
+    The signature of the constructor names the parameters, and the docstring of the class explains
+    them. `renamed` is {older name: name}; the constructor takes both. `variants` are sets of
+    parameters that lead to different compiled code, for `warm`; None: the defaults, and a bound on
+    the support vectors if the learner takes one. `takes` is "rows", or "sentences": see
+    `SequenceLearner`. `files` are the fields of `codec.FileClass`: what model files hold besides
+    parameters and state.
     """
     if variants is None:
         known = inspect.signature(cls).parameters
@@ -69,14 +58,7 @@ def register_learner(
 
 
 def registered_learners(takes: str | None = None) -> list[RegisteredLearner]:
-    """Return all learners, sorted by name.
-
-    Parameters
-    ----------
-    takes
-        Only those of "rows", or only those of "sentences"; None: both.
-
-    """
+    """Return all learners sorted by name, or only those that take "rows", or "sentences"."""
     streamsvm.load_all()
     found = [_learners[name] for name in sorted(_learners)]
     return [learner for learner in found if takes in (None, learner.takes)]

@@ -36,17 +36,7 @@ _BOUNDS = {
 def rehearsal_copy(model: Any, **changes: Any) -> Any:
     """Return a clone of a learner for a rehearsal: with small bounds, but the same compiled code.
 
-    Parameters
-    ----------
-    model
-        A learner.
-    **changes
-        Parameters to change; those that the learner does not take are ignored.
-
-    Returns
-    -------
-    A learner that has learnt nothing.
-
+    `changes` are parameters; those that the learner does not take are ignored.
     """
     known = inspect.signature(type(model)).parameters.keys()
     for name, most in _BOUNDS.items():
@@ -65,15 +55,9 @@ _looked_for: set[tuple[Any, ...]] = set()
 
 
 def compile_ahead(model: Any, turns_sparse: bool = False) -> None:
-    """Rehearse with a copy of a learner, so that later events need not compile.
+    """Rehearse with a copy of a learner that has learnt an event: later ones need not compile.
 
-    Parameters
-    ----------
-    model
-        A learner that has learnt an event.
-    turns_sparse
-        Whether its rows, which are dense at first, become sparse.
-
+    `turns_sparse` tells whether its rows, which are dense at first, become sparse.
     """
     if is_on and not hasattr(model, "is_rehearsal_copy"):
         turns_sparse = turns_sparse or model.is_sparse
@@ -83,14 +67,7 @@ def compile_ahead(model: Any, turns_sparse: bool = False) -> None:
 
 
 def look(model: Any) -> None:
-    """Compile for sparse rows after the first events, if these look so; once in a process.
-
-    Parameters
-    ----------
-    model
-        A learner that has just learnt an event, and has `dense_rows`, or none.
-
-    """
+    """Compile for sparse rows after the first events, if these look so; once in a process."""
     if model.n_examples != LOOK or getattr(model, "sparse", False) is not None:
         return
     key = type(model), type(getattr(model, "kernel", None)), _expects_several(model)
@@ -120,15 +97,8 @@ def made_up(n: int) -> tuple[np.ndarray, np.ndarray]:
 def rehearse_events(model: Any, several: bool, turns_sparse: bool = False) -> None:
     """Predict and learn made-up events, including new features, weights and new classes.
 
-    Parameters
-    ----------
-    model
-        A `rehearsal_copy`, which has learnt nothing yet; it is of no use afterwards.
-    several
-        Whether to learn a third and a fourth class, too.
-    turns_sparse
-        Whether its rows become sparse.
-
+    The model is a `rehearsal_copy`, of no use afterwards. If it takes `several` classes, it learns
+    a third and a fourth one.
     """
     x, labels = made_up(N_EVENTS)
     for i, (row, label) in enumerate(zip(x.tolist(), labels.tolist(), strict=True)):

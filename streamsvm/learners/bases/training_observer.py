@@ -27,30 +27,14 @@ class TrainingObserver(Protocol):
         numbers: np.ndarray,
         seconds: float,
     ) -> None:
-        """Take note of n examples.
+        """Take note of n examples, which took so many seconds to learn.
 
-        Parameters
-        ----------
-        x
-            n rows; may be views of the caller's arrays.
-        signs, weights, numbers
-            Signs +1 or -1 (or class indices), weights and numbers of the examples.
-        labels, predicted, margins
-            True labels; labels and margins predicted before each example was learnt.
-        seconds
-            The time that learning took.
-
+        Rows may be views of the caller's arrays. Signs are +1 or -1, or class indices. Labels and
+        margins were predicted before each example was learnt.
         """
 
     def note(self, label: Any, predicted: Any, seconds: float) -> bool:
-        """Count one example.
-
-        Returns
-        -------
-        False if the monitor needs more of this example: then it was not counted, and `learnt` must
-        be called.
-
-        """
+        """Count one example; False: it was not counted, and `learnt` must be called."""
         return False
 
     def wanted(self) -> int:

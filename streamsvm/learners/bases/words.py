@@ -26,19 +26,7 @@ _MOST_LISTED = 10
 
 
 def short(learner: Any) -> str:
-    """Return the class and the parameters that differ from their defaults.
-
-    Parameters
-    ----------
-    learner
-        A learner.
-
-    Returns
-    -------
-    str
-        One line, which is an expression that creates such a learner.
-
-    """
+    """Return an expression that creates such a learner, without parameters that are defaults."""
     parameters = inspect.signature(type(learner)).parameters
     given = {name: getattr(learner, name) for name in parameters}
     changed = [f"{n}={v!r}" for n, v in given.items() if v != parameters[n].default]

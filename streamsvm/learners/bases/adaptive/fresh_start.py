@@ -37,11 +37,7 @@ CLEARLY = 2.5
 def examples_for(learner: AdaptiveSVMClassifier) -> Examples | None:
     """Return the examples with which the models of a learner should begin anew; None: with none.
 
-    Parameters
-    ----------
-    learner
-        An `AdaptiveSVMClassifier`, which is not changed; the caller holds its lock.
-
+    The learner is not changed; the caller holds its lock.
     """
     state, d = learner.state, len(learner.schema)
     used, risen = int(state.info[IN_USE]), int(state.risen[0])

@@ -184,19 +184,9 @@ def is_like(other: Any, first: Any, kind: Kind) -> bool:
 def learn(
     model: Any, x: Rows, labels: LabelColumn, w: np.ndarray, is_example: np.ndarray
 ) -> np.ndarray:
-    """Learn rows; return the margins, or scores, from before each was learnt.
+    """Learn n rows, of classes that the model has; return the margins, or scores, from before.
 
-    Parameters
-    ----------
-    model
-        A model of the learner, which has all classes of the rows.
-    x
-        n rows over the features of the learner.
-    labels, w
-        n labels and weights.
-    is_example
-        bool (n,): False for rows that are only predicted.
-
+    `is_example`, bool (n,), is False for rows that are only predicted.
     """
     n = model.n_examples
     if model.is_sparse:

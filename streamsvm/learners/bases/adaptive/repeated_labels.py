@@ -24,17 +24,9 @@ def corrected(
 ) -> np.ndarray:
     """Return margins with what the last label adds, and learn the labels.
 
-    Parameters
-    ----------
-    learner
-        An `AdaptiveSVMClassifier`; the caller holds its lock.
-    margins
-        float64 (n,) or (n, classes): those of its model in use.
-    y
-        float64 (n,): signs, or numbers of classes.
-    is_example
-        bool (n,): False for rows that are only predicted; what is added would be of an older label.
-
+    `margins`, float64 (n,) or (n, classes), are those of the model in use; `y`, float64 (n,), are
+    signs or numbers of classes. `is_example`, bool (n,), is False for rows that are only predicted:
+    what is added would be of an older label. The caller holds the learner's lock.
     """
     if not learner.last_label:
         return margins

@@ -8,7 +8,8 @@ learn the last examples, as many as are kept.
 
 A model that wakes, or begins anew, may have so much to learn that a stream would wait for it. So it
 learns a part after each comparison, and predicts when it has learnt all. The parts are bounded by
-counts, not by the clock: the same examples always lead to the same models.
+counts, not by the clock: the same examples always lead to the same models. Callers hold the
+learner's lock.
 """
 
 from __future__ import annotations
@@ -47,14 +48,7 @@ tries them at powers of two, but to learn all examples anew each time takes as l
 
 
 def note_predictions(learner: AdaptiveSVMClassifier) -> None:
-    """Count the errors of the last predictions, which the model in use made.
-
-    Parameters
-    ----------
-    learner
-        An `AdaptiveSVMClassifier`; the caller holds its lock.
-
-    """
+    """Count the errors of the last predictions, which the model in use made."""
     state = learner.state
     n = int(state.waiting[state.info[IN_USE]])
     if n:
@@ -84,21 +78,9 @@ def catch_up(
 ) -> float:
     """Let the models that are awake, but for the one in use, learn the examples they wait for.
 
-    Parameters
-    ----------
-    learner
-        An `AdaptiveSVMClassifier`, of which `note_predictions` has counted the predictions; the
-        caller holds its lock.
-    budget
-        How much they may learn; those that are behind wait with the rest.
-    fewest
-        So many examples the first of them learns whatever it takes, the others `EVERY` at most: so
-        they catch up at some time, one after the other.
-
-    Returns
-    -------
-    What is left of the budget.
-
+    Called after `note_predictions`. Models that are behind wait with the rest when the budget is
+    spent. The first of them learns at least `fewest` examples, the others `EVERY` at most: so they
+    catch up at some time, one after the other. Returns what is left of the budget.
     """
     state = learner.state
     for m in range(len(members.KINDS)):
@@ -147,16 +129,8 @@ def _costs_of(model: Any, examples: Examples) -> tuple[float, float]:
 def begin_anew(learner: AdaptiveSVMClassifier, changes: dict[str, Any], n: int) -> None:
     """Replace the models of a learner by new ones, of which all but the first learn n examples.
 
-    Parameters
-    ----------
-    learner
-        An `AdaptiveSVMClassifier`; the caller holds its lock.
-    changes
-        Attributes that change with ``_members``: in one step, as code that runs in the middle may
-        predict.
-    n
-        How many of the last examples they learn; the first has learnt them.
-
+    The first has learnt them. `changes`, the attributes that change, are set in one step, as code
+    that runs in the middle may predict.
     """
     state, used = learner.state, int(learner.state.info[IN_USE])
     n_models = len(changes["models"])
@@ -170,13 +144,7 @@ def begin_anew(learner: AdaptiveSVMClassifier, changes: dict[str, Any], n: int) 
 def renew_others(learner: AdaptiveSVMClassifier, budget: float) -> None:
     """Let the other models compare rows as the first one does, if it does so for long.
 
-    Parameters
-    ----------
-    learner
-        An `AdaptiveSVMClassifier`; the caller holds its lock.
-    budget
-        How much those that begin anew may learn now: see `catch_up`.
-
+    Those that begin anew learn within the budget: see `catch_up`.
     """
     first, state = learner.models[0], learner.state
     if first.trial is not None and first.n_examples not in RENEWED_AT:
@@ -210,19 +178,7 @@ def _go_on_with(learner: AdaptiveSVMClassifier, used: int, budget: float) -> Non
 def choose(learner: AdaptiveSVMClassifier, n: int, budget: float) -> float:
     """Choose the model that predicts from now on, after n examples, a multiple of `EVERY`.
 
-    Parameters
-    ----------
-    learner
-        An `AdaptiveSVMClassifier` after `catch_up`; the caller holds its lock.
-    n
-        The number of examples that it has learnt.
-    budget
-        How much models that wake may learn now: see `catch_up`.
-
-    Returns
-    -------
-    What is left of the budget.
-
+    Called after `catch_up`. Models that wake learn within the budget; returns what is left of it.
     """
     state = learner.state
     may_sleep = n % SLEEP_EVERY == 0 and learner.models[0].n_examples >= SLEEP_FROM

@@ -1,4 +1,7 @@
-"""How a kernel learner adapts to its stream: gamma, costs, kind of rows, classes, and its trial."""
+"""How a kernel learner adapts to its stream: gamma, costs, kind of rows, classes, and its trial.
+
+Callers hold the learner's lock.
+"""
 
 from __future__ import annotations
 
@@ -42,16 +45,7 @@ def after_event(learner: KernelLearner, path: EventPath, sign: float, n: int) ->
 
 
 def adapt(learner: KernelLearner, n: int) -> None:
-    """Update gamma, class weights and the kind of rows after n examples, a power of two.
-
-    Parameters
-    ----------
-    learner
-        A `KernelLearner`; the caller holds its lock.
-    n
-        The number of examples learnt.
-
-    """
+    """Update gamma, class weights and the kind of rows after n examples, a power of two."""
     solver = learner.solver
     follows = learner.kernel is None and (learner.trial is None or not learner.trial.is_due(n))
     if follows and learner.choice is None and n <= auto_gamma.LAST_SET:
@@ -98,20 +92,10 @@ def become_sparse_if_large(learner: KernelLearner, n_features: int, seen: int) -
 def with_class(
     learner: KernelLearner, label: Any
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray] | None]:
-    """Return what changes when a class is added; the learner is not changed.
+    """Return what changes when a class is added that was not seen; the learner is not changed.
 
-    Parameters
-    ----------
-    learner
-        A `KernelLearner`; the caller holds its lock.
-    label
-        A label that was not seen.
-
-    Returns
-    -------
-    The attributes with their new values; and the function that converts earlier signs, None if they
-    stay.
-
+    These are the attributes with their new values, and the function that converts earlier signs,
+    None if they stay.
     """
     labels = learner.targets.labels.having(learner.targets.labels.seen)
     is_turned, n = labels.add(label), len(labels.seen)

@@ -23,26 +23,9 @@ IDS_AND_WINDOW = "a window holds the last examples, whatever they are; leave one
 
 
 def policy_of(name: str | None, kernel: Any, policies: Mapping[str, float] = POLICIES) -> float:
-    """Return the number by which solvers know a policy.
+    """Return the number by which solvers know a policy; None stands for the first of `policies`.
 
-    Parameters
-    ----------
-    name
-        A key of `policies`; None is the first.
-    kernel
-        The kernel; None for an RBF whose gamma follows the data.
-    policies
-        Those of the learner.
-
-    Returns
-    -------
-    A number of `POLICIES`; for "merge" with a kernel that is not RBF, `solvers.bounds.MERGE_MEAN`.
-
-    Raises
-    ------
-    ParameterError
-        There is no such policy.
-
+    With a kernel that is not RBF (None is an RBF) "merge" is `MERGE_MEAN`.
     """
     name = next(iter(policies)) if name is None else name
     if name not in policies:
@@ -53,19 +36,9 @@ def policy_of(name: str | None, kernel: Any, policies: Mapping[str, float] = POL
 
 
 def covered_by(window: int | None, max_support_vectors: int | None, budget: str | None) -> str:
-    """Return which examples a learner's duality gap is about, given its bounds.
+    """Return what examples a gap is about, by a learner's bounds: "stream", "window" or "merged".
 
     Coefficients that were made by projecting or merging are no coefficients of examples.
-
-    Parameters
-    ----------
-    window, max_support_vectors, budget
-        The parameters of the learner.
-
-    Returns
-    -------
-    "stream", "window", or "merged".
-
     """
     if max_support_vectors is not None and budget not in ("remove", "smallest"):
         return "merged"

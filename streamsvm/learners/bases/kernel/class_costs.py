@@ -15,19 +15,9 @@ from streamsvm.labels.targets import Targets
 class ClassCosts:
     """The costs C_i of examples with the weight 1.
 
-    Parameters
-    ----------
-    class_weight
-        None, a dict {label: factor}, or "balanced".
-    takes_balanced
-        Whether it may be "balanced".
-
-    Attributes
-    ----------
-    counts
-        float64 (2,) or (classes,): the number of examples of the negative and the positive class,
-        or of each of several, where weights are balanced. It is replaced, not changed.
-
+    `class_weight` is None, a dict {label: factor}, or "balanced". Then `counts`, float64 (2,) or
+    (classes,), are the numbers of examples of the negative and the positive class, or of each of
+    several; the array is replaced, not changed.
     """
 
     def __init__(self, class_weight: Any, takes_balanced: bool) -> None:

@@ -31,19 +31,8 @@ _CLEAR = -1e-6
 def look(learner: KernelLearner, n: int) -> None:
     """Count, and warn of once, a kernel of the user's that is not positive definite.
 
-    Parameters
-    ----------
-    learner
-        A `KernelLearner`, with its lock held.
-    n
-        The number of examples learnt.
-
-    Warns
-    -----
-    UserWarning
-        The kernel values of some rows that the learner keeps are those of no positive definite
-        kernel.
-
+    It looks at kernel values of some rows kept, after n examples. The caller holds the learner's
+    lock.
     """
     kernel = learner.kernel_
     is_ours = type(kernel).__module__.startswith("streamsvm.kernels.")

@@ -40,14 +40,7 @@ _MOST_LOOKS = 1000
 
 
 def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | None) -> Reserve:
-    """Return an empty reserve for these parameters of a learner, which are checked.
-
-    Raises
-    ------
-    ParameterError
-        `reserve` is no number of rows, or is given together with `max_support_vectors`.
-
-    """
+    """Return an empty reserve of `reserve` rows, which is checked; the bounds have been checked."""
     most = None if reserve is None else int(check_number("reserve", reserve, 0))
     if max_support_vectors is not None:
         if most:
@@ -65,24 +58,12 @@ def improve(
     some: Callable[[], tuple[bool, float, int]],
     progress: Callable[[float, int], None] | None,
 ) -> bool:
-    """Improve the examples kept up to their optimum.
+    """Improve the examples kept up to their optimum; return whether it was reached.
 
-    Between two calls of `some` other threads can predict, and Ctrl-C can interrupt.
-
-    Parameters
-    ----------
-    learner
-        A `KernelLearner` with a dual.
-    some
-        A function that makes some steps. It returns whether it is done, the largest error left, and
-        the number of steps; 0 if none changes a coefficient in double precision.
-    progress
-        Called between with (error, number of support vectors); or None.
-
-    Returns
-    -------
-    Whether it was done; if not, the log says so.
-
+    If not, the log says so. `some` makes some steps, and returns whether it is done, the largest
+    error left, and the number of steps; 0 if none changes a coefficient in double precision.
+    Between two calls other threads can predict, Ctrl-C can interrupt, and `progress` gets (error,
+    number of support vectors).
     """
     made = 0
     while learner.state is not None:
@@ -121,18 +102,9 @@ def look_again(
 ) -> None:
     """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
 
-    Parameters
-    ----------
-    learner
-        A `KernelLearner` whose solver keeps a reserve.
-    finish
-        A function that leads to the optimum over the examples kept, and returns whether it was
-        reached. Between its calls others may learn: their examples are looked at when the learner
-        finishes again.
-    allowed
-        Returns the gap that the rows of the reserve may have together: at most so much is enough,
-        even if some violate optimality.
-
+    `finish` leads to the optimum over the examples kept, and returns whether it was reached.
+    Between its calls others may learn: their examples are looked at when the learner finishes
+    again. It also ends when the rows of the reserve add at most `allowed()` to the gap.
     """
     with learner.lock:
         if learner.is_learning:
@@ -153,22 +125,9 @@ def reserve_sample(
 ) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray] | None:
     """Return rows of the reserve that the model does not keep now; None without a reserve.
 
-    Parameters
-    ----------
-    learner
-        A `KernelLearner` with a dual.
-    n
-        How many at most: all of them, or so many drawn at random.
-    n_before
-        Of examples that came after so many.
-    draws
-        The generator that chooses.
-
-    Returns
-    -------
-    Rows as they came; their signs and weights; and the numbers of all rows of the reserve that are
-    not kept. None at all if an example came more than once.
-
+    They are of examples after the first `n_before`: all, or n drawn by `draws`. With the rows, as
+    they came, are their signs and weights, and the numbers of all such rows, drawn or not. There
+    are none if an example came more than once.
     """
     with learner.lock:
         reserve = learner.solver.kept_rows

@@ -1,4 +1,7 @@
-"""Batches of kernel learners: split where gamma or class weights change, run by several threads."""
+"""Batches of kernel learners: split where gamma or class weights change, run by several threads.
+
+Callers hold the learner's lock.
+"""
 
 from __future__ import annotations
 
@@ -34,29 +37,14 @@ def learn_rows(
     numbers: np.ndarray,
     diagonal: np.ndarray,
 ) -> np.ndarray:
-    """Learn rows; return the margins from before each was learnt.
+    """Learn n rows over the features of the schema; return the margins from before each was learnt.
 
     Gamma and class weights are updated when the number of examples is a power of two. The batch is
     split there, so that the model does not depend on how the stream is cut into batches.
 
-    Parameters
-    ----------
-    learner
-        A `KernelLearner`; the caller holds its lock.
-    x
-        n rows over the features of its schema.
-    y
-        float64 (n,): +1 or -1; for several classes their numbers 0, 1, ...
-    labels
-        The n labels.
-    w, numbers, diagonal
-        float64, int64 and float32 (n,): example weights, example numbers, and k(x, x). Rows of
-        number 0 are only predicted.
-
-    Returns
-    -------
-    float64 (n,), or (n, classes).
-
+    `y`, float64 (n,), is +1 or -1, for several classes their numbers 0, 1, ...; `w`, `numbers` and
+    `diagonal`, float64, int64 and float32 (n,), are example weights, example numbers, and k(x, x).
+    Rows of number 0 are only predicted. The margins are float64 (n,), or (n, classes).
     """
     margins = learner.margins_of_learning(len(y))
     start = 0
@@ -128,18 +116,9 @@ def learn_part(
 ) -> None:
     """Learn rows between two changes of gamma and class weights, growing the state as needed.
 
-    Parameters
-    ----------
-    learner
-        A `KernelLearner`; the caller holds its lock.
-    rows
-        Rows x, y, C_i, example weights, numbers, and k(x, x): see `learn_rows` of the solver.
-    margins
-        float64 (n,), or (n, classes), written: from before each was learnt.
-    counts
-        The number of rows learnt by each call of compiled code is appended. After an interruption,
-        too, it tells how many the state has learnt.
-
+    `rows` are x, y, C_i, example weights, numbers, and k(x, x): see `learn_rows` of the solver. The
+    `margins` from before are written. The number of rows learnt by each call of compiled code is
+    appended to `counts`: after an interruption, too, it tells how many the state has learnt.
     """
     x, *others = rows
     n, d = shape(x)
@@ -183,17 +162,8 @@ def _fill_block(learner: KernelLearner, state: Any, x: Rows) -> None:
 def margins_of(learner: KernelLearner, x: Rows) -> np.ndarray:
     """Return the margins of rows, computed by several threads if the batch is large enough.
 
-    Parameters
-    ----------
-    learner
-        A `KernelLearner`; the caller holds its lock.
-    x
-        n rows over the features of its schema, scaled as those that it keeps.
-
-    Returns
-    -------
-    float64 (n,), or (n, classes); all 0 before the first example.
-
+    The n rows are over the features of the schema, and scaled as those kept. The result is float64
+    (n,) or (n, classes), 0 before the first example.
     """
     if learner.is_sparse:
         # A monitor's sample may be of rows from before the learner became sparse.
@@ -223,11 +193,7 @@ def margins_of(learner: KernelLearner, x: Rows) -> np.ndarray:
 def checked_margins(learner: KernelLearner, x: Rows) -> np.ndarray:
     """Return the margins of n rows over the features seen, float64 (n,) or (n, classes).
 
-    Raises
-    ------
-    FeatureError
-        A margin is too large for single precision.
-
+    Raises FeatureError if a margin is too large for single precision.
     """
     margins = margins_of(learner, scaled_rows(x, learner.factors))
     if not np.isfinite(margins).all():
@@ -240,14 +206,7 @@ def checked_margins(learner: KernelLearner, x: Rows) -> np.ndarray:
 
 
 def diagonal_of(learner: KernelLearner, x: Rows) -> np.ndarray:
-    """Return k(x, x) of rows, float32 (n,).
-
-    Raises
-    ------
-    FeatureError
-        The kernel cannot take a row.
-
-    """
+    """Return k(x, x) of rows, float32 (n,); raise `FeatureError` if the kernel cannot take one."""
     store = learner.state.store if learner.state is not None and isinstance(x, SparseRows) else None
     # A sparse store lends its scratch, if it has room for all features.
     has_room = isinstance(store, SparseStore) and stores.n_columns(store) >= shape(x)[1]

@@ -34,24 +34,10 @@ class Sizes(NamedTuple):
 class KernelSolver(abc.ABC):
     """An algorithm whose decision function is a kernel expansion.
 
-    A slot is a position in the arrays of the state that holds one example.
-
-    Parameters
-    ----------
-    kernel
-        A kernel; None: an RBF whose gamma the learner chooses.
-    schedule
-        The schedule of the steps, as compiled code takes it; replaced when a parameter changes.
-    cache_mb
-        Megabytes for cached kernel rows, at least 0.
-
-    Attributes
-    ----------
-    state
-        The arrays; None before the first example.
-    kept_rows
-        Rows that it passed by, for `finish`; None: it keeps none.
-
+    A slot is a position in the arrays of the state that holds one example. The kernel None is an
+    RBF whose gamma the learner chooses. `schedule`, that of the steps as compiled code takes it, is
+    replaced when a parameter changes. `state` is None before the first example; `kept_rows` are
+    rows that it passed by, for `finish`, None if it keeps none.
     """
 
     step: Any

@@ -27,13 +27,7 @@ _ANY = 2**62
 def margins_of_classes(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Return the score of each row's class, less the largest other one.
 
-    Parameters
-    ----------
-    y
-        int64 (n,): the number of the class of each row.
-    scores
-        float64 (n, classes).
-
+    `y`, int64 (n,), are the numbers of the classes; `scores` are float64 (n, classes).
     """
     rows = np.arange(len(y))
     own, others = scores[rows, y], scores.copy()
@@ -46,17 +40,8 @@ def margins_of_classes(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
 class LaRankSolver(ReservingSolver):
     """LaRank: a coefficient for each pair of a support pattern and a class.
 
-    Parameters
-    ----------
-    kernel, schedule, cache_mb
-        As of `KernelSolver`.
-    kept_rows
-        An empty reserve.
-    seed
-        Of the draws; None: another one each time.
-    max_classes
-        The largest number of classes; None: any.
-
+    `kept_rows` is an empty reserve. The seed None draws otherwise each time; `max_classes` None is
+    any number.
     """
 
     step, states = larank, larank_state

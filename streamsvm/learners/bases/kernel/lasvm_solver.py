@@ -38,15 +38,8 @@ if TYPE_CHECKING:
 class LASVMSolver(ReservingSolver):
     """LASVM for two classes.
 
-    Parameters
-    ----------
-    kernel, schedule, cache_mb
-        As of `KernelSolver`.
-    kept_rows
-        An empty reserve.
-    is_one_vs_rest
-        Whether several classes have a problem each, and not one for each pair.
-
+    `kept_rows` is an empty reserve; `is_one_vs_rest` tells whether several classes have a problem
+    each, and not one for each pair.
     """
 
     step, states = lasvm, boxes

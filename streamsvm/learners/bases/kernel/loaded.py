@@ -27,11 +27,7 @@ _MOST_SUMMED = 4096
 def mend_diagonal(learner: KernelLearner) -> None:
     """Compute k(x, x) of the examples kept, and replace those that are wrong.
 
-    Raises
-    ------
-    ValueError
-        The kernel cannot take a row.
-
+    Raises ValueError if the kernel cannot take a row.
     """
     state = learner.state
     if not hasattr(state, "diagonal"):

@@ -46,20 +46,10 @@ _FORGETS = (
 class PerceptronSolver(KernelSolver):
     """A solver that makes one update an example, and at most one vector an update.
 
-    Parameters
-    ----------
-    kernel, cache_mb
-        As of `KernelSolver`.
-    rule, margin, l2
-        The rule of updates, of `solvers.perceptron.step`; examples with a margin of at most
-        `margin` make one; and the regularisation, which only Pegasos has.
-    averaged, max_support_vectors, budget, seed
-        The parameters of the learner.
-    policy_names
-        The names of the policies that are defined for the learner, the default one first.
-    is_voted
-        Whether all models so far vote.
-
+    `rule` is one of `solvers.perceptron.step`; examples with a margin of at most `margin` make an
+    update; `l2` is the regularisation, which only Pegasos has. `policy_names` are those of the
+    budgets that the learner takes, the default one first; `is_voted` tells whether all models so
+    far vote.
     """
 
     step, states = perceptron, perceptron_state

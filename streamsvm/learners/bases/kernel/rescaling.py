@@ -23,15 +23,8 @@ if TYPE_CHECKING:
 def adapt(learner: KernelLearner) -> dict[str, Any]:
     """Compare the scales with those in use, when the number of examples is a power of two.
 
-    Parameters
-    ----------
-    learner
-        A `KernelLearner` that has `scales`; the caller holds its lock. Its model is not changed.
-
-    Returns
-    -------
-    The attributes of the learner that change, with their new values.
-
+    Returns the attributes of the learner that change, with their new values; the learner is not
+    changed. The caller holds its lock.
     """
     if learner.is_sparse:
         # Sparse rows keep the factors that they have.
@@ -50,20 +43,10 @@ def _factors_in_use(learner: KernelLearner, d: int) -> np.ndarray:
 
 
 def with_factors(learner: KernelLearner, factors: np.ndarray) -> dict[str, Any]:
-    """Rescale the rows that a learner keeps.
+    """Return the attributes that change, with new values, if the rows kept are rescaled.
 
-    Parameters
-    ----------
-    learner
-        A `KernelLearner` of dense rows; the caller holds its lock. Its model is not
-        changed.
-    factors
-        float32 (d,): what each feature is to be multiplied by.
-
-    Returns
-    -------
-    The attributes of the learner that change, with their new values.
-
+    The rows are dense. `factors`, float32 (d,), is what each feature is to be multiplied by. The
+    learner is not changed; the caller holds its lock.
     """
     ratio = factors / _factors_in_use(learner, factors.size)
     old, solver = learner.state, learner.solver

@@ -58,13 +58,8 @@ _THRESHOLD = "reserve_threshold"
 class Reserve:
     """Rows in the order in which they came, with what is known of them.
 
-    Parameters
-    ----------
-    most
-        Number of rows, at least 0; None: as many as fit into `MOST_BYTES`.
-    window
-        Rows older than so many examples leave; None: none does.
-
+    It holds `most` rows, or if that is None as many as fit into `MOST_BYTES`; those older than
+    `window` examples leave.
     """
 
     def __init__(self, most: int | None, window: int | None = None) -> None:
@@ -85,16 +80,7 @@ class Reserve:
         return self._n
 
     def add(self, x: Rows, facts: np.ndarray) -> None:
-        """Offer rows of the stream, in their order.
-
-        Parameters
-        ----------
-        x
-            n rows.
-        facts
-            FACTS (n,).
-
-        """
+        """Offer n rows of the stream, in their order; `facts` is FACTS (n,)."""
         self._settle()
         wanted = np.flatnonzero((facts["margin"] < self.threshold) & (facts["weight"] > 0.0))
         while wanted.size:
@@ -113,16 +99,7 @@ class Reserve:
             self.now = int(facts["arrived"][-1])
 
     def add_one(self, x: Rows, fact: tuple[Any, ...]) -> None:
-        """Add one row with a margin below the threshold and a weight above 0: a faster `add`.
-
-        Parameters
-        ----------
-        x
-            A block of one row.
-        fact
-            One of FACTS.
-
-        """
+        """Add one row with a margin below the threshold and a weight above 0: a faster `add`."""
         n_values = 2 * (len(x.values) + 1) if isinstance(x, SparseRows) else x.size
         n_bytes = self._bytes + 4 * n_values + FACTS.itemsize
         has_room = n_bytes <= MOST_BYTES if self.most is None else self._n < self.most
@@ -272,20 +249,8 @@ class Reserve:
     ) -> None:
         """Take over what `as_file` returned; an older file has nothing.
 
-        Parameters
-        ----------
-        content, arrays
-            The JSON values and arrays of a file, not trusted.
-        n_features
-            The number of features of the learner.
-        signs
-            The signs of its labels, or the numbers of its classes.
-
-        Raises
-        ------
-        ValueError
-            A value does not fit.
-
+        The file is not trusted: ValueError if a value does not fit. `signs` are those of the
+        learner's labels, or the numbers of its classes.
         """
         if self.most is None and _THRESHOLD in content:
             self.threshold = as_float(_THRESHOLD, content[_THRESHOLD])

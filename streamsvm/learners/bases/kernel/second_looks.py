@@ -43,12 +43,7 @@ class _Expansion(NamedTuple):
 class SecondLooks:
     """The rows of a learner's reserve, with f(x) kept up to date while the learner finishes.
 
-    Parameters
-    ----------
-    learner
-        A `KernelLearner` of two classes, whose solver keeps a reserve; the caller holds its
-        lock here and in each call.
-
+    The learner has two classes; the caller holds its lock here and in each call.
     """
 
     def __init__(self, learner: KernelLearner) -> None:
@@ -63,17 +58,9 @@ class SecondLooks:
         self._far_at: Any = None
 
     def learn_violating(self, allowed: float = 0.0) -> bool:
-        """Learn the rows that violate optimality again.
+        """Learn the rows that violate optimality again; return whether that has changed the model.
 
-        Parameters
-        ----------
-        allowed
-            If the rows that are not kept add no more than this to the duality gap, none is learnt.
-
-        Returns
-        -------
-        Whether there were any, and learning them has changed the model.
-
+        None is learnt if the rows that are not kept add no more than `allowed` to the duality gap.
         """
         learner = self._learner
         if learner.state is None or not len(self._facts):
@@ -213,15 +200,9 @@ class SecondLooks:
 
 
 class SecondLooksOfLaRank(SecondLooks):
-    """The rows of a reserve, with their scores kept up to date while the learner finishes.
+    """The same with the scores of a LaRank.
 
     `_f` has a column for each class, and so have the coefficients of an expansion.
-
-    Parameters
-    ----------
-    learner
-        A `LaRankClassifier`; the caller holds its lock here and in each call.
-
     """
 
     def __init__(self, learner: KernelLearner) -> None:

@@ -36,13 +36,6 @@ class SecondLooksOfClasses(SecondLooks):
 
     `_f` has a column for each problem of the row's class: one against one that of the problem with
     class number ``column``, one against the rest that of the problem of this class.
-
-    Parameters
-    ----------
-    learner
-        A `KernelLearner` of several classes, whose solver keeps a reserve; the caller holds its
-        lock here and in each call.
-
     """
 
     def __init__(self, learner: KernelLearner) -> None:

@@ -28,14 +28,7 @@ _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
 def check_n_jobs(n_jobs: Any) -> int:
-    """Return the number of threads that `n_jobs` stands for.
-
-    Raises
-    ------
-    ParameterError
-        It is neither None, nor -1, nor a whole number from 1.
-
-    """
+    """Return the number of threads that the parameter `n_jobs` stands for, which is checked."""
     if n_jobs is None:
         return 1
     if n_jobs == -1 and not isinstance(n_jobs, bool):

@@ -20,23 +20,7 @@ _GRADIENTS = ("all", "support", "fresh")
 
 
 def chosen_gradients(given: TrackingSVMClassifier) -> str:
-    """Return the parameter `gradients`, or the default for the kernel if it is None.
-
-    Parameters
-    ----------
-    given
-        The parameters.
-
-    Returns
-    -------
-    "all", "support" or "fresh".
-
-    Raises
-    ------
-    ParameterError
-        It is none of the three values, or cannot be combined with the kernel or a bound.
-
-    """
+    """Return the parameter `gradients`, checked; if it is None, the default for the kernel."""
     is_linear = isinstance(given.kernel, kernels.Linear)
     gradients = given.gradients
     if gradients is None:
@@ -63,24 +47,9 @@ def _check_bounds(given: TrackingSVMClassifier, gradients: str) -> None:
 
 
 def schedule_of(given: TrackingSVMClassifier, gradients: str) -> tracking.Schedule:
-    """Return the schedule for the parameters.
+    """Return the schedule for the parameters, which are checked.
 
-    Parameters
-    ----------
-    given
-        The parameters.
-    gradients
-        What `chosen_gradients` returned.
-
-    Returns
-    -------
-    The schedule.
-
-    Raises
-    ------
-    ParameterError
-        A parameter is out of range, or two exclude each other.
-
+    `gradients` is what `chosen_gradients` returned.
     """
     if given.K is not None and given.epsilon is not None:
         raise ParameterError(f"K={given.K!r}, epsilon={given.epsilon!r}: give one of them")

@@ -20,15 +20,8 @@ from streamsvm.support.rows import Rows
 class TrackingSolver(DualSolver):
     """Averaged tracking with gradients of the examples kept.
 
-    Parameters
-    ----------
-    kernel, schedule, cache_mb
-        As of `KernelSolver`.
-    window
-        How many examples are kept at most; 0: any number.
-    seed
-        Of the draws; None: another one each time.
-
+    `window` is how many are kept at most, 0 for any number. The seed None draws otherwise each
+    time.
     """
 
     step, states = tracking, tracking_state

@@ -17,16 +17,8 @@ _BEYOND_CHANCE = 1.5
 class ProgressiveErrors(TrainingObserver):
     """A `TrainingObserver` that keeps errors and hinge losses of predictions.
 
-    Parameters
-    ----------
-    losses_of
-        The method of the learner: `Learner.losses_of`.
-
-    Attributes
-    ----------
-    wrong, losses
-        bool and float64 (n,), after `settle`: errors and hinge losses, 0 where they do not count.
-
+    After `settle` `wrong` and `losses`, bool and float64 (n,), are 0 where they do not count.
+    `losses_of` is that of the learner.
     """
 
     asks_probabilities = False

@@ -123,16 +123,9 @@ class Tried(NamedTuple):
 
 
 class Race:
-    """Candidates that learn the first examples of a learner.
+    """Candidates that learn the first examples of a learner, which is not changed.
 
-    Parameters
-    ----------
-    learner
-        A `KernelLearner` with a trial, which is not changed; the caller of each method holds its
-        lock.
-    begun
-        What `begun` returned.
-
+    The caller of each method holds its lock.
     """
 
     def __init__(self, learner: KernelLearner, begun: Begun) -> None:
@@ -146,15 +139,9 @@ class Race:
         self._work = self._run()
 
     def advance(self, count: int, budget: float) -> Tried | None:
-        """Work on; return the best candidate, which has learnt all examples, at the end.
+        """Work within the budget; at the end return the best candidate, which has learnt all.
 
-        Parameters
-        ----------
-        count
-            The number of examples that there are by now, one more each time.
-        budget
-            How much to do.
-
+        `count` is the number of examples that there are by now, one more each time.
         """
         self._count, self._left = count, budget
         try:

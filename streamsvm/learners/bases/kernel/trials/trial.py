@@ -63,22 +63,8 @@ def first_cost(C: Any) -> float:
 def candidates_of(scale: Any, gamma: Any, kernel: Any, C: float) -> list[Candidate]:
     """Return the candidates that the parameters of a learner allow, ties going to the first.
 
-    Parameters
-    ----------
-    scale, gamma, kernel
-        The learner's parameters.
-    C
-        The C of them all.
-
-    Returns
-    -------
-    No candidates if the learner follows the rule on rows as they are, or has a kernel of its own.
-
-    Raises
-    ------
-    ParameterError
-        A parameter is none of the accepted values, or does not go with the kernel.
-
+    There are none if the learner follows the rule on rows as they are, or has a kernel of its own.
+    Raises ParameterError if `scale` or `gamma` is wrong, or does not go with the kernel.
     """
     if not (isinstance(scale, bool) or scale == "auto"):
         raise ParameterError(f"scale={scale!r}: use 'auto', True or False")
@@ -100,15 +86,9 @@ def candidates_of(scale: Any, gamma: Any, kernel: Any, C: float) -> list[Candida
 
 
 class Trial(KeptExamples):
-    """The first examples of a stream, and the candidates that learn them.
+    """The first examples of a stream, and the candidates, one at least, that learn them.
 
     After an interruption there are more examples than the learner has counted.
-
-    Parameters
-    ----------
-    candidates
-        At least one.
-
     """
 
     def __init__(self, candidates: list[Candidate]) -> None:
@@ -183,16 +163,7 @@ def _of(learner: KernelLearner) -> Trial:
 
 
 def step(learner: KernelLearner, n: int) -> None:
-    """Begin a race if one is due after n examples, and work on it.
-
-    Parameters
-    ----------
-    learner
-        A `KernelLearner` with a trial; the caller holds its lock.
-    n
-        The number of examples that it has learnt.
-
-    """
+    """Begin a race if one is due after n examples, and work on it; the caller holds the lock."""
     trial = _of(learner)
     if trial.is_due(n):
         # One that is not over yet is left: this one has more examples.
