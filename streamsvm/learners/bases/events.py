@@ -8,7 +8,7 @@ Callers hold the learner's lock.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +21,10 @@ from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import label_runs, rehearsal
 from streamsvm.learners.bases.event_path import EventPath
+from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.training_observer import tell
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import shape
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.learner import Learner
 
 _NUMBERS = (float, int, bool)
 """The usual types of weights; NumPy's are found out more slowly."""
@@ -35,7 +33,7 @@ _ATTEMPTS = 8
 """How often an event is read again because reading it changed the model (see `checked`)."""
 
 
-def _read(learner: Learner, x: Mapping[Name, Any], learning: bool) -> Event | None:
+def _read(learner: AnyLearner, x: Mapping[Name, Any], learning: bool) -> Event | None:
     """Return an event as packed numbers, or None; methods of the user's mapping may run here."""
     reader: EventReader | None = learner.event_reader
     if reader is None or reader.schema is not learner.schema:
@@ -43,7 +41,7 @@ def _read(learner: Learner, x: Mapping[Name, Any], learning: bool) -> Event | No
     return reader.sparse(x, learning) if learner.is_sparse else reader.dense(x, learning)
 
 
-def _path_for(learner: Learner, event: Event) -> EventPath | None:
+def _path_for(learner: AnyLearner, event: Event) -> EventPath | None:
     """Return the path bound to the learner's current state; None if the event must fall back.
 
     Code of the user that ran while the event was read may have changed the learner. So everything
@@ -67,7 +65,7 @@ def _path_for(learner: Learner, event: Event) -> EventPath | None:
     return path if d <= path.room else None
 
 
-def predict(learner: Learner, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]:
+def predict(learner: AnyLearner, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]:
     """Return the index of an event's label, -1 to fall back, and the path, which has the margin."""
     if learner.is_learning:
         # The path still has the event that is being learnt.
@@ -84,7 +82,7 @@ def predict(learner: Learner, x: Mapping[Name, Any]) -> tuple[int, EventPath | N
     return path.predict(event, learner.schema.buckets is not None), path
 
 
-def learn(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
+def learn(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     """Learn an event, and tell the monitor; return False to fall back, when nothing was learnt.
 
     Label and weight are as the user gave them: not checked yet. Raises ModelBusyError if this
@@ -130,7 +128,7 @@ def learn(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
 
 
 def _tell(
-    learner: Learner,
+    learner: AnyLearner,
     observer: Any,
     path: EventPath,
     sign: float,
@@ -149,7 +147,7 @@ def _tell(
 
 
 def _read_and_learn(
-    learner: Learner,
+    learner: AnyLearner,
     x: Mapping[Name, Any],
     signs: dict[Any, float],
     target: tuple[float, float, float],
@@ -177,13 +175,13 @@ def _read_and_learn(
     return path.learn(event, learner.schema.buckets is not None, *target), path
 
 
-def margin(learner: Learner, x: Mapping[Name, Any]) -> Any:
+def margin(learner: AnyLearner, x: Mapping[Name, Any]) -> Any:
     """Return the margin of an event as a float, or its scores as a list; the lock is held."""
     label_index, path = predict(learner, x)
     return path.margin if path is not None and label_index >= 0 else general_margin(learner, x)
 
 
-def general_margin(learner: Learner, x: Mapping[Name, Any]) -> Any:
+def general_margin(learner: AnyLearner, x: Mapping[Name, Any]) -> Any:
     """Return the same by the general path, which takes every event."""
     row = learner.schema.known_row(x) if learner.is_sparse else learner.schema.row(x)
     if not learner.targets.labels.seen:
@@ -191,7 +189,7 @@ def general_margin(learner: Learner, x: Mapping[Name, Any]) -> Any:
     return learner.margins_of(row)[0].tolist()
 
 
-def learn_generally(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> None:
+def learn_generally(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> None:
     """Learn an event by the general path; the learner's lock is held."""
     try:
         row, labels, weights, new = checked(learner, x, y, w)
@@ -211,7 +209,7 @@ def learn_generally(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> 
         learner.is_learning = False
 
 
-def checked(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
+def checked(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
     """Return an event as a batch of one row for the general path, and the names of new features.
 
     Missing values of the row are NaN; beside it are a label and a weight. Raises BadEventError if

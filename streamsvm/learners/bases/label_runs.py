@@ -7,7 +7,7 @@ The learner's monitor is told of each run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,18 +18,16 @@ from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import late_rows
+from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.learner import Learner
 
 _PART = 1024
 """Number of sparse rows that are made dense at a time, to be predicted by a dense model."""
 
 
-def read(learner: Learner, X: Any) -> tuple[Rows, Sequence[Name]]:
+def read(learner: AnyLearner, X: Any) -> tuple[Rows, Sequence[Name]]:
     """Return a batch to learn as rows, NaN where a value is missing, and the new features."""
     matrix = batches.matrix_of(X, learner.schema)
     if isinstance(matrix, SparseMatrix):
@@ -37,7 +35,7 @@ def read(learner: Learner, X: Any) -> tuple[Rows, Sequence[Name]]:
     return batches.rows_of(learner.schema, matrix, learner.is_sparse)
 
 
-def margins_many(learner: Learner, X: Any) -> np.ndarray:
+def margins_many(learner: AnyLearner, X: Any) -> np.ndarray:
     """Return the margins of the rows of a batch, as `Targets` takes them.
 
     As `decision_function_many`; several classes may have further columns.
@@ -56,7 +54,7 @@ def margins_many(learner: Learner, X: Any) -> np.ndarray:
 
 
 def learn_batch(
-    learner: Learner, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
+    learner: AnyLearner, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
 ) -> LabelColumn:
     """Do what `predict_then_learn_many` does, with a column of labels as the result.
 
@@ -74,7 +72,7 @@ def learn_batch(
 
 
 def _checked_and_learnt(
-    learner: Learner, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None
+    learner: AnyLearner, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None
 ) -> LabelColumn:
     """Check a batch, and learn it."""
     if late is not None:
@@ -101,7 +99,7 @@ def _checked_and_learnt(
 
 
 def learn(
-    learner: Learner,
+    learner: AnyLearner,
     x: Rows,
     labels: LabelColumn,
     w: np.ndarray,
@@ -152,7 +150,7 @@ def learn(
 
 
 def _parts(
-    learner: Learner, runs: list[tuple[int, int]], numbers: np.ndarray | None
+    learner: AnyLearner, runs: list[tuple[int, int]], numbers: np.ndarray | None
 ) -> Iterator[tuple[int, int]]:
     """Yield the runs, cut where the learner's monitor wants to be told of the examples."""
     for start, stop in runs:
@@ -168,7 +166,7 @@ def _parts(
 
 
 def _learn_run(
-    learner: Learner,
+    learner: AnyLearner,
     x: Rows,
     labels: LabelColumn,
     w: np.ndarray,

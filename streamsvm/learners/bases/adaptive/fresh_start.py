@@ -11,14 +11,12 @@ features may have got other units.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamsvm.learners.bases.adaptive import members
+from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.solvers.adaptive.state import IN_USE
-
-if TYPE_CHECKING:
-    from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 
 LENGTHS = (256, 1024)
 """How many of the last examples a fresh model learns; the first that convinces is taken."""
@@ -34,7 +32,7 @@ CLEARLY = 2.5
 """By how many standard deviations of their difference it must err less (McNemar's test)."""
 
 
-def examples_for(learner: AdaptiveSVMClassifier) -> Examples | None:
+def examples_for(learner: SeveralModels) -> Examples | None:
     """Return the examples with which the models of a learner should begin anew; None: with none.
 
     The learner is not changed; the caller holds its lock.
@@ -63,7 +61,7 @@ def _is_due(risen: int, every: int) -> bool:
     return risen > 0 and risen % max(every, (1 << (risen.bit_length() - 1)) // 2) == 0
 
 
-def _errs_less(learner: AdaptiveSVMClassifier, fresh: Any, examples: Examples) -> bool:
+def _errs_less(learner: SeveralModels, fresh: Any, examples: Examples) -> bool:
     """Tell whether a fresh model errs less on the newer half of examples, beyond chance."""
     wrong = members.learn_examples(fresh, examples, learner.targets.labels.seen)
     half = len(wrong) // 2

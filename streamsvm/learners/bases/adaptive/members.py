@@ -13,12 +13,13 @@ tenth of C.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.learners.bases.kernel import rescaling
 from streamsvm.learners.larank import LaRankClassifier
@@ -26,9 +27,6 @@ from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import IN_USE
 from streamsvm.support.rows import Rows, shape, sparse
-
-if TYPE_CHECKING:
-    from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 
 
 class Kind(NamedTuple):
@@ -61,7 +59,7 @@ def kinds_of(labels: Any) -> tuple[Kind, ...]:
     return KINDS_OF_SEVERAL if len(labels.seen) <= MOST_PAIRS else KINDS_OF_MANY
 
 
-def parameters_of(learner: AdaptiveSVMClassifier, kind: Kind) -> dict[str, Any]:
+def parameters_of(learner: SeveralModels, kind: Kind) -> dict[str, Any]:
     """Return the parameters of a model of a learner, but for scale and width."""
     windows = [window for window in (learner.window, kind.window) if window is not None]
     given = {
@@ -82,14 +80,14 @@ def parameters_of(learner: AdaptiveSVMClassifier, kind: Kind) -> dict[str, Any]:
     return given | ({"max_classes": None} if kind.learner is LaRankClassifier else {})
 
 
-def new_first(learner: AdaptiveSVMClassifier, labels: Any) -> Any:
+def new_first(learner: SeveralModels, labels: Any) -> Any:
     """Return a new first model for labels, which finds scale and width itself."""
     kind = kinds_of(labels)[0]
     parameters = parameters_of(learner, kind)
     return prepared(learner, labels, kind.learner(scale=learner.scale, **parameters))
 
 
-def new_other(learner: AdaptiveSVMClassifier, labels: Any, first: Any, kind: Kind) -> Any:
+def new_other(learner: SeveralModels, labels: Any, first: Any, kind: Kind) -> Any:
     """Return a new model of a kind, which compares rows as the first model does."""
     kernel = kernels.RBF(gamma=first.kernel_.gamma * kind.width)
     model = kind.learner(kernel, **parameters_of(learner, kind))
@@ -97,9 +95,7 @@ def new_other(learner: AdaptiveSVMClassifier, labels: Any, first: Any, kind: Kin
     return prepared(learner, labels, model)
 
 
-def begun(
-    learner: AdaptiveSVMClassifier, labels: Any, examples: Examples, are_all: bool
-) -> list[Any]:
+def begun(learner: SeveralModels, labels: Any, examples: Examples, are_all: bool) -> list[Any]:
     """Return new models, of which the first has learnt examples: one of each kind, or only it."""
     first = new_first(learner, labels)
     if len(examples.classes):
@@ -110,7 +106,7 @@ def begun(
     return [first, *(new_other(learner, labels, first, kind) for kind in kinds)]
 
 
-def with_class(learner: AdaptiveSVMClassifier, labels: Any, label: Any) -> list[Any]:
+def with_class(learner: SeveralModels, labels: Any, label: Any) -> list[Any]:
     """Return the models of a learner after a further label has come, which `labels` has."""
     state, found = learner.state, list(learner.models)
     before = [dict(model.__dict__) for model in found]
@@ -133,7 +129,7 @@ def with_class(learner: AdaptiveSVMClassifier, labels: Any, label: Any) -> list[
     return found
 
 
-def use_first(learner: AdaptiveSVMClassifier) -> None:
+def use_first(learner: SeveralModels) -> None:
     """Use the first model, which learns at once what it waits for."""
     state, first = learner.state, learner.models[0]
     if state.waiting[0]:
@@ -142,7 +138,7 @@ def use_first(learner: AdaptiveSVMClassifier) -> None:
     state.info[IN_USE] = state.asleep[0] = 0
 
 
-def prepared(learner: AdaptiveSVMClassifier, labels: Any, model: Any) -> Any:
+def prepared(learner: SeveralModels, labels: Any, model: Any) -> Any:
     """Return a model with the features of its learner, and with labels."""
     adopt(learner, model)
     for label in labels.seen:
@@ -150,7 +146,7 @@ def prepared(learner: AdaptiveSVMClassifier, labels: Any, model: Any) -> Any:
     return model
 
 
-def adopt(learner: AdaptiveSVMClassifier, model: Any) -> None:
+def adopt(learner: SeveralModels, model: Any) -> None:
     """Let a model share schema and lock of its learner, which alone may let it learn."""
     # One schema for all, as rows are read once.
     model.schema, model.is_rehearsal_copy = learner.schema, True

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamsvm.learners.bases.adaptive import members, repeated_labels
+from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.model_files import codec
 from streamsvm.support.declaration import NamedArrays
-
-if TYPE_CHECKING:
-    from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 
 _SHARED = ("features", "labels", "n_ignored")
 """What is the same in the learner and all of its models, and is written once."""
@@ -19,7 +17,7 @@ def _prefix(index: int) -> str:
     return f"model_{index}_"
 
 
-def _content_of(learner: AdaptiveSVMClassifier) -> codec.Content:
+def _content_of(learner: SeveralModels) -> codec.Content:
     arrays = learner.recent.as_arrays(len(learner.schema))
     contents = []
     for i, member in enumerate(learner.models):
@@ -34,7 +32,7 @@ def _content_of(learner: AdaptiveSVMClassifier) -> codec.Content:
     return {"models": contents}, arrays
 
 
-def _read(learner: AdaptiveSVMClassifier, content: dict[str, Any], arrays: NamedArrays) -> None:
+def _read(learner: SeveralModels, content: dict[str, Any], arrays: NamedArrays) -> None:
     learner.recent.read(arrays, len(learner.schema), len(learner.targets.labels.seen))
     contents = content.get("models")
     if not isinstance(contents, list) or len(contents) not in (0, 1, len(members.KINDS)):
@@ -56,7 +54,7 @@ def _read(learner: AdaptiveSVMClassifier, content: dict[str, Any], arrays: Named
     learner.offsets = repeated_labels.offsets_for(learner, learner.targets.labels)
 
 
-def _check(learner: AdaptiveSVMClassifier, member: Any) -> None:
+def _check(learner: SeveralModels, member: Any) -> None:
     """Raise ValueError if a model from a file is none of this learner's."""
     if member.hashing != learner.hashing or member.max_features != learner.max_features:
         raise ValueError("a model takes other features than the learner")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.solvers.adaptive import last_label
 
-if TYPE_CHECKING:
-    from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 
-
-def offsets_for(learner: AdaptiveSVMClassifier, labels: Any) -> np.ndarray:
+def offsets_for(learner: SeveralModels, labels: Any) -> np.ndarray:
     """Return what a learner is to add to the scores of the next event, for labels."""
     offsets = np.zeros(1 if labels.is_binary else len(labels.seen))
     last_label.write_offsets(learner.state.repeats, offsets)
@@ -20,7 +18,7 @@ def offsets_for(learner: AdaptiveSVMClassifier, labels: Any) -> np.ndarray:
 
 
 def corrected(
-    learner: AdaptiveSVMClassifier, margins: np.ndarray, y: np.ndarray, is_example: np.ndarray
+    learner: SeveralModels, margins: np.ndarray, y: np.ndarray, is_example: np.ndarray
 ) -> np.ndarray:
     """Return margins with what the last label adds, and learn the labels.
 

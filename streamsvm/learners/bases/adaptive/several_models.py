@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import KeptExamples
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.certificate import Certificate
@@ -26,7 +25,16 @@ class SeveralModels(Learner):
     has_dual = False
 
     C: float
+    scale: bool | str
     class_weight: dict[Any, float] | None
+    window: int | None
+    max_support_vectors: int | None
+    sparse: bool | None
+    hashing: int | None
+    max_features: int
+    cache_mb: float
+    n_jobs: int | None
+    seed: int | None
     models: list[Any]
     state: AdaptiveState
     recent: KeptExamples
@@ -48,7 +56,8 @@ class SeveralModels(Learner):
         if model is None:
             return self.targets.zeros(shape(x)[0])
         margins = model.margins_of(x if not model.is_sparse else as_sparse(x))
-        return members.scores_of(model, margins)
+        # Without what is no score: LASVM has probabilities, too.
+        return np.asarray(model.targets.decisions(margins))
 
     def predicted_before_class(self, x: Rows) -> LabelColumn | None:
         """Return what is predicted for a row before its class is added."""

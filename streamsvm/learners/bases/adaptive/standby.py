@@ -15,17 +15,15 @@ learner's lock.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamsvm.labels.targets import ProblemTargets
 from streamsvm.learners.bases.adaptive import members
+from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import IN_USE
 from streamsvm.support.rows import SparseRows
-
-if TYPE_CHECKING:
-    from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 
 EVERY = 32
 """The models are compared at multiples of this number of examples."""
@@ -47,7 +45,7 @@ RENEWED_AT = (32, 128, 1024)
 tries them at powers of two, but to learn all examples anew each time takes as long."""
 
 
-def note_predictions(learner: AdaptiveSVMClassifier) -> None:
+def note_predictions(learner: SeveralModels) -> None:
     """Count the errors of the last predictions, which the model in use made."""
     state = learner.state
     n = int(state.waiting[state.info[IN_USE]])
@@ -56,7 +54,7 @@ def note_predictions(learner: AdaptiveSVMClassifier) -> None:
         step.note_predictions(state, predicted)
 
 
-def is_calm(learner: AdaptiveSVMClassifier, n: int) -> bool:
+def is_calm(learner: SeveralModels, n: int) -> bool:
     """Tell whether after n examples it is too early to compare the models.
 
     While all is calm it is enough at multiples of `EVERY_IF_CALM`.
@@ -73,9 +71,7 @@ def _is_alarmed(state: Any) -> bool:
     return 0 < state.risen[0] < LONG
 
 
-def catch_up(
-    learner: AdaptiveSVMClassifier, budget: float = BUDGET, fewest: int = 2 * EVERY
-) -> float:
+def catch_up(learner: SeveralModels, budget: float = BUDGET, fewest: int = 2 * EVERY) -> float:
     """Let the models that are awake, but for the one in use, learn the examples they wait for.
 
     Called after `note_predictions`. Models that are behind wait with the rest when the budget is
@@ -126,7 +122,7 @@ def _costs_of(model: Any, examples: Examples) -> tuple[float, float]:
     return 5000.0 + of_class * n_classes + further * n_vectors, further
 
 
-def begin_anew(learner: AdaptiveSVMClassifier, changes: dict[str, Any], n: int) -> None:
+def begin_anew(learner: SeveralModels, changes: dict[str, Any], n: int) -> None:
     """Replace the models of a learner by new ones, of which all but the first learn n examples.
 
     The first has learnt them. `changes`, the attributes that change, are set in one step, as code
@@ -141,7 +137,7 @@ def begin_anew(learner: AdaptiveSVMClassifier, changes: dict[str, Any], n: int) 
     _go_on_with(learner, used, BUDGET)
 
 
-def renew_others(learner: AdaptiveSVMClassifier, budget: float) -> None:
+def renew_others(learner: SeveralModels, budget: float) -> None:
     """Let the other models compare rows as the first one does, if it does so for long.
 
     Those that begin anew learn within the budget: see `catch_up`.
@@ -168,14 +164,14 @@ def renew_others(learner: AdaptiveSVMClassifier, budget: float) -> None:
     _go_on_with(learner, used, budget)
 
 
-def _go_on_with(learner: AdaptiveSVMClassifier, used: int, budget: float) -> None:
+def _go_on_with(learner: SeveralModels, used: int, budget: float) -> None:
     """Let models catch up; use the first until the one in use has learnt what it waits for."""
     catch_up(learner, budget, 0)
     if not learner.state.waiting[used]:
         learner.state.info[IN_USE] = used
 
 
-def choose(learner: AdaptiveSVMClassifier, n: int, budget: float) -> float:
+def choose(learner: SeveralModels, n: int, budget: float) -> float:
     """Choose the model that predicts from now on, after n examples, a multiple of `EVERY`.
 
     Called after `catch_up`. Models that wake learn within the budget; returns what is left of it.

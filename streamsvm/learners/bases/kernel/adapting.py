@@ -6,7 +6,7 @@ Callers hold the learner's lock.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,12 @@ from streamsvm.learners.bases import rehearsal
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.kernel import auto_gamma, definiteness, rescaling
 from streamsvm.learners.bases.kernel.feature_scales import stride
+from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.trials import trial
 from streamsvm.support import states
 
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
-
-def after_event(learner: KernelLearner, path: EventPath, sign: float, n: int) -> None:
+def after_event(learner: AnyKernelLearner, path: EventPath, sign: float, n: int) -> None:
     """Take note of the event that a path has learnt, as example number n."""
     if learner.trial is not None or (learner.kernel is None and n <= auto_gamma.LAST_SET):
         row = path.row()
@@ -44,7 +42,7 @@ def after_event(learner: KernelLearner, path: EventPath, sign: float, n: int) ->
         trial.step(learner, n)
 
 
-def adapt(learner: KernelLearner, n: int) -> None:
+def adapt(learner: AnyKernelLearner, n: int) -> None:
     """Update gamma, class weights and the kind of rows after n examples, a power of two."""
     solver = learner.solver
     follows = learner.kernel is None and (learner.trial is None or not learner.trial.is_due(n))
@@ -69,14 +67,14 @@ def adapt(learner: KernelLearner, n: int) -> None:
         definiteness.look(learner, n)
 
 
-def rebalance(learner: KernelLearner) -> None:
+def rebalance(learner: AnyKernelLearner) -> None:
     """Update the C_i of all examples if the class weights depend on the stream."""
     costs, solver = learner.costs, learner.solver
     if costs.is_balanced and solver.state is not None and costs.counts.min() > 0:
         solver.set_costs(costs.balanced(learner.C_), len(learner.schema))
 
 
-def become_sparse_if_large(learner: KernelLearner, n_features: int, seen: int) -> None:
+def become_sparse_if_large(learner: AnyKernelLearner, n_features: int, seen: int) -> None:
     """Become sparse if dense rows of so many features would fill the memory with zeros."""
     state = learner.state
     if learner.sparse is not None or learner.is_sparse or state is None:
@@ -90,7 +88,7 @@ def become_sparse_if_large(learner: KernelLearner, n_features: int, seen: int) -
 
 
 def with_class(
-    learner: KernelLearner, label: Any
+    learner: AnyKernelLearner, label: Any
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray] | None]:
     """Return what changes when a class is added that was not seen; the learner is not changed.
 
@@ -111,11 +109,11 @@ def with_class(
 
 
 def _with_further_class(
-    learner: KernelLearner, changes: dict[str, Any], labels: Any, n: int
+    learner: AnyKernelLearner, changes: dict[str, Any], labels: Any, n: int
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray] | None]:
     """Complete `changes` by those of a class beyond two, or of one with a score of its own."""
     if not learner.targets.has_one_margin:
-        if learner.takes_balanced:
+        if learner.costs.takes_balanced:
             changes["costs"] = learner.costs.of_classes(n, 0)
         return changes, None
     # Signs become numbers of classes.

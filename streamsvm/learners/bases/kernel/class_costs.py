@@ -22,7 +22,7 @@ class ClassCosts:
 
     def __init__(self, class_weight: Any, takes_balanced: bool) -> None:
         check_class_weight(class_weight, takes_balanced)
-        self._class_weight = class_weight
+        self._class_weight, self.takes_balanced = class_weight, takes_balanced
         self.is_balanced = class_weight == "balanced"
         self.counts = np.zeros(2)
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserving_solver import reserving
 from streamsvm.learners.bases.kernel.trials import trial
 from streamsvm.learners.bases.scaled_rows import unscaled_rows
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, taken
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +52,7 @@ def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | Non
 
 
 def improve(
-    learner: KernelLearner,
+    learner: AnyKernelLearner,
     some: Callable[[], tuple[bool, float, int]],
     progress: Callable[[float, int], None] | None,
 ) -> bool:
@@ -89,7 +87,7 @@ def improve(
     return True
 
 
-def _rounding(learner: KernelLearner) -> float:
+def _rounding(learner: AnyKernelLearner) -> float:
     """Return the error that rounding alone leaves in gradients: steps on it never end."""
     with learner.lock:
         coefficients = learner.expansion()[1]
@@ -98,7 +96,9 @@ def _rounding(learner: KernelLearner) -> float:
 
 
 def look_again(
-    learner: KernelLearner, finish: Callable[[], bool], allowed: Callable[[], float] = lambda: 0.0
+    learner: AnyKernelLearner,
+    finish: Callable[[], bool],
+    allowed: Callable[[], float] = lambda: 0.0,
 ) -> None:
     """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
 
@@ -121,7 +121,7 @@ def look_again(
 
 
 def reserve_sample(
-    learner: KernelLearner, n: int, n_before: int, draws: random.Random
+    learner: AnyKernelLearner, n: int, n_before: int, draws: random.Random
 ) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray] | None:
     """Return rows of the reserve that the model does not keep now; None without a reserve.
 

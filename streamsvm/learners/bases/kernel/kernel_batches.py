@@ -5,13 +5,14 @@ Callers hold the learner's lock.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamsvm.errors import FeatureError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.kernel import adapting, auto_gamma, threads
+from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
 from streamsvm.learners.bases.kernel.trials import trial
 from streamsvm.learners.bases.late_rows import row_after, rows_where
@@ -24,12 +25,9 @@ from streamsvm.support.rows import Rows, SparseRows, cut, shape, sparse
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
 
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
-
 
 def learn_rows(
-    learner: KernelLearner,
+    learner: AnyKernelLearner,
     x: Rows,
     y: np.ndarray,
     labels: LabelColumn,
@@ -81,7 +79,7 @@ def learn_rows(
 
 
 def _count(
-    learner: KernelLearner,
+    learner: AnyKernelLearner,
     x: Rows,
     scaled: Rows,
     y: np.ndarray,
@@ -112,7 +110,7 @@ def _count(
 
 
 def learn_part(
-    learner: KernelLearner, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]
+    learner: AnyKernelLearner, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]
 ) -> None:
     """Learn rows between two changes of gamma and class weights, growing the state as needed.
 
@@ -144,7 +142,7 @@ def learn_part(
             state = solver.state
 
 
-def _fill_block(learner: KernelLearner, state: Any, x: Rows) -> None:
+def _fill_block(learner: AnyKernelLearner, state: Any, x: Rows) -> None:
     """Compute the kernel values of at most `BLOCK` fresh rows with several threads."""
     n, kernel = states.n_computed(state), learner.bound_kernel(state)
     parts = threads.ranges(n, learner.n_threads, PANEL)
@@ -159,7 +157,7 @@ def _fill_block(learner: KernelLearner, state: Any, x: Rows) -> None:
     state.info[0].ready = -n
 
 
-def margins_of(learner: KernelLearner, x: Rows) -> np.ndarray:
+def margins_of(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
     """Return the margins of rows, computed by several threads if the batch is large enough.
 
     The n rows are over the features of the schema, and scaled as those kept. The result is float64
@@ -190,7 +188,7 @@ def margins_of(learner: KernelLearner, x: Rows) -> np.ndarray:
     return margins
 
 
-def checked_margins(learner: KernelLearner, x: Rows) -> np.ndarray:
+def checked_margins(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
     """Return the margins of n rows over the features seen, float64 (n,) or (n, classes).
 
     Raises FeatureError if a margin is too large for single precision.
@@ -205,7 +203,7 @@ def checked_margins(learner: KernelLearner, x: Rows) -> np.ndarray:
     return margins
 
 
-def diagonal_of(learner: KernelLearner, x: Rows) -> np.ndarray:
+def diagonal_of(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
     """Return k(x, x) of rows, float32 (n,); raise `FeatureError` if the kernel cannot take one."""
     store = learner.state.store if learner.state is not None and isinstance(x, SparseRows) else None
     # A sparse store lends its scratch, if it has room for all features.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel import loaded
+from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver, reserving
@@ -30,9 +31,6 @@ from streamsvm.solvers.lasvm_pairs.problems import members_of
 from streamsvm.support import stores
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.rows import Rows
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 
 class LASVMSolver(ReservingSolver):
@@ -256,7 +254,7 @@ class PairsSolver(LASVMSolver):
         return super().counters if self.state is None else pairs_inspection.counters(self.state)
 
 
-def as_file(learner: KernelLearner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def as_file(learner: AnyKernelLearner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return counts of classes, the reserve, and the problems of several, for model files."""
     content, arrays = reserving(learner).kept_rows.as_file()
     arrays["counts"] = learner.costs.counts
@@ -265,7 +263,7 @@ def as_file(learner: KernelLearner) -> tuple[dict[str, Any], dict[str, np.ndarra
     return content, arrays
 
 
-def read(learner: KernelLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
+def read(learner: AnyKernelLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
     """Set what `as_file` returned."""
     k, solver, d = len(learner.targets.labels.seen), learner.solver, len(learner.schema)
     counts = arrays.take("counts", Field((max(2, k),), range=NOT_NEGATIVE), {})

@@ -9,18 +9,16 @@ that they weigh as much in distances as they did in the trial.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.scaled_rows import padded, rescale
 from streamsvm.support import states
 
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
-
-def adapt(learner: KernelLearner) -> dict[str, Any]:
+def adapt(learner: AnyKernelLearner) -> dict[str, Any]:
     """Compare the scales with those in use, when the number of examples is a power of two.
 
     Returns the attributes of the learner that change, with their new values; the learner is not
@@ -36,13 +34,13 @@ def adapt(learner: KernelLearner) -> dict[str, Any]:
     return {} if factors is None else with_factors(learner, factors)
 
 
-def _factors_in_use(learner: KernelLearner, d: int) -> np.ndarray:
+def _factors_in_use(learner: AnyKernelLearner, d: int) -> np.ndarray:
     """Return what features are multiplied by now, float32 (d,)."""
     factors = learner.factors
     return padded(np.zeros(0, np.float32) if factors is None else factors, d)
 
 
-def with_factors(learner: KernelLearner, factors: np.ndarray) -> dict[str, Any]:
+def with_factors(learner: AnyKernelLearner, factors: np.ndarray) -> dict[str, Any]:
     """Return the attributes that change, with new values, if the rows kept are rescaled.
 
     The rows are dense. `factors`, float32 (d,), is what each feature is to be multiplied by. The

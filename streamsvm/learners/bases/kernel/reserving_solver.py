@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver
 from streamsvm.learners.bases.kernel.reserve import FACTS, Reserve
 from streamsvm.support.rows import Rows
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 
 class ReservingSolver(DualSolver):
@@ -66,7 +64,7 @@ class ReservingSolver(DualSolver):
         return margin if margin < self.kept_rows.threshold else None
 
 
-def reserving(learner: KernelLearner) -> ReservingSolver:
+def reserving(learner: AnyKernelLearner) -> ReservingSolver:
     """Return the solver of a learner that keeps a reserve."""
     assert isinstance(learner.solver, ReservingSolver)
     return learner.solver

@@ -6,19 +6,17 @@ violates optimality in one that does not have it as a member.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.second_looks import SecondLooks
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import fill_block
 from streamsvm.support.rows import Rows, taken
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 
 class _Expansions(NamedTuple):
@@ -38,7 +36,7 @@ class SecondLooksOfClasses(SecondLooks):
     class number ``column``, one against the rest that of the problem of this class.
     """
 
-    def __init__(self, learner: KernelLearner) -> None:
+    def __init__(self, learner: AnyKernelLearner) -> None:
         super().__init__(learner)
         of = learner.solver.state_for(learner.sizes(len(learner.schema))).problems
         self._class_of = self._facts["sign"].astype(np.int64)

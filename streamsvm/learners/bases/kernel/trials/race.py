@@ -12,7 +12,7 @@ examples and on what `Begun` says.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,15 +22,13 @@ from streamsvm.labels.targets import ProblemTargets
 from streamsvm.learners.bases import label_runs
 from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
+from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.trials import relevance
 from streamsvm.learners.bases.kernel.trials.cost import Cost
 from streamsvm.learners.bases.kernel.trials.progressive_errors import ProgressiveErrors
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states
 from streamsvm.support.rows import cut, shape, sparse
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 BUDGET = 2e7
 """The work after an event, about that of so many nanoseconds: see `Cost`."""
@@ -85,7 +83,7 @@ class Begun(NamedTuple):
     draws: np.ndarray  # uint64 (1,): the state of the random numbers; (0,) without
 
 
-def begun(learner: KernelLearner, n: int, winner: Candidate | None) -> Begun:
+def begun(learner: AnyKernelLearner, n: int, winner: Candidate | None) -> Begun:
     """Return what a race needs to know that begins after n examples of a learner."""
     assert learner.trial is not None
     moments, n_kept = learner.moments, learner.trial.n_examples
@@ -128,7 +126,7 @@ class Race:
     The caller of each method holds its lock.
     """
 
-    def __init__(self, learner: KernelLearner, begun: Begun) -> None:
+    def __init__(self, learner: AnyKernelLearner, begun: Begun) -> None:
         assert learner.trial is not None
         self._learner, self._trial, self.begun = learner, learner.trial, begun
         self.n_candidates = 0
@@ -336,7 +334,7 @@ def _first(examples: Any, n: int) -> Any:
     return [cut(examples.x, 0, n), *(fact[:n] for fact in examples[1:])]
 
 
-def _learner_like(learner: KernelLearner, gamma: float, C: float) -> Any:
+def _learner_like(learner: AnyKernelLearner, gamma: float, C: float) -> Any:
     """Return a learner with the parameters of another one, and this gamma and C."""
     parameters = {name: getattr(learner, name) for name in learner._get_params()}
     kernel = kernels.RBF(gamma=gamma)

@@ -19,7 +19,7 @@ with time chose worse on our streams (`benchmarks.default_streams`).
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,12 +28,10 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.kept_examples import NUMBER, KeptExamples
 from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
+from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.learners.bases.kernel.trials.race import Begun, Candidate
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 FIRST = 4
 """The number of examples at the first trial; before, the learner follows the rule."""
@@ -157,12 +155,12 @@ class Trial(KeptExamples):
         self._first = self._last = n
 
 
-def _of(learner: KernelLearner) -> Trial:
+def _of(learner: AnyKernelLearner) -> Trial:
     assert learner.trial is not None
     return learner.trial
 
 
-def step(learner: KernelLearner, n: int) -> None:
+def step(learner: AnyKernelLearner, n: int) -> None:
     """Begin a race if one is due after n examples, and work on it; the caller holds the lock."""
     trial = _of(learner)
     if trial.is_due(n):
@@ -173,13 +171,13 @@ def step(learner: KernelLearner, n: int) -> None:
     _advance(learner, n, race.BUDGET)
 
 
-def end(learner: KernelLearner) -> None:
+def end(learner: AnyKernelLearner) -> None:
     """End the race that is on, if there is one, whatever it takes; the caller holds the lock."""
     if learner.trial is not None:
         _advance(learner, learner.n_examples, 1e300)
 
 
-def _advance(learner: KernelLearner, n: int, budget: float) -> None:
+def _advance(learner: AnyKernelLearner, n: int, budget: float) -> None:
     trial = _of(learner)
     if trial.begun is None:
         return
@@ -200,7 +198,7 @@ def _advance(learner: KernelLearner, n: int, budget: float) -> None:
 
 
 def _changes(
-    learner: KernelLearner, running: race.Race, best: race.Tried, n: int
+    learner: AnyKernelLearner, running: race.Race, best: race.Tried, n: int
 ) -> dict[str, Any]:
     """Return the attributes of a learner that change when a race is over, with their new values."""
     model, factors, began = best.model, best.factors, running.begun.n
@@ -224,7 +222,7 @@ def _changes(
     return changes
 
 
-def in_words(learner: KernelLearner) -> str:
+def in_words(learner: AnyKernelLearner) -> str:
     """Return what was chosen for a learner, and of how many candidates it was the best."""
     assert learner.choice is not None
     n, first, is_scaled, n_relevant = learner.choice
@@ -234,7 +232,7 @@ def in_words(learner: KernelLearner) -> str:
     return f"{rows}, gamma {learner.kernel_.gamma:.2g}{cost}: best of {n} on the first {first:,}"
 
 
-def content_of(learner: KernelLearner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def content_of(learner: AnyKernelLearner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what a file of a learner holds of its trial: JSON values and arrays."""
     choice, factors = learner.choice, learner.factors
     content: dict[str, Any] = {}
@@ -253,7 +251,7 @@ def content_of(learner: KernelLearner) -> tuple[dict[str, Any], dict[str, np.nda
     return content, arrays
 
 
-def read_content(learner: KernelLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
+def read_content(learner: AnyKernelLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
     """Set what `content_of` returned; raise ValueError if it does not fit."""
     n, d, classes = learner.n_examples, len(learner.schema), learner.targets.labels.seen
     if "trial" in content:

@@ -1,0 +1,68 @@
+"""What the parts of a kernel learner use of it: batches, trials, adaptation, second looks."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from streamsvm.learners.bases.interfaces import AnyLearner
+from streamsvm.learners.bases.kernel.class_costs import ClassCosts
+from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
+from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.support.rows import Rows
+
+
+class AnyKernelLearner(AnyLearner, Protocol):
+    """A `KernelLearner`, as its parts see it."""
+
+    costs: ClassCosts
+    kernel: Any
+    C: float | str
+    C_: float
+    class_weight: Any
+    sparse: bool | None
+    scale: bool | str
+    gamma: str
+    cache_mb: float
+    n_threads: int
+    seed: int | None
+    n_indefinite: int
+    moments: np.ndarray
+    factors: np.ndarray | None
+    scales: FeatureScales | None
+    trial: Any  # a `Trial`, or None
+    choice: Any  # a `Choice`, or None
+    is_rehearsal_copy: bool
+
+    @property
+    def solver(self) -> KernelSolver:
+        """See `KernelLearner`, as for all that follows."""
+
+    @property
+    def kernel_(self) -> Any: ...
+
+    @property
+    def state(self) -> Any: ...
+
+    @property
+    def counters(self) -> dict[str, int]: ...
+
+    @property
+    def n_support_vectors(self) -> int: ...
+
+    def sizes(self, n_features: int) -> Sizes: ...
+
+    def expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]: ...
+
+    def dense_rows(self) -> np.ndarray: ...
+
+    def kept_numbers(self) -> np.ndarray: ...
+
+    def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray: ...
+
+    def margins_of_learning(self, n: int) -> np.ndarray: ...
+
+    def become_sparse_after(self, n: int) -> None: ...
+
+    def _get_params(self) -> dict[str, Any]: ...
