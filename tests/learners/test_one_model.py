@@ -130,8 +130,12 @@ def arrays_of(model):
 def copies_of(model, folder):
     model.save(folder / "model.svm")
     loaded = streamsvm.load(folder / "model.svm")
-    assert repr(loaded) == repr(model) and loaded.memory_parts.keys() == model.memory_parts.keys()
-    return [loaded, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    assert repr(loaded) == repr(model)
+    copies = [loaded, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    for other in copies:
+        # Rows for `finish` travel, which need not change what it finds.
+        assert other.memory_parts.get("reserve") == model.memory_parts.get("reserve")
+    return copies
 
 
 def finished(model):

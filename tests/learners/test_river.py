@@ -41,24 +41,29 @@ FIRST = {type(model): model for model in reversed(MODELS)}
 OF_OTHERS = ("check_learn_one", "check_clone_is_independent", "check_pickling")
 
 
+def checks_of(model):
+    """Return checks with their numbers: all, or some on the first data set of each."""
+    found = [
+        (f"{check.__name__}-{j}", check)
+        for j, check in enumerate(checks.yield_checks(model))
+        if check.__name__ not in model._unit_test_skips()
+    ]
+    if model is FIRST[type(model)]:
+        return found
+    first = {check.__name__: (name, check) for name, check in reversed(found)}
+    return [first[name] for name in OF_OTHERS if name in first]
+
+
 def marks(model, check):
-    """River checks memory with two data sets and for long; by default of a few kinds only."""
+    """River checks memory with two data sets and for long; by default of one kind only."""
     is_long = check.__name__ == "check_bounded_memory_growth"
-    return slow if is_long and not isinstance(model, LONG) else ()
+    return slow if is_long and not isinstance(model, AdaptiveSVMClassifier) else ()
 
 
-LONG = (AdaptiveSVMClassifier,)
 CHECKS = [
-    pytest.param(
-        model,
-        check,
-        id=f"{type(model).__name__}{i}-{check.__name__}-{j}",
-        marks=marks(model, check),
-    )
+    pytest.param(model, check, id=f"{type(model).__name__}{i}-{name}", marks=marks(model, check))
     for i, model in enumerate(MODELS)
-    for j, check in enumerate(checks.yield_checks(model))
-    if check.__name__ not in model._unit_test_skips()
-    if model is FIRST[type(model)] or check.__name__ in OF_OTHERS
+    for name, check in checks_of(model)
 ]
 
 
