@@ -21,35 +21,15 @@ class BaseSource(Closing, ABC):
         return self._name
 
     def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one.
-
-        Returns
-        -------
-        Iterator[Event]
-            The events.
-
-        """
+        """Return the unread events, one by one."""
         return self._events()
 
     def batches(self, size: int | None = None) -> Iterator[Batch]:
         """Return the unread events in batches.
 
-        Parameters
-        ----------
-        size
-            The largest number of rows a batch (of a topic: of messages a poll), at least 1; there
-            are fewer at the ends of files and of shuffled blocks. None = `batch_size`.
-
-        Returns
-        -------
-        Iterator[Batch]
-            The batches.
-
-        Raises
-        ------
-        ValueError
-            `size` is below 1.
-
+        `size` is the largest number of rows a batch (of a topic: of messages a poll), at least 1
+        (else ValueError); there are fewer at the ends of files and of shuffled blocks. None =
+        `batch_size`.
         """
         rows = self.batch_size if size is None else size
         if rows < 1:
@@ -57,29 +37,13 @@ class BaseSource(Closing, ABC):
         return self._batches(rows)
 
     def snapshot(self) -> Snapshot:
-        """Return the position of the next unread event, and what it is a position of.
-
-        Returns
-        -------
-        Snapshot
-            JSON values, ready for ``json.dumps``.
-
-        """
+        """Return the position of the next unread event, and of what it is one, as JSON values."""
         return {"source": self._kind, **self._position()}
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot, from this or an earlier process.
+        """Continue from a return value of `snapshot`, of this or an earlier process.
 
-        Parameters
-        ----------
-        snapshot
-            The return value of `snapshot`, of this or an earlier process.
-
-        Raises
-        ------
-        SnapshotError
-            The snapshot is of another source, or of this one with other settings.
-
+        SnapshotError: it is of another source, or of this one with other settings.
         """
         if snapshot.get("source") != self._kind:
             raise SnapshotError(f"not a snapshot of a {self._kind}: {dict(snapshot)!r:.200}")

@@ -71,11 +71,7 @@ class LetterTopic:
     def flush(self) -> None:
         """Wait until the broker has received all letters.
 
-        Raises
-        ------
-        SourceError
-            The broker refused a letter, or did not receive all of them in time.
-
+        SourceError: it refused one, or did not receive all of them in time.
         """
         left = self.producer.flush(self.timeout)
         if self._failed:

@@ -71,19 +71,10 @@ class Encoder:
         self.rewind()
 
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the features of a batch as columns of floats, ordered by first appearance.
+        """Return the features of a raw batch as columns of floats, ordered by first appearance.
 
-        Parameters
-        ----------
-        batch
-            Raw columns.
-
-        Returns
-        -------
-        pa.RecordBatch
-            float32 columns where the raw column is float32, else float64. Features that no row of
-            the batch has are left out.
-
+        They are float32 where the raw column is float32, else float64. Features that no row of the
+        batch has are left out.
         """
         found: list[_Found] = []
         for index, name, column in self._columns(batch):
@@ -100,19 +91,7 @@ class Encoder:
         return record_batch([column for *_, column in found], fields, batch.num_rows)
 
     def events(self, batch: pa.RecordBatch) -> Iterator[dict[str, float]]:
-        """Yield the features of each row; a new category is added when its row is yielded.
-
-        Parameters
-        ----------
-        batch
-            Raw columns.
-
-        Returns
-        -------
-        Iterator[dict[str, float]]
-            A dict a row.
-
-        """
+        """Yield the features of each row of a raw batch; a new category is added with its row."""
         found = list(self._columns(batch))
         names = [name for _, name, _ in found]
         vocabularies = [self._vocabulary.get(name) for name in names]
@@ -139,30 +118,11 @@ class Encoder:
             yield x
 
     def snapshot(self) -> dict[str, list[str]]:
-        """Return the categories that have a feature of their own.
-
-        Returns
-        -------
-        dict[str, list[str]]
-            The categories of each text column, in order of first appearance.
-
-        """
+        """Return the categories that have a feature of their own, by column, as they appeared."""
         return {name: list(values) for name, values in self._vocabulary.items()}
 
     def resume(self, vocabulary: Mapping[str, list[str]]) -> None:
-        """Restore the categories of a snapshot.
-
-        Parameters
-        ----------
-        vocabulary
-            The return value of `snapshot`.
-
-        Raises
-        ------
-        SnapshotError
-            The snapshot has other text columns.
-
-        """
+        """Restore the categories of a snapshot; SnapshotError: it has other text columns."""
         if set(vocabulary) != set(self._vocabulary):
             raise SnapshotError(
                 f"the snapshot is of a source with the text columns {sorted(vocabulary)}, "

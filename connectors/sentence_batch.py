@@ -15,14 +15,9 @@ SENTENCES = 512
 class SentenceBatch:
     """Consecutive sentences, with what was read between them that is none.
 
-    Its interface is that of `Batch`, but for the columns of features.
-
-    Parameters
-    ----------
-    items
-        Events of sentences, whose `x` are tokens and whose `y` is a list of labels, or None; and
-        a `Reject` for each sentence that cannot be used.
-
+    `items` are events, whose `x` are tokens and whose `y` is a list of labels, or None; and a
+    `Reject` for each sentence that cannot be used. The interface is that of `Batch`, but for the
+    columns of features.
     """
 
     are_answers = False

@@ -140,22 +140,8 @@ class SimulatedStream(Closing):
     def batches(self, size: int | None = None) -> Iterator[Batch]:
         """Return the unread events in batches, each when its last row is due.
 
-        Parameters
-        ----------
-        size
-            The largest number of rows a batch, at least 1; None = 4096. At a slow pace batches are
-            smaller: no row waits more than .1 s for the rest of its batch.
-
-        Returns
-        -------
-        Iterator[Batch]
-            The batches.
-
-        Raises
-        ------
-        ValueError
-            `size` is below 1.
-
+        `size` is the largest number of rows a batch, at least 1 (else ValueError); None = 4096. At
+        a slow pace batches are smaller: no row waits more than .1 s for the rest of its batch.
         """
         if size is not None and size < 1:
             raise ValueError(f"size must be at least 1, not {size}")

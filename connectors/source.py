@@ -163,39 +163,16 @@ class Batch:
         return len(self.rows)
 
     def position(self, i: int) -> Position:
-        """Return the position of a row.
-
-        Parameters
-        ----------
-        i
-            The row of the batch, from 0.
-
-        Returns
-        -------
-        Position
-            Its file, and its row number in the file.
-
-        """
+        """Return the position of row i of the batch, from 0: its file, and its row number there."""
         file = self.file if self.files is None else self.files[i]
         return Position(file, int(self.rows[i]))
 
     def slice(self, offset: int, length: int | None = None) -> "Batch":
-        """Return a part of the batch, without copying.
+        """Return `length` rows (None: all) from `offset` on, without copying.
 
-        Parameters
-        ----------
-        offset
-            First row of the part, from 0.
-        length
-            Rows of the part; None = up to the end.
-
-        Returns
-        -------
-        'Batch'
-            The part, with those of the `rejects` that come before its rows and after all earlier
-            rows; the last part has also those that come after all rows. So each reject is in one of
-            the parts that a batch is cut into.
-
+        The part has those of the `rejects` that come before its rows and after all earlier rows;
+        the last part has also those that come after all rows. So each reject is in one of the parts
+        that a batch is cut into.
         """
         end = len(self) if length is None else min(len(self), offset + length)
         return Batch(
@@ -227,14 +204,7 @@ class Batch:
         return tuple(reject for reject, is_in in zip(self.rejects, taken, strict=True) if is_in)
 
     def events(self) -> Iterator[Event]:
-        """Return the event of each row, equal to those of the source's own ``events()``.
-
-        Returns
-        -------
-        Iterator[Event]
-            The events, in order.
-
-        """
+        """Return the event of each row, equal to those of the source's own ``events()``."""
         if self.weights is None:
             return self._events()
         return map(WeightedEvent.of, self._events(), self.weights.tolist())

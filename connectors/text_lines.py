@@ -10,18 +10,7 @@ _CHUNK = 65_536
 class TextLines:
     r"""Iterates over the lines of a binary file, which end in ``\n``, ``\r\n`` or ``\r``.
 
-    Parameters
-    ----------
-    file
-        The file, open for reading.
-    most
-        The bytes of the longest line; a longer one is given in parts.
-
-    Attributes
-    ----------
-    byte
-        The place in the file where the next line begins.
-
+    A line of more than `most` bytes is given in parts. `byte` is where the next line begins.
     """
 
     def __init__(self, file: BinaryIO, most: int) -> None:

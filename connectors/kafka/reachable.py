@@ -8,22 +8,9 @@ from connectors.kafka.messages import is_passing
 
 
 def check_reachable(consumer: Any, seconds: float = 15.0) -> None:
-    """Wait until a broker answers a consumer of confluent-kafka; fail if none does in time.
+    """Wait so many seconds until a broker answers a `confluent_kafka.Consumer`; else a SourceError.
 
     The client itself tries again for ever, and says so only in its log.
-
-    Parameters
-    ----------
-    consumer
-        A `confluent_kafka.Consumer`.
-    seconds
-        How long to wait at most, above 0.
-
-    Raises
-    ------
-    SourceError
-        No broker answered in time, or one refused.
-
     """
     end = time.monotonic() + seconds
     while True:

@@ -21,29 +21,10 @@ def matrix_of(X: Any, schema: Schema) -> Any:
 
 
 def rows_of(schema: Schema, matrix: Any, is_sparse: bool) -> tuple[Rows, Sequence[Name]]:
-    """Return a matrix as rows, whose last columns are new features, and the names of those.
+    """Return a matrix (see `matrix_of`) as rows, new features in its last columns, and their names.
 
-    In dense rows missing values are NaN.
-
-    Parameters
-    ----------
-    schema
-        The features seen so far; it is not changed.
-    matrix
-        What `matrix_of` returned.
-    is_sparse
-        Whether to return sparse rows.
-
-    Returns
-    -------
-    The rows, and the names of the features that are not in the schema yet.
-
-    Raises
-    ------
-    FeatureError
-        A value is infinite in single precision, two columns have one name, or there are too many
-        features.
-
+    In dense rows missing values are NaN. The schema is not changed. FeatureError: a value is
+    infinite in single precision, two columns have one name, or there are too many features.
     """
     if isinstance(matrix, SparseMatrix):
         rows, new = schema.sparse_rows(matrix.names, matrix.rows)

@@ -26,24 +26,10 @@ class RowParameters(NamedTuple):
 
 
 def check_sparse(sparse: Any, hashing: Any) -> bool:
-    """Return whether a learner begins with sparse rows.
+    """Return whether a learner begins with sparse rows: they were asked for, or names are hashed.
 
-    Parameters
-    ----------
-    sparse
-        True, False, or None: decide by the data.
-    hashing
-        None, or the number of columns that names are hashed to.
-
-    Returns
-    -------
-    True if sparse rows were asked for, or names are hashed.
-
-    Raises
-    ------
-    ParameterError
-        `sparse` is something else, or False although names are hashed.
-
+    `sparse` is True, False, or None: decide by the data; `hashing` is None, or a number of columns.
+    ParameterError: `sparse` is something else, or False although names are hashed.
     """
     if not (sparse is None or isinstance(sparse, bool)):
         raise ParameterError(f"sparse={sparse!r}: use True, False or None (as the data turn out)")

@@ -65,14 +65,7 @@ def are_usable(event: Event) -> bool:
 
 
 class EventReader:
-    """Reads events as rows of the features of a schema.
-
-    Parameters
-    ----------
-    schema
-        The names of the features; it is not changed.
-
-    """
+    """Reads events as rows of the features of a schema, which is not changed."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -80,17 +73,8 @@ class EventReader:
     def dense(self, x: Mapping[Name, Any], learning: bool) -> Event | None:
         """Return the values of all features of the schema, NaN for those that the event lacks.
 
-        Parameters
-        ----------
-        x
-            The event.
-        learning
-            Whether new features are appended; else they are checked and left out.
-
-        Returns
-        -------
-        The packed event; None if the general path must read it, because a value is no number, say.
-
+        `learning`: new features are appended; else they are checked and left out. None: the general
+        path must read the event, because a value is no number, say.
         """
         try:
             x = snapshot(x)
@@ -125,17 +109,8 @@ class EventReader:
     def sparse(self, x: Mapping[Name, Any], learning: bool) -> Event | None:
         """Return the features of an event with their columns, -1 for a feature that is left out.
 
-        With hashed names, twice the column, plus 1 if the value changes its sign.
-
-        Parameters
-        ----------
-        x, learning
-            As for `dense`.
-
-        Returns
-        -------
-        As `dense`; None also for an event of more than `LONGEST` features.
-
+        With hashed names, twice the column, plus 1 if the value changes its sign. `learning` and
+        None are as for `dense`; None also for an event of more than `LONGEST` features.
         """
         try:
             x = snapshot(x)

@@ -18,26 +18,12 @@ _ADVICE = "pass a plain dict, which no other thread changes meanwhile"
 
 
 def snapshot(x: Any) -> dict[Name, Any]:
-    """Return a copy of an event as a new plain dict.
+    """Return a copy of an event, any mapping, as a new plain dict in the event's order.
 
     A dict (also a `Counter`, `defaultdict` or `OrderedDict`) is copied in one step, which no other
     thread can interrupt, and without a call of ``__missing__``. Any other mapping, and any other
     subclass of dict, is read by ``items()``, which must agree with its iteration and its length.
-
-    Parameters
-    ----------
-    x
-        An event: any mapping.
-
-    Returns
-    -------
-    The names and values, in the order of the event.
-
-    Raises
-    ------
-    FeatureError
-        The event is no mapping, or contradicts itself.
-
+    FeatureError: the event is no mapping, or contradicts itself.
     """
     if x.__class__ is dict or x.__class__ in _PLAIN:
         return dict.copy(x)
@@ -101,24 +87,9 @@ def refusal(name: Name, value: Any) -> str:
 
 
 def check_number_feature(name: Name, value: Any) -> float:
-    """Return a feature's value as a float.
+    """Return a feature's value as a float; NaN if it is missing: None or NaN.
 
-    Parameters
-    ----------
-    name
-        The feature, for the message.
-    value
-        Any number whose absolute value single precision can hold; None or NaN: it is missing.
-
-    Returns
-    -------
-    The value as a float; NaN if it is missing.
-
-    Raises
-    ------
-    FeatureError
-        The value is no number, infinite, or beyond single precision.
-
+    FeatureError: the value is no number, infinite, or beyond single precision.
     """
     if value is None:
         return math.nan

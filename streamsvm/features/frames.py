@@ -21,30 +21,17 @@ from streamsvm.labels.label_column import LabelColumn
 
 
 def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:
-    """Read a batch.
+    """Read a batch as columns by name.
 
-    Parameters
-    ----------
-    X
-        A NumPy array (n, d) or SciPy sparse matrix, whose features are named 0 .. d-1; an Arrow
-        Table or RecordBatch; a pandas, polars or other frame that narwhals supports. Nulls, NaN,
-        and what pandas takes for missing (NA, None), are missing values. A feature begins with its
-        first value; in an Arrow column whose field has the metadata ``one_hot``, with the first
-        that is not zero. Two Arrow
-        columns, lists of integers and lists of as many values, are sparse rows: the integers name
-        the features.
-    schema
-        The features that the model has seen: after named features, an array is refused.
+    It is a NumPy array (n, d) or SciPy sparse matrix, whose features are named 0 .. d-1, and which
+    is refused after named features; an Arrow Table or RecordBatch; a pandas, polars or other frame
+    that narwhals supports. Nulls, NaN, and what pandas takes for missing (NA, None), are missing
+    values. A feature begins with its first value; in an Arrow column whose field has the metadata
+    ``one_hot``, with the first that is not zero. Two Arrow columns, lists of integers and lists of
+    as many values, are sparse rows: the integers name the features. `schema` has the features that
+    the model has seen.
 
-    Returns
-    -------
-    The batch as columns by name.
-
-    Raises
-    ------
-    FeatureError
-        The batch is of another type, or a column is not numeric.
-
+    FeatureError: the batch is of another type, or a column is not numeric.
     """
     if isinstance(X, np.ndarray):
         return _of_array(X, schema)
@@ -166,26 +153,9 @@ def _of_frame(frame: Any) -> Matrix:
 
 
 def labels_of(y: Any, n_rows: int) -> LabelColumn:
-    """Return labels as a column.
+    """Return the labels of so many rows, in any container, as a column.
 
-    Parameters
-    ----------
-    y
-        Labels in any container.
-    n_rows
-        The number of rows that they belong to.
-
-    Returns
-    -------
-    The labels.
-
-    Raises
-    ------
-    FeatureError
-        The number of labels is not `n_rows`.
-    LabelError
-        A label is not hashable.
-
+    FeatureError: their number is another one. LabelError: a label is not hashable.
     """
     labels = LabelColumn.of(y)
     if len(labels) != n_rows:

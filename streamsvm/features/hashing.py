@@ -11,17 +11,11 @@ _REMEMBERED = 2**16
 
 
 class HashedColumns(dict[Any, int]):
-    """Twice the column that a name is hashed to, plus 1 if its values change sign.
+    """Twice the column, of `buckets`, that a name is hashed to, plus 1 if its values change sign.
 
     The hash is the CRC-32 of the name's text, which is the same in every process. The results for
     up to 65,536 strings of moderate length are cached, as computing them takes most of the time of
     reading an event.
-
-    Parameters
-    ----------
-    buckets
-        The number of columns, at least 1.
-
     """
 
     def __init__(self, buckets: int) -> None:

@@ -45,14 +45,7 @@ def is_long(name: Name) -> bool:
 
 
 def check_equal_to_themselves(names: list[Name]) -> None:
-    """Refuse names that could not be found again.
-
-    Raises
-    ------
-    FeatureError
-        A name is not equal to itself, as NaN is not.
-
-    """
+    """Raise FeatureError if a name, as NaN, is not equal to itself: it could not be found again."""
     for name in names:
         try:
             is_equal = bool(name == name)
@@ -142,15 +135,9 @@ class Names:
     def append(
         self, names: Iterable[Name], check: Callable[[list[Name]], None] | None = None
     ) -> None:
-        """Append the names that are not there yet, in their order.
+        """Append the hashable names that are not there yet, in their order.
 
-        Parameters
-        ----------
-        names
-            Any hashable names.
-        check
-            Called with the new names before they are appended; it raises if one is refused.
-
+        `check` is called with the new ones before they are appended; it raises if one is refused.
         """
         n = self.n_names
         if isinstance(names, range) and names.start == n and self.is_range:

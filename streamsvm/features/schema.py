@@ -49,17 +49,9 @@ def in_order(names: Iterable[Name]) -> list[Name]:
 class Schema(Names):
     """The names of the columns, and the conversion of events and batches to rows with them.
 
-    Parameters
-    ----------
-    names
-        The first names.
-    limit
-        The largest number of names; an event with more features is refused.
-    buckets
-        None, or the number of columns that names are hashed to.
-    missing
-        What takes the place of missing values in dense rows: see `MissingValues`.
-
+    `limit` is the largest number of names; an event with more features is refused. `buckets` is
+    None, or the number of columns that names are hashed to. `missing` says what takes the place of
+    missing values in dense rows: see `MissingValues`.
     """
 
     def __init__(
@@ -98,18 +90,9 @@ class Schema(Names):
         self.n_ignored, self.missing.statistics = state[4], state[5].copy()
 
     def extend(self, names: Iterable[Name]) -> None:
-        """Append the names that are new, in their order, as the row read last is being learnt.
+        """Append the names that are new, in their order, as the row that brought them is learnt.
 
-        Parameters
-        ----------
-        names
-            The new names that came with that row.
-
-        Raises
-        ------
-        FeatureError
-            A name is not equal to itself, as NaN is not; the schema has not changed.
-
+        FeatureError: one is not equal to itself, as NaN is not; the schema has not changed.
         """
         left_out, self.n_left_out = self.n_left_out, 0
         if not isinstance(names, range):
@@ -118,14 +101,7 @@ class Schema(Names):
         self.n_ignored += left_out
 
     def check_unnamed(self) -> None:
-        """Refuse arrays after named features.
-
-        Raises
-        ------
-        FeatureError
-            The schema has a name that is not an int.
-
-        """
+        """Refuse arrays after named features: raise FeatureError if a name is not an int."""
         if self.is_range or all(isinstance(name, int) for name in self.names):
             return
         raise FeatureError(
@@ -149,16 +125,10 @@ class Schema(Names):
     # Dense rows
 
     def row(self, x: Mapping[Name, Any]) -> np.ndarray:
-        """Return an event as float32 (1, d), filled, without new features.
+        """Return an event as float32 (1, d), filled, without new features: stored rows have 0.
 
-        Those are 0 in all stored rows.
-
-        Raises
-        ------
-        FeatureError
-            A value is no number (a string, ...), infinite, or beyond single precision, or missing
-            and refused; or there are more than `limit` features.
-
+        FeatureError: a value is no number (a string, ...), infinite, or beyond single precision, or
+        missing and refused; or there are more than `limit` features.
         """
         known = np.ascontiguousarray(self.wider_row(x)[0][:, : len(self.names)])
         return self.missing.filled(known, self.names)[0]
@@ -166,14 +136,8 @@ class Schema(Names):
     def wider_row(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
         """Return an event as float32 (1, d), new features in its last columns, and their names.
 
-        Missing values are NaN. The schema does not change until `extend` is called with the names,
-        as the event may still be refused for another reason.
-
-        Raises
-        ------
-        FeatureError
-            As for `row`.
-
+        Missing values are NaN; others are refused as by `row`. The schema does not change until
+        `extend` is called with the names, as the event may still be refused for another reason.
         """
         event = snapshot(x)
         self.n_left_out = 0
@@ -205,27 +169,9 @@ class Schema(Names):
     ) -> tuple[np.ndarray, list[Name]]:
         """Return a matrix as rows, new features in their last columns, and their names.
 
-        Parameters
-        ----------
-        names
-            The names of the columns of `values`.
-        values
-            Numbers, (n, len(names)); NaN where one is missing.
-        order
-            The names in the order of their first appearance; None: all appear in the first row.
-        is_finite
-            Whether the values were found finite in single precision already, and none missing.
-
-        Returns
-        -------
-        float32 (n, d), which shares no memory with `values` if it holds NaN, as missing values are;
-        and the names of the new features.
-
-        Raises
-        ------
-        FeatureError
-            A value is refused, two columns have one name, or there are more than `limit` names.
-
+        The parameters are the fields of `Matrix`. The rows, float32 (n, d), share no memory with
+        `values` if they hold NaN, as missing values are. FeatureError: a value is refused, two
+        columns have one name, or there are more than `limit` names.
         """
         self._check_size(len(names))
         if len(set(names)) < len(names):
@@ -251,14 +197,7 @@ class Schema(Names):
     # Sparse rows
 
     def sparse_row(self, x: Mapping[Name, Any]) -> tuple[SparseRows, list[Name]]:
-        """Return an event as a sparse row with its new features, and their names: see `wider_row`.
-
-        Raises
-        ------
-        FeatureError
-            As for `row`.
-
-        """
+        """Return an event as a sparse row with new features, and their names: see `wider_row`."""
         self.n_left_out = 0
         new: list[Name] = []
         event = present(snapshot(x))
@@ -326,24 +265,10 @@ class Schema(Names):
     def sparse_rows(
         self, names: Sequence[Name], rows: SparseRows
     ) -> tuple[SparseRows, Sequence[Name]]:
-        """Return sparse rows with new features in their last columns, and the names of those.
+        """Return sparse rows, whose columns have `names`, with the schema's columns; and new names.
 
-        Parameters
-        ----------
-        names
-            The names of the columns of `rows`.
-        rows
-            The rows of a batch.
-
-        Returns
-        -------
-        The rows with the columns of the schema, and the names of the new features.
-
-        Raises
-        ------
-        FeatureError
-            A value is infinite, or there are more than `limit` names.
-
+        New features are in the last columns. FeatureError: a value is infinite, or there are more
+        than `limit` names.
         """
         bad = first_bad(rows.values[None])
         if bad >= 0:

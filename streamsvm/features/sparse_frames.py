@@ -43,24 +43,8 @@ def are_lists(schema: pa.Schema) -> bool:
 def of_lists(X: pa.RecordBatch | pa.Table, schema: Schema) -> SparseMatrix:
     """Read two columns of lists: features, named by integers, and their values.
 
-    Lists of int32 and of float32 are not copied.
-
-    Parameters
-    ----------
-    X
-        The two columns.
-    schema
-        The features that the model has seen.
-
-    Returns
-    -------
-    The rows.
-
-    Raises
-    ------
-    FeatureError
-        A row lists other numbers of features and of values, a null, or a feature out of range.
-
+    Lists of int32 and of float32 are not copied. FeatureError: a row lists other numbers of
+    features and of values, a null, or a feature out of range.
     """
     schema.check_unnamed()
     (start, features), (own_start, values) = (_flat(X.column(i)) for i in (0, 1))

@@ -59,46 +59,15 @@ class FeatureMap(Locked, base.MiniBatchTransformer):
         return frames.columns_like(X, dict(enumerate(components.T))) if is_frame else components
 
     def transform_matrix(self, matrix: Matrix | SparseMatrix) -> Matrix:
-        """Return the components of a matrix, as `frames.matrix_of` returns it.
-
-        Parameters
-        ----------
-        matrix
-            The rows.
-
-        Returns
-        -------
-        Their components.
-
-        Raises
-        ------
-        FeatureError
-            As for `transform_many`.
-
-        """
+        """Return the components of a matrix of `frames.matrix_of`: see `transform_many`."""
         return self.learn_transform_matrix(matrix, False)
 
     def learn_transform_matrix(
         self, matrix: Matrix | SparseMatrix, learn: bool | np.ndarray = True
     ) -> Matrix:
-        """Do ``learn_one`` and then ``transform_one`` with each row, in order.
+        """Do ``learn_one``, if `learn`, and then ``transform_one`` with each row, in order.
 
-        Parameters
-        ----------
-        matrix
-            The rows.
-        learn
-            Which rows are learnt; the others are only transformed.
-
-        Returns
-        -------
-        Their components.
-
-        Raises
-        ------
-        FeatureError
-            As for `transform_many`; nothing was learnt.
-
+        FeatureError: as for `transform_many`; nothing was learnt.
         """
         check_values(matrix)
         if isinstance(matrix, Matrix):
@@ -122,22 +91,11 @@ def check_values(matrix: Matrix | SparseMatrix) -> None:
 def listed(
     matrix: SparseMatrix, used: np.ndarray, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the entries of sparse rows in a given order of the features.
+    """Return the entries of sparse rows in an order of the features: start, ranks and values.
 
-    Parameters
-    ----------
-    matrix
-        The rows.
-    used
-        int64, ascending: the columns that have entries.
-    order
-        int64: indices into `used`; entries of columns that are not in it are left out.
-
-    Returns
-    -------
-    start, ranks, values : np.ndarray
-        Row r has the entries start[r] .. start[r + 1] - 1, by ascending rank in `order`.
-
+    `used`, int64, are the columns that have entries, ascending; `order`, int64, has indices into
+    it: entries of columns that are not in it are left out. Row r has the entries start[r] ..
+    start[r + 1] - 1, by ascending rank in `order`.
     """
     start = matrix.rows.start - matrix.rows.start[0]
     entries = slice(*matrix.rows.start[[0, -1]].tolist())

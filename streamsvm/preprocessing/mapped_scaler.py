@@ -12,17 +12,9 @@ from streamsvm.preprocessing.standard_scaler import StandardScaler
 
 
 class MappedScaler:
-    """Scales rows, then maps them to components: two steps of a pipeline as one.
+    """Scales rows, if there is a scaler, and maps them: two steps of a pipeline as one.
 
     It has those methods of `StandardScaler` that runs use for batches.
-
-    Parameters
-    ----------
-    scaler
-        The scaler; None: rows are not scaled.
-    features
-        The transformer behind it.
-
     """
 
     def __init__(self, scaler: StandardScaler | None, features: FeatureMap) -> None:

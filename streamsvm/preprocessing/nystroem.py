@@ -196,18 +196,9 @@ class Nystroem(FeatureMap):
         return dict(enumerate(out[0].tolist()))
 
     def learn_many(self, X: Any) -> None:
-        """Learn the rows of a batch in their order.
+        """Learn the rows of a batch, as for `transform_many`, in their order.
 
-        Parameters
-        ----------
-        X
-            A batch as for `transform_many`.
-
-        Raises
-        ------
-        FeatureError
-            The batch cannot be used, for the same reasons as an event.
-
+        FeatureError: the batch cannot be used, for the same reasons as an event.
         """
         self.learn_transform_matrix(frames.matrix_of(X, Schema()))
 

@@ -18,12 +18,8 @@ _MOST_NUMBERS = 2**24
 def text_of(name: Name) -> str:
     """Return the text that a feature's weights are drawn from; equal names have equal texts.
 
-    Raises
-    ------
-    FeatureError
-        The name is no string, bytes or number, nor a tuple of them. The text of other objects may
-        differ from process to process.
-
+    FeatureError: the name is no string, bytes or number, nor a tuple of them. The text of other
+    objects may differ from process to process.
     """
     if isinstance(name, str):
         return repr(str(name))
@@ -56,17 +52,9 @@ def normals_of(text: str, n: int, seed: int) -> np.ndarray:
 
 
 class RandomDirections:
-    """The random weights of features by name, drawn when they are first asked for.
+    """The n random weights of features by name, drawn when they are first asked for.
 
     They are a function of the name and the seed: what is kept here only saves time.
-
-    Parameters
-    ----------
-    n
-        The number of weights of a feature.
-    seed
-        Other seeds give other weights.
-
     """
 
     def __init__(self, n: int, seed: int) -> None:
@@ -74,26 +62,11 @@ class RandomDirections:
         self._known: dict[Name, tuple[str, np.ndarray]] = {}
 
     def of(self, names: Sequence[Name]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weights of features in the order of their texts.
+        """Return the weights of features in the order of their texts, as order and directions.
 
-        Parameters
-        ----------
-        names
-            The names of features.
-
-        Returns
-        -------
-        order : np.ndarray
-            int64 (d,): the names by increasing text, without those that are too long. A sum in
-            this order is the same to the last bit, whatever order the names come in.
-        directions : np.ndarray
-            float32 (d, n): the weights of the names in that order.
-
-        Raises
-        ------
-        FeatureError
-            Weights cannot be drawn from a name.
-
+        int64 (d,): the names by increasing text, without those that are too long. A sum in this
+        order is the same to the last bit, whatever order the names come in. float32 (d, n): their
+        weights. FeatureError: weights cannot be drawn from a name.
         """
         found = [(*self._feature(name), i) for i, name in enumerate(names) if not is_long(name)]
         found.sort(key=itemgetter(0))

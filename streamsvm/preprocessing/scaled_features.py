@@ -26,16 +26,7 @@ _NOT_COPIED = (
 class ScaledFeatures(Locked):
     """Base class of the scaler: it keeps the statistics, and binds the fast path to them.
 
-    Parameters
-    ----------
-    clip, reject
-        The limits of the scaler, at least 1; None: it has no such limit.
-
-    Raises
-    ------
-    ParameterError
-        A limit is out of range.
-
+    `clip` and `reject` are its limits, at least 1 (else ParameterError); None: no such limit.
     """
 
     one_hot: str | None  # a parameter of the scaler

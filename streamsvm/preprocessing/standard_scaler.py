@@ -277,23 +277,9 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         return frames.columns_like(X, columns)
 
     def learn_transform_many(self, matrix: Any) -> Any:
-        """Do ``learn_one`` and then ``transform_one`` with each row, in order.
+        """Do ``learn_one`` and then ``transform_one`` with each row of a `Matrix`, in order.
 
-        Parameters
-        ----------
-        matrix
-            A `Matrix` or `SparseMatrix`, as `frames.matrix_of` returns it.
-
-        Returns
-        -------
-        The scaled matrix; a sparse one as it is.
-
-        Raises
-        ------
-        FeatureError
-            A value is no finite number of single precision, or beyond `reject`; the scaler has not
-            changed.
-
+        A `SparseMatrix` is returned as it is. FeatureError: as for `learn_many`.
         """
         return self._run(matrix, learn=True, scale=True)
 
@@ -304,20 +290,9 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
     def learn_transform_usable(self, matrix: Any, learn: Any = True) -> tuple[Any, np.ndarray]:
         """Do what `learn_transform_many` does, but leave out the rows beyond `reject`.
 
-        Parameters
-        ----------
-        matrix
-            As in `learn_transform_many`.
-        learn
-            bool (n,): which rows are learnt; the others are only scaled. True: all.
-
-        Returns
-        -------
-        matrix : Matrix or SparseMatrix
-            The scaled matrix; the rows left out are as they were.
-        refused : np.ndarray
-            int64 (n,): the column of the first value beyond `reject`, or -1.
-
+        `learn`, bool (n,) or True: which rows are learnt; the others are only scaled. Returns the
+        matrix, in which the rows left out are as they were, and int64 (n,): the column of the first
+        value of each row that is beyond `reject`, or -1.
         """
         return self._learn_rows(matrix, learn=learn, scale=True, all_or_none=False)
 

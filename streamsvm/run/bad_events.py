@@ -107,14 +107,7 @@ class BadEvents:
         return self._letters.path
 
     def name_after(self, checkpoint: Path) -> None:
-        """Name the file of dead letters after a checkpoint, unless it was given a path.
-
-        Parameters
-        ----------
-        checkpoint
-            The checkpoint's path.
-
-        """
+        """Name the file of dead letters after a checkpoint's path, unless it was given a path."""
         if self._has_default_path:
             self._letters = LetterFile(checkpoint.with_name(f"{checkpoint.name}.{DEFAULT_NAME}"))
 
@@ -157,22 +150,9 @@ class BadEvents:
         self._often[reason] += 1
 
     def take(self, event: EventLike, kind: str, reason: str) -> None:
-        """Handle one bad event.
+        """Handle an event, as the source gave it; it is counted under `kind`, a few words.
 
-        Parameters
-        ----------
-        event
-            The event as the source gave it.
-        kind
-            A few words under which it is counted.
-        reason
-            What is wrong with it.
-
-        Raises
-        ------
-        BadEventError
-            The policy is ``"raise"``, or there are more than `most` bad events.
-
+        BadEventError: the policy is ``"raise"``, or there are more than `most` bad events.
         """
         if len(reason) > _MOST_CHARACTERS:
             reason = f"{reason[:_MOST_CHARACTERS]}... ({len(reason):,} characters)"
@@ -188,21 +168,11 @@ class BadEvents:
 
     @contextmanager
     def in_order(self, batch: Batch) -> Iterator[None]:
-        """Return a context for the events of a batch, in which they may be taken in any order.
+        """Return a context in which the bad events of a batch are taken in any order.
 
-        Whether they are too large a share is decided at its end, in the order of the events:
-        payloads that cannot be decoded are taken before the events between them are learnt.
-
-        Parameters
-        ----------
-        batch
-            The batch, with its `rejects`.
-
-        Raises
-        ------
-        BadEventError
-            There are more than `most` bad events.
-
+        Whether they are too large a share (BadEventError) is decided at its end, in the order of
+        the events: payloads that cannot be decoded are taken before the events between them are
+        learnt.
         """
         before, self._batch = self.n_events, []
         try:
@@ -280,11 +250,7 @@ class BadEvents:
     def settle(self) -> dict[str, Any]:
         """Flush the dead letters to the disk, or call the callable's `flush`; part of a checkpoint.
 
-        Returns
-        -------
-        dict[str, Any]
-            JSON values for `resume`: the counts, and what tells the file of this run.
-
+        Returns JSON values for `resume`: the counts, and what tells the file of this run.
         """
         if hasattr(self.on_error, "flush"):
             self.on_error.flush()
@@ -294,12 +260,6 @@ class BadEvents:
         """Continue from what `settle` returned; dead letters written later are removed.
 
         The events that they are about are read again.
-
-        Parameters
-        ----------
-        settled
-            The return value of `settle`.
-
         """
         self.counts = Counter(settled["counts"])
         if self.on_error == "dead-letter":

@@ -111,27 +111,11 @@ class Checkpoint:
         self._moment = time.monotonic()
 
     def begin(self, run: Run) -> Place:
-        """Restore the state in the file into a new run; if there is no file, write a first one.
+        """Restore the state in the file into a new run, or write a first one; return its place.
 
-        Parameters
-        ----------
-        run
-            A `Run` that has not begun.
-
-        Returns
-        -------
-        Place
-            Where the run continues in its source.
-
-        Raises
-        ------
-        CheckpointError
-            The file is of another run, or another process uses it.
-        ParameterError
-            The run has a part that cannot be kept in a file.
-        ModelFileError
-            The file is damaged, foreign, or of a later release.
-
+        CheckpointError: the file is of another run, or another process uses it. ParameterError: the
+        run has a part that cannot be kept in a file. ModelFileError: the file is damaged, foreign,
+        or of a later release.
         """
         if run.chunks is None and not isinstance(model_file.steps_of(run.model)[-1], Learner):
             name = type(run.model).__name__
@@ -160,19 +144,7 @@ class Checkpoint:
         return place
 
     def after(self, run: Run) -> None:
-        """Write a checkpoint if one is due; called after each chunk of rows.
-
-        Parameters
-        ----------
-        run
-            The `Run`.
-
-        Raises
-        ------
-        UnwritableModelFileError
-            The file cannot be written; the last checkpoint is still there.
-
-        """
+        """Write a checkpoint if one is due: see `write`. Called after each chunk of rows."""
         if run.taken == self._rows:
             return
         if self.seconds is not None:
@@ -183,18 +155,9 @@ class Checkpoint:
             self.write(run)
 
     def write(self, run: Run) -> None:
-        """Write a checkpoint now.
+        """Write a checkpoint of a run now.
 
-        Parameters
-        ----------
-        run
-            The `Run`.
-
-        Raises
-        ------
-        UnwritableModelFileError
-            The file cannot be written; the last checkpoint is still there.
-
+        UnwritableModelFileError: the file cannot be written; the last checkpoint is still there.
         """
         with self._writing:
             self._write(run)

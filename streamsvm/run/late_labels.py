@@ -113,28 +113,10 @@ class LateLabels:
         return held | {name: self._counts[name] + self._keys.counts[name] for name in names}
 
     def take(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
-        """Take a batch of events, or a batch of labels of earlier events.
+        """Take a batch of events, or of labels of earlier ones (`are_answers`), with a label a row.
 
-        Parameters
-        ----------
-        batch
-            Events of a source, or labels of earlier events (`are_answers`).
-        labels
-            One label a row; None where it is missing.
-        feeder
-            Predicts and learns with the model.
-
-        Returns
-        -------
-        Pairs
-            (label, prediction) of each event that was learnt.
-
-        Raises
-        ------
-        ParameterError
-            The source has no keys and `delay` is None, or `moment` is ``"timestamp"`` and the
-            source has no timestamps.
-
+        Returns (label, prediction) of each event that was learnt, by `feeder`. ParameterError: the
+        source has no keys and `delay` is None, or `moment` is ``"timestamp"`` and it has none.
         """
         if self.delay is not None:
             return self._take_delayed(batch, labels, feeder)
@@ -150,16 +132,7 @@ class LateLabels:
     def end(self, feeder: Feeder) -> Pairs:
         """Learn the events whose simulated labels have not come yet: the source is at its end.
 
-        Parameters
-        ----------
-        feeder
-            Learns with the model.
-
-        Returns
-        -------
-        Pairs
-            (label, prediction) of each event that was learnt.
-
+        Returns (label, prediction) of each.
         """
         answered = [self._held.pop(m) for m in self._clock.rest() if m in self._held]
         self._counts["answered"] += len(answered)
@@ -295,14 +268,7 @@ class LateLabels:
         return state | {"seen": self._clock.seen, "now": self._clock.now}, arrays
 
     def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Continue from what `state` returned.
-
-        Parameters
-        ----------
-        state, arrays
-            The return value of `state`.
-
-        """
+        """Continue from what `state` returned."""
         self._rows.resume(state["rows"], arrays)
         self._held = OrderedDict((key, _Held(*held)) for key, *held in state["held"])
         self._keys.resume(state)
@@ -311,14 +277,7 @@ class LateLabels:
         self._counts = Counter(state["counts"])
 
     def settings(self) -> dict[str, str]:
-        """Return the parameters as texts. A resumed run must have the same.
-
-        Returns
-        -------
-        dict[str, str]
-            Texts by name.
-
-        """
+        """Return the parameters as texts by name. A resumed run must have the same."""
         names = ("moment", "most", "patience", "default")
         delay = "a function" if callable(self.delay) else repr(self.delay)
         return {"delay": delay} | {f"late {name}": repr(getattr(self, name)) for name in names}

@@ -42,15 +42,8 @@ class Steps(NamedTuple):
 class Taken:
     """What became of the events of some steps.
 
-    Attributes
-    ----------
-    pairs : Pairs
-        (label, prediction) of each event that was learnt.
-    predicted : np.ndarray
-        object (events,): their predictions.
-    are_good : np.ndarray
-        bool (events,): False: the event cannot be used.
-
+    `pairs` are (label, prediction) of each event that was learnt; `predicted`, object (events,),
+    their predictions; `are_good`, bool (events,): False: the event cannot be used.
     """
 
     def __init__(self, feeder: Feeder, labels: LabelColumn, given: list[Any]) -> None:

@@ -114,11 +114,7 @@ class RunReport:
     def count_texts(self, features: Any) -> None:
         """Count in which rows a text column has no text, from the row of its first one on.
 
-        Parameters
-        ----------
-        features
-            The features of a batch; the metadata of one-hot columns name the text column.
-
+        The metadata of one-hot columns of `features`, those of a batch, name the text column.
         """
         schema, texts = self._texts
         if schema is None or not features.schema.equals(schema, check_metadata=True):
@@ -140,16 +136,7 @@ class RunReport:
             self.missing_texts[name] += int(np.count_nonzero(~rows))
 
     def set_confusion(self, matrix: Any, seen: Iterable[Any]) -> None:
-        """Set `confusion` and `recall`.
-
-        Parameters
-        ----------
-        matrix
-            River's confusion matrix.
-        seen
-            The labels.
-
-        """
+        """Set `confusion` and `recall` by River's confusion matrix, and the labels."""
         totals = matrix.sum_row
         self.recall = {str(plain(y)): matrix.data[y][y] / totals[y] for y in seen if totals[y]}
         self.confusion = [
@@ -160,26 +147,12 @@ class RunReport:
         ]
 
     def take_chunks(self, score: ChunkScore) -> None:
-        """Fill in the scores of sentences.
-
-        Parameters
-        ----------
-        score
-            The counts of the first epoch.
-
-        """
+        """Fill in the scores of sentences, by the counts of the first epoch."""
         self.tokens, self.sentence_accuracy = score.n_tokens, score.sentence_accuracy
         self.chunk_f1 = score.f1 if score.n_true else None
 
     def take_from(self, learner: Any) -> None:
-        """Fill in what a learner says about itself.
-
-        Parameters
-        ----------
-        learner
-            The learner; what it does not have is None, 0 or empty.
-
-        """
+        """Fill in what a learner says about itself; what it does not have is None, 0 or empty."""
         for name in ("n_support_vectors", "chosen", "drifts", "delta", "tau", "dual"):
             setattr(self, name, getattr(learner, name, None))
         self.memory_bytes = getattr(learner, "memory_usage", 0)
@@ -190,12 +163,5 @@ class RunReport:
         self.model_examples = getattr(learner, "n_examples", 0)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as JSON values, without the history.
-
-        Returns
-        -------
-        dict[str, Any]
-            The fields by name.
-
-        """
+        """Return the report as JSON values: the fields by name, without the history."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "history"}

@@ -23,14 +23,7 @@ _REFUSED = (FeatureError, LabelError, ParameterError)
 
 
 class SentencePairs(Pairs):
-    """The pairs of all tokens of sentences; its length is the number of sentences.
-
-    Parameters
-    ----------
-    true, predicted
-        The labels of each sentence, and those predicted before it was learnt.
-
-    """
+    """The pairs of all tokens of sentences; its length is the number of sentences."""
 
     def __init__(self, true: list[list[Any]], predicted: list[list[Any]]) -> None:
         self.sentences = list(zip(true, predicted, strict=True))
@@ -42,20 +35,10 @@ class SentencePairs(Pairs):
 
 
 class SentenceFeeder:
-    """Predicts and learns batches of sentences.
+    """Predicts and learns batches of sentences; `bad` takes those that cannot be used.
 
-    Parameters
-    ----------
-    model
-        A learner of label sequences, or a pipeline of `Chain` and one.
-    bad
-        Takes the sentences that cannot be used.
-
-    Raises
-    ------
-    ParameterError
-        There is another transformer before the learner.
-
+    The model is a learner of label sequences, or a pipeline of `Chain` and one; with another
+    transformer before the learner, a ParameterError.
     """
 
     scaler = None

@@ -18,17 +18,9 @@ _INSIDE = ("I", "E", "L")
 
 
 def chunks_of(labels: Sequence[Any]) -> set[tuple[str, int, int]]:
-    """Return the chunks of a sentence.
+    """Return the chunks of a sentence: (type, first token, token after the last).
 
-    Parameters
-    ----------
-    labels
-        The label of each token; what is no string, or has another letter, is O.
-
-    Returns
-    -------
-    (type, first token, token after the last).
-
+    A label that is no string, or has another letter, is O.
     """
     found: set[tuple[str, int, int]] = set()
     kind: str | None = None
@@ -67,18 +59,9 @@ class ChunkScore:
         self.n_true = self.n_predicted = self.n_right = 0
 
     def update(self, y_true: Iterable[Any], y_pred: Iterable[Any]) -> None:
-        """Count one sentence.
+        """Count one sentence, by the true and the predicted label of each token.
 
-        Parameters
-        ----------
-        y_true, y_pred
-            The true and the predicted label of each token.
-
-        Raises
-        ------
-        ValueError
-            There are not as many predicted labels as true ones.
-
+        ValueError: there are not as many predicted labels as true ones.
         """
         true, predicted = list(y_true), list(y_pred)
         if len(true) != len(predicted):

@@ -103,19 +103,10 @@ _ITEM_KEYS = _Keys(_item)
 
 
 def read_sentences(sentences: Iterable[Any]) -> Sentences:
-    """Return sentences as arrays.
+    """Return sentences, sequences of tokens, as arrays; what `Chain` returns is taken as it is.
 
-    Parameters
-    ----------
-    sentences
-        Sequences of tokens; see `LaRankSequenceLabeler.learn_one`. What `Chain` returns is taken
-        as it is.
-
-    Raises
-    ------
-    FeatureError
-        A token is of another kind, or a value is not a finite number.
-
+    For tokens see `LaRankSequenceLabeler.learn_one`. FeatureError: one is of another kind, or a
+    value is not a finite number.
     """
     if isinstance(sentences, Sentences):
         return _checked(sentences)
@@ -224,14 +215,7 @@ def _read_slowly(token: Any, keys: array[int], values: array[float]) -> None:
 
 
 def number_of(name: Any, value: Any) -> float:
-    """Return the value of a number feature.
-
-    Raises
-    ------
-    FeatureError
-        It is not a finite number of single precision.
-
-    """
+    """Return the value of a number feature; FeatureError: no finite number of single precision."""
     if isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
         try:
             number = float(value)

@@ -27,15 +27,8 @@ def shape_of(text: str) -> str:
 def pieces_of(text: str, affixes: int, ngrams: int) -> list[str]:
     """Return the features of a text that are about its letters.
 
-    Parameters
-    ----------
-    text
-        The text.
-    affixes
-        The longest beginnings and ends; 0: none.
-    ngrams
-        The length of n-grams, of the text between two marks for its ends; 0: none.
-
+    `affixes`: the longest beginnings and ends; 0: none. `ngrams`: the length of n-grams, of the
+    text between two marks for its ends; 0: none.
     """
     found = []
     for n in range(1, min(affixes, len(text)) + 1):
@@ -48,14 +41,7 @@ def pieces_of(text: str, affixes: int, ngrams: int) -> list[str]:
 
 
 class PieceKeys(dict[str, Any]):
-    """The keys of the pieces of words; up to 131,072 words are kept.
-
-    Parameters
-    ----------
-    affixes, ngrams
-        As for `pieces_of`.
-
-    """
+    """The keys of the pieces of words, see `pieces_of`; up to 131,072 words are kept."""
 
     def __init__(self, affixes: int, ngrams: int) -> None:
         super().__init__()
