@@ -15,17 +15,53 @@ from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.reachable import check_reachable
 from connectors.kafka.sentence_messages import KafkaSentenceSource
 from connectors.payloads import avro, flatten
-from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
-from streamsvm.cli.parser import Group, Parser
-from streamsvm.cli.running import add_output_options, run_shown
+from streamsvm.cli.parser import Parser, add_table
+from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import columns_of, of_sentences
 from streamsvm.cli.sources import add_data_options, columns_from
-from streamsvm.cli.values import path, positive, whole
+from streamsvm.cli.values import whole
 from streamsvm.errors import ParameterError
 
 _CONNECT_SECONDS = 15.0
+
+_MESSAGES: dict[str, Any] = {
+    "--brokers HOST:PORT,...": dict(required=True, help="where to find the cluster"),
+    "--topic": dict(required=True, action="append", help="where events come; may be given again"),
+    "--group": dict(default="streamsvm", help="consumer group; default streamsvm"),
+    "--decode": dict(
+        choices=("json", "arrow", "avro"), default="json", help="format of messages; default json"
+    ),
+    "--avro-schema FILE": "the writer's schema, for avro",
+    "--avro-header BYTES": dict(
+        type=whole(0),
+        default=0,
+        help="bytes before each record; 5 for those of a schema registry, default 0",
+    ),
+    "--flatten": dict(
+        action="store_true",
+        help="take nested objects apart: their fields are named as user.age, also in other options",
+    ),
+    "--limit ROWS": "end after so many; with --checkpoint, with the messages that were fetched",
+    "--idle SECONDS": "end when nothing came for so long",
+    "--set NAME=VALUE": dict(
+        action="append",
+        default=[],
+        help="a setting of librdkafka, such as security.protocol=SSL; may be given several times",
+    ),
+    "--target FIELD": dict(required=True, help="field of the label, or of the labels"),
+}
+_EVENTS = {
+    "--timestamp FIELD": "field that is the event's time",
+    "--key FIELD": "field by which late labels find their events; default: the key of the message",
+}
+_LABELS = {"--labels-topic TOPIC": "where the labels of the events come, with the same key"}
+_GROUP = {
+    "--peers PATTERN": "checkpoints of the group's other members ('DIR/*.ckpt'), whose messages "
+    "are not learnt again; with --checkpoint",
+    "--dead-letter-topic TOPIC": "produce them to this topic, not to a file",
+}
 
 
 def complete(parser: Parser) -> None:
@@ -38,85 +74,12 @@ def complete(parser: Parser) -> None:
     )
     parser.set_defaults(run=run)
     data = parser.add_argument_group("messages")
-    _add_broker_options(data)
-    data.add_argument(
-        "--target", required=True, metavar="FIELD", help="field of the label, or of the labels"
-    )
+    add_table(data, _MESSAGES)
     add_data_options(data, "field", "the learner's draws")
-    data.add_argument("--timestamp", metavar="FIELD", help="field that is the event's time")
-    data.add_argument(
-        "--key",
-        metavar="FIELD",
-        help="field by which late labels find their events; default: the key of the message",
-    )
+    add_table(data, _EVENTS)
     add_learner_options(parser.add_argument_group("learner"))
-    late = parser.add_argument_group("labels that come late")
-    late.add_argument(
-        "--labels-topic",
-        metavar="TOPIC",
-        help="where the labels of the events come, with the same key",
-    )
-    add_late_options(late)
-    output = parser.add_argument_group("output")
-    add_output_options(output)
-    output.add_argument(
-        "--peers",
-        type=path,
-        metavar="PATTERN",
-        help="checkpoints of the group's other members ('DIR/*.ckpt'), whose messages are not "
-        "learnt again; with --checkpoint",
-    )
-    output.add_argument(
-        "--dead-letter-topic", metavar="TOPIC", help="produce them to this topic, not to a file"
-    )
-
-
-def _add_broker_options(data: Group) -> None:
-    """Add the options of where messages come from, and of how they are decoded."""
-    data.add_argument(
-        "--brokers", required=True, metavar="HOST:PORT,...", help="where to find the cluster"
-    )
-    data.add_argument(
-        "--topic", required=True, action="append", help="where events come; may be given again"
-    )
-    data.add_argument("--group", default="streamsvm", help="consumer group; default streamsvm")
-    data.add_argument(
-        "--decode",
-        choices=("json", "arrow", "avro"),
-        default="json",
-        help="format of messages; default json",
-    )
-    data.add_argument(
-        "--avro-schema", type=path, metavar="FILE", help="the writer's schema, for avro"
-    )
-    data.add_argument(
-        "--avro-header",
-        type=whole(0),
-        default=0,
-        metavar="BYTES",
-        help="bytes before each record; 5 for those of a schema registry, default 0",
-    )
-    data.add_argument(
-        "--flatten",
-        action="store_true",
-        help="take nested objects apart: their fields are named as user.age, also in other options",
-    )
-    data.add_argument(
-        "--limit",
-        type=whole(1),
-        metavar="ROWS",
-        help="end after so many; with --checkpoint, with the messages that were fetched",
-    )
-    data.add_argument(
-        "--idle", type=positive, metavar="SECONDS", help="end when nothing came for so long"
-    )
-    data.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of librdkafka, such as security.protocol=SSL; may be given several times",
-    )
+    add_table(parser.add_argument_group("labels that come late"), _LABELS | LATE)
+    add_table(parser.add_argument_group("output"), OUTPUTS | _GROUP)
 
 
 def run(options: argparse.Namespace) -> int:

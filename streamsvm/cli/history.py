@@ -1,18 +1,80 @@
-"""The folder of a report: index.html, report.json, tables, and plots if matplotlib is installed."""
+"""The folder of a report: index.html, report.json, tables, and plots if matplotlib is installed.
+
+The page is one HTML file: advice, figures, confusion matrix and plots with captions.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from html import escape
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from streamsvm import TrackingMonitor
-from streamsvm.cli import html_report
 from streamsvm.model_files.replacing import naming
 from streamsvm.monitor.plots import draw_lines
 from streamsvm.run.report import RunReport
+
+_MOST_CLASSES = 20
+
+_CAPTIONS = {
+    "gap": "How much higher the model's objective is than that of an SVM trained on all these "
+    "examples at once, at most, as a mean over the examples. 0 is the optimum, and a model that "
+    "has learnt nothing has about 1. Where it is estimated from a sample, the band is its 95 % "
+    "interval; the last point uses a larger sample than the others.",
+    "objective": "What training lowers: a penalty for complex models plus the mean loss, estimated "
+    "on a sample of the stream. It rises where the stream becomes harder.",
+    "support_vectors": "The examples kept to predict with. Memory and the time of an event grow "
+    "with them; max_support_vectors bounds them.",
+    "accuracy": "Each example was predicted before it was learnt. If the recent accuracy falls "
+    "below that since the start, what is to be learnt changes: a window or the adaptive learner "
+    "follows it; where that one noticed a drift, there is a dotted line.",
+    "kappa": "The share of training steps that changed nothing. Near 1, the stream brings little "
+    "that is new, and a smaller K or reprocess would do.",
+    "delta": "How far the model is from the optimum of the examples that it keeps. At tau or below "
+    "there is nothing left to train; above it, --finish (or model.finish()) goes there.",
+}
+"""What each plot shows, and what to do."""
+
+_PAGE = Template(
+    """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+th { text-align: left; vertical-align: top; padding-right: 2rem; font-weight: 600 }
+td, th { border-bottom: 1px solid #ddd; padding-top: .3rem; padding-bottom: .3rem }
+table { border-collapse: collapse }
+figure { margin: 1.5rem 0 }
+img { max-width: 100% }
+td.n { text-align: right; padding-left: 1rem }
+.right { font-weight: 600 }
+.wide { overflow-x: auto }
+li { max-width: 45rem }
+@media (prefers-color-scheme: dark) {
+  body { background: #1b1b1b; color: #ddd }
+  td, th { border-color: #444 }
+  img { background: white }
+}
+</style>
+<h1>$title</h1>
+<p>$made</p>
+$advice
+<table>
+$rows
+</table>
+$confusion
+$plots
+</html>
+"""
+)
 
 
 def write(
@@ -41,11 +103,19 @@ def write(
     with naming(path):
         plots = _plots(path, report, monitor)
     page = path / "index.html"
-    title = f"{result['target']} of {result['data']}"
+    cells = (f"<tr><th>{escape(n)}</th><td>{escape(value)}</td></tr>" for n, value in rows)
+    listed = "".join(f"<li>{escape(sentence)}</li>\n" for sentence in result["advice"])
     made = f"{datetime.now():%Y-%m-%d %H:%M}, streamsvm {result['version']}"
+    text = _PAGE.substitute(
+        title=escape(f"{result['target']} of {result['data']}"),
+        made=escape(made),
+        advice=f"<h2>Advice</h2>\n<ul>\n{listed}</ul>" if listed else "",
+        rows="\n".join(cells),
+        confusion=_confusion(report.confusion),
+        plots="\n".join(_figure(plot) for plot in plots),
+    )
     with naming(page):
-        confusion = [(y, p, n) for y, p, n in report.confusion]
-        html_report.write(page, title, made, rows, result["advice"], plots, confusion)
+        page.write_text(text, encoding="utf-8")
     written = [str(file) for file in [page, *(path / name for name in files), *plots]]
     return written if plots else [*written, "no plots: pip install matplotlib"]
 
@@ -61,3 +131,49 @@ def _plots(folder: Path, report: RunReport, monitor: TrackingMonitor | None) -> 
     made = {file.stem for file in files}
     of_run = [name for name in ("accuracy", "support_vectors", "delta") if name not in made]
     return files + draw_lines(report.history, "rows", folder, of_run)
+
+
+def _figure(plot: Path) -> str:
+    """Return a plot and what it shows."""
+    name, data = plot.stem, base64.b64encode(plot.read_bytes()).decode()
+    image = f'<img alt="{escape(name.replace("_", " "))}" src="data:image/png;base64,{data}">'
+    caption = _CAPTIONS.get(name, "")
+    return f"<figure>\n{image}\n<figcaption>{escape(caption)}</figcaption>\n</figure>"
+
+
+def _confusion(pairs: Sequence[Sequence[Any]]) -> str:
+    """Return the table of labels and predictions; of many classes, the most frequent errors."""
+    if not pairs:
+        return ""
+    totals: Counter[str] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
+    for label, predicted, n in pairs:
+        totals[label] += n
+        counts[label, predicted] += n
+    labels = list(dict.fromkeys(name for pair in counts for name in pair))
+    if len(labels) > _MOST_CLASSES:
+        errors = [(pair, n) for pair, n in counts.most_common() if pair[0] != pair[1]]
+        head = "<tr><th>label</th><th>predicted</th><th>examples</th></tr>"
+        rows = [
+            f'<tr><td>{escape(y)}</td><td>{escape(p)}</td><td class="n">{n:,}</td></tr>'
+            for (y, p), n in errors[:_MOST_CLASSES]
+        ]
+        recalls = (f"{y} {counts[y, y] / n:.1%}" for y, n in totals.items())
+        caption = f"The most frequent errors. Recall by class: {escape(', '.join(recalls))}."
+    else:
+        names = "".join(f"<th>{escape(p)}</th>" for p in labels)
+        head = f"<tr><th>label \\ predicted</th>{names}<th>recall</th></tr>"
+        rows = []
+        for y in totals:
+            cells = "".join(
+                f'<td class="n{" right" if p == y else ""}">{counts[y, p]:,}</td>' for p in labels
+            )
+            recall = f'<td class="n">{counts[y, y] / totals[y]:.1%}</td>'
+            rows.append(f"<tr><th>{escape(y)}</th>{cells}{recall}</tr>")
+        caption = (
+            "A row has the examples of a label, a column those predicted as one, each before it "
+            "was learnt. Recall is the share of a label's examples that were predicted right."
+        )
+    table = "\n".join([head, *rows])
+    title = "<h2>Confusion matrix and recall</h2>"
+    return f'{title}\n<p>{caption}</p>\n<div class="wide"><table>\n{table}\n</table></div>'

@@ -13,8 +13,8 @@ from typing import Any
 
 from streamsvm import AdaptiveSVMClassifier, Chain, StandardScaler, kernels, load
 from streamsvm.cli.parameters import add_options, parameters
-from streamsvm.cli.parser import Group
-from streamsvm.cli.values import limit, path, whole
+from streamsvm.cli.parser import Group, add_table
+from streamsvm.cli.values import limit, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.model_files.container import steps_of
@@ -89,57 +89,51 @@ def _own_kernel(options: argparse.Namespace) -> Any:
     return found
 
 
-def add_learner_options(group: Group) -> None:
-    """Add the options of learner and kernel; an option not given means the class's default."""
-    group.add_argument("--model", type=path, help="file written by --save: go on with it, as it is")
-    group.add_argument(
-        "--learner",
-        choices=_Choices([*(learner.name for learner in registered_learners()), "MODULE:CLASS"]),
+_NEW: dict[str, Any] = {
+    "--model MODEL": "file written by --save: go on with it, as it is",
+    "--learner": dict(
         help="default: adaptive, which follows streams that change; lasvm with --epochs or options "
-        "that adaptive lacks; in replay larank, if the first 1,000 rows have more than 50 classes",
-    )
-    group.add_argument(
-        "--template",
-        type=path,
-        metavar="FILE",
-        help="of learners of sentences: templates of features in the format of CRF++; default: a "
-        "window of two tokens, and pairs",
-    )
-    group.add_argument(
-        "--kernel",
+        "that adaptive lacks; in replay larank, if the first 1,000 rows have more than 50 classes"
+    ),
+    "--template FILE": "of learners of sentences: templates of features in the format of CRF++; "
+    "default: a window of two tokens, and pairs",
+    "--kernel": dict(
         choices=_Choices([*KERNELS, "MODULE:NAME"]),
         help="default: rbf; none for sgd, sgdqn; MODULE:NAME: a kernel of your own",
-    )
-    group.add_argument(
-        "--gamma",
-        type=float,
-        help="width (rbf) or factor (polynomial); default for rbf: from the data seen",
-    )
-    group.add_argument("--degree", type=whole(1, 100), help="polynomial; default 3")
-    group.add_argument("--coef0", type=float, help="polynomial; default 1")
-    add_options(group, parameters(ADDED_BY_HAND))
-    group.add_argument(
-        "--scale",
+    ),
+    "--gamma": dict(
+        type=float, help="width (rbf) or factor (polynomial); default for rbf: from the data seen"
+    ),
+    "--degree": dict(type=whole(1, 100), help="polynomial; default 3"),
+    "--coef0": dict(type=float, help="polynomial; default 1"),
+}
+_SCALER: dict[str, Any] = {
+    "--scale": dict(
         action=argparse.BooleanOptionalAction,
         help="standardise numeric features online; default: on, but for rbf without --gamma, where "
         "the learner itself scales the rows if that errs less on the first 1,024 examples",
-    )
-    group.add_argument(
-        "--clip",
+    ),
+    "--clip N": dict(
         type=limit,
-        metavar="N",
         default=argparse.SUPPRESS,
         help="implies --scale: scaled values lie within -N .. N, and a value far outside of what "
         "was seen hardly changes the scale; none: no limit; default 10",
-    )
-    group.add_argument(
-        "--reject",
+    ),
+    "--reject N": dict(
         type=limit,
-        metavar="N",
         default=argparse.SUPPRESS,
         help="implies --scale: an example with a value more than N standard deviations from its "
         "mean is a bad example (see --on-error); default none",
-    )
+    ),
+}
+
+
+def add_learner_options(group: Group) -> None:
+    """Add the options of learner and kernel; an option not given means the class's default."""
+    names = _Choices([*(learner.name for learner in registered_learners()), "MODULE:CLASS"])
+    add_table(group, _NEW | {"--learner": {"choices": names} | _NEW["--learner"]})
+    add_options(group, parameters(ADDED_BY_HAND))
+    add_table(group, _SCALER)
 
 
 def kernel_from(options: argparse.Namespace) -> Any:

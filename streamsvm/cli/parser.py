@@ -7,6 +7,12 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from streamsvm.cli.values import path, positive, whole
+
+_READERS: dict[str, Callable[[str], Any]] = {"ROWS": whole(1), "SECONDS": positive}
+_READERS |= dict.fromkeys(("DIR", "FILE", "MODEL", "OUT", "PATTERN"), path)
+"""How values are read, by their placeholders, unless an option says otherwise."""
+
 Group = argparse._ActionsContainer
 """What options are added to, a parser or a group of its options; argparse has no public name."""
 
@@ -84,6 +90,21 @@ class Parser(argparse.ArgumentParser):
             action if action.option_strings else None,
             f"unknown {what} {value!r}{hint} (choose from {', '.join(choices)})",
         )
+
+
+def add_table(group: Group, options: Mapping[str, str | dict[str, Any]]) -> None:
+    """Add the options of a table.
+
+    Its keys are names, with a placeholder if there is one (``"-o --output OUT"``); its values are
+    help texts, or arguments of ``add_argument``.
+    """
+    for key, value in options.items():
+        names = [word for word in key.split() if word.startswith("-")]
+        settings: dict[str, Any] = {"help": value} if isinstance(value, str) else value
+        if placeholder := key.split()[len(names) :]:
+            reader = _READERS.get(placeholder[0])
+            settings = {"metavar": placeholder[0], "type": reader} | settings
+        group.add_argument(*names, **settings)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from streamsvm.cli.evaluate import Errors, check_fit, margins, why_none
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file, write_tables
-from streamsvm.cli.parser import Parser
+from streamsvm.cli.parser import Parser, add_table
 from streamsvm.cli.sentences import (
     columns_of,
     of_sentences,
@@ -22,12 +22,29 @@ from streamsvm.cli.sentences import (
     tables_of,
     test_score,
 )
-from streamsvm.cli.sources import FILES, add_parse_numbers, open_source
+from streamsvm.cli.sources import FILES, PARSE_NUMBERS, open_source
 from streamsvm.cli.values import path
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
 from streamsvm.run.parts import parts_of
 from streamsvm.structured.chunks import ChunkScore
+
+_OPTIONS: dict[str, Any] = {
+    "-o --output OUT": "a file that ends in .parquet, .csv or .jsonl; needed without --target",
+    "--target COLUMN": "column of the true label: print the share of wrong predictions",
+    "--positive LABEL": "of a model that learnt this label against all others",
+    "--columns A,B,...": "features; default: all columns that the model knows",
+    **PARSE_NUMBERS,
+    "--keep A,B,...": "columns that the output has, too, such as a key",
+    "--probabilities": dict(
+        action="store_true",
+        help="write the probability of each label: columns named 'probability of LABEL'",
+    ),
+    "--allow-mismatch": dict(
+        action="store_true",
+        help="predict even if most of the model's columns are missing, or of another kind",
+    ),
+}
 
 
 def complete(parser: Parser) -> None:
@@ -41,38 +58,7 @@ def complete(parser: Parser) -> None:
     parser.set_defaults(run=run)
     parser.add_argument("model", type=path, help="file written by --save")
     parser.add_argument("file", type=path, help=FILES)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=path,
-        metavar="OUT",
-        help="a file that ends in .parquet, .csv or .jsonl; needed without --target",
-    )
-    parser.add_argument(
-        "--target",
-        metavar="COLUMN",
-        help="column of the true label: print the share of wrong predictions",
-    )
-    parser.add_argument(
-        "--positive", metavar="LABEL", help="of a model that learnt this label against all others"
-    )
-    parser.add_argument(
-        "--columns", metavar="A,B,...", help="features; default: all columns that the model knows"
-    )
-    add_parse_numbers(parser)
-    parser.add_argument(
-        "--keep", metavar="A,B,...", help="columns that the output has, too, such as a key"
-    )
-    parser.add_argument(
-        "--probabilities",
-        action="store_true",
-        help="write the probability of each label: columns named 'probability of LABEL'",
-    )
-    parser.add_argument(
-        "--allow-mismatch",
-        action="store_true",
-        help="predict even if most of the model's columns are missing, or of another kind",
-    )
+    add_table(parser, _OPTIONS)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -11,16 +11,15 @@ from typing import Any
 
 from connectors import MissingColumnError, SentenceSource, Source
 from streamsvm.cli.evaluate import check_fit
-from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
-from streamsvm.cli.parser import Parser
-from streamsvm.cli.running import add_output_options, run_shown
+from streamsvm.cli.parser import Parser, add_table
+from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import columns_of, of_sentences, open_sentences
 from streamsvm.cli.sources import (
     FILES,
+    PACE,
     add_data_options,
-    add_pace_options,
     columns_from,
     open_source,
     paced,
@@ -33,6 +32,29 @@ from streamsvm.run.parts import check_is_classification
 _ROWS_TO_CHOOSE_BY = 1000
 _MOST_CLASSES_OF_LASVM = 50
 
+_TARGET: dict[str, Any] = {
+    "--target COLUMN": dict(
+        required=True,
+        help="column of the label; of a text of sentences its number from 0, or -1, the last",
+    ),
+}
+_READING: dict[str, Any] = {
+    "--limit ROWS": "read only so many rows",
+    "--epochs": dict(type=whole(1), default=1, help="readings of the file; default 1"),
+    "--late-files": dict(
+        choices=("refuse", "read"),
+        default="refuse",
+        help="with --checkpoint: files that came to the folder since, and sort before the last one "
+        "that was read; default refuse. Those that sort after it are read in any case",
+    ),
+}
+_END: dict[str, Any] = {
+    "--finish": dict(
+        action="store_true", help="end at the optimum of a batch SVM, if there is one"
+    ),
+    "--test FILE": "report the error on this file at the end",
+}
+
 
 def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
@@ -43,34 +65,13 @@ def complete(parser: Parser) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument("file", type=path, help=FILES)
-    parser.add_argument(
-        "--target",
-        required=True,
-        metavar="COLUMN",
-        help="column of the label; of a text of sentences its number from 0, or -1, the last",
-    )
+    add_table(parser, _TARGET)
     data = parser.add_argument_group("data")
     add_data_options(data, "column", "the shuffle buffer and the learner")
-    data.add_argument("--limit", type=whole(1), metavar="ROWS", help="read only so many rows")
-    data.add_argument("--epochs", type=whole(1), default=1, help="readings of the file; default 1")
-    data.add_argument(
-        "--late-files",
-        choices=("refuse", "read"),
-        default="refuse",
-        help="with --checkpoint: files that came to the folder since, and sort before the last one "
-        "that was read; default refuse. Those that sort after it are read in any case",
-    )
-    add_pace_options(data)
-    add_late_options(parser.add_argument_group("labels that come late"))
+    add_table(data, _READING | PACE)
+    add_table(parser.add_argument_group("labels that come late"), LATE)
     add_learner_options(parser.add_argument_group("learner"))
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--finish", action="store_true", help="end at the optimum of a batch SVM, if there is one"
-    )
-    output.add_argument(
-        "--test", type=path, metavar="FILE", help="report the error on this file at the end"
-    )
-    add_output_options(output)
+    add_table(parser.add_argument_group("output"), _END | OUTPUTS)
 
 
 def _texts_that_are_numbers(options: argparse.Namespace) -> list[str]:

@@ -1,4 +1,4 @@
-"""The run of a stream by a command: output options, progress and signals."""
+"""The run of a stream by a command: options of output and late labels, progress and signals."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 from connectors import Source
 from streamsvm import TrackingMonitor
 from streamsvm.cli.learners import model_from
-from streamsvm.cli.parser import Group
 from streamsvm.cli.report import conclude
 from streamsvm.cli.screen import Screen
-from streamsvm.cli.values import number_or_share, path, whole
+from streamsvm.cli.values import label_of, number, number_or_share, whole
 from streamsvm.errors import ParameterError
 from streamsvm.run.bad_events import BadEvents, OnError
 from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.report import Progress, RunReport
 from streamsvm.run.runner import Run
 
@@ -27,66 +27,88 @@ _WORTH_A_LINE = 20
 """So many bad examples, if they are most, are mentioned at once."""
 
 
-def add_output_options(output: Group) -> None:
-    """Add the options for output files, progress, checkpoints and bad rows."""
-    output.add_argument("--save", type=path, metavar="MODEL", help="write the model to this file")
-    output.add_argument(
-        "--report", type=path, metavar="DIR", help="write report, history and plots there"
-    )
-    output.add_argument(
-        "--monitor",
+OUTPUTS: dict[str, Any] = {
+    "--save MODEL": "write the model to this file",
+    "--report DIR": "write report, history and plots there",
+    "--monitor": dict(
         action=argparse.BooleanOptionalAction,
         default=True,
         help="measure the duality gap, and show the certificate where there is one; default on",
-    )
-    output.add_argument(
-        "--metrics-port",
+    ),
+    "--metrics-port PORT": dict(
         type=whole(0, 65_535),
-        metavar="PORT",
         help="serve the monitor's figures to Prometheus on this port (0: a free one)",
-    )
-    output.add_argument(
-        "--metrics-host",
-        metavar="ADDRESS",
+    ),
+    "--metrics-host ADDRESS": dict(
         default="127.0.0.1",
         help="the address that --metrics-port listens on; default 127.0.0.1, which only this "
         "machine reaches; 0.0.0.0: all machines, without any password",
-    )
-    output.add_argument(
-        "--checkpoint",
-        type=path,
-        metavar="FILE",
-        help="keep the state of the run there; if the file is there already, go on from it",
-    )
-    output.add_argument(
-        "--checkpoint-every",
-        type=whole(1),
-        default=10_000,
-        metavar="ROWS",
-        help="examples between two checkpoints; default 10000",
-    )
-    output.add_argument("--json", action="store_true", help="print the report as JSON")
-    output.add_argument("--quiet", action="store_true", help="show no progress")
-    output.add_argument(
-        "--on-error",
+    ),
+    "--checkpoint FILE": "keep the state of the run there; if the file is there already, go on "
+    "from it",
+    "--checkpoint-every ROWS": dict(
+        default=10_000, help="examples between two checkpoints; default 10000"
+    ),
+    "--json": dict(action="store_true", help="print the report as JSON"),
+    "--quiet": dict(action="store_true", help="show no progress"),
+    "--on-error": dict(
         choices=("raise", "skip", "dead-letter"),
         default="dead-letter",
         help="examples that cannot be used: stop, count, or keep in a file (default)",
-    )
-    output.add_argument(
-        "--max-errors",
+    ),
+    "--max-errors N": dict(
         type=number_or_share,
-        metavar="N",
         help="stop when more than so many examples cannot be used, or more than this share (as .01 "
         "or 1%%); default: more than half, and more than 500; 100%%: however many there are",
-    )
-    output.add_argument(
-        "--dead-letters",
-        type=path,
-        metavar="FILE",
-        help="where they are kept; made when there are any, with a number in its name if there is "
-        "such a file already; default dead_letters.jsonl, or with --checkpoint FILE "
-        "FILE.dead_letters.jsonl",
+    ),
+    "--dead-letters FILE": "where they are kept; made when there are any, with a number in its "
+    "name if there is such a file already; default dead_letters.jsonl, or with --checkpoint FILE "
+    "FILE.dead_letters.jsonl",
+}
+"""The options for output files, progress, checkpoints and bad rows."""
+
+LATE: dict[str, Any] = {
+    "--label-delay N": dict(
+        type=number,
+        help="let each label come so many examples later (seconds, with --label-moment): simulated",
+    ),
+    "--label-moment NAME": "what the delay is counted in: 'timestamp', or a feature that is a time",
+    "--hold-most N": dict(
+        type=whole(1),
+        default=100_000,
+        help="events held for their labels; the oldest are given up beyond; default 100000",
+    ),
+    "--patience N": dict(type=whole(1), help="give up an event after so many further ones"),
+    "--default-label LABEL": "learn events that are given up with this label (JSON: false, 0, or a "
+    "text)",
+}
+"""The options for late labels, and for events whose labels never come."""
+
+
+def late_labels_of(options: argparse.Namespace, by_key: bool = False) -> LateLabels | None:
+    """Return the buffer of events that wait for labels; None: each event has its label.
+
+    `by_key`: labels come from a topic of their own.
+    """
+    if options.label_delay is None and not by_key:
+        if options.patience is not None or options.default_label is not None:
+            raise ParameterError(
+                "--patience and --default-label are about labels that come late: give "
+                "--label-delay, or where labels come from (consume --labels-topic)"
+            )
+        if options.label_moment is not None:
+            raise ParameterError("--label-moment needs --label-delay")
+        return None
+    default = options.default_label
+    if default is not None:
+        positive = options.positive
+        default = label_of(default) if positive is None else default == positive
+    return LateLabels(
+        options.label_delay,
+        options.label_moment,
+        most=options.hold_most,
+        patience=options.patience,
+        default=default,
     )
 
 

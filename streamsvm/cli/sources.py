@@ -18,7 +18,7 @@ from connectors import (
     SourceNotFoundError,
     TabularSource,
 )
-from streamsvm.cli.parser import Group
+from streamsvm.cli.parser import Group, add_table
 from streamsvm.cli.values import names, positive, split, whole
 
 # The longest sleep between two checks for Ctrl-C, in seconds.
@@ -59,23 +59,47 @@ def open_source(path: str, target: str | None, **options: Any) -> TabularSource:
         ) from error
 
 
+PARSE_NUMBERS: dict[str, Any] = {
+    "--parse-numbers A,B,...": dict(
+        nargs="?",
+        const=True,
+        type=names,
+        help="learn these texts as numbers, or times as seconds since 1970, not one-hot; without "
+        "names: columns whose first 1,000 texts are numbers or times; in a topic all such texts",
+    ),
+}
+
+PACE: dict[str, Any] = {
+    "--rate": dict(type=positive, help="examples a second; default: as fast as possible"),
+    "--timestamp COLUMN": "column of recorded times",
+    "--speed": dict(
+        type=positive, help="replay at the recorded pace times this factor (--timestamp)"
+    ),
+    "--shuffle-buffer ROWS": dict(
+        type=whole(0),
+        default=0,
+        help="shuffle within blocks of so many rows, by --seed; default 0: the file's order",
+    ),
+}
+"""The options of a simulated stream."""
+
+
 def add_data_options(data: Group, what: str, seed_of: str) -> None:
     """Add the options of features and labels; `what` is the word for a column of the source."""
-    placeholder, s = what.upper(), f"{what}s"
-    data.add_argument("--columns", metavar="A,B,...", help=f"features; default: all other {s}")
-    data.add_argument("--exclude", metavar="A,B,...", help=f"{s} that are no features")
-    data.add_argument(
-        "--weight", metavar=placeholder, help="weight of each example, at least 0; it is no feature"
-    )
-    add_parse_numbers(data)
-    data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
-    data.add_argument(
-        "--max-classes",
-        type=whole(2),
-        metavar="N",
-        help="classes of the target; default 1000, and fewer if they look like quantities",
-    )
-    data.add_argument("--seed", type=whole(0), default=0, help=f"of {seed_of}; default 0")
+    of_columns = {
+        "--columns A,B,...": f"features; default: all other {what}s",
+        "--exclude A,B,...": f"{what}s that are no features",
+        f"--weight {what.upper()}": "weight of each example, at least 0; it is no feature",
+    }
+    of_labels: dict[str, Any] = {
+        "--positive LABEL": "learn this label against all others",
+        "--max-classes N": dict(
+            type=whole(2),
+            help="classes of the target; default 1000, and fewer if they look like quantities",
+        ),
+        "--seed": dict(type=whole(0), default=0, help=f"of {seed_of}; default 0"),
+    }
+    add_table(data, of_columns | PARSE_NUMBERS | of_labels)
 
 
 def columns_from(options: argparse.Namespace) -> dict[str, Any]:
@@ -86,37 +110,6 @@ def columns_from(options: argparse.Namespace) -> dict[str, Any]:
         "weight": options.weight,
         "parse_numbers": options.parse_numbers or (),
     }
-
-
-def add_parse_numbers(data: Group) -> None:
-    """Add the option that makes numbers of texts."""
-    data.add_argument(
-        "--parse-numbers",
-        nargs="?",
-        const=True,
-        type=names,
-        metavar="A,B,...",
-        help="learn these texts as numbers, or times as seconds since 1970, not one-hot; without "
-        "names: columns whose first 1,000 texts are numbers or times; in a topic all such texts",
-    )
-
-
-def add_pace_options(group: Group) -> None:
-    """Add the options of a simulated stream."""
-    group.add_argument(
-        "--rate", type=positive, help="examples a second; default: as fast as possible"
-    )
-    group.add_argument("--timestamp", metavar="COLUMN", help="column of recorded times")
-    group.add_argument(
-        "--speed", type=positive, help="replay at the recorded pace times this factor (--timestamp)"
-    )
-    group.add_argument(
-        "--shuffle-buffer",
-        type=whole(0),
-        default=0,
-        metavar="ROWS",
-        help="shuffle within blocks of so many rows, by --seed; default 0: the file's order",
-    )
 
 
 def paced(source: Source, options: argparse.Namespace, stop: list[int]) -> Source:
