@@ -1,10 +1,10 @@
 """Events from Arrow data: tables, record batches, data frames, and Arrow IPC (Feather) files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +14,8 @@ from connectors.columns import plain_batch
 from connectors.cursor import Chunk
 from connectors.errors import NotReadableError, SourceError, SourceNotFoundError
 from connectors.identity import check_row, identity_of
-from connectors.source import DEFAULT_BATCH_SIZE, Position
-from connectors.tabular import TabularSource
+from connectors.source import Position
+from connectors.tabular import TabularOptions, TabularSource
 
 _FILE_MAGIC = b"ARROW1"
 _STREAM_MAGIC = b"\xff\xff\xff\xff"
@@ -37,10 +37,9 @@ class ArrowSource(TabularSource):
         ``__arrow_c_stream__``; a `RecordBatchReader`, which can be read only once (going back
         raises, going forward skips rows); or the path of an Arrow IPC file or IPC stream (which
         one is detected; Feather files are IPC files).
-    target, columns, exclude, batch_size, shuffle_buffer, seed, timestamp, weight, keep
-        As in `ParquetSource`.
-    parse_numbers, max_categories
-        As in `ParquetSource`.
+    target, options
+        As in `TabularSource`: `columns`, `exclude`, `batch_size`, `shuffle_buffer`, `seed`,
+        `timestamp`, `weight`, `keep`, `parse_numbers`, `max_categories`.
 
     Raises
     ------
@@ -65,17 +64,7 @@ class ArrowSource(TabularSource):
         self,
         data: Any,
         target: str | None,
-        *,
-        columns: Sequence[str] | None = None,
-        exclude: Sequence[str] = (),
-        batch_size: int = DEFAULT_BATCH_SIZE,
-        shuffle_buffer: int = 0,
-        seed: int | None = None,
-        timestamp: str | None = None,
-        weight: str | None = None,
-        keep: Sequence[str] = (),
-        parse_numbers: Sequence[str] = (),
-        max_categories: int = 1000,
+        **options: Unpack[TabularOptions],
     ) -> None:
         self._data = Path(data) if isinstance(data, str | PathLike) else data
         self._taken = 0
@@ -88,16 +77,7 @@ class ArrowSource(TabularSource):
             name=file or type(data).__name__,
             start=Position(file, 0),
             target=target,
-            columns=columns,
-            exclude=exclude,
-            batch_size=batch_size,
-            shuffle_buffer=shuffle_buffer,
-            seed=seed,
-            timestamp=timestamp,
-            weight=weight,
-            keep=keep,
-            parse_numbers=parse_numbers,
-            max_categories=max_categories,
+            **options,
         )
 
     @property

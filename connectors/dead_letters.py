@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from connectors.errors import SourceError
-from connectors.rejects import shown
+from connectors.source import shown
 
 _MOST_BYTES = 900_000
 """Longer letters are cut: brokers and clients refuse messages of 1 MB unless they are told."""

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from connectors.base import BaseSource
 from connectors.errors import SnapshotError, SourceAborted
 from connectors.identity import check_row
 from connectors.pairs import batch_of
-from connectors.source import Batch, Event, Position, Snapshot, WeightedEvent
+from connectors.source import BaseSource, Batch, Event, Position, Snapshot, WeightedEvent
 
 
 class _Eof:

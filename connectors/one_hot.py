@@ -7,10 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.columns import feature_columns, plain_batch, texts_not_utf8
-from connectors.encoding import OTHER, Encoder
+from connectors.encoding import OTHER, Encoder, are_listed
 from connectors.errors import NotReadableError
 from connectors.kinds import kind_of, one_batch, plain, record_batch, to_float64
-from connectors.listed import are_listed
 from connectors.source import Position
 
 _NUMBERS = (float, int, np.number, np.bool_)

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ from connectors.errors import MissingColumnError, SnapshotError, SourceError
 from connectors.identity import check_file, check_row
 from connectors.kinds import one_batch, plain_type
 from connectors.parquet_files import ParquetPart, find_parts, merged_schema, reading_error
-from connectors.source import DEFAULT_BATCH_SIZE, Position
-from connectors.tabular import TabularSource
+from connectors.source import Position
+from connectors.tabular import TabularOptions, TabularSource
 
 # Without a buffer, reading loads whole columns of a row group: 335 MB more for a row group of
 # 2,000,000 x 20 floats, against 23 MB with this one (and no slower).
@@ -52,32 +52,13 @@ class ParquetSource(TabularSource):
     ----------
     path
         A file or a folder.
-    target
-        The column of labels; None = no labels.
-    columns
-        The feature columns, in this order; only they are read. None = all but target and timestamp.
-    exclude
-        Columns that are no features, though `columns` would make them some.
+    target, options
+        As in `TabularSource`: `columns`, `exclude`, `batch_size`, `shuffle_buffer`, `seed`,
+        `timestamp`, `weight`, `keep`, `parse_numbers`, `max_categories`. Only columns that are
+        used are read.
     filters
         As of `pyarrow.parquet.read_table`: ``[("age", ">", 30)]`` or an Expression. Row groups are
         skipped by their statistics, then rows are filtered exactly. None = all rows.
-    batch_size
-        Rows a batch, at least 1; 4096 hides Arrow's cost a call and stays in the cache.
-    shuffle_buffer
-        Shuffle within blocks of so many rows, which are held in memory; blocks end at the ends of
-        files. 0 = in order.
-    seed
-        Seed of the shuffling; None = drawn once and kept in the snapshots.
-    timestamp
-        The column that says when an event happened.
-    weight
-        The column of each example's weight, a number of at least 0; it is no feature.
-    keep
-        Columns that batches have as they are, under `kept`, such as keys.
-    parse_numbers
-        Text columns that hold numbers, or times, which are not to be one-hot; see `TabularSource`.
-    max_categories
-        Values of a text column that get a feature of their own, see `Encoder`.
     late_files
         What a resume does with files that came to the folder since, and sort before the last one
         that was read: ``"refuse"``, or ``"read"`` them next. Those that sort after it are read in
@@ -113,18 +94,9 @@ class ParquetSource(TabularSource):
         path: str | PathLike[str],
         target: str | None,
         *,
-        columns: Sequence[str] | None = None,
-        exclude: Sequence[str] = (),
         filters: Any = None,
-        batch_size: int = DEFAULT_BATCH_SIZE,
-        shuffle_buffer: int = 0,
-        seed: int | None = None,
-        timestamp: str | None = None,
-        weight: str | None = None,
-        keep: Sequence[str] = (),
-        parse_numbers: Sequence[str] = (),
-        max_categories: int = 1000,
         late_files: Literal["refuse", "read"] = "refuse",
+        **options: Unpack[TabularOptions],
     ) -> None:
         if late_files not in ("refuse", "read"):
             raise ValueError(f"late_files={late_files!r}: use 'refuse' or 'read'")
@@ -138,7 +110,10 @@ class ParquetSource(TabularSource):
         # An expression does not list its columns: every column whose name is in its text is read.
         text = "" if self._filter is None else str(self._filter)
         filtered = [column for column in names if column in text]
-        used = None if columns is None else {*columns, target, timestamp, weight, *keep, *filtered}
+        used = None
+        if (columns := options.get("columns")) is not None:
+            others = options.get("timestamp"), options.get("weight"), *options.get("keep", ())
+            used = {*columns, target, *others, *filtered}
         schema = merged_schema(self._parts, used)
         self._schema = pa.schema([pa.field(f.name, plain_type(f.type)) for f in schema])
         super().__init__(
@@ -146,16 +121,7 @@ class ParquetSource(TabularSource):
             name=name,
             start=Position(self._parts[0].name, 0),
             target=target,
-            columns=columns,
-            exclude=exclude,
-            batch_size=batch_size,
-            shuffle_buffer=shuffle_buffer,
-            seed=seed,
-            timestamp=timestamp,
-            weight=weight,
-            keep=keep,
-            parse_numbers=parse_numbers,
-            max_categories=max_categories,
+            **options,
             filters=text or None,
         )
         self._used |= {*filtered}

@@ -7,9 +7,10 @@ names event k + 1. To save it together with a model, save after learning event k
 Iterators of events and of batches share one position, so that the two can be mixed.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
@@ -17,14 +18,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.encoding import are_listed, events_of
+from connectors.errors import SnapshotError
 from connectors.kinds import cells
-from connectors.listed import are_listed, events_of
 
 Snapshot: TypeAlias = dict[str, Any]
 """A position as JSON values: strings, integers, None, lists and dicts of them."""
 
 DEFAULT_BATCH_SIZE = 4096
 """Rows a batch: large enough to hide Arrow's cost a call, small enough to stay in the cache."""
+
+_MOST_SHOWN = 2000
 
 
 class Position(NamedTuple):
@@ -54,7 +58,7 @@ class Event(NamedTuple):
     """One example: features by name, its label (None if missing), and its position.
 
     A missing value is a missing key. Text is one-hot: ``{"colour=red": 1.0}``. Features of list
-    columns (see `listed`) are named by whole numbers.
+    columns (see `are_listed`) are named by whole numbers.
     """
 
     x: dict[Any, float]
@@ -101,6 +105,19 @@ class Reject(NamedTuple):
     @property
     def y(self) -> None:
         """None: there is no label."""
+
+
+def shown(value: Any) -> str:
+    """Return a payload, a row or an error as some 2,000 characters that can be encoded."""
+    try:
+        text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    except Exception as error:
+        # A mapping may hold a number of too many digits, or an object of your own.
+        text = f"a {type(value).__name__} that cannot be shown: {type(error).__name__}"
+    if len(text) > _MOST_SHOWN:
+        text = f"{text[:_MOST_SHOWN]}... ({len(text):,} characters)"
+    # A lone surrogate, which JSON may hold, cannot be encoded: it is written as \\ud800.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,20 +192,13 @@ class Batch:
         that a batch is cut into.
         """
         end = len(self) if length is None else min(len(self), offset + length)
-        return Batch(
-            features=self.features.slice(offset, end - offset),
-            labels=self.labels.slice(offset, end - offset),
-            rows=self.rows[offset:end],
-            file=self.file,
-            timestamps=None if self.timestamps is None else self.timestamps[offset:end],
-            rejects=self._rejects_of(offset, end),
-            keys=None if self.keys is None else self.keys[offset:end],
-            are_answers=self.are_answers,
-            files=None if self.files is None else self.files[offset:end],
-            payloads=None if self.payloads is None else self.payloads[offset:end],
-            weights=None if self.weights is None else self.weights[offset:end],
-            kept=None if self.kept is None else self.kept.slice(offset, end - offset),
-        )
+        parts: dict[str, Any] = {}
+        for name in ("labels", "rows", "timestamps", "keys", "files", "payloads", "weights"):
+            column = getattr(self, name)
+            parts[name] = None if column is None else column[offset:end]
+        kept = None if self.kept is None else self.kept.slice(offset, end - offset)
+        features, rejects = self.features.slice(offset, end - offset), self._rejects_of(offset, end)
+        return replace(self, features=features, rejects=rejects, kept=kept, **parts)
 
     def _rejects_of(self, start: int, end: int) -> tuple[Reject, ...]:
         """Return the rejects of rows start .. end - 1: see `slice`."""
@@ -249,6 +259,64 @@ class Closing:
     def __exit__(self, *error: object) -> None:
         """Close the source."""
         self.close()
+
+
+class BaseSource(Closing, ABC):
+    """A source that says how it reads events and batches, and at which position."""
+
+    batch_size = DEFAULT_BATCH_SIZE
+    _name: str
+    _kind: str  # the name of the class, in snapshots
+
+    @property
+    def name(self) -> str:
+        """The name of the source in messages and on a screen."""
+        return self._name
+
+    def events(self) -> Iterator[Event]:
+        """Return the unread events, one by one."""
+        return self._events()
+
+    def batches(self, size: int | None = None) -> Iterator[Batch]:
+        """Return the unread events in batches.
+
+        `size` is the largest number of rows a batch (of a topic: of messages a poll), at least 1
+        (else ValueError); there are fewer at the ends of files and of shuffled blocks. None =
+        `batch_size`.
+        """
+        rows = self.batch_size if size is None else size
+        if rows < 1:
+            raise ValueError(f"size must be at least 1, not {size}")
+        return self._batches(rows)
+
+    def snapshot(self) -> Snapshot:
+        """Return the position of the next unread event, and of what it is one, as JSON values."""
+        return {"source": self._kind, **self._position()}
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue from a return value of `snapshot`, of this or an earlier process.
+
+        SnapshotError: it is of another source, or of this one with other settings.
+        """
+        if snapshot.get("source") != self._kind:
+            raise SnapshotError(f"not a snapshot of a {self._kind}: {dict(snapshot)!r:.200}")
+        self._resume(snapshot)
+
+    @abstractmethod
+    def _events(self) -> Iterator[Event]:
+        """Yield the unread events."""
+
+    @abstractmethod
+    def _batches(self, size: int) -> Iterator[Batch]:
+        """Yield the unread events in batches of at most `size` rows."""
+
+    @abstractmethod
+    def _position(self) -> Snapshot:
+        """Return the position of the next unread event, and the settings that it depends on."""
+
+    @abstractmethod
+    def _resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue at a position; raise a SnapshotError if it is none of this source."""
 
 
 @runtime_checkable

@@ -3,13 +3,12 @@
 import operator
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.base import BaseSource
 from connectors.columns import (
     column_of_numbers,
     feature_columns,
@@ -20,13 +19,13 @@ from connectors.columns import (
     with_numbers,
 )
 from connectors.cursor import Chunk, Cursor, Place, ShuffledCursor
-from connectors.encoding import Encoder
+from connectors.encoding import Encoder, ListEncoder, are_listed
 from connectors.errors import MissingColumnError, NotReadableError, SnapshotError
 from connectors.identity import FileIdentity, check_file, check_settings
 from connectors.kinds import NumberTexts, kind_of
-from connectors.listed import ListEncoder, are_listed
 from connectors.source import (
     DEFAULT_BATCH_SIZE,
+    BaseSource,
     Batch,
     Event,
     Position,
@@ -37,6 +36,21 @@ from connectors.source import (
 
 # What every snapshot holds; those of older releases hold no "content".
 _NEEDED = {"file", "row", "block", "offset", "seed", "settings", "vocabulary"}
+
+
+class TabularOptions(TypedDict, total=False):
+    """The parameters that all tabular sources have: see `TabularSource`."""
+
+    columns: Sequence[str] | None
+    exclude: Sequence[str]
+    batch_size: int
+    shuffle_buffer: int
+    seed: int | None
+    timestamp: str | None
+    weight: str | None
+    keep: Sequence[str]
+    parse_numbers: Sequence[str]
+    max_categories: int
 
 
 class TabularSource(BaseSource):
@@ -56,30 +70,31 @@ class TabularSource(BaseSource):
     target
         The column of labels, given as Python values of their own type; None = no labels.
     columns
-        The feature columns, in this order; None = all but the target and the timestamp (and
-        pandas' stored index).
+        The feature columns, in this order; None, the default: all but the target, the timestamp and
+        the weight (and pandas' stored index).
     exclude
         Columns that are no features, though `columns` would make them some.
     batch_size
-        Rows a batch, at least 1.
+        Rows a batch, at least 1; 4096 by default hides Arrow's cost a call and stays in the cache.
     shuffle_buffer
-        Rows a shuffled block, held in memory; blocks end at the ends of files. 0 = file order.
+        Shuffle within blocks of so many rows, which are held in memory; blocks end at the ends of
+        files. 0, the default: in order.
     seed
-        Seed of the shuffling, at least 0; None = drawn once and kept in the snapshots.
+        Seed of the shuffling, at least 0; None, the default: drawn once and kept in the snapshots.
     timestamp
         The column that says when an event happened (time or number of seconds). It is a feature
-        only if `columns` lists it.
-    max_categories
-        See `Encoder`.
+        only if `columns` lists it. None by default.
     weight
-        The column of each example's weight, a number of at least 0; it is no feature. None = all
-        weigh 1.
+        The column of each example's weight, a number of at least 0; it is no feature. None, the
+        default: all weigh 1.
     keep
-        Columns of any type that batches have as they are, under `kept`; features, too, only if
-        `columns` lists them.
+        Columns of any type that batches have as they are, under `kept`, such as keys; features,
+        too, only if `columns` lists them. None by default.
     parse_numbers
         Text columns that are read as numbers, or times in seconds since 1970 (ISO 8601; UTC unless
         they say otherwise), not one-hot; a row whose text is neither is set aside.
+    max_categories
+        Values of a text column that get a feature of their own, 1000 by default: see `Encoder`.
     filters
         The filter of the subclass, as text; a snapshot of a source with another filter is refused.
 

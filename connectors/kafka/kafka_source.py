@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from connectors.base import BaseSource
 from connectors.errors import SourceError
 from connectors.identity import check_settings
 from connectors.kafka.message_reader import MessageReader
@@ -25,7 +24,7 @@ from connectors.kafka.messages import (
 from connectors.kafka.rebalance import Handover, handover_of
 from connectors.pairs import batch_of
 from connectors.payloads import Decoder, decoder_of, name_of
-from connectors.source import Batch, Event, Snapshot
+from connectors.source import BaseSource, Batch, Event, Snapshot
 
 _log = logging.getLogger(__name__)
 

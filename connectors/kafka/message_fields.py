@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.encoding import Encoder
+from connectors.kafka.messages import Message
 from connectors.kinds import kind_of, plain_type, record_batch
 from connectors.payloads import PayloadError
-from connectors.source import Batch
+from connectors.source import Batch, Position, Reject, shown
 
 NUMBERS = (bool, int, float)
 """The types of numbers in messages."""
@@ -24,6 +25,17 @@ LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 """A text that begins as a date with a time of ISO 8601 does."""
+
+
+def reject_of(place: str, message: Message, error: Exception) -> Reject:
+    """Return what is set aside for a message of a partition; never fails, whatever it holds."""
+    reason = shown(error)
+    if isinstance(error, UnicodeError):
+        reason = f"a name, a text or the label is no valid Unicode: {reason}"
+    elif not isinstance(error, PayloadError):
+        reason = f"the event cannot be read: {type(error).__name__}: {reason}"
+    kind = "undecodable" if isinstance(error, PayloadError) and error.__cause__ else "not an event"
+    return Reject(Position(place, message.offset), kind, reason, shown(message.value))
 
 
 def check_label(label: Any, name: str) -> None:

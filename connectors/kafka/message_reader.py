@@ -17,6 +17,7 @@ from connectors.kafka.message_fields import (
     check_label,
     key_of,
     or_nan,
+    reject_of,
     seconds_of,
     weight_of,
 )
@@ -24,7 +25,6 @@ from connectors.kafka.messages import Message, narrow, parts_of
 from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type
 from connectors.pairs import batch_of
 from connectors.payloads import Decoder, PayloadError, decoded, transformed
-from connectors.rejects import reject_of
 from connectors.source import Batch, Position, Reject
 
 _MOST_KEYS = 100_000

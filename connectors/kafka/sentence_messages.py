@@ -8,11 +8,10 @@ import pyarrow as pa
 
 from connectors.kafka.first_messages import FirstMessages
 from connectors.kafka.kafka_source import DEFAULT_BATCH_SIZE, KafkaSource
-from connectors.kafka.message_fields import check_label
+from connectors.kafka.message_fields import check_label, reject_of
 from connectors.kafka.messages import Message
 from connectors.payloads import Decoder, PayloadError, decoded, decoder_of, transformed
-from connectors.rejects import MOST_TOKENS, reject_of
-from connectors.sentence_batch import SentenceBatch
+from connectors.sentences import MOST_TOKENS, SentenceBatch
 from connectors.source import Event, Position, Reject
 
 _Part = list[Event | Reject]

@@ -12,7 +12,7 @@ import pyarrow.csv as pa_csv
 
 from connectors.errors import NotReadableError
 from connectors.kinds import cast_or_null, kind_of
-from connectors.rejects import shown
+from connectors.source import shown
 from connectors.text_files.text_tables import BLOCK, SAMPLE, Rows, TextSource, type_of, with_faults
 
 
@@ -29,10 +29,9 @@ class CSVSource(TextSource):
     ----------
     path
         The file.
-    target, columns, exclude, batch_size, shuffle_buffer, seed, timestamp, weight, keep
-        As in `ParquetSource`.
-    parse_numbers, max_categories
-        As in `ParquetSource`.
+    target, options
+        As in `TabularSource`: `columns`, `exclude`, `batch_size`, `shuffle_buffer`, `seed`,
+        `timestamp`, `weight`, `keep`, `parse_numbers`, `max_categories`.
 
     Raises
     ------

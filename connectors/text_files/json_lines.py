@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.json as pa_json
 
 from connectors.errors import NotReadableError
-from connectors.rejects import shown
+from connectors.source import shown
 from connectors.text_files.text_tables import BLOCK, SAMPLE, Rows, TextSource, type_of, with_faults
 
 _log = logging.getLogger(__name__)
@@ -31,10 +31,9 @@ class JSONLinesSource(TextSource):
     ----------
     path
         The file.
-    target, columns, exclude, batch_size, shuffle_buffer, seed, timestamp, weight, keep
-        As in `ParquetSource`.
-    parse_numbers, max_categories
-        As in `ParquetSource`.
+    target, options
+        As in `TabularSource`: `columns`, `exclude`, `batch_size`, `shuffle_buffer`, `seed`,
+        `timestamp`, `weight`, `keep`, `parse_numbers`, `max_categories`.
 
     Raises
     ------

@@ -1,11 +1,11 @@
 """The base of sources of text files: types are decided by the first rows."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,8 @@ from connectors.cursor import Chunk
 from connectors.errors import NotReadableError, SourceNotFoundError
 from connectors.identity import identity_of
 from connectors.kinds import record_batch
-from connectors.source import DEFAULT_BATCH_SIZE, Position, Reject
-from connectors.tabular import TabularSource
+from connectors.source import Position, Reject
+from connectors.tabular import TabularOptions, TabularSource
 
 BLOCK = 1 << 20
 SAMPLE = 10_000
@@ -40,17 +40,7 @@ class TextSource(TabularSource):
         self,
         path: str | PathLike[str],
         target: str | None,
-        *,
-        columns: Sequence[str] | None = None,
-        exclude: Sequence[str] = (),
-        batch_size: int = DEFAULT_BATCH_SIZE,
-        shuffle_buffer: int = 0,
-        seed: int | None = None,
-        timestamp: str | None = None,
-        weight: str | None = None,
-        keep: Sequence[str] = (),
-        parse_numbers: Sequence[str] = (),
-        max_categories: int = 1000,
+        **options: Unpack[TabularOptions],
     ) -> None:
         self._path = Path(path)
         if not self._path.is_file():
@@ -60,7 +50,7 @@ class TextSource(TabularSource):
         with self._errors():
             types = self._types()
         # Whole numbers may have fractions later; labels and kept columns are as they are.
-        exact = {target, *keep}
+        exact = {target, *options.get("keep", ())}
         types = {
             name: pa.float64() if pa.types.is_integer(type_) and name not in exact else type_
             for name, type_ in types.items()
@@ -70,16 +60,7 @@ class TextSource(TabularSource):
             name=self._path.name,
             start=Position(self._path.name, 0),
             target=target,
-            columns=columns,
-            exclude=exclude,
-            batch_size=batch_size,
-            shuffle_buffer=shuffle_buffer,
-            seed=seed,
-            timestamp=timestamp,
-            weight=weight,
-            keep=keep,
-            parse_numbers=parse_numbers,
-            max_categories=max_categories,
+            **options,
         )
         self._read_types = {n: types[n] for n in types if n in self._used}
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from connectors import Reject
-from connectors.rejects import shown
+from connectors.source import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.bases.sequence.sequence_batches import read_labels

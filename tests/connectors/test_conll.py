@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from connectors import ConllSource, Reject, SnapshotError, text_lines
-from connectors.text_lines import TextLines
+from connectors.conll import TextLines
 
 TEXT = "\n\nthe DT B-NP\r\ndog NN I-NP\n \nbarks VB B-VP\n\n\n\na DT O\nb  NN\tO"
 SENTENCES = [
