@@ -20,7 +20,7 @@ from streamsvm.preprocessing.chain import Chain
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
-from streamsvm.run.batches import predict_then_learn_many
+from streamsvm.run.parts import predict_then_learn_many
 from streamsvm.run.warm import warm
 
 __all__ = [

@@ -1,8 +1,9 @@
-"""The names of columns, as a list and as a dict."""
+"""The names of columns, as a list and as a dict, or hashed to a fixed number of columns."""
 
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import takewhile
 from typing import Any
@@ -16,6 +17,8 @@ LONGEST_NAME = 1000
 
 MOST_BYTES = 2**28
 """When the names take so many bytes (268 MB), further ones are left out."""
+
+_REMEMBERED = 2**16
 
 _SIMPLE = frozenset((str, int))
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
@@ -172,3 +175,28 @@ class Names:
         is_range = self._is_range and fresh == list(range(checked, n))
         simple = self._are_simple and are_simple(fresh)
         self._is_range, self._are_simple, self._n_checked = is_range, simple, n
+
+
+class HashedColumns(dict[Any, int]):
+    """Twice the column, of `buckets`, that a name is hashed to, plus 1 if its values change sign.
+
+    The hash is the CRC-32 of the name's text, which is the same in every process. The results for
+    up to 65,536 strings of moderate length are cached, as computing them takes most of the time of
+    reading an event.
+    """
+
+    def __init__(self, buckets: int) -> None:
+        super().__init__()
+        self._buckets = buckets
+
+    def __missing__(self, name: Any) -> int:
+        text = name if isinstance(name, str) else repr(name)
+        # Not hash(): Python's hash of a string differs from process to process.
+        hashed = zlib.crc32(text.encode(errors="surrogatepass"))
+        place = 2 * (hashed % self._buckets) + (hashed >> 31)
+        # Other names may be equal with different texts, such as 1 and True.
+        if isinstance(name, str) and not is_long(name):
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[name] = place
+        return place

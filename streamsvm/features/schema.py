@@ -20,9 +20,8 @@ import numpy as np
 
 from streamsvm.errors import FeatureError
 from streamsvm.features.events import check_number_feature, present, refusal, snapshot
-from streamsvm.features.hashing import HashedColumns
 from streamsvm.features.missing import MissingValues
-from streamsvm.features.names import Name, Names, check_equal_to_themselves
+from streamsvm.features.names import HashedColumns, Name, Names, check_equal_to_themselves
 from streamsvm.features.packing import (
     MANY,
     are_columns,

@@ -17,9 +17,8 @@ from streamsvm.model_files.json_values import checked
 from streamsvm.preprocessing import token_columns
 from streamsvm.preprocessing.token_columns import TokenColumns
 from streamsvm.structured import templates
-from streamsvm.structured.sentences import TEXT_KEYS, Sentences, joined
+from streamsvm.structured.sentences import TEXT_KEYS, PieceKeys, Sentences, ShapeKeys, joined
 from streamsvm.structured.templates import CompiledTemplates, Template
-from streamsvm.structured.words import PieceKeys, ShapeKeys
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.locked import Locked
 

@@ -25,7 +25,7 @@ from streamsvm.preprocessing.feature_map import (
     used_columns,
 )
 from streamsvm.preprocessing.layouts import Layout, values_of
-from streamsvm.preprocessing.random_directions import text_of
+from streamsvm.preprocessing.random_fourier import text_of
 from streamsvm.support.declaration import Field, NamedArrays, Range
 from streamsvm.support.draws import new_draws
 from streamsvm.support.locked import refuse_to_learn

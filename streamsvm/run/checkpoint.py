@@ -10,8 +10,10 @@ counts once in the final model, which is the same, to the last bit, as that of a
 from __future__ import annotations
 
 import contextlib
+import glob
 import inspect
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +21,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamsvm.errors import CheckpointError, DamagedModelFileError, ParameterError, StreamSVMError
+from streamsvm.errors import (
+    CheckpointError,
+    DamagedModelFileError,
+    ModelFileError,
+    ParameterError,
+    StreamSVMError,
+)
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files import codec, replacing
 from streamsvm.model_files import container as model_file
@@ -27,7 +35,6 @@ from streamsvm.model_files.json_values import as_json, checked
 from streamsvm.monitor import monitor_file
 from streamsvm.monitor.rates import fill_matrix, pairs_of
 from streamsvm.run.checkpoint_lock import CheckpointLock
-from streamsvm.run.peers import offsets_of
 
 if TYPE_CHECKING:
     from streamsvm.run.runner import Run
@@ -361,3 +368,30 @@ def _fill(run: Run, state: dict[str, Any]) -> None:
     if run.chunks is not None:
         vars(run.chunks).update(state["chunks"])
     bad.resume(state["bad"])
+
+
+def offsets_of(pattern: str, own: Path) -> dict[str, int]:
+    """Return the next unread offset of each partition, by the checkpoints of all other members.
+
+    A checkpoint and the offsets in it are written in one step, the broker is told afterwards. If a
+    member dies between the two, only its checkpoint tells what it has learnt.
+
+    `pattern` is one of paths such as ``checkpoints/*.ckpt``; `own` is the checkpoint of this run,
+    which is left out.
+    """
+    offsets: dict[str, int] = {}
+    for name in sorted(glob.glob(pattern)):
+        if os.path.abspath(name) == os.path.abspath(own):
+            continue
+        try:
+            about = model_file.read(Path(name))[1]
+            place = about["run"]["place"]
+            snapshot = place["snapshot"] or {}
+            for partition, offset in snapshot.get("offsets", {}).items():
+                offsets[partition] = max(offset, offsets.get(partition, 0))
+        except (ModelFileError, OSError, LookupError, TypeError, AttributeError) as error:
+            raise CheckpointError(
+                f"{name}, one of peers={pattern!r}, does not tell what its member has learnt "
+                f"({error}): name checkpoints of the group's members only, or remove it"
+            ) from error
+    return offsets

@@ -19,8 +19,8 @@ from connectors.source import Batch
 from streamsvm.errors import BadEventError, FeatureError, StreamSVMError
 from streamsvm.features import frames
 from streamsvm.features.events import fault_of
+from streamsvm.features.frames import are_lists
 from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
-from streamsvm.features.sparse_frames import are_lists
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of

@@ -21,10 +21,9 @@ from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.model_files.json_values import as_json
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.held_rows import HeldRows
-from streamsvm.run.label_clock import Delay, LabelClock
-from streamsvm.run.label_keys import LabelKeys, rows_of, times_of
 from streamsvm.run.late_steps import Steps, take_steps
 from streamsvm.run.parts import event_of
+from streamsvm.run.waiting_labels import Delay, LabelClock, LabelKeys, rows_of, times_of
 
 
 class _Held(NamedTuple):

@@ -15,14 +15,15 @@ from river import compose
 from connectors.source import Batch, Event
 from streamsvm._parameter_checks import LARGEST_FACTOR
 from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
+from streamsvm.features.frames import are_lists
 from streamsvm.features.matrices import Matrix, SparseMatrix, take
-from streamsvm.features.sparse_frames import are_lists
+from streamsvm.features.names import Name
 from streamsvm.labels.class_labels import is_too_long, shown, too_long, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.model_files.json_values import as_json
-from streamsvm.preprocessing.mapped_scaler import MappedScaler
+from streamsvm.preprocessing.feature_map import FeatureMap
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
@@ -34,6 +35,44 @@ _FEATURE_MAPS = RandomFourierFeatures, Nystroem
 _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
 # Up to so many classes nothing is suspected; more than so many are refused unless asked for.
 _FEW_CLASSES, _MOST_CLASSES = 50, 1000
+
+
+class MappedScaler:
+    """Scales rows, if there is a scaler, and maps them: two steps of a pipeline as one.
+
+    It has those methods of `StandardScaler` that runs use for batches.
+    """
+
+    def __init__(self, scaler: StandardScaler | None, features: FeatureMap) -> None:
+        self._scaler, self._features = scaler, features
+
+    @property
+    def n_clipped(self) -> dict[Name, int]:
+        """How many values the scaler has learnt beyond its limit, by name."""
+        return {} if self._scaler is None else self._scaler.n_clipped
+
+    def far_message(self, name: Name, value: float) -> str:
+        """Return why the scaler refuses a value."""
+        assert self._scaler is not None
+        return self._scaler.far_message(name, value)
+
+    def transform_matrix(self, matrix: Any) -> Any:
+        """Return the components of rows, scaled by the current statistics."""
+        scaled = matrix if self._scaler is None else self._scaler.transform_matrix(matrix)
+        return self._features.transform_matrix(scaled)
+
+    def learn_transform_many(self, matrix: Any) -> Any:
+        """Do it for each row, after both have learnt the row: see `StandardScaler`."""
+        scaled = matrix if self._scaler is None else self._scaler.learn_transform_many(matrix)
+        return self._features.learn_transform_matrix(scaled)
+
+    def learn_transform_usable(self, matrix: Any, learn: Any = True) -> tuple[Any, np.ndarray]:
+        """Do the same, but leave out the rows that the scaler rejects: see `StandardScaler`."""
+        if self._scaler is None:
+            mapped = self._features.learn_transform_matrix(matrix, learn)
+            return mapped, np.full(len(mapped.values), -1)
+        scaled, refused = self._scaler.learn_transform_usable(matrix, learn)
+        return self._features.learn_transform_matrix(scaled, learn & (refused < 0)), refused
 
 
 def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner | None]:
@@ -252,3 +291,54 @@ def rows_of(features: pa.RecordBatch, kept: np.ndarray) -> pa.RecordBatch:
         if column.null_count < len(column) and used:
             names.append(field.name)
     return rows.select(names)
+
+
+def predict_then_learn_many(model: Any, X: Any, y: Any, w: Any = 1.0) -> list[Any]:
+    """Learn the rows of a batch in order; return what was predicted for each before its label.
+
+    As in a `Run`, each row is first learnt by the transformers (without its label) and transformed,
+    then predicted, then learnt. River's pipelines, which are not changed, have no such method.
+
+    Parameters
+    ----------
+    model
+        A learner, or a pipeline of `StandardScaler`, one of `RandomFourierFeatures` and `Nystroem`,
+        or both, and one.
+    X
+        NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table, pandas or polars frame.
+    y
+        n labels.
+    w
+        Weights above 0, one or n.
+
+    Returns
+    -------
+    list[Any]
+        n labels; None before the first label.
+
+    Raises
+    ------
+    ParameterError
+        The model is of another kind.
+    FeatureError, LabelError
+        The batch cannot be used; the learner has not changed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVMClassifier, StandardScaler, predict_then_learn_many
+    >>> x = np.array([[1.0], [-1.0], [2.0], [-2.0]])
+    >>> predict_then_learn_many(StandardScaler() | LASVMClassifier(), x, x[:, 0] > 0)
+    [None, True, True, False]
+
+    """
+    scaler, learner = parts_of(model)
+    if learner is None:
+        raise ParameterError(
+            f"{type(model).__name__}: use a learner of streamsvm, or a pipeline of StandardScaler, "
+            "one of RandomFourierFeatures and Nystroem, or both, and one; with any other, call "
+            "predict_one and learn_one for each event"
+        )
+    if scaler is None:
+        return learner.predict_then_learn_many(X, y, w)
+    return learner.predict_then_learn_many(scaler.learn_transform_many(learner.matrix_of(X)), y, w)

@@ -20,6 +20,8 @@ from streamsvm.errors import FeatureError
 _REMEMBERED = 2**18
 """How many features are kept with their keys; computing a key takes most of the time."""
 
+_MOST_WORDS = 2**17
+
 _LONGEST = 200
 """Characters of a feature whose key is kept; of longer ones they would fill the memory."""
 
@@ -244,3 +246,62 @@ def _read_matrix(matrix: np.ndarray) -> Sentences:
     names = np.array([TEXT_KEYS[str(j)] for j in range(matrix.shape[1])], np.uint64)
     start = np.searchsorted(rows, np.arange(len(matrix) + 1))
     return _sentence(start, names[columns], narrow[rows, columns])
+
+
+# What a text is made into besides itself
+
+
+def shape_of(text: str) -> str:
+    """Return the shape of a text: runs of capitals, of lower case and of digits as A, a and 0."""
+    runs: list[str] = []
+    for letter in text:
+        if letter.isupper():
+            kind = "A"
+        elif letter.isalpha():
+            kind = "a"
+        else:
+            kind = "0" if letter.isdigit() else letter
+        if not runs or runs[-1] != kind:
+            runs.append(kind)
+    return "".join(runs)
+
+
+def pieces_of(text: str, affixes: int, ngrams: int) -> list[str]:
+    """Return the features of a text that are about its letters.
+
+    `affixes`: the longest beginnings and ends; 0: none. `ngrams`: the length of n-grams, of the
+    text between two marks for its ends; 0: none.
+    """
+    found = []
+    for n in range(1, min(affixes, len(text)) + 1):
+        found += [f"prefix={text[:n]}", f"suffix={text[-n:]}"]
+    if ngrams:
+        marked = f"^{text}$"
+        grams = {marked[i : i + ngrams] for i in range(max(1, len(marked) - ngrams + 1))}
+        found += [f"gram={gram}" for gram in sorted(grams)]
+    return found
+
+
+class PieceKeys(dict[str, Any]):
+    """The keys of the pieces of words, see `pieces_of`; up to 131,072 words are kept."""
+
+    def __init__(self, affixes: int, ngrams: int) -> None:
+        super().__init__()
+        self._how = affixes, ngrams
+
+    def __missing__(self, text: str) -> tuple[int, ...]:
+        keys = tuple(TEXT_KEYS[piece] for piece in pieces_of(text, *self._how))
+        if len(self) >= _MOST_WORDS:
+            self.clear()
+        self[text] = keys
+        return keys
+
+
+class ShapeKeys(dict[str, int]):
+    """The keys of the shapes of words; up to 131,072 words are kept."""
+
+    def __missing__(self, text: str) -> int:
+        if len(self) >= _MOST_WORDS:
+            self.clear()
+        key = self[text] = TEXT_KEYS[f"shape={shape_of(text)}"]
+        return key

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from connectors import ConllSource, Reject, SnapshotError, text_lines
+from connectors import ConllSource, Reject, SnapshotError, conll
 from connectors.conll import TextLines
 
 TEXT = "\n\nthe DT B-NP\r\ndog NN I-NP\n \nbarks VB B-VP\n\n\n\na DT O\nb  NN\tO"
@@ -129,7 +129,7 @@ def test_lines_may_end_as_they_do_on_any_system(path, end, opened):
 def test_lines_are_those_of_a_text_file_and_have_places(monkeypatch):
     random = Random(1)
     for chunk in (1, 2, 3, 7, 100):
-        monkeypatch.setattr(text_lines, "_CHUNK", chunk)
+        monkeypatch.setattr(conll, "_CHUNK", chunk)
         for _ in range(100):
             content = bytes(random.choices(b"ab\r\n", k=random.randrange(20)))
             lines = TextLines(io.BytesIO(content), 4)

@@ -8,8 +8,7 @@ import pytest
 
 from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.features import names as names_module
-from streamsvm.features.hashing import HashedColumns
-from streamsvm.features.names import LONGEST_NAME, is_long
+from streamsvm.features.names import LONGEST_NAME, HashedColumns, is_long
 from streamsvm.features.schema import Schema
 from streamsvm.native_events import availability
 

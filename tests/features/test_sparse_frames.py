@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from connectors import ParquetSource
 from streamsvm import StandardScaler
 from streamsvm.errors import FeatureError
+from streamsvm.features.frames import of_lists
 from streamsvm.features.schema import Schema
-from streamsvm.features.sparse_frames import of_lists
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.runner import Run
 from tests.learners.test_sparse import LEARNERS, N, events, learnt, text_like

@@ -28,7 +28,7 @@ from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import frames
 from streamsvm.features.names import LONGEST_NAME
 from streamsvm.features.schema import Schema
-from streamsvm.preprocessing.random_directions import text_of
+from streamsvm.preprocessing.random_fourier import text_of
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 
@@ -165,7 +165,7 @@ def test_equal_names_are_one_and_different_names_are_not():
 
 
 def test_many_names_do_not_fill_the_memory(monkeypatch):
-    monkeypatch.setattr("streamsvm.preprocessing.random_directions._MOST_NUMBERS", 400)
+    monkeypatch.setattr("streamsvm.preprocessing.random_fourier._MOST_NUMBERS", 400)
     transformer = RandomFourierFeatures(gamma=1.0, n_components=8)
     first = components(transformer, {"0": 1.0, "1": 2.0})
     for i in range(1000):

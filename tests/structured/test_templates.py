@@ -9,9 +9,8 @@ import pytest
 import streamsvm
 from streamsvm import Chain
 from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.structured.sentences import joined, key_of, read_sentences
+from streamsvm.structured.sentences import joined, key_of, pieces_of, read_sentences, shape_of
 from streamsvm.structured.templates import read_templates
-from streamsvm.structured.words import pieces_of, shape_of
 
 TEMPLATE = """
 # words
