@@ -1,7 +1,5 @@
 """`streamsvm consume`: learn from the messages of a Kafka topic."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator

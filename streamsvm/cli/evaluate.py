@@ -1,7 +1,5 @@
 """The evaluation of a trained model on a file: predictions without learning."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

@@ -3,8 +3,6 @@
 The page is one HTML file: advice, figures, confusion matrix and plots with captions.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections import Counter

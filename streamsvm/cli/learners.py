@@ -1,7 +1,5 @@
 """The command's options for the learner, and the model that they describe."""
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import os

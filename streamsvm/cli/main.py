@@ -6,8 +6,6 @@ report was printed and the model saved).
 The modules of subcommands are imported when they are needed: with the compiler, that takes seconds.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

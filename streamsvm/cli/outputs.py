@@ -1,7 +1,5 @@
 """Output paths are tried before a run: hours of work must not end in one that is unwritable."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

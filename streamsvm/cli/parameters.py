@@ -1,7 +1,5 @@
 """Command-line options of the parameters of registered learners: from signatures and docstrings."""
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import re

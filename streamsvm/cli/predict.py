@@ -1,7 +1,5 @@
 """`streamsvm predict`: predict the rows of a file with a saved model, or evaluate it on them."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator

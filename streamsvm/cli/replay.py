@@ -1,7 +1,5 @@
 """`streamsvm replay`: replay a file as a stream through a learner."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import sys

@@ -1,7 +1,5 @@
 """The report of a run: what it says, on the screen, as JSON and in files."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """The run of a stream by a command: options of output and late labels, progress and signals."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Sentences in the command: their files, and the labels that a model predicts for them."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sources from paths and options of the command line."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from pathlib import Path

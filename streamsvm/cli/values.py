@@ -1,7 +1,5 @@
 """Readers of the values of options: what is out of range is refused before anything runs."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -1,7 +1,5 @@
 """`streamsvm warm`: compile in advance, so that later runs find the code in the cache."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """Batches as rows whose columns are the features of a schema."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Decides whether a learner stores dense rows or sparse ones, which list nonzero features only."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

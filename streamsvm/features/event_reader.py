@@ -4,8 +4,6 @@ A user's code may run only here: methods of a mapping, ``__float__`` of values, 
 names. The bytes that are returned are immutable, so nothing can change them afterwards.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 import warnings

@@ -1,7 +1,5 @@
 """Snapshots of events, and their values as floats."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The batches that `learn_many` and `predict_many` accept: NumPy, SciPy, Arrow, pandas, polars."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

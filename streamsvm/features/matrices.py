@@ -1,7 +1,5 @@
 """Batches as columns by name, dense or sparse."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -6,8 +6,6 @@ and not just 0 or 1; else 0, as features that seldom come are one-hot, words, or
 list nonzero features only: there a missing value is 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,23 +38,11 @@ def is_usual(statistics, c):
 
 @compiled
 def fill(given, row, statistics, policy):
-    """Copy a row, and put numbers in the place of missing values.
+    """Copy a row, and put numbers in the place of missing values; return -1.
 
-    Parameters
-    ----------
-    given
-        float32 or float64 (d,): values, NaN where one is missing.
-    row
-        float32 (d,), written.
-    statistics
-        float64 (N_ROWS, at least d).
-    policy
-        `MEAN`, `ZERO` or `REJECT`.
-
-    Returns
-    -------
-    -1; or a feature whose value is beyond single precision, or missing and refused.
-
+    Or return a feature whose value is beyond single precision, or missing and refused. `given`,
+    float32 or float64 (d,), has NaN where a value is missing; `row`, float32 (d,), is written;
+    `statistics` are float64 (N_ROWS, at least d); `policy` is `MEAN`, `ZERO` or `REJECT`.
     """
     usable, whole = True, True
     for c in range(given.size):
@@ -155,21 +141,9 @@ def are_possible(statistics: np.ndarray) -> bool:
 class MissingValues:
     """Fills the missing values of dense rows.
 
-    Parameters
-    ----------
-    policy
-        ``"mean"``, ``"zero"`` or ``"reject"``: see `LASVMClassifier`.
-
-    Attributes
-    ----------
-    statistics
-        float64 (N_ROWS, room): see `SUM`. They are counted in place; `reserve` may replace them.
-
-    Raises
-    ------
-    ParameterError
-        There is no such policy.
-
+    `policy` is ``"mean"``, ``"zero"`` or ``"reject"``: see `LASVMClassifier`; else a
+    ParameterError. `statistics`, float64 (N_ROWS, room), are counted in place, see `SUM`; `reserve`
+    may replace them.
     """
 
     def __init__(self, policy: Any = "zero") -> None:
@@ -191,20 +165,9 @@ class MissingValues:
     ) -> tuple[Any, np.ndarray | None]:
         """Return rows without missing values, and the statistics after them, for `keep`.
 
-        Parameters
-        ----------
-        x
-            Rows; dense ones, float32 (n, d), are changed in place if a value is missing.
-        names
-            The names of their columns.
-        learnt
-            Which rows are learnt, bool (n,), or for all.
-
-        Raises
-        ------
-        FeatureError
-            A value is missing that must not be.
-
+        Dense rows, float32 (n, d), are changed in place if a value is missing; `names` are those of
+        their columns, `learnt` says which rows are learnt, bool (n,), or for all. FeatureError: a
+        value is missing that must not be.
         """
         if isinstance(x, SparseRows):
             return x, None

@@ -1,7 +1,5 @@
 """The names of columns, as a list and as a dict, or hashed to a fixed number of columns."""
 
-from __future__ import annotations
-
 import sys
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator

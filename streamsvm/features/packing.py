@@ -1,7 +1,5 @@
 """Events and batches in single precision: checked, converted and sorted by compiled code."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from streamsvm._compile import array_at, compiled, compiled_leaf, compiled_within
@@ -64,17 +62,10 @@ def single(values: np.ndarray) -> np.ndarray:
 
 @compiled
 def rows_of(columns, places, out):
-    """Write columns into rows.
+    """Write columns, float32 or float64 (k, n), into rows.
 
-    Parameters
-    ----------
-    columns
-        float32 or float64 (k, n).
-    places
-        int64 (k,): the column of `out` for each column; below 0: leave the column out.
-    out
-        float32 (n, d), written.
-
+    `places`, int64 (k,), has the column of `out`, float32 (n, d), for each; below 0: it is left
+    out.
     """
     k, n = columns.shape
     # A few rows at a time, so that the memory written stays in the first-level cache.
@@ -97,21 +88,10 @@ def _most_exponent(bits):
 
 @compiled
 def rows_at(addresses, out, bits):
-    """Write columns of single precision into rows.
+    """Write columns of single precision into rows; return whether all values are finite.
 
-    Parameters
-    ----------
-    addresses
-        int64 (d,): the address of each column, float32 (n,).
-    out
-        float32 (n, d), written.
-    bits
-        int32 (n * d,): the memory of `out`.
-
-    Returns
-    -------
-    Whether all values are finite.
-
+    `addresses`, int64 (d,), are those of the columns, float32 (n,); `out`, float32 (n, d), is
+    written; `bits`, int32 (n * d,), is the memory of `out`.
     """
     n, d = out.shape
     most = np.int32(0)
@@ -177,17 +157,7 @@ def zeroed(values: np.ndarray) -> np.ndarray:
 def exceeds_single(values: np.ndarray, x: np.ndarray) -> bool:
     """Tell whether a number above `LARGEST` was rounded to it.
 
-    Parameters
-    ----------
-    values
-        Numbers.
-    x
-        The same numbers, converted to float32; C-contiguous, all finite.
-
-    Returns
-    -------
-    Whether the absolute value of any number is above `LARGEST`.
-
+    `x` are the `values` converted to float32; it is C-contiguous, and all are finite.
     """
     if values.dtype.kind != "f" or values.dtype.itemsize <= 4:
         return False
@@ -301,27 +271,16 @@ def _sort_and_add(kept, given, n, out_columns, out_values):
 
 @compiled
 def list_event(columns, given, n, kept, ranks, out_columns, out_values):
-    """Write the nonzero features of an event in the order of their columns.
+    """Write the nonzero features of an event in the order of their columns; return their number.
 
-    Parameters
-    ----------
-    columns
-        int32 (at least n,): the columns; -1: leave the feature out. If n is above `MANY`, they
-        should be sorted, or nearly so: the time grows with the square of the disorder.
-    given
-        float64 (at least n,): the values.
-    n
-        The number of features.
-    kept, ranks
-        uint32 and int32 scratch of one length, at least n; fastest if it is a multiple of 8.
-    out_columns, out_values
-        int32 and float32 (at least n,), overwritten.
+    `columns`, int32, and `given`, float64, have its n features, and maybe more; a column of -1:
+    leave the feature out. If n is above `MANY`, they should be sorted, or nearly so: the time grows
+    with the square of the disorder. `kept` and `ranks`, uint32 and int32, are scratch of one
+    length, at least n; fastest if it is a multiple of 8. `out_columns` and `out_values`, int32 and
+    float32 (at least n,), are overwritten.
 
-    Returns
-    -------
-    The number of features written, after values of the same column were added up; -1 if an absolute
-    value is above `LARGEST`. NaN, a missing value, is left out as 0 is.
-
+    Values of the same column are added up. NaN, a missing value, is left out as 0 is. -1 is
+    returned if an absolute value is above `LARGEST`.
     """
     m = _mark_kept(columns, given, n, kept)
     if m < 0:

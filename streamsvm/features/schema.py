@@ -10,8 +10,6 @@ together: others are left out and counted, so that no stream can fill the memory
 `buckets` no names are stored: each is hashed to one of so many columns.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

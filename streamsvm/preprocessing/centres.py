@@ -11,8 +11,6 @@ Rows are lists of entries: row r consists of the entries start[r] .. start[r + 1
 that holds the feature, or -1. Sums are made in the order of the entries.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
@@ -153,31 +151,14 @@ def _n_together(learn, r, may_learn):
 def map_rows(
     centres, kernel, rate, tolerance, start, columns, values, places, learn, first, is_drawn, out
 ):
-    """Write the components of rows, until one of them is to become a centre.
+    """Write the components of rows, until one of them is to become a centre; return it, or n.
 
-    Parameters
-    ----------
-    centres, kernel
-        The `Centres`; a kernel of "dot" or "distance".
-    rate
-        The probability with which a row may become a centre.
-    tolerance
-        Rows are no centres whose squared distance from the span is at most this share of k(x, x).
-    start, columns, values, places
-        The rows, see above.
-    learn
-        bool (n,): which rows may become centres.
-    first
-        The row to begin with.
-    is_drawn
-        True: this row is not to become a centre, as it was returned last time.
-    out
-        float32 (n, centres), written; NaN where k(x, x) is negative or too large.
-
-    Returns
-    -------
-    The row that is to become a centre, or n.
-
+    `kernel` is one of "dot" or "distance". Of the rows in `learn`, bool (n,), each may become a
+    centre with the probability `rate`, unless its squared distance from the span is at most the
+    share `tolerance` of k(x, x). `start`, `columns`, `values`, `places` are the rows, see above.
+    `first` is the row to begin with; with `is_drawn` it is not to become a centre, as it was
+    returned last time. `out`, float32 (n, centres), is written; it is NaN where k(x, x) is negative
+    or too large.
     """
     n_rows, most = out.shape
     k, z, diagonals = np.empty((_TILE, most)), np.empty((_TILE, most)), np.empty(_TILE)

@@ -1,7 +1,5 @@
 """Features of tokens from their neighbours, as a River transformer for sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any

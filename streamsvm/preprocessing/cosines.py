@@ -4,8 +4,6 @@ Angles are in turns (1 is 2 pi), so that whole turns are dropped by subtracting 
 2^52 turns nothing would be left, so values count as at most `_MOST_TURNS` in either direction.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -50,21 +48,10 @@ def _finish(angles, scale, out):
 
 @compiled
 def map_dense(values, order, directions, scale, out):
-    """Compute the random features of rows.
+    """Write the random features of rows, float64 (n, c), into out, float32 (n, 2 h).
 
-    Parameters
-    ----------
-    values
-        float64 (n, c).
-    order
-        int64 (d,): columns of `values`; products are added up in this order.
-    directions
-        float32 (d, h): the random weights of the columns in `order`.
-    scale
-        What angles are multiplied by to be in turns.
-    out
-        float32 (n, 2 h), overwritten.
-
+    `order`, int64 (d,), are columns of `values`; products are added up in this order. `directions`,
+    float32 (d, h), are the random weights of these; `scale` is what makes turns of angles.
     """
     angles, most = np.empty(directions.shape[1]), _MOST_TURNS / scale
     for r in range(values.shape[0]):
@@ -80,18 +67,11 @@ def map_dense(values, order, directions, scale, out):
 
 @compiled
 def map_sparse(start, places, values, directions, scale, out):
-    """Compute the random features of rows that list their nonzero values.
+    """Write the random features of rows that list their nonzero values: see `map_dense`.
 
-    Parameters
-    ----------
-    start
-        int64 (n + 1,): row r consists of the entries start[r] .. start[r + 1] - 1.
-    places, values
-        int64 and float32: the row of `directions` and the value of each entry, in the order in
-        which products are added up.
-    directions, scale, out
-        As for `map_dense`.
-
+    Row r has the entries start[r] .. start[r + 1] - 1; `start` is int64 (n + 1,). `places` and
+    `values`, int64 and float32, have the row of `directions` and the value of each entry, in the
+    order in which products are added up.
     """
     angles, most = np.empty(directions.shape[1]), _MOST_TURNS / scale
     for r in range(start.size - 1):

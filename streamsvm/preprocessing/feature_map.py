@@ -1,7 +1,5 @@
 """The base class of transformers that map events to a fixed number of components."""
 
-from __future__ import annotations
-
 import abc
 import math
 from collections.abc import Sequence
@@ -19,12 +17,43 @@ from streamsvm.features.schema import Schema
 from streamsvm.support.locked import Locked
 from streamsvm.support.rows import LARGEST
 
-MOST_EVENT_MAPS, MOST_NAMES = 64, 1024
+_MOST_EVENT_MAPS, _MOST_NAMES = 64, 1024
 """The maps of so many kinds of events are kept, if they have at most so many features."""
 
 
 class FeatureMap(Locked, base.MiniBatchTransformer):
     """A transformer whose components are numbered 0, 1, ...; a subclass computes them."""
+
+    _caches: tuple[str, ...] = ("_event_maps",)
+    """Attributes that copies do not share."""
+
+    def _set_up(self) -> None:
+        """Set the caches."""
+        self._event_maps: dict[tuple[Name, ...], Any] = {}
+
+    @abc.abstractmethod
+    def _new_event_map(self, names: tuple[Name, ...]) -> Any:
+        """Return what is needed to map events that have these names in this order."""
+
+    def _event_map_of(self, names: tuple[Name, ...]) -> Any:
+        """Return the same, found once."""
+        # The cache changes in single steps: threads and signal handlers need no lock.
+        known = self._event_maps
+        found = known.get(names)
+        if found is None:
+            found = self._new_event_map(names)
+            if len(known) >= _MOST_EVENT_MAPS:
+                known.clear()
+            if len(names) <= _MOST_NAMES:
+                known[names] = found
+        return found
+
+    def _contents(self) -> dict[str, Any]:
+        return {n: value for n, value in super()._contents().items() if n not in self._caches}
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        super().__setstate__(contents)
+        self._set_up()
 
     @abc.abstractmethod
     def _map(self, matrix: Matrix | SparseMatrix, learn: bool | np.ndarray) -> np.ndarray:

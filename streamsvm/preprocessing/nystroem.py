@@ -1,7 +1,5 @@
 """The Nystroem method: a linear learner behind it uses a kernel's values with some centres."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,13 +15,7 @@ from streamsvm.features.names import Name, is_long
 from streamsvm.features.schema import Schema
 from streamsvm.model_files.codec import Content, register
 from streamsvm.preprocessing.centres import Centres, add_centre, map_rows
-from streamsvm.preprocessing.feature_map import (
-    MOST_EVENT_MAPS,
-    MOST_NAMES,
-    FeatureMap,
-    listed,
-    used_columns,
-)
+from streamsvm.preprocessing.feature_map import FeatureMap, listed, used_columns
 from streamsvm.preprocessing.layouts import Layout, values_of
 from streamsvm.preprocessing.random_fourier import text_of
 from streamsvm.support.declaration import Field, NamedArrays, Range
@@ -142,11 +134,6 @@ class Nystroem(FeatureMap):
         self._centres = Centres(table, squares, np.zeros((m, m)), draws, counts)
         self._set_up()
 
-    def _set_up(self) -> None:
-        """Set the cache, which copies do not share."""
-        # {names of an event: how it is read, and the order of its names}
-        self._layouts: dict[tuple[Name, ...], tuple[Layout, np.ndarray]] = {}
-
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"kernel": kernels.RBF(gamma=0.5), "n_components": 16}
@@ -204,18 +191,13 @@ class Nystroem(FeatureMap):
 
     # Rows
 
+    def _new_event_map(self, names: tuple[Name, ...]) -> tuple[Layout, np.ndarray]:
+        return Layout.of(np.arange(len(names))), _order(names)
+
     def _rows_of_event(self, x: Mapping[Name, Any]) -> _Rows:
-        # The cache changes in single steps: threads and signal handlers need no lock.
         event = present(snapshot(x))
         names = tuple(event)
-        found = self._layouts.get(names)
-        if found is None:
-            found = Layout.of(np.arange(len(names))), _order(names)
-            if len(self._layouts) >= MOST_EVENT_MAPS:
-                self._layouts.clear()
-            if len(names) <= MOST_NAMES:
-                self._layouts[names] = found
-        layout, order = found
+        layout, order = self._event_map_of(names)
         values = values_of(layout, event)[order].astype(np.float32)
         ordered, n = [names[i] for i in order.tolist()], order.size
         return _Rows(ordered, np.array([0, n]), np.arange(n), values)
@@ -285,15 +267,6 @@ class Nystroem(FeatureMap):
         places = self._places_of(rows.names)
         add_centre(self._centres, self.kernel, rows.columns, rows.values, places, first, stop)
         return places
-
-    def _contents(self) -> dict[str, Any]:
-        contents = super()._contents()
-        del contents["_layouts"]
-        return contents
-
-    def __setstate__(self, contents: dict[str, Any]) -> None:
-        super().__setstate__(contents)
-        self._set_up()
 
 
 def _order(names: Sequence[Name]) -> np.ndarray:

@@ -1,7 +1,5 @@
 """Random Fourier features: a linear learner behind them finds curved borders in fixed memory."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,13 +16,7 @@ from streamsvm.features.names import Name, is_long
 from streamsvm.features.schema import LIMIT
 from streamsvm.model_files.codec import register
 from streamsvm.preprocessing.cosines import map_dense, map_sparse
-from streamsvm.preprocessing.feature_map import (
-    MOST_EVENT_MAPS,
-    MOST_NAMES,
-    FeatureMap,
-    listed,
-    used_columns,
-)
+from streamsvm.preprocessing.feature_map import FeatureMap, listed, used_columns
 from streamsvm.preprocessing.layouts import Layout, values_of
 
 _MOST_NUMBERS = 2**24
@@ -165,10 +157,11 @@ class RandomFourierFeatures(FeatureMap):
         check_whole("seed", seed, 0, LARGEST_SIZE)
         self._set_up()
 
+    _caches = ("_event_maps", "_directions")
+
     def _set_up(self) -> None:
-        """Set the caches, which copies do not share."""
+        super()._set_up()
         self._directions = RandomDirections(self._n // 2, int(self.seed))
-        self._event_maps: dict[tuple[Name, ...], _EventMap] = {}
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -202,46 +195,22 @@ class RandomFourierFeatures(FeatureMap):
         map_dense(values, event_map.order, event_map.directions, self._scale, out)
         return dict(enumerate(out[0].tolist()))
 
-    def _event_map_of(self, names: tuple[Name, ...]) -> _EventMap:
-        known = self._event_maps
-        found = known.get(names)
-        if found is None:
-            order, directions = self._directions.of(names)
-            found = _EventMap(Layout.of(np.arange(len(names))), order, directions)
-            if len(known) >= MOST_EVENT_MAPS:
-                known.clear()
-            if len(names) <= MOST_NAMES:
-                known[names] = found
-        return found
+    def _new_event_map(self, names: tuple[Name, ...]) -> _EventMap:
+        return _EventMap(Layout.of(np.arange(len(names))), *self._directions.of(names))
 
     def _map(self, matrix: Matrix | SparseMatrix, learn: bool | np.ndarray) -> np.ndarray:
-        if isinstance(matrix, SparseMatrix):
-            return self._map_sparse(matrix)
-        return self._map_dense(matrix)
-
-    def _map_dense(self, matrix: Matrix) -> np.ndarray:
-        order, directions = self._directions.of(matrix.names)
-        out = np.empty((len(matrix.values), self._n), np.float32)
-        values = np.ascontiguousarray(matrix.values, np.float64)
-        map_dense(values, order, directions, self._scale, out)
-        return out
-
-    def _map_sparse(self, matrix: SparseMatrix) -> np.ndarray:
+        if isinstance(matrix, Matrix):
+            order, directions = self._directions.of(matrix.names)
+            out = np.empty((len(matrix.values), self._n), np.float32)
+            values = np.ascontiguousarray(matrix.values, np.float64)
+            map_dense(values, order, directions, self._scale, out)
+            return out
         used = used_columns(matrix)
         order, directions = self._directions.of([matrix.names[c] for c in used.tolist()])
         start, ranks, values = listed(matrix, used, order)
         out = np.empty((start.size - 1, self._n), np.float32)
         map_sparse(start, ranks, values, directions, self._scale, out)
         return out
-
-    def _contents(self) -> dict[str, Any]:
-        contents = super()._contents()
-        del contents["_directions"], contents["_event_maps"]
-        return contents
-
-    def __setstate__(self, contents: dict[str, Any]) -> None:
-        super().__setstate__(contents)
-        self._set_up()
 
 
 register(RandomFourierFeatures)

@@ -4,8 +4,6 @@ Exactly the classes below, not subclasses, which may do anything; and of `StatIm
 statistics `Mean`, `Mode`, `Min`, `Max`, and constants.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -204,33 +202,19 @@ def _read_previous(content: dict[str, Any]) -> Any:
     return part
 
 
-register(
-    preprocessing.OneHotEncoder,
-    write=_write_one_hot,
-    read=_read_one_hot,
-    settings=lambda part: f"{part.drop_zeros}, {part.drop_first}, {part.categories is not None}",
-)
-register(
-    preprocessing.StandardScaler,
-    write=_write_scaler,
-    read=_read_scaler,
-    settings=lambda part: str(part.with_std),
-)
-register(
-    preprocessing.MinMaxScaler,
-    write=_write_min_max,
-    read=_read_min_max,
-    settings=lambda part: "used",
-)
-register(
-    preprocessing.StatImputer,
-    write=_write_imputer,
-    read=_read_imputer,
-    settings=lambda part: repr([entry[:2] for entry in _write_imputer(part)["imputers"]]),
-)
-register(
-    preprocessing.PreviousImputer,
-    write=_write_previous,
-    read=_read_previous,
-    settings=lambda part: "used",
-)
+# Class, how it is written and read, and the settings that a run which goes on must have, too.
+_PARTS: list[Any] = [
+    (
+        preprocessing.OneHotEncoder, _write_one_hot, _read_one_hot,
+        lambda part: f"{part.drop_zeros}, {part.drop_first}, {part.categories is not None}",
+    ),
+    (preprocessing.StandardScaler, _write_scaler, _read_scaler, lambda part: str(part.with_std)),
+    (preprocessing.MinMaxScaler, _write_min_max, _read_min_max, lambda part: "used"),
+    (
+        preprocessing.StatImputer, _write_imputer, _read_imputer,
+        lambda part: repr([entry[:2] for entry in _write_imputer(part)["imputers"]]),
+    ),
+    (preprocessing.PreviousImputer, _write_previous, _read_previous, lambda part: "used"),
+]  # fmt: skip
+for _cls, _write, _read, _settings in _PARTS:
+    register(_cls, write=_write, read=_read, settings=_settings)

@@ -1,7 +1,5 @@
 """The statistics of a scaler, and its fast path for single events."""
 
-from __future__ import annotations
-
 import re
 import weakref
 from collections.abc import Callable

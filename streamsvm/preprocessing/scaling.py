@@ -1,7 +1,5 @@
 """Compiled loops that learn the statistics of features, and that scale values by them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from streamsvm._compile import compiled
@@ -14,22 +12,12 @@ from streamsvm.support.rows import LARGEST
 def learn_and_scale(statistics, columns, values, limits, learnt, scale, refused):
     """Learn rows one after the other, and scale each in place.
 
-    Parameters
-    ----------
-    statistics
-        float64 (N_ROWS, n_features).
-    columns
-        int64 (c,): the feature of each column of `values`; below 0: leave the column as it is.
-    values
-        float64 (n, c), overwritten; NaN, a missing value, stays.
-    limits
-        float64 (2,): `CLIP` and `REJECT`.
-    learnt, scale
-        bool (n,): which rows to learn; whether to scale. A row is learnt before it is scaled.
-    refused
-        int64 (n,), all -1; of a row with a value beyond `REJECT`, which is neither learnt nor
-        scaled, the column of the first such value is written.
-
+    `statistics` are float64 (N_ROWS, n_features). `columns`, int64 (c,), has the feature of each
+    column of `values`, float64 (n, c); below 0: it is left as it is. NaN, a missing value, stays.
+    `limits`, float64 (2,), are `CLIP` and `REJECT`. `learnt`, bool (n,), says which rows to learn;
+    a row is learnt before it is scaled, if `scale`. `refused`, int64 (n,), is -1: of a row with a
+    value beyond `REJECT`, which is neither learnt nor scaled, the column of the first such value is
+    written.
     """
     for r in range(values.shape[0]):
         learn = learnt[r]

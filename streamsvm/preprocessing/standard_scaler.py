@@ -1,7 +1,5 @@
 """Online standardisation of features, with the same result by event and by batch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import compress
 from typing import Any

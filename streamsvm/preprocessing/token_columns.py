@@ -1,7 +1,5 @@
 """The tokens of sentences by column: from strings, lists, dicts and Arrow columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple

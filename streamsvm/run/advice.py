@@ -1,7 +1,5 @@
 """Advice about a run: what its report shows that a parameter or other features could mend."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Under each policy, a bad event never reaches the model, and is counted by its kind.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import math

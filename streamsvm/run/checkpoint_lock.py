@@ -1,7 +1,5 @@
 """The lock that keeps a second process away from a checkpoint."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import IO

@@ -4,8 +4,6 @@ Learners of this package take batches without dicts. Each row takes the steps of
 validation: it is learnt by the scaler (without its label) and scaled, predicted, then learnt.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

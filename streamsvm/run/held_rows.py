@@ -1,7 +1,5 @@
 """A store of rows that wait for their labels, in Arrow columns: far smaller than dicts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby

@@ -5,8 +5,6 @@ prediction is scored, and the event is learnt. A label is matched to its event b
 are simulated to come a given time after their events (as River's ``stream.simulate_qa`` does).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The file of a run's dead letters: JSON lines that no other run writes to, or cuts off."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

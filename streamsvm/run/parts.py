@@ -1,7 +1,5 @@
 """The transformers and the learner inside a model, and checks of the target against the learner."""
 
-from __future__ import annotations
-
 import inspect
 from collections import Counter
 from collections.abc import Callable, Collection

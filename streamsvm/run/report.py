@@ -1,7 +1,5 @@
 """The progress of a run, and its final report."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields

@@ -1,7 +1,5 @@
 """The main loop: the events of a source are predicted, scored, learnt and reported."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Batches of sentences into a learner of label sequences: the counterpart of `Feeder`."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Predictions from any thread while another thread learns."""
 
-from __future__ import annotations
-
 import copy
 import threading
 import time

@@ -1,7 +1,5 @@
 """Labels that wait: matched to their events by key, or simulated to come some time after them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence

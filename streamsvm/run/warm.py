@@ -1,7 +1,5 @@
 """Ahead-of-time compilation of what learners need, for installations, containers and tests."""
 
-from __future__ import annotations
-
 import inspect
 import tempfile
 from collections.abc import Callable, Iterable, Iterator

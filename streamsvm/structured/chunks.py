@@ -7,8 +7,6 @@ BILOU, are as E and S. A predicted chunk is right if a true one has the same typ
 token.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -59,10 +57,7 @@ class ChunkScore:
         self.n_true = self.n_predicted = self.n_right = 0
 
     def update(self, y_true: Iterable[Any], y_pred: Iterable[Any]) -> None:
-        """Count one sentence, by the true and the predicted label of each token.
-
-        ValueError: there are not as many predicted labels as true ones.
-        """
+        """Count one sentence; ValueError: there are not as many predicted labels as true ones."""
         true, predicted = list(y_true), list(y_pred)
         if len(true) != len(predicted):
             raise ValueError(f"{len(true)} true labels, {len(predicted)} predicted ones")

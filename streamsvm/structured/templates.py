@@ -8,8 +8,6 @@ The key of a feature is a mix of the key of its template and of those of its tex
 together.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -39,20 +37,10 @@ class Template(NamedTuple):
 def read_templates(text: str, names: Sequence[str] = ()) -> list[Template]:
     """Return the templates of a text in the format of CRF++.
 
-    Parameters
-    ----------
-    text
-        A line for each template, such as ``U05:%x[-1,0]/%x[0,0]``; # begins a comment line. A
-        column may be a name. A line ``B`` is read and ignored: the labels before a token are the
-        learner's parameter `order`.
-    names
-        The names of the columns, if they are known: 0 is then the first.
-
-    Raises
-    ------
-    ParameterError
-        A line is of another form.
-
+    It has a line for each template, such as ``U05:%x[-1,0]/%x[0,0]``; # begins a comment line. A
+    column may be a name. A line ``B`` is read and ignored: the labels before a token are the
+    learner's parameter `order`. `names` are those of the columns, if they are known: 0 is then the
+    first. ParameterError: a line is of another form.
     """
     found = []
     named = {str(i): name for i, name in enumerate(names) if str(i) not in names}
@@ -107,11 +95,7 @@ _OUTSIDE = np.array(
 def compile_templates(templates: Sequence[Template], columns: Sequence[str]) -> CompiledTemplates:
     """Return templates as arrays, for columns in this order.
 
-    Raises
-    ------
-    ParameterError
-        A template names a column that there is not.
-
+    ParameterError: one names a column that there is not.
     """
     places = {name: i for i, name in enumerate(columns)}
     for template in templates:
@@ -142,21 +126,11 @@ def _mixed(key, part):
 
 @compiled
 def apply(templates, columns, first, outside, keys):
-    """Set the keys of the features of all tokens.
+    """Set the keys of the features of all tokens, uint64 (tokens, templates).
 
-    Parameters
-    ----------
-    templates
-        `CompiledTemplates`.
-    columns
-        uint64 (columns, tokens): the keys of the texts.
-    first
-        int64 (sentences + 1,): the first token of each sentence.
-    outside
-        `_OUTSIDE`.
-    keys
-        uint64 (tokens, templates): the result.
-
+    `templates` are `CompiledTemplates`; `columns`, uint64 (columns, tokens), are the keys of the
+    texts; `first`, int64 (sentences + 1,), has the first token of each sentence; `outside` is
+    `_OUTSIDE`.
     """
     far = outside.size // 2
     for i in range(first.size - 1):

@@ -1,7 +1,5 @@
 """A growing vocabulary: a hash table from the keys of features to columns 0, 1, 2, ..."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -60,21 +58,10 @@ def shortened(vocabulary: Vocabulary, n: int) -> Vocabulary:
 def learnt_rows(
     vocabulary: Vocabulary, sentences: Sentences, limit: int
 ) -> tuple[Vocabulary, SparseRows]:
-    """Enter the new features of sentences, and return their tokens as rows.
+    """Enter the new features of sentences; return the vocabulary, and their tokens as rows.
 
-    Parameters
-    ----------
-    vocabulary
-        The vocabulary, which is changed.
-    sentences
-        The sentences.
-    limit
-        The most keys that it may hold; further ones are ignored and counted.
-
-    Returns
-    -------
-    The vocabulary, a larger one if there were many new keys; and a row for each token.
-
+    It is changed, or a larger one if there were many new keys. It holds at most `limit` keys;
+    further ones are ignored and counted.
     """
     columns = np.empty(sentences.keys.size, np.int32)
     done = _enter(vocabulary, sentences.keys, columns, 0, limit)
