@@ -12,9 +12,9 @@ from connectors import Source
 from streamsvm.cli import sentences
 from streamsvm.errors import ParameterError
 from streamsvm.features import frames
-from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, take
+from streamsvm.features.matrices import are_usable, take
 from streamsvm.labels.class_labels import shown
-from streamsvm.run.parts import margins_of_taken, parts_of
+from streamsvm.run.parts import margins_of_taken, matrix_of, parts_of
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.support.rows import LARGEST
 
@@ -29,9 +29,7 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
     scaler, learner = parts_of(model)
     assert learner is not None
     for batch in source.batches():
-        matrix = learner.matrix_of(batch.features)
-        if not matrix.names and not isinstance(matrix, SparseMatrix):
-            matrix = Matrix([], np.zeros((len(batch), 0)), None)
+        matrix = matrix_of(learner, batch.features, len(batch))
         usable = are_usable(matrix, LARGEST)
         kept = np.flatnonzero(usable)
         if len(kept) < len(usable):

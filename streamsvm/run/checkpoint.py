@@ -44,6 +44,8 @@ _log = logging.getLogger(__name__)
 # Parameters that a resumed run may change: they do not change the model.
 _CHANGEABLE = ("n_jobs",)
 _LATE = "late."
+_OF_REPORT = ("rows", "learnt", "seconds")
+_NEWER = ("missing_texts", "compile_seconds", "wait_seconds")  # older files lack them
 
 
 class Place(NamedTuple):
@@ -335,13 +337,8 @@ def _state_of(run: Run) -> dict[str, Any]:
     report, bad = run.report, run.bad
     return {
         "place": run.place._asdict(),
-        "rows": report.rows,
         "taken": run.taken,
-        "learnt": report.learnt,
-        "missing_texts": report.missing_texts,
-        "seconds": report.seconds,
-        "compile_seconds": report.compile_seconds,
-        "wait_seconds": report.wait_seconds,
+        **{name: getattr(report, name) for name in _OF_REPORT + _NEWER},
         "history": report.history.state(),
         "pairs": [[_plain(y), _plain(p), n] for y, p, n in pairs_of(run.confusion)],
         "seen": [[_plain(y), n] for y, n in run.seen.items()],
@@ -356,10 +353,8 @@ def _plain(label: Any) -> Any:
 
 def _fill(run: Run, state: dict[str, Any]) -> None:
     report, bad = run.report, run.bad
-    report.rows, report.learnt, report.seconds = state["rows"], state["learnt"], state["seconds"]
-    report.missing_texts = state.get("missing_texts", {})
-    report.compile_seconds = state.get("compile_seconds", 0.0)
-    report.wait_seconds = state.get("wait_seconds", 0.0)
+    for name in _OF_REPORT + tuple(name for name in _NEWER if name in state):
+        setattr(report, name, state[name])
     # Files from before late labels lack `taken`: it was the number of rows then.
     run.taken = bad.n_events = state.get("taken", state["rows"])
     report.history.resume(state["history"])

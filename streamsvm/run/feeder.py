@@ -11,14 +11,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from connectors.source import Batch
 from streamsvm.errors import BadEventError, FeatureError, StreamSVMError
 from streamsvm.features import frames
 from streamsvm.features.events import fault_of
 from streamsvm.features.frames import are_lists
-from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
+from streamsvm.features.matrices import are_usable, bad_value, take
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
@@ -30,6 +29,7 @@ from streamsvm.run.parts import (
     event_of,
     learn_event,
     margins_of_taken,
+    matrix_of,
     parts_of,
     refused_label,
     rows_of,
@@ -59,6 +59,7 @@ class Feeder:
     ) -> None:
         self.model, self.bad, self.positive = model, bad, positive
         self._target, self._missing = target, ""
+        self.learner: Any
         self.scaler, self.learner = parts_of(model)
         # River's StatImputer wants None for a missing value, which other events simply lack.
         steps = steps_of(model)
@@ -135,14 +136,12 @@ class Feeder:
         self, batch: Batch, matrix: AnyMatrix, kept: np.ndarray
     ) -> tuple[np.ndarray, list[Any]]:
         """Predict checked rows; return the numbers of those that the learner takes, and labels."""
-        assert self.learner is not None
         refuse = partial(self._refuse, batch)
         margins, taken = margins_of_taken(self.learner, matrix, kept, refuse)
         return taken, self.learner.targets.labels_of(margins).tolist()
 
     def _refuse(self, batch: Batch, i: int, error: FeatureError) -> None:
         """Give row i, which the learner refuses, to `bad`."""
-        assert self.learner is not None
         kind = "missing value" if self.learner.missing == "reject" else "kernel value"
         self.bad.take(event_of(batch, i), kind, str(error))
 
@@ -150,13 +149,11 @@ class Feeder:
 
     def is_too_wide(self, batch: Batch) -> bool:
         """Tell whether the rows have more features between them than one event may have."""
-        assert self.learner is not None
         most = self.learner.most_features
         return batch.features.num_columns > most and not are_lists(batch.features.schema)
 
     def _narrow_rows(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
         """Yield each row that can be used as a batch of its own features, and its number."""
-        assert self.learner is not None
         most = self.learner.most_features
         for i, event in enumerate(batch.events()):
             if len(event.x) > most:
@@ -171,9 +168,8 @@ class Feeder:
         self, batch: Batch, labels: LabelColumn | None = None
     ) -> tuple[AnyMatrix, np.ndarray]:
         """Return the rows that can be used, and their numbers; give the others to `bad`."""
-        assert self.learner is not None
         n = len(batch)
-        matrix = self._matrix_of(batch.features, n)
+        matrix = matrix_of(self.learner, batch.features, n)
         usable = are_usable(matrix, LARGEST) & are_weights(batch)
         if labels is not None:
             usable &= self.usable_labels(labels)
@@ -182,7 +178,7 @@ class Feeder:
         kept = np.flatnonzero(usable)
         if len(kept) < n:
             # Read anew: the names of features that only bad rows have must not reach the model.
-            matrix = self._matrix_of(rows_of(batch.features, kept), len(kept))
+            matrix = matrix_of(self.learner, rows_of(batch.features, kept), len(kept))
         return matrix, kept
 
     def _scaled(
@@ -201,17 +197,8 @@ class Feeder:
             self.bad.take(event_of(batch, int(kept[r])), "outlier", reason)
         return take(scaled, good), kept[good]
 
-    def _matrix_of(self, features: pa.RecordBatch, n: int) -> AnyMatrix:
-        """Read the features of n rows."""
-        assert self.learner is not None
-        matrix = self.learner.matrix_of(features)
-        if not matrix.names and not isinstance(matrix, SparseMatrix):
-            return Matrix([], np.zeros((n, 0)), None)
-        return matrix
-
     def usable_labels(self, labels: LabelColumn) -> np.ndarray:
         """Return which labels are neither missing nor of a class beyond the most."""
-        assert self.learner is not None
         known, most = set(self.learner.classes), self.learner.most_classes
         for label, _ in labels.present():
             if can_be_label(label, known, most):
@@ -234,7 +221,6 @@ class Feeder:
             name, value = bad
             self.bad.take(event, "bad feature", f"feature {name!r} is {value}: {fault_of(value)}")
         elif labels is not None:
-            assert self.learner is not None
             self.bad.take(event, *refused_label(self.learner, labels[i]))
 
     def _reason(self, event: EventLike, others_have: bool) -> str:
@@ -259,7 +245,6 @@ class Feeder:
         given: LabelColumn | None = None,
     ) -> Pairs:
         """Learn checked rows; return pairs of labels and predictions, `given` or made now."""
-        assert self.learner is not None
         if given is not None and self.learner.observer is not None:
             self.learner.observer.expect(given.tolist())
         try:

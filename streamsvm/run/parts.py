@@ -90,6 +90,14 @@ def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner 
     return (None, None) if before else (scaler, learner)
 
 
+def matrix_of(learner: Learner, features: Any, n: int) -> AnyMatrix:
+    """Read the features of n rows."""
+    matrix = learner.matrix_of(features)
+    if not matrix.names and not isinstance(matrix, SparseMatrix):
+        return Matrix([], np.zeros((n, 0)), None)
+    return matrix
+
+
 def check_target(
     labels: LabelColumn, learner: Learner | None, may_have_errors: bool = False
 ) -> None:

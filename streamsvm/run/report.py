@@ -9,7 +9,6 @@ import numpy as np
 
 from streamsvm.labels.class_labels import plain
 from streamsvm.monitor.history import History
-from streamsvm.structured.chunks import ChunkScore
 
 
 def peak_memory() -> int | None:
@@ -143,11 +142,6 @@ class RunReport:
             for p, n in sorted(row.items(), key=repr)
             if n
         ]
-
-    def take_chunks(self, score: ChunkScore) -> None:
-        """Fill in the scores of sentences, by the counts of the first epoch."""
-        self.tokens, self.sentence_accuracy = score.n_tokens, score.sentence_accuracy
-        self.chunk_f1 = score.f1 if score.n_true else None
 
     def take_from(self, learner: Any) -> None:
         """Fill in what a learner says about itself; what it does not have is None, 0 or empty."""

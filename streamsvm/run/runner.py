@@ -28,6 +28,10 @@ from streamsvm.run.report import Progress, RunReport, peak_memory
 from streamsvm.run.sentence_feeder import SentenceFeeder, are_sentences
 from streamsvm.structured.chunks import ChunkScore
 
+# Fields of `Progress` that are attributes of the learner, if it has them, and of the report.
+_OF_LEARNER = ("n_support_vectors", "delta", "dual")
+_OF_REPORT = ("rows", "seconds", "compile_seconds", "wait_seconds", "learnt")
+
 
 class Run:
     """One run of a source through a model.
@@ -328,26 +332,15 @@ class Run:
         self.on_progress(now)
 
     def _progress(self, phase: str, epoch: int) -> Progress:
-        report = self.report
         last = {} if self.monitor is None else self.monitor.last()
-        return Progress(
-            phase,
-            epoch,
-            report.rows,
-            report.seconds,
-            self._accuracy.get(),
-            self._balanced.get(),
-            getattr(self.learner, "n_support_vectors", None),
-            getattr(self.learner, "delta", None),
-            getattr(self.learner, "dual", None),
-            self.bad.total,
-            last.get("gap"),
-            last.get("averaged_gap"),
-            last.get("certificate"),
-            report.compile_seconds,
-            report.wait_seconds,
-            report.learnt,
-        )
+        found: dict[str, Any] = {
+            name: getattr(source, name, None)
+            for source, names in ((self.learner, _OF_LEARNER), (self.report, _OF_REPORT))
+            for name in names
+        }
+        found |= {name: last.get(name) for name in ("gap", "averaged_gap", "certificate")}
+        found |= {"accuracy": self._accuracy.get(), "balanced_accuracy": self._balanced.get()}
+        return Progress(phase=phase, epoch=epoch, n_bad=self.bad.total, **found)
 
     def _complete(self) -> None:
         """Fill in the report."""
@@ -366,7 +359,9 @@ class Run:
         report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
         report.set_confusion(self.confusion, self.seen)
         if self.chunks is not None:
-            report.take_chunks(self.chunks)
+            report.tokens = self.chunks.n_tokens
+            report.sentence_accuracy = self.chunks.sentence_accuracy
+            report.chunk_f1 = self.chunks.f1 if self.chunks.n_true else None
         if learner is not None:
             report.take_from(learner)
         if self.monitor is not None:
