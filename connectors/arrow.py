@@ -68,7 +68,12 @@ class ArrowSource(TabularSource):
     ) -> None:
         self._data = Path(data) if isinstance(data, str | PathLike) else data
         self._taken = 0
-        schema = self._inspect()
+        shape = getattr(self._data, "shape", None)
+        self._n_rows: int | None = shape[0] if isinstance(shape, tuple) else None
+        with self._opened() as reader:
+            schema = reader.schema
+            if isinstance(reader, ipc.RecordBatchFileReader):
+                self._n_rows = sum(batch.num_rows for batch in _batches_of(reader))
         file = self._data.name if isinstance(self._data, Path) else None
         if isinstance(self._data, Path):
             self._identity = identity_of(self._data, self._data.name, self._n_rows)
@@ -84,15 +89,6 @@ class ArrowSource(TabularSource):
     def n_rows(self) -> int | None:
         """All rows, None for an IPC stream or a reader, which only know at their end."""
         return self._n_rows
-
-    def _inspect(self) -> pa.Schema:
-        """Return the schema, noting the number of rows where it is cheap to know."""
-        shape = getattr(self._data, "shape", None)
-        self._n_rows: int | None = shape[0] if isinstance(shape, tuple) else None
-        with self._opened() as reader:
-            if isinstance(reader, ipc.RecordBatchFileReader):
-                self._n_rows = sum(batch.num_rows for batch in _batches_of(reader))
-            return reader.schema
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from connectors.errors import SnapshotError, SourceAborted
 from connectors.identity import check_row
-from connectors.pairs import batch_of
+from connectors.one_hot import batch_of
 from connectors.source import BaseSource, Batch, Event, Position, Snapshot, WeightedEvent
 
 

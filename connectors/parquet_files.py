@@ -141,18 +141,16 @@ def folder_columns(files: Sequence[str]) -> list[dict[str, pa.Scalar]]:
 
     A column is int32 if all its values are whole numbers of that type, else text, as in pyarrow.
     """
-    texts = [dict(_told_by(file)) for file in files]
+    texts: list[dict[str, str | None]] = []
+    for file in files:
+        told = (part.split("=", 1) for part in PurePosixPath(file).parts[:-1] if "=" in part)
+        texts.append({key: None if v == _NO_VALUE else unquote(v) for key, v in told})
     types: dict[str, pa.DataType] = {}
     for pairs in texts:
         for key, text in pairs.items():
             integer = text is None or (_INTEGER.fullmatch(text) and int(text) in _INT32)
             types[key] = types.get(key, pa.int32()) if integer else pa.string()
     return [{key: _scalar(text, types[key]) for key, text in pairs.items()} for pairs in texts]
-
-
-def _told_by(file: str) -> list[tuple[str, str | None]]:
-    folders = (part.split("=", 1) for part in PurePosixPath(file).parts[:-1] if "=" in part)
-    return [(key, None if value == _NO_VALUE else unquote(value)) for key, value in folders]
 
 
 def _scalar(text: str | None, type_: pa.DataType) -> pa.Scalar:

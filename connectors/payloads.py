@@ -162,12 +162,9 @@ def avro(schema: Any, header: int = 0) -> Decoder:
         return fastavro.schemaless_reader(stream, parsed, None)
 
     # The same record with another field is the same stream: schemas evolve under their name.
-    decode.name = f"avro {_record_name(parsed)}, header {header}"  # type: ignore[attr-defined]
+    name = parsed.get("name", parsed.get("type")) if isinstance(parsed, dict) else parsed
+    decode.name = f"avro {name}, header {header}"  # type: ignore[attr-defined]
     return decode
-
-
-def _record_name(parsed: Any) -> str:
-    return str(parsed.get("name", parsed.get("type"))) if isinstance(parsed, dict) else str(parsed)
 
 
 def _of_json(value: bytes) -> Any:

@@ -74,18 +74,18 @@ class Event(NamedTuple):
 class WeightedEvent(Event):
     """An event with a weight of its own, which is not one of the three values it unpacks to."""
 
-    _weight: float
+    weight: float
 
     @property
     def w(self) -> float:
         """The weight, as it was read."""
-        return float(self._weight)
+        return float(self.weight)
 
     @classmethod
     def of(cls, event: Event, weight: float) -> "WeightedEvent":
         """Return an event with a weight."""
         made = cls(*event)
-        made._weight = weight
+        made.weight = weight
         return made
 
 
@@ -359,17 +359,8 @@ class TimedSource(Source, Protocol):
     """A source whose events have timestamps, and can be replayed at their recorded pace."""
 
     def upcoming_timestamps(self, limit: int) -> npt.NDArray[np.float64] | None:
-        """Return the timestamps of the next unread rows, leaving them unread.
+        """Return the timestamps of at most `limit` next rows, leaving them unread.
 
-        Parameters
-        ----------
-        limit
-            The largest number of rows, at least 1.
-
-        Returns
-        -------
-        npt.NDArray[np.float64] | None
-            Seconds, at least one unless the source is at its end; NaN = missing. None: the source
-            has no timestamp column.
-
+        They are in seconds, at least one unless the source is at its end; NaN = missing. None: the
+        source has no timestamp column.
         """

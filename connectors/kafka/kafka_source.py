@@ -22,7 +22,7 @@ from connectors.kafka.messages import (
     will_pass,
 )
 from connectors.kafka.rebalance import Handover, handover_of
-from connectors.pairs import batch_of
+from connectors.one_hot import batch_of
 from connectors.payloads import Decoder, decoder_of, name_of
 from connectors.source import BaseSource, Batch, Event, Snapshot
 
@@ -283,18 +283,8 @@ class KafkaSource(BaseSource):
         """Commit the offsets of a snapshot: the checkpoint with it is on the disk.
 
         A commit that fails for a passing reason (no connection, a rebalance) is counted in
-        `failed_commits`; the next commit includes it.
-
-        Parameters
-        ----------
-        snapshot
-            The snapshot in the checkpoint.
-
-        Raises
-        ------
-        SourceError
-            The broker refuses the commit for another reason.
-
+        `failed_commits`; the next commit includes it. SourceError: the broker refuses it for
+        another reason.
         """
         offsets = {p: n for p, n in snapshot["offsets"].items() if p in self._read}
         if self._handover.note(offsets):

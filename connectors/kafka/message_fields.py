@@ -96,19 +96,31 @@ def can_be_learnt(batch: Batch, needs_label: bool) -> bool:
     return bool(usable.any())
 
 
+class _OfSchema:
+    """What a function returns for a schema; it is not called again for one that is as the last."""
+
+    def __init__(self, function: Callable[[pa.Schema], Any]) -> None:
+        self._function = function
+        self._last: tuple[pa.Schema, Any] | None = None
+
+    def __call__(self, schema: pa.Schema) -> Any:
+        if self._last is None or not schema.equals(self._last[0]):
+            self._last = schema, self._function(schema)
+        return self._last[1]
+
+
 class TableSchemas:
     """Checks the schemas of messages; one that is as the last one is not looked at again."""
 
     def __init__(self, target: str, is_used: Callable[[str], bool]) -> None:
         self._target, self._is_used = target, is_used
-        self._last: pa.Schema | None = None
-        self._last_texts: tuple[pa.Schema | None, list[str]] = (None, [])
-        self._encoders: tuple[pa.Schema | None, Any] = (None, None)
+        self._encoder_of = _OfSchema(Encoder)
+        self.check = _OfSchema(self._check)
+        """Refuses a schema with a column that cannot be used, by a `PayloadError`."""
+        self.texts = _OfSchema(_texts)
+        """Returns the names of the columns that are texts."""
 
-    def check(self, schema: pa.Schema) -> None:
-        """Refuse a schema with a column that cannot be used, by a `PayloadError`."""
-        if self._last is not None and schema.equals(self._last):
-            return
+    def _check(self, schema: pa.Schema) -> None:
         if len(set(schema.names)) < len(schema):
             raise PayloadError("two columns have one name")
         for field in schema:
@@ -120,24 +132,16 @@ class TableSchemas:
                 raise PayloadError(
                     f"the label `{field.name}` is {field.type}: use texts, numbers or booleans"
                 )
-        self._last = schema
-
-    def texts(self, schema: pa.Schema) -> list[str]:
-        """Return the names of the columns that are texts."""
-        last, found = self._last_texts
-        if last is None or not schema.equals(last):
-            found = [field.name for field in schema if kind_of(field.type) == "text"]
-            self._last_texts = (schema, found)
-        return found
 
     def features_of(self, columns: pa.RecordBatch) -> pa.RecordBatch:
         """Return columns as features; the texts of each batch are counted anew."""
         if all(map(pa.types.is_null, columns.schema.types)):
             return record_batch([], [], columns.num_rows)
-        last, encoder = self._encoders
-        if last is None or not columns.schema.equals(last):
-            encoder = Encoder(columns.schema)
-            self._encoders = (columns.schema, encoder)
+        encoder = self._encoder_of(columns.schema)
         encoder.rewind()
         features: pa.RecordBatch = encoder.encode(columns)
         return features
+
+
+def _texts(schema: pa.Schema) -> list[str]:
+    return [field.name for field in schema if kind_of(field.type) == "text"]

@@ -23,7 +23,7 @@ from connectors.kafka.message_fields import (
 )
 from connectors.kafka.messages import Message, narrow, parts_of
 from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type
-from connectors.pairs import batch_of
+from connectors.one_hot import batch_of
 from connectors.payloads import Decoder, PayloadError, decoded, transformed
 from connectors.source import Batch, Position, Reject
 

@@ -155,7 +155,9 @@ def run_shown(
             **run_options,
         )
         run.on_progress = _shown(screen, bad, run.report)
-        say_waiting(screen, source)
+        if hasattr(source, "on_long_wait"):  # Kafka's partitions can take 45 seconds
+            waiting = "waiting for the broker to assign partitions"
+            source.on_long_wait = lambda: screen.say(waiting)
         if monitor is not None and options.metrics_port is not None:
             host, port = options.metrics_host, options.metrics_port
             figures = partial(_figures, run)
@@ -163,21 +165,11 @@ def run_shown(
             screen.say(f"metrics: http://{host}:{server.port}/metrics")
         report = run.execute()
     if run.taken == report.resumed_after and not report.interrupted:
-        report.resumed = f"{report.resumed}; {nothing_left(options.limit, run.place.first)}"
+        why = "there is nothing new"
+        if options.limit is not None and run.place.first >= options.limit:
+            why = f"--limit {options.limit} counts from the start, raise it"
+        report.resumed = f"{report.resumed}; nothing more was read: {why}"
     return conclude(options, model, learner, monitor, report, test)
-
-
-def say_waiting(screen: Screen, source: Any) -> None:
-    """Let a source that waits for Kafka's partitions say so, as it can take 45 seconds."""
-    if hasattr(source, "on_long_wait"):
-        source.on_long_wait = lambda: screen.say("waiting for the broker to assign partitions")
-
-
-def nothing_left(limit: int | None, taken: int) -> str:
-    """Say why a run that went on from a checkpoint read nothing."""
-    if limit is not None and taken >= limit:
-        return f"nothing more was read: --limit {limit} counts from the start, raise it"
-    return "nothing more was read: there is nothing new"
 
 
 def _shown(screen: Screen, bad: BadEvents, report: RunReport) -> Callable[[Progress], None]:

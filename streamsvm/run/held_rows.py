@@ -26,23 +26,7 @@ class _Part:
 
 
 class HeldRows:
-    """A store of rows; each is known by a number, counted in the order of arrival.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from connectors import MemorySource
-    >>> from streamsvm.run.held_rows import HeldRows
-    >>> held = HeldRows()
-    >>> batch = next(MemorySource([({"a": 1.0}, None), ({"a": 2.0}, None)]).batches())
-    >>> held.add(batch, np.array([0, 1]))
-    [0, 1]
-    >>> [batch.features.to_pylist() for batch, _ in held.take([1])]
-    [[{'a': 2.0}]]
-    >>> len(held)
-    1
-
-    """
+    """A store of rows; each is known by a number, counted in the order of arrival."""
 
     def __init__(self) -> None:
         self._part_of: dict[int, _Part] = {}  # by the numbers of the rows held
