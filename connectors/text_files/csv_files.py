@@ -30,17 +30,7 @@ class CSVSource(TextSource):
     path
         The file.
     target, options
-        As in `TabularSource`: `columns`, `exclude`, `batch_size`, `shuffle_buffer`, `seed`,
-        `timestamp`, `weight`, `keep`, `parse_numbers`, `max_categories`.
-
-    Raises
-    ------
-    SourceNotFoundError
-        No such file.
-    NotReadableError
-        The file is empty, or damaged.
-    MissingColumnError, NoFeaturesError, SourceError
-        See `TabularSource`.
+        As in `ArrowSource`, and so are errors.
 
     Examples
     --------

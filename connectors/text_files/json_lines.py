@@ -24,25 +24,16 @@ class JSONLinesSource(TextSource):
 
     The first 10,000 lines decide the type of each field, as most of them have it; a line of which a
     field is of another type, or which is no object, is set aside. Fields that come later than those
-    lines are ignored; `counts` says how many lines have some, and the first one is logged.
-    Compression and memory are those of `CSVSource`.
+    lines are ignored; `counts` says how many lines have some, and the first one is logged. A file
+    none of whose first lines is an object is refused. Compression and memory are those of
+    `CSVSource`.
 
     Parameters
     ----------
     path
         The file.
     target, options
-        As in `TabularSource`: `columns`, `exclude`, `batch_size`, `shuffle_buffer`, `seed`,
-        `timestamp`, `weight`, `keep`, `parse_numbers`, `max_categories`.
-
-    Raises
-    ------
-    SourceNotFoundError
-        No such file.
-    NotReadableError
-        The file is empty, or none of its first lines is an object.
-    MissingColumnError, NoFeaturesError, SourceError
-        See `TabularSource`.
+        As in `ArrowSource`, and so are errors.
 
     Examples
     --------

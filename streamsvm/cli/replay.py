@@ -124,8 +124,24 @@ def _test_of(options: argparse.Namespace, learnt: Mapping[str, str | None]) -> S
 
 def run(options: argparse.Namespace) -> int:
     """Replay, report, save; return the exit code."""
-    if of_sentences(options, model_of(options)):
-        return _replay_sentences(options)
+    is_of_sentences = of_sentences(options, model_of(options))
+    with contextlib.ExitStack() as stack:
+        source, test = _sentences(options, stack) if is_of_sentences else _rows(options)
+        of_an_epoch = [n for n in (source.n_rows, options.limit) if n is not None]
+        return run_shown(
+            options,
+            f"replay {source.name}",
+            min(of_an_epoch) * options.epochs if of_an_epoch else None,
+            lambda stop: paced(source, options, stop),
+            test,
+            epochs=options.epochs,
+            late=None if is_of_sentences else late_labels_of(options),
+            finish=options.finish,
+        )
+
+
+def _rows(options: argparse.Namespace) -> tuple[Any, Any]:
+    """Return the source of rows, and the one of the test; say how they are read."""
     if options.parse_numbers is True:
         options.parse_numbers = _texts_that_are_numbers(options)
     source = open_source(
@@ -148,45 +164,21 @@ def run(options: argparse.Namespace) -> int:
     if times := ", ".join(name for name, kind in source.kinds.items() if kind == "time"):
         how = "(--exclude leaves columns out)"
         _say(options, f"learnt as numbers, the seconds since 1970: {times} {how}")
-    return run_shown(
-        options,
-        f"replay {source.name}",
-        _total(options, source),
-        lambda stop: paced(source, options, stop),
-        test,
-        epochs=options.epochs,
-        late=late_labels_of(options),
-        finish=options.finish,
-    )
+    return source, test
 
 
-def _total(options: argparse.Namespace, source: Any) -> int | None:
-    """Return how many rows will be read, if that is known."""
-    of_an_epoch = [n for n in (source.n_rows, options.limit) if n is not None]
-    return min(of_an_epoch) * options.epochs if of_an_epoch else None
-
-
-def _replay_sentences(options: argparse.Namespace) -> int:
-    """Replay the sentences of a file, report, save; return the exit code."""
+def _sentences(options: argparse.Namespace, stack: contextlib.ExitStack) -> tuple[Any, Any]:
+    """Return the source of sentences, and the one of the test."""
     columns = columns_of(options, model_of(options))
     reading = {"shuffle_buffer": options.shuffle_buffer, "seed": options.seed}
     reading["late_files"] = options.late_files
-    with contextlib.ExitStack() as stack:
-        opened = open_sentences(options.file, options.target, columns, **reading)
-        source: Any = stack.enter_context(opened)
-        if isinstance(source, SentenceSource):
-            columns = source.tokens
-            options.columns = ",".join(columns)
-        test = None
-        if options.test is not None:
-            test = stack.enter_context(open_sentences(options.test, options.target, columns))
-        check_outputs(options)
-        return run_shown(
-            options,
-            f"replay {source.name}",
-            _total(options, source),
-            lambda stop: paced(source, options, stop),
-            test,
-            epochs=options.epochs,
-            finish=options.finish,
-        )
+    opened = open_sentences(options.file, options.target, columns, **reading)
+    source: Any = stack.enter_context(opened)
+    if isinstance(source, SentenceSource):
+        columns = source.tokens
+        options.columns = ",".join(columns)
+    test = None
+    if options.test is not None:
+        test = stack.enter_context(open_sentences(options.test, options.target, columns))
+    check_outputs(options)
+    return source, test
