@@ -107,11 +107,16 @@ def test_no_file_is_long_and_none_unpickles():
         assert not re.search(r"pickle\.loads?\(|allow_pickle=True", text), path.name
 
 
-@pytest.mark.parametrize("part", ["cli", "monitor", "run"])
+@pytest.mark.parametrize("part", ["cli", "features", "monitor", "run", "structured"])
 def test_no_private_attribute_of_another_object_is_used(part):
     for path in SOURCES:
         if part_of(path) == part:
             assert not list(_private_of_others(path)), path.name
+
+
+def test_connectors_use_no_private_attribute_of_another_object():
+    for path in CONNECTORS:
+        assert not list(_private_of_others(path)), path.name
 
 
 def _private_of_others(path):
