@@ -181,11 +181,9 @@ class KafkaSource(BaseSource):
             "parse_numbers": parse_numbers is True or sorted(parse_numbers or ()),
             "exclude": sorted(exclude),
             "columns": None if columns is None else sorted(columns),
-        }
-        self._settings |= {"target": target, "key": key, "timestamp": timestamp}
-        self._settings |= {"weight": weight, "labels": labels}
-        if topics is not None:
-            self._settings["topics"] = sorted(topics)
+            "target": target, "key": key, "timestamp": timestamp, "weight": weight,
+            "labels": labels, **({} if topics is None else {"topics": sorted(topics)}),
+        }  # fmt: skip
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
         self._expected: dict[str, int] = {}  # the next offset, if none is left out

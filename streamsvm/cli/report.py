@@ -143,7 +143,7 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         ("missing values", _missing(report)),
         ("clipped values", _clipped(report.clipped)),
     ]
-    for name, count, text in _OF_SOURCE:
+    for count, (name, text) in _OF_SOURCE.items():
         if n := report.source.get(count, 0):
             rows.append((name, text.format(n)))
     rows.append(("bad examples", _counts(report.bad)))
@@ -151,21 +151,14 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
     return found + [(name, str(value)) for name, value in extra.items()]
 
 
-_OF_SOURCE = (
-    (
-        "offsets left out",
-        "jumped",
-        "{:,}  (no messages there: deleted by the broker, or marks of transactions)",
-    ),
-    (
-        "passed over",
-        "passed_over",
-        "{:,} messages  (older than the checkpoint; if the topic was made anew, use another "
-        "checkpoint)",
-    ),
-    ("ignored fields", "new_fields", "in {:,} rows: not in the first 10,000 of the file"),
-)
-"""Name of the row, the source's own name of the count, and the text."""
+_OF_SOURCE = {
+    "jumped": ("offsets left out", "{:,}  (no messages there: deleted by the broker, or marks of "
+               "transactions)"),
+    "passed_over": ("passed over", "{:,} messages  (older than the checkpoint; if the topic was "
+                    "made anew, use another checkpoint)"),
+    "new_fields": ("ignored fields", "in {:,} rows: not in the first 10,000 of the file"),
+}  # fmt: skip
+"""By the source's own name of a count: the name of the row, and the text."""
 
 
 def _number(n: int | None) -> str | None:

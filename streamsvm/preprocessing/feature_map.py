@@ -2,7 +2,7 @@
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,30 @@ class FeatureMap(Locked, base.MiniBatchTransformer):
         `learn` says which rows are learnt before they are mapped, as bool (n,) or for all rows. The
         values are finite in single precision.
         """
+
+    @abc.abstractmethod
+    def _map_event(self, x: Mapping[Name, Any]) -> np.ndarray:
+        """Return the components of an event, float32 (1, n_components)."""
+
+    def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
+        """Return the components of one event.
+
+        Parameters
+        ----------
+        x
+            Numbers by name of feature; None and NaN are missing.
+
+        Returns
+        -------
+        The components by their numbers.
+
+        Raises
+        ------
+        FeatureError
+            A value is no finite number of single precision, or a name cannot be used.
+
+        """
+        return dict(enumerate(self._map_event(x)[0].tolist()))
 
     def transform_many(self, X: Any) -> Any:
         """Return the components of the rows of a batch, as those of events to the last bit.

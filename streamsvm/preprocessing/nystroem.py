@@ -161,26 +161,8 @@ class Nystroem(FeatureMap):
         if self.n_centres < len(self._centres.squares):
             self._checked(self._run(rows, np.ones(1, bool)))
 
-    def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
-        """Return the components of one event.
-
-        Parameters
-        ----------
-        x
-            Finite numbers by name of feature.
-
-        Returns
-        -------
-        The components by their numbers.
-
-        Raises
-        ------
-        FeatureError
-            As for `learn_one`.
-
-        """
-        out = self._checked(self._run(self._rows_of_event(x), np.zeros(1, bool)))
-        return dict(enumerate(out[0].tolist()))
+    def _map_event(self, x: Mapping[Name, Any]) -> np.ndarray:
+        return self._checked(self._run(self._rows_of_event(x), np.zeros(1, bool)))
 
     def learn_many(self, X: Any) -> None:
         """Learn the rows of a batch, as for `transform_many`, in their order.

@@ -167,25 +167,7 @@ class RandomFourierFeatures(FeatureMap):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"gamma": 0.5, "n_components": 16}
 
-    def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
-        """Return the random features of one event.
-
-        Parameters
-        ----------
-        x
-            Numbers by name of feature; None and NaN are missing.
-
-        Returns
-        -------
-        The components by their numbers.
-
-        Raises
-        ------
-        FeatureError
-            A value is no finite number of single precision, or random weights cannot be drawn from
-            a name.
-
-        """
+    def _map_event(self, x: Mapping[Name, Any]) -> np.ndarray:
         # Only caches change, in single steps: threads and signal handlers need no lock.
         event = present(snapshot(x))
         event_map = self._event_map_of(tuple(event))
@@ -193,7 +175,7 @@ class RandomFourierFeatures(FeatureMap):
         values = values_of(event_map.layout, event).reshape(1, -1).copy()
         out = np.empty((1, self._n), np.float32)
         map_dense(values, event_map.order, event_map.directions, self._scale, out)
-        return dict(enumerate(out[0].tolist()))
+        return out
 
     def _new_event_map(self, names: tuple[Name, ...]) -> _EventMap:
         return _EventMap(Layout.of(np.arange(len(names))), *self._directions.of(names))

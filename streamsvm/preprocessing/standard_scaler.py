@@ -19,11 +19,7 @@ from streamsvm.model_files.container import register_pipeline
 from streamsvm.native_events.scaler_path import CLIP, ONE_HOT, REJECT, UNKNOWN
 from streamsvm.preprocessing.layouts import Layout, values_of
 from streamsvm.preprocessing.scaled_features import ScaledFeatures, widened
-from streamsvm.preprocessing.scaling import (
-    learn_and_scale,
-    learn_event,
-    scale_event,
-)
+from streamsvm.preprocessing.scaling import learn_and_scale, learn_event, scale_event
 from streamsvm.support.declaration import Field, NamedArrays
 from streamsvm.support.feature_statistics import (
     COUNT,
@@ -111,12 +107,9 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         super().__init__(clip, reject)
 
     def __repr__(self) -> str:
-        given = {
-            "clip": (self.clip, 10.0),
-            "reject": (self.reject, None),
-            "one_hot": (self.one_hot, None),
-        }
-        changed = [f"{name}={value!r}" for name, (value, usual) in given.items() if value != usual]
+        given = {"clip": 10.0, "reject": None, "one_hot": None}
+        values = {name: getattr(self, name) for name, usual in given.items()}
+        changed = [f"{name}={value!r}" for name, value in values.items() if value != given[name]]
         return f"StandardScaler({', '.join(changed)})"
 
     def learn_one(self, x: Mapping[Name, Any]) -> None:
@@ -151,7 +144,10 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
                 # Refuses values before the schema changes.
                 values = values_of(layout, event)
                 if self.reject is not None:
-                    self._refuse_far(layout, values, names)
+                    limit = self._limits[REJECT]
+                    far = far_value(self._fitted(), layout.columns, values, limit)
+                    if far >= 0:
+                        raise FeatureError(self.far_message(names[far], values[far]))
                 if not are_known:
                     self.schema.extend(compress(names, layout.columns == UNKNOWN))
                     layout = Layout.of(self._columns_of(names))
@@ -191,12 +187,6 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             scale_event(self._fitted(), layout.columns, values, self._limits[CLIP], out)
             self._bind_fast_path()
         return dict(zip(names, out.tolist(), strict=True))
-
-    def _refuse_far(self, layout: Layout, values: np.ndarray, names: tuple[Name, ...]) -> None:
-        """Raise FeatureError if a value is beyond `reject`; the caller holds the lock."""
-        far = far_value(self._fitted(), layout.columns, values, self._limits[REJECT])
-        if far >= 0:
-            raise FeatureError(self.far_message(names[far], values[far]))
 
     def far_message(self, name: Name, value: float) -> str:
         """Return why a value beyond `reject` is refused."""
@@ -346,16 +336,12 @@ def _as_arrays(scaler: StandardScaler) -> Content:
 
 
 def _read(scaler: StandardScaler, content: dict[str, Any], arrays: NamedArrays) -> None:
-    sizes = {"features": len(scaler.schema)}
-    parts = [arrays.take("statistics", Field((_N_OLD, "features")), sizes)]
-    n_more = N_ROWS - _N_OLD
-    # Older files have only the former.
-    recent = Field((n_more, "features"))
-    found = "recent" in arrays
-    parts.append(
-        arrays.take("recent", recent, sizes) if found else np.zeros((n_more, len(parts[0][0])))
-    )
-    scaler._statistics = widened(np.concatenate(parts), len(scaler.schema))
+    sizes = {"features": len(scaler._schema)}
+    old = arrays.take("statistics", Field((_N_OLD, "features")), sizes)
+    recent = np.zeros((N_ROWS - _N_OLD, old.shape[1]))
+    if "recent" in arrays:  # older files have only the former
+        recent = arrays.take("recent", Field((N_ROWS - _N_OLD, "features")), sizes)
+    scaler._statistics = widened(np.concatenate([old, recent]), len(scaler._schema))
 
 
 def _check(scaler: StandardScaler) -> None:

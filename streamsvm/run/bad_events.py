@@ -192,8 +192,18 @@ class BadEvents:
         for n, position, kind, reason in bad:
             counts[kind] += 1
             often.update([reason] if reason in self._first else [])
-            if self._are_too_many(counts.total(), n):
-                self._stop(position, counts, often, self._allowed(n), reason)
+            if isinstance(self.most, float):
+                # Among the first events, a single bad one would be a large share.
+                base = max(n, _LEAST_FOR_SHARE)
+                is_much = self.most < 1.0 and counts.total() > self.most * base
+                allowed = f"{self.most:.2%} of {base:,} are allowed"
+            else:
+                is_much = self.most == "half" and 2 * counts.total() > max(n, _LEAST_FOR_HALF)
+                allowed = (
+                    f"more than half of {n:,} (to go on: --max-errors 100%, in Python most=1.0)"
+                )
+            if is_much:
+                self._stop(position, counts, often, allowed, reason)
 
     def _stop(
         self, position: Any, counts: Counter[str], often: Counter[str], allowed: str, reason: str
@@ -203,18 +213,6 @@ class BadEvents:
             f"{position}: {counts.total():,} events could not be used ({found}), {allowed}; "
             f"the last one: {reason}; most often: {self._most_frequent(often)}"
         )
-
-    def _allowed(self, n: int) -> str:
-        if isinstance(self.most, float):
-            return f"{self.most:.2%} of {max(n, _LEAST_FOR_SHARE):,} are allowed"
-        return f"more than half of {n:,} (to go on: --max-errors 100%, in Python most=1.0)"
-
-    def _are_too_many(self, total: int, n: int) -> bool:
-        """Tell whether so many bad events are too large a share of the first n."""
-        if isinstance(self.most, float):
-            # Among the first events, a single bad one would be a large share.
-            return self.most < 1.0 and total > self.most * max(n, _LEAST_FOR_SHARE)
-        return self.most == "half" and 2 * total > max(n, _LEAST_FOR_HALF)
 
     def _keep(self, event: EventLike, reason: str) -> None:
         if self.on_error == "raise":

@@ -110,8 +110,12 @@ def check_target(
     most = None if learner is None else learner.most_classes
     if most is not None and 2 < most < len(classes):
         raise LabelError(f"the label {too_many_classes(classes[most], most)}")
-    if may_have_errors and not _have_more_classes(labels):
-        return
+    if may_have_errors:
+        # Beyond the two most frequent ones.
+        counts = np.sort(np.bincount(labels.codes[labels.codes != MISSING]))
+        n, n_more = int(counts.sum()), int(counts[:-2].sum())
+        if n < _LEAST_LABELS or n_more <= _MOST_ERRORS * n:
+            return
     if most == 2 and len(classes) > 2:
         first = ", ".join(map(shown, classes[:5])) + (", ..." if len(classes) > 5 else "")
         larger = "use LaRankClassifier (--learner larank)"
@@ -122,13 +126,6 @@ def check_target(
             f"{type(learner).__name__} learns {most}; {larger}, or "
             "name one of them with positive= (--positive) to learn it against the rest"
         )
-
-
-def _have_more_classes(labels: LabelColumn) -> bool:
-    """Tell whether labels beyond the two most frequent ones are too many to be errors."""
-    counts = np.sort(np.bincount(labels.codes[labels.codes != MISSING]))
-    n = int(counts.sum())
-    return n >= _LEAST_LABELS and int(counts[:-2].sum()) > _MOST_ERRORS * n
 
 
 def check_is_classification(
