@@ -8,19 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.columns import column_of_numbers, no_number, parsed, plain_batch
+from connectors.kafka import message_fields as fields
 from connectors.kafka.first_messages import NO_LABEL, FirstMessages
-from connectors.kafka.message_fields import (
-    MOMENT,
-    NUMBERS,
-    TableSchemas,
-    can_be_learnt,
-    check_label,
-    key_of,
-    or_nan,
-    reject_of,
-    seconds_of,
-    weight_of,
-)
 from connectors.kafka.messages import Message, narrow, parts_of
 from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type
 from connectors.one_hot import batch_of
@@ -89,7 +78,7 @@ class MessageReader:
         self._others = {name for name in (target, key, timestamp, weight) if name is not None}
         self._others |= set(exclude)
         self._decode, self._transform = decode, transform
-        self._schemas = TableSchemas(target, self._is_used)
+        self._schemas = fields.TableSchemas(target, self._is_used)
         self.first = FirstMessages(self._vote_of, _numbers_of, answers)
 
     def take(self, place: str, messages: list[Message]) -> Iterator[_Found]:
@@ -135,7 +124,7 @@ class MessageReader:
             # Whatever a payload does must not stop the stream.
             if len(run) == 1:
                 offset, one = run[0]
-                run = [(offset, reject_of(place, one.message, error))]
+                run = [(offset, fields.reject_of(place, one.message, error))]
                 yield place, self._of_events(place, run), offset + 1
                 return
             middle = len(run) // 2
@@ -156,7 +145,7 @@ class MessageReader:
             self._schemas.check(found.schema)
             return _Table(self._with_numbers(found, message), message)
         except Exception as error:
-            return reject_of(place, message, error)
+            return fields.reject_of(place, message, error)
 
     # The type of labels
 
@@ -183,7 +172,7 @@ class MessageReader:
         try:
             make = self._of_tables if isinstance(one, _Table) else self._of_events
             batch = make("", [(one.message.offset, one)])
-            is_usable = can_be_learnt(batch, kind != NO_LABEL)
+            is_usable = fields.can_be_learnt(batch, kind != NO_LABEL)
         except Exception:
             is_usable = False
         return True, kind if is_usable else None
@@ -192,13 +181,13 @@ class MessageReader:
         """Return a message's content; a `Reject` if its label or a number is of another type."""
         if (name := self._text_for_a_number(one)) is not None:
             reason = f"feature `{name}` is a text; in most of the first messages it was a number"
-            return reject_of(place, one.message, PayloadError(reason))
+            return fields.reject_of(place, one.message, PayloadError(reason))
         kind, known = self._kind_of(one), self.first.type_of_labels
         if kind is None or known is None or kind == known:
             return one
         what = f"is {one.y!r:.100}, a {kind}" if isinstance(one, _Read) else f"is a {kind}"
         reason = f"the label `{self.target}` {what}; those of this stream are {known}"
-        return reject_of(place, one.message, PayloadError(reason))
+        return fields.reject_of(place, one.message, PayloadError(reason))
 
     def _text_for_a_number(self, one: Any) -> str | None:
         """Return the name of a feature that is a text, but was a number in the first messages."""
@@ -224,20 +213,20 @@ class MessageReader:
         if isinstance(label, float) and label != label:
             label = None
         elif label is not None:
-            check_label(label, f"`{self.target}`")
+            fields.check_label(label, f"`{self.target}`")
         key = None
         if self.has_keys:
-            key = key_of(message.key if self.key is None else found.get(self.key))
+            key = fields.key_of(message.key if self.key is None else found.get(self.key))
         seconds = message.seconds
         if self.timestamp is not None:
-            seconds = seconds_of(found.get(self.timestamp), self.timestamp)
+            seconds = fields.seconds_of(found.get(self.timestamp), self.timestamp)
         weight = 1.0
         if self.weight is not None and message.topic != self.answers:
-            weight = weight_of(found.get(self.weight), self.weight)
+            weight = fields.weight_of(found.get(self.weight), self.weight)
         x, has_text = self._features(found, message)
         kind = None if label is None else "str" if isinstance(label, str) else "float"
         kind = "bool" if isinstance(label, bool) else kind  # 1 and 1.0 are one class
-        return _Read(x, label, key, or_nan(seconds), message, kind, has_text, weight)
+        return _Read(x, label, key, fields.or_nan(seconds), message, kind, has_text, weight)
 
     def _features(self, found: Mapping[str, Any], message: Message) -> tuple[dict[str, Any], bool]:
         """Return the features, and whether one of them is a text."""
@@ -257,9 +246,9 @@ class MessageReader:
                 x[name] = text if number is None and text.strip() else number
         self.number_texts.look_at(x)
         for name, value in x.items():
-            if value is not None and not isinstance(value, (str, *NUMBERS)):
+            if value is not None and not isinstance(value, (str, *fields.NUMBERS)):
                 raise PayloadError(f"feature `{name}` is a {type(value).__name__}{_TAKE_APART}")
-            if isinstance(value, str) and MOMENT.match(value):
+            if isinstance(value, str) and fields.MOMENT.match(value):
                 # One-hot, each event would have a feature of its own.
                 raise PayloadError(
                     f"feature `{name}` is a date with a time, as text: make it a number, or name "
@@ -309,7 +298,7 @@ class MessageReader:
         whole = pa.concat_batches([table.rows for table in tables])
         names = whole.schema.names
         labels = plain(whole.column(self.target)) if self.target in names else pa.nulls(len(rows))
-        seconds = np.repeat([or_nan(table.message.seconds) for table in tables], counts)
+        seconds = np.repeat([fields.or_nan(table.message.seconds) for table in tables], counts)
         if self.timestamp is not None:
             seconds = column_of_numbers(whole, self.timestamp)
         keys = None
@@ -317,7 +306,7 @@ class MessageReader:
             keys = [t.message.key for t, n in zip(tables, counts, strict=True) for _ in range(n)]
             if self.key in names:
                 keys = plain(whole.column(self.key)).to_pylist()
-            keys = list(map(key_of, keys))
+            keys = list(map(fields.key_of, keys))
         weights = None
         if self.weight is not None:
             weights = np.ones(len(rows)) if are_answers else column_of_numbers(whole, self.weight)

@@ -21,21 +21,8 @@ from streamsvm.features.matrices import are_usable, bad_value, take
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
+from streamsvm.run import parts
 from streamsvm.run.bad_events import BadEvents, EventLike
-from streamsvm.run.parts import (
-    AnyMatrix,
-    are_weights,
-    can_be_label,
-    event_of,
-    learn_event,
-    margins_of_taken,
-    matrix_of,
-    parts_of,
-    refused_label,
-    rows_of,
-    weight_fault,
-    weights_of,
-)
 from streamsvm.support.rows import LARGEST
 
 
@@ -60,7 +47,7 @@ class Feeder:
         self.model, self.bad, self.positive = model, bad, positive
         self._target, self._missing = target, ""
         self.learner: Any
-        self.scaler, self.learner = parts_of(model)
+        self.scaler, self.learner = parts.parts_of(model)
         # River's StatImputer wants None for a missing value, which other events simply lack.
         steps = steps_of(model)
         self._imputed = [name for step in steps for name, _ in getattr(step, "imputers", ())]
@@ -133,17 +120,21 @@ class Feeder:
         return self.predict_checked(batch, matrix, kept) if len(kept) else (kept, [])
 
     def predict_checked(
-        self, batch: Batch, matrix: AnyMatrix, kept: np.ndarray
+        self, batch: Batch, matrix: parts.AnyMatrix, kept: np.ndarray
     ) -> tuple[np.ndarray, list[Any]]:
         """Predict checked rows; return the numbers of those that the learner takes, and labels."""
         refuse = partial(self._refuse, batch)
-        margins, taken = margins_of_taken(self.learner, matrix, kept, refuse)
-        return taken, self.learner.targets.labels_of(margins).tolist()
+        margins, taken = parts.margins_of_taken(self.learner, matrix, kept, refuse)
+        return taken, self.learner.labels_of(margins)
 
     def _refuse(self, batch: Batch, i: int, error: FeatureError) -> None:
         """Give row i, which the learner refuses, to `bad`."""
         kind = "missing value" if self.learner.missing == "reject" else "kernel value"
-        self.bad.take(event_of(batch, i), kind, str(error))
+        self.set_aside(batch, i, kind, str(error))
+
+    def set_aside(self, batch: Batch, i: int, kind: str, reason: str) -> None:
+        """Give row i of a batch to `bad`."""
+        self.bad.take(parts.event_of(batch, i), kind, reason)
 
     # Learners of this package
 
@@ -159,18 +150,18 @@ class Feeder:
             if len(event.x) > most:
                 n = len(event.x)
                 reason = f"an event of {n:,} features: at most {most:,} are taken (max_features)"
-                self.bad.take(event_of(batch, i), "too many features", reason)
+                self.set_aside(batch, i, "too many features", reason)
                 continue
             row = batch.slice(i, 1)
             yield i, replace(row, features=row.features.select(list(event.x)))
 
     def checked(
         self, batch: Batch, labels: LabelColumn | None = None
-    ) -> tuple[AnyMatrix, np.ndarray]:
+    ) -> tuple[parts.AnyMatrix, np.ndarray]:
         """Return the rows that can be used, and their numbers; give the others to `bad`."""
         n = len(batch)
-        matrix = matrix_of(self.learner, batch.features, n)
-        usable = are_usable(matrix, LARGEST) & are_weights(batch)
+        matrix = parts.matrix_of(self.learner, batch.features, n)
+        usable = are_usable(matrix, LARGEST) & parts.are_weights(batch)
         if labels is not None:
             usable &= self.usable_labels(labels)
         for i in np.flatnonzero(~usable).tolist():
@@ -178,12 +169,12 @@ class Feeder:
         kept = np.flatnonzero(usable)
         if len(kept) < n:
             # Read anew: the names of features that only bad rows have must not reach the model.
-            matrix = matrix_of(self.learner, rows_of(batch.features, kept), len(kept))
+            matrix = parts.matrix_of(self.learner, parts.rows_of(batch.features, kept), len(kept))
         return matrix, kept
 
     def _scaled(
-        self, batch: Batch, matrix: AnyMatrix, kept: np.ndarray
-    ) -> tuple[AnyMatrix, np.ndarray]:
+        self, batch: Batch, matrix: parts.AnyMatrix, kept: np.ndarray
+    ) -> tuple[parts.AnyMatrix, np.ndarray]:
         """Scale checked rows as they are learnt; give those that the scaler rejects to `bad`."""
         if self.scaler is None:
             return matrix, kept
@@ -194,14 +185,14 @@ class Feeder:
         for r in np.flatnonzero(refused >= 0).tolist():
             c = int(refused[r])
             reason = self.scaler.far_message(matrix.names[c], float(matrix.values[r, c]))
-            self.bad.take(event_of(batch, int(kept[r])), "outlier", reason)
+            self.set_aside(batch, int(kept[r]), "outlier", reason)
         return take(scaled, good), kept[good]
 
     def usable_labels(self, labels: LabelColumn) -> np.ndarray:
         """Return which labels are neither missing nor of a class beyond the most."""
         known, most = set(self.learner.classes), self.learner.most_classes
         for label, _ in labels.present():
-            if can_be_label(label, known, most):
+            if parts.can_be_label(label, known, most):
                 known.add(label)
         usable = [label in known for label in labels.values]
         if all(usable) and labels.codes.min(initial=0) > MISSING:
@@ -209,19 +200,21 @@ class Feeder:
         # MISSING is -1, so that it selects the last element.
         return np.array([*usable, False])[labels.codes]
 
-    def _reject(self, batch: Batch, i: int, labels: LabelColumn | None, matrix: AnyMatrix) -> None:
-        event = event_of(batch, i)
+    def _reject(
+        self, batch: Batch, i: int, labels: LabelColumn | None, matrix: parts.AnyMatrix
+    ) -> None:
+        event = parts.event_of(batch, i)
         if labels is not None and labels[i] is None:
             self.bad.take(event, "missing label", self._reason(event, bool(labels.values)))
             return
         bad = bad_value(matrix, i, LARGEST)
-        if (reason := weight_fault(event.w)) is not None:
+        if (reason := parts.weight_fault(event.w)) is not None:
             self.bad.take(event, "bad weight", reason)
         elif bad is not None:
             name, value = bad
             self.bad.take(event, "bad feature", f"feature {name!r} is {value}: {fault_of(value)}")
         elif labels is not None:
-            self.bad.take(event, *refused_label(self.learner, labels[i]))
+            self.bad.take(event, *parts.refused_label(self.learner, labels[i]))
 
     def _reason(self, event: EventLike, others_have: bool) -> str:
         """Return why an event without a label is refused; looked up for the first one only."""
@@ -238,7 +231,7 @@ class Feeder:
     def learn_checked(
         self,
         batch: Batch,
-        matrix: AnyMatrix,
+        matrix: parts.AnyMatrix,
         ys: LabelColumn,
         kept: np.ndarray,
         ids: np.ndarray | None,
@@ -248,7 +241,7 @@ class Feeder:
         if given is not None and self.learner.observer is not None:
             self.learner.observer.expect(given.tolist())
         try:
-            predicted = self.learner.learn_batch(matrix, ys, weights_of(batch, kept), ids)
+            predicted = self.learner.learn_batch(matrix, ys, parts.weights_of(batch, kept), ids)
         except FeatureError as error:
             if len(ys) == 1:
                 self._refuse(batch, int(kept[0]), error)
@@ -278,7 +271,7 @@ class Feeder:
         for i, event in enumerate(batch.events()):
             if labels is not None and labels[i] is None:
                 others_have = any(label is not None for label in labels)
-                self.bad.take(event_of(batch, i), "missing label", self._reason(event, others_have))
+                self.set_aside(batch, i, "missing label", self._reason(event, others_have))
                 continue
             x: dict[Any, Any] = event.x
             x |= {name: None for name in self._imputed if name not in x}
@@ -292,9 +285,9 @@ class Feeder:
                 else:
                     guess = self.model.predict_one(x)
                 if labels is not None:
-                    learn_event(self.model, x, event.w, labels[i])
+                    parts.learn_event(self.model, x, event.w, labels[i])
             except Exception as error:
-                self.bad.take(event_of(batch, i), "bad event", _reason(error))
+                self.set_aside(batch, i, "bad event", _reason(error))
             else:
                 kept.append(i)
                 predicted.append(guess)

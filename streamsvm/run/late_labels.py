@@ -20,7 +20,6 @@ from streamsvm.model_files.json_values import as_json
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.held_rows import HeldRows
 from streamsvm.run.late_steps import Steps, take_steps
-from streamsvm.run.parts import event_of
 from streamsvm.run.waiting_labels import Delay, LabelClock, LabelKeys, rows_of, times_of
 
 
@@ -161,17 +160,17 @@ class LateLabels:
         awaited: set[Any] = set()
         for i, key, label, moment in rows_of(batch, labels):
             if key is None:
-                feeder.bad.take(event_of(batch, i), "no key", "the event has no key")
+                feeder.set_aside(batch, i, "no key", "the event has no key")
                 found.append(_REFUSED)
             elif key in self._held or key in awaited:
                 reason = f"key {key!r} is that of an earlier event, whose label did not come yet"
-                feeder.bad.take(event_of(batch, i), "duplicate key", reason)
+                feeder.set_aside(batch, i, "duplicate key", reason)
                 found.append(_REFUSED)
             elif label is not None:
                 found.append(label)
             elif self._keys.is_forgotten(key, moment):
                 reason = "its label came before it and was given up: hold more (--hold-most, most=)"
-                feeder.bad.take(event_of(batch, i), "label given up", reason)
+                feeder.set_aside(batch, i, "label given up", reason)
                 found.append(_REFUSED)
             elif (early := self._keys.label_of(key, moment)) is not None:
                 self._counts["before_event"] += 1
@@ -188,7 +187,7 @@ class LateLabels:
         for i, key, label, moment in rows_of(batch, labels):
             if key is None or label is None:
                 what = "key" if key is None else "label"
-                feeder.bad.take(event_of(batch, i), f"missing {what}", f"the {what} is missing")
+                feeder.set_aside(batch, i, f"missing {what}", f"the {what} is missing")
                 continue
             held = self._held.get(key)
             if self._keys.is_second(key, moment, None if held is None else held.moment):

@@ -20,7 +20,7 @@ from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.feeder import Feeder
-from streamsvm.run.parts import AnyMatrix, event_of, refused_label, weights_of
+from streamsvm.run.parts import AnyMatrix, refused_label, weights_of
 
 
 class Steps(NamedTuple):
@@ -68,7 +68,7 @@ class Taken:
             for s in np.flatnonzero(refused >= 0).tolist():
                 i, name = int(steps.events[s]), raw.names[refused[s]]
                 reason = feeder.scaler.far_message(name, float(raw.values[s, refused[s]]))
-                feeder.bad.take(event_of(batch, i), "outlier", reason)
+                feeder.set_aside(batch, i, "outlier", reason)
                 good[i] = False
         missing = good & (self._labels.codes == MISSING)
         for i in np.flatnonzero(missing[self._n_given :]).tolist():
@@ -84,13 +84,13 @@ class Taken:
         )
 
     def _refuse_unlabelled(self, batch: Batch, i: int) -> None:
-        self._feeder.bad.take(event_of(batch, i), "missing label", "the label is missing")
+        self._feeder.set_aside(batch, i, "missing label", "the label is missing")
 
     def _may_be_learnt(self, learner: Learner, batch: Batch, steps: Steps) -> np.ndarray:
         """Return which events to learn have a label that the learner takes; the others are bad."""
         usable = self._feeder.usable_labels(self._labels.take(steps.learnt))
         for i in steps.learnt[~usable].tolist():
-            self._feeder.bad.take(event_of(batch, i), *refused_label(learner, self._labels[i]))
+            self._feeder.set_aside(batch, i, *refused_label(learner, self._labels[i]))
         return usable
 
     def _take_checked(

@@ -14,16 +14,11 @@ from streamsvm.labels.class_labels import plain
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.run import parts
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint, Place
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_labels import LateLabels
-from streamsvm.run.parts import (
-    check_can_be_saved,
-    check_classes,
-    check_is_classification,
-    check_target,
-)
 from streamsvm.run.report import Progress, RunReport, peak_memory
 from streamsvm.run.sentence_feeder import SentenceFeeder, are_sentences
 from streamsvm.structured.chunks import ChunkScore
@@ -193,7 +188,7 @@ class Run:
             self._complete()
             self.bad.close()
         if not report.interrupted:
-            check_classes(self.report.rows, self.seen, self.bad, self.positive)
+            parts.check_classes(self.report.rows, self.seen, self.bad, self.positive)
             if self.finish:
                 self._finish()
         self._complete()
@@ -265,7 +260,7 @@ class Run:
         if self.chunks is None:
             self._check(labels)
         if self.report.learnt == 0 and self._will_save:
-            check_can_be_saved(labels)
+            parts.check_can_be_saved(labels)
         self._count(len(batch))
         if not batch.are_answers:
             self.report.rows += len(batch)
@@ -281,9 +276,9 @@ class Run:
         """Refuse a target that is none of a classifier, or has too many classes."""
         # Once a learner of two classes has them, any other label is a bad event.
         if self.report.learnt == 0 or getattr(self.learner, "most_classes", None) != 2:
-            check_is_classification(labels, self.seen, self.max_classes)
+            parts.check_is_classification(labels, self.seen, self.max_classes)
         if self.report.learnt == 0:
-            check_target(labels, self.learner, getattr(self.source, "cuts_anew", False))
+            parts.check_target(labels, self.learner, getattr(self.source, "cuts_anew", False))
 
     def _count(self, n: int) -> None:
         self.taken += n
