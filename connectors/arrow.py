@@ -60,12 +60,7 @@ class ArrowSource(TabularSource):
 
     """
 
-    def __init__(
-        self,
-        data: Any,
-        target: str | None,
-        **options: Unpack[TabularOptions],
-    ) -> None:
+    def __init__(self, data: Any, target: str | None, **options: Unpack[TabularOptions]) -> None:
         self._data = Path(data) if isinstance(data, str | PathLike) else data
         self._taken = 0
         shape = getattr(self._data, "shape", None)

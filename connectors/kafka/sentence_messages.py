@@ -80,11 +80,7 @@ class _SentenceReader:
     """Turns messages of one partition into sentences; the interface is that of `MessageReader`."""
 
     def __init__(
-        self,
-        tokens: Sequence[str],
-        labels: str | None,
-        decode: Decoder,
-        transform: Decoder | None,
+        self, tokens: Sequence[str], labels: str | None, decode: Decoder, transform: Decoder | None
     ) -> None:
         self._tokens, self._labels = list(tokens), labels
         self._decode, self._transform = decode, transform

@@ -37,10 +37,7 @@ class TextSource(TabularSource):
     """
 
     def __init__(
-        self,
-        path: str | PathLike[str],
-        target: str | None,
-        **options: Unpack[TabularOptions],
+        self, path: str | PathLike[str], target: str | None, **options: Unpack[TabularOptions]
     ) -> None:
         self._path = Path(path)
         if not self._path.is_file():

@@ -14,14 +14,7 @@ from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser, add_table
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import columns_of, of_sentences, open_sentences
-from streamsvm.cli.sources import (
-    FILES,
-    PACE,
-    add_data_options,
-    columns_from,
-    open_source,
-    paced,
-)
+from streamsvm.cli.sources import FILES, PACE, add_data_options, columns_from, open_source, paced
 from streamsvm.cli.values import path, whole
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
@@ -34,7 +27,7 @@ _TARGET: dict[str, Any] = {
     "--target COLUMN": dict(
         required=True,
         help="column of the label; of a text of sentences its number from 0, or -1, the last",
-    ),
+    )
 }
 _READING: dict[str, Any] = {
     "--limit ROWS": "read only so many rows",

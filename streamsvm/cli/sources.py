@@ -64,7 +64,7 @@ PARSE_NUMBERS: dict[str, Any] = {
         type=names,
         help="learn these texts as numbers, or times as seconds since 1970, not one-hot; without "
         "names: columns whose first 1,000 texts are numbers or times; in a topic all such texts",
-    ),
+    )
 }
 
 PACE: dict[str, Any] = {

@@ -97,10 +97,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
     """
 
     def __init__(
-        self,
-        clip: float | None = 10.0,
-        reject: float | None = None,
-        one_hot: str | None = None,
+        self, clip: float | None = 10.0, reject: float | None = None, one_hot: str | None = None
     ) -> None:
         self.clip, self.reject, self.one_hot = clip, reject, one_hot
         check_pattern("one_hot", one_hot)
@@ -350,10 +347,6 @@ def _check(scaler: StandardScaler) -> None:
 
 
 register(
-    StandardScaler,
-    prepare=StandardScaler._fitted,
-    more=_as_arrays,
-    read_more=_read,
-    check=_check,
+    StandardScaler, prepare=StandardScaler._fitted, more=_as_arrays, read_more=_read, check=_check
 )
 register_pipeline(compose.Pipeline)

@@ -38,14 +38,11 @@ class Feeder:
     """
 
     def __init__(
-        self,
-        model: Any,
-        bad: BadEvents,
-        positive: str | None = None,
-        target: str | None = None,
+        self, model: Any, bad: BadEvents, positive: str | None = None, target: str | None = None
     ) -> None:
         self.model, self.bad, self.positive = model, bad, positive
         self._target, self._missing = target, ""
+        self.scaler: Any
         self.learner: Any
         self.scaler, self.learner = parts.parts_of(model)
         # River's StatImputer wants None for a missing value, which other events simply lack.
@@ -182,11 +179,17 @@ class Feeder:
         good = np.flatnonzero(refused < 0)
         if len(good) == len(kept):
             return scaled, kept
+        self.set_outliers_aside(batch, matrix, refused, kept)
+        return take(scaled, good), kept[good]
+
+    def set_outliers_aside(
+        self, batch: Batch, matrix: Any, refused: np.ndarray, rows: np.ndarray
+    ) -> None:
+        """Give the rows of a matrix, `rows` of the batch, that the scaler refuses to `bad`."""
         for r in np.flatnonzero(refused >= 0).tolist():
             c = int(refused[r])
             reason = self.scaler.far_message(matrix.names[c], float(matrix.values[r, c]))
-            self.set_aside(batch, int(kept[r]), "outlier", reason)
-        return take(scaled, good), kept[good]
+            self.set_aside(batch, int(rows[r]), "outlier", reason)
 
     def usable_labels(self, labels: LabelColumn) -> np.ndarray:
         """Return which labels are neither missing nor of a class beyond the most."""

@@ -65,11 +65,8 @@ class Taken:
         if feeder.scaler is not None:
             raw = matrix
             matrix, refused = feeder.scaler.learn_transform_usable(raw, ~steps.is_learnt)
-            for s in np.flatnonzero(refused >= 0).tolist():
-                i, name = int(steps.events[s]), raw.names[refused[s]]
-                reason = feeder.scaler.far_message(name, float(raw.values[s, refused[s]]))
-                feeder.set_aside(batch, i, "outlier", reason)
-                good[i] = False
+            feeder.set_outliers_aside(batch, raw, refused, steps.events)
+            good[steps.events[refused >= 0]] = False
         missing = good & (self._labels.codes == MISSING)
         for i in np.flatnonzero(missing[self._n_given :]).tolist():
             self._refuse_unlabelled(batch, self._n_given + i)
