@@ -99,10 +99,7 @@ def column_of_numbers(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.float6
     at = batch.schema.get_field_index(name)
     if at < 0 or kind_of(batch.schema.field(at).type) not in ("time", "number"):
         return np.full(batch.num_rows, np.nan)
-    values: npt.NDArray[np.float64] = to_float64(plain(batch.column(at))).to_numpy(
-        zero_copy_only=False
-    )
-    return values
+    return np.asarray(to_float64(plain(batch.column(at))).to_numpy(zero_copy_only=False))
 
 
 _PLAIN = frozenset(

@@ -128,9 +128,8 @@ class ConllSource(BaseSource):
         self._row = self._line = 0
 
     @property
-    def n_rows(self) -> int | None:
+    def n_rows(self) -> None:
         """None: the number of sentences is not known before they are read."""
-        return None
 
     def _events(self) -> Iterator[Any]:
         while (found := self._sentence())[1]:
@@ -188,9 +187,7 @@ class ConllSource(BaseSource):
                 kind, reason = wrong
                 reason = f"{self.name}, line {line.number}: {reason}"
                 return Reject(position, kind, reason, shown("\n".join(line.text for line in lines)))
-        labels = None
-        if self._label is not None:
-            labels = [columns.pop(self._label) for columns in rows]
+        labels = None if self._label is None else [columns.pop(self._label) for columns in rows]
         return Event(rows, labels, position)  # type: ignore[arg-type]
 
     def _wrong(self, line: _Line, n: int, n_first: int) -> tuple[str, str] | None:
@@ -222,10 +219,10 @@ class ConllSource(BaseSource):
             return hashlib.sha256(file.read(min(size, _HEAD))).hexdigest()
 
     def _resume(self, snapshot: Mapping[str, Any]) -> None:
-        numbers = (_whole(snapshot.get(name)) for name in ("row", "line", "byte", "size"))
-        row, line, byte, size = numbers
-        if min(row, line, byte, size) < 0:
+        numbers: list[Any] = [snapshot.get(name) for name in ("row", "line", "byte", "size")]
+        if not all(type(n) is int and n >= 0 for n in numbers):
             raise SnapshotError(f"not a snapshot of a ConllSource: {dict(snapshot)}")
+        row, line, byte, size = numbers
         if self._path.stat().st_size < size or snapshot.get("head") != self._digest(size):
             raise SnapshotError(
                 f"the snapshot is of another file than {self.name}: give it that file again, or "
@@ -243,8 +240,3 @@ class ConllSource(BaseSource):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-
-def _whole(value: Any) -> int:
-    """Return a whole number as it is, and -1 for anything else."""
-    return value if type(value) is int else -1

@@ -52,7 +52,9 @@ class LetterTopic:
         """Produce a letter; wait only while the producer's queue is full."""
         value = json.dumps(letter).encode()
         if len(value) > _MOST_BYTES:
-            value = json.dumps(_cut(letter)).encode()
+            # The beginnings of its values, as texts.
+            cut = {name: shown(part) for name, part in letter.items() if name != "position"}
+            value = json.dumps(letter | cut | {"x": {"features": cut["x"]}}).encode()
         key = "{file}:{row}".format(**letter["position"]).encode()
         try:
             self._produce(value, key)
@@ -80,9 +82,3 @@ class LetterTopic:
         if left:
             late = f"{left:,} dead letters could not be delivered within {self.timeout:g} s"
             raise SourceError(f"topic `{self.topic}`: {late}")
-
-
-def _cut(letter: dict[str, Any]) -> dict[str, Any]:
-    """Return a letter with the beginnings of its values, as texts."""
-    cut = {name: shown(value) for name, value in letter.items() if name != "position"}
-    return letter | cut | {"x": {"features": cut["x"]}}

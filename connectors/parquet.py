@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -254,18 +253,13 @@ class ParquetSource(TabularSource):
                 batch = batch.append_column(key, pa.repeat(value, n))
         batch = plain_batch(batch, Position(part.name, row))
         if self._filter is not None:
-            batch, rows = self._filtered(batch, rows)
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for name in self._used - columns.keys():
+                columns[name] = pa.nulls(n, self._schema.field(name).type)
+            kept = pa.table({_ROW: rows, **columns}).filter(self._filter)
+            rows = kept.column(_ROW).to_numpy()
+            batch = one_batch(kept.select(batch.schema.names))
         return Chunk(batch, rows, part.name)
-
-    def _filtered(
-        self, batch: pa.RecordBatch, rows: npt.NDArray[np.int64]
-    ) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
-        """Return the rows that pass the filter, and their numbers."""
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        for name in self._used - columns.keys():
-            columns[name] = pa.nulls(len(rows), self._schema.field(name).type)
-        kept = pa.table({_ROW: rows, **columns}).filter(self._filter)
-        return one_batch(kept.select(batch.schema.names)), kept.column(_ROW).to_numpy()
 
 
 def _ahead(items: Iterator[Any]) -> Generator[Any]:
