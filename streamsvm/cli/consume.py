@@ -15,11 +15,10 @@ from connectors.kafka.sentence_messages import KafkaSentenceSource
 from connectors.payloads import avro, flatten
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
-from streamsvm.cli.parser import Parser, add_table
+from streamsvm.cli.parser import Parser, add_table, whole
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import columns_of, of_sentences
 from streamsvm.cli.sources import add_data_options, columns_from
-from streamsvm.cli.values import whole
 from streamsvm.errors import ParameterError
 
 _CONNECT_SECONDS = 15.0

@@ -11,8 +11,7 @@ from typing import Any
 
 from streamsvm import AdaptiveSVMClassifier, Chain, StandardScaler, kernels, load
 from streamsvm.cli.parameters import add_options, parameters
-from streamsvm.cli.parser import Group, add_table
-from streamsvm.cli.values import limit, whole
+from streamsvm.cli.parser import Group, add_table, limit, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.model_files.container import steps_of

@@ -9,8 +9,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from streamsvm.cli.parser import Group
-from streamsvm.cli.values import label_of
+from streamsvm.cli.parser import Group, label_of
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 
 _SEE = re.compile(r"As in `(\w+)`")

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from streamsvm.cli.evaluate import Errors, check_fit, margins, why_none
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file, write_tables
-from streamsvm.cli.parser import Parser, add_table
+from streamsvm.cli.parser import Parser, add_table, path
 from streamsvm.cli.sentences import (
     columns_of,
     of_sentences,
@@ -21,7 +21,6 @@ from streamsvm.cli.sentences import (
     test_score,
 )
 from streamsvm.cli.sources import FILES, PARSE_NUMBERS, open_source
-from streamsvm.cli.values import path
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
 from streamsvm.run.parts import parts_of

@@ -11,11 +11,10 @@ from connectors import MissingColumnError, SentenceSource, Source
 from streamsvm.cli.evaluate import check_fit
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
-from streamsvm.cli.parser import Parser, add_table
+from streamsvm.cli.parser import Parser, add_table, path, whole
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import columns_of, of_sentences, open_sentences
 from streamsvm.cli.sources import FILES, PACE, add_data_options, columns_from, open_source, paced
-from streamsvm.cli.values import path, whole
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
 from streamsvm.run.parts import check_is_classification

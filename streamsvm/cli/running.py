@@ -11,9 +11,9 @@ from typing import Any
 from connectors import Source
 from streamsvm import TrackingMonitor
 from streamsvm.cli.learners import model_from
+from streamsvm.cli.parser import label_of, number, number_or_share, whole
 from streamsvm.cli.report import conclude
 from streamsvm.cli.screen import Screen
-from streamsvm.cli.values import label_of, number, number_or_share, whole
 from streamsvm.errors import ParameterError
 from streamsvm.run.bad_events import BadEvents, OnError
 from streamsvm.run.checkpoint import Checkpoint

@@ -16,8 +16,7 @@ from connectors import (
     SourceNotFoundError,
     TabularSource,
 )
-from streamsvm.cli.parser import Group, add_table
-from streamsvm.cli.values import names, positive, split, whole
+from streamsvm.cli.parser import Group, add_table, names, positive, split, whole
 
 # The longest sleep between two checks for Ctrl-C, in seconds.
 _LONGEST_SLEEP = 0.1

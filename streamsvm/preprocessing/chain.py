@@ -154,8 +154,8 @@ class Chain(Locked, base.MiniBatchTransformer):
         names = tuple(columns.texts)
         texts = [_keys_of(TEXT_KEYS, texts, n) for texts in columns.texts.values()]
         if n == 0:
-            return Sentences(columns.first, np.zeros(1, np.int64), *_nothing())
-        with self.lock:
+            return joined([])._replace(first=columns.first)
+        with self._lock:
             if self._first is None and names:
                 self._first = names[0]
             if self.shapes and self._first in columns.texts:
@@ -215,10 +215,6 @@ def _names_in(columns: Any) -> tuple[str, ...]:
             f"columns={columns!r:.80}: use different names separated by commas, as 'word,tag'"
         )
     return names
-
-
-def _nothing() -> tuple[np.ndarray, np.ndarray]:
-    return np.zeros(0, np.uint64), np.zeros(0, np.float32)
 
 
 def _keys_of(keys: Mapping[str, int], texts: Sequence[str], n: int) -> np.ndarray:

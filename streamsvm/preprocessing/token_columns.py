@@ -131,7 +131,9 @@ def of_arrow(X: Any, names: Names) -> TokenColumns:
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         if first is not None and (ends != first).any():
             raise FeatureError(f"column {name!r} has other numbers of tokens than the first one")
-        first, found[name] = ends, _arrow_texts(name, texts)
+        if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+            raise FeatureError(f"column {name!r} holds lists of {texts.type}: use lists of strings")
+        first, found[name] = ends, texts.to_pylist()
     if first is None:
         raise FeatureError("a table without columns")
     return TokenColumns(first, found, {})
@@ -153,10 +155,3 @@ def _named_columns(X: Any, names: Names) -> dict[str, Any]:
         if there.count(name) > 1:
             raise FeatureError(f"the table has column {name!r:.60} more than once: rename one")
     return {name: X.column(name) for name in wanted}
-
-
-def _arrow_texts(name: str, texts: Any) -> Sequence[str]:
-    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-        raise FeatureError(f"column {name!r} holds lists of {texts.type}: use lists of strings")
-    found: list[str] = texts.to_pylist()
-    return found

@@ -18,9 +18,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.model_files.json_values import as_json
 from streamsvm.run.feeder import Feeder
-from streamsvm.run.held_rows import HeldRows
 from streamsvm.run.late_steps import Steps, take_steps
-from streamsvm.run.waiting_labels import Delay, LabelClock, LabelKeys, rows_of, times_of
+from streamsvm.run.waiting_labels import Delay, HeldRows, LabelClock, LabelKeys, rows_of, times_of
 
 
 class _Held(NamedTuple):

@@ -33,14 +33,6 @@ KERNELS: dict[str, Any] = {
 """The built-in kernels by name; None is an RBF whose gamma follows the data."""
 
 
-def _variants() -> dict[type, tuple[dict[str, Any], ...]]:
-    """Return the parameters to compile each class with."""
-    known = {learner.cls: learner.variants for learner in registered_learners()}
-    known |= {StandardScaler: ({},), RandomFourierFeatures: ({"gamma": 1.0},)}
-    known[Nystroem] = ({"kernel": all_kernels.RBF(gamma=1.0)},)
-    return known
-
-
 class WarmProgress(NamedTuple):
     """The progress of `warm`.
 
@@ -133,7 +125,10 @@ def _configurations(
     learners: Any, kernels: Iterable[Any] | None, sparse: bool | None
 ) -> Iterator[tuple[str, Any]]:
     """Yield each configuration to compile: its name, and an untrained learner."""
-    variants = _variants()
+    # The parameters to compile each class with.
+    variants: dict[type, Any] = {known.cls: known.variants for known in registered_learners()}
+    variants |= {StandardScaler: ({},), RandomFourierFeatures: ({"gamma": 1.0},)}
+    variants[Nystroem] = ({"kernel": all_kernels.RBF(gamma=1.0)},)
     chosen = [_kernel_of(k) for k in (KERNELS if kernels is None else kernels)]
     if learners is None:
         learners = list(variants)

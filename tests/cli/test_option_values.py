@@ -16,8 +16,8 @@ from streamsvm.cli import history, report, running
 from streamsvm.cli.learners import ADDED_BY_HAND
 from streamsvm.cli.main import main
 from streamsvm.cli.parameters import parameters
-from streamsvm.cli.values import names as reads_names
-from streamsvm.cli.values import path as reads_path
+from streamsvm.cli.parser import names as reads_names
+from streamsvm.cli.parser import path as reads_path
 from tests.cli.write_reference import subcommands
 from tests.slow import slow_but
 
