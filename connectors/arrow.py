@@ -77,6 +77,7 @@ class ArrowSource(TabularSource):
             name=file or type(data).__name__,
             start=Position(file, 0),
             target=target,
+            filters=None,  # none are known here: an argument of that name is refused
             **options,
         )
 

@@ -57,6 +57,7 @@ class TextSource(TabularSource):
             name=self._path.name,
             start=Position(self._path.name, 0),
             target=target,
+            filters=None,  # none are known here: an argument of that name is refused
             **options,
         )
         self._read_types = {n: types[n] for n in types if n in self._used}

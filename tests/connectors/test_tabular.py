@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from connectors import (
     ArrowSource,
+    CSVSource,
     MissingColumnError,
     NoFeaturesError,
     NotReadableError,
@@ -27,6 +28,15 @@ TABLE = pa.table(
         "y": [i % 3 for i in range(20)],
     }
 )
+
+
+@pytest.mark.parametrize("wrong", ["filters", "colums", "start", "late_files"])
+def test_arguments_that_a_source_does_not_know_are_refused(wrong, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("n,y\n1,0\n")
+    for source, data in ((ArrowSource, TABLE), (CSVSource, path)):
+        with pytest.raises(TypeError, match=wrong):
+            source(data, "y", **{wrong: [("n", ">", 3)]})
 
 
 @pytest.mark.parametrize(
