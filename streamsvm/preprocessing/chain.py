@@ -203,6 +203,15 @@ class Chain(Locked, base.MiniBatchTransformer):
         fresh = {"_pieces": PieceKeys(int(self.affixes), int(self.ngrams))}
         return {**super()._contents(), "_shape_keys": ShapeKeys(), **fresh}
 
+    # In files: the first column, if it is known
+
+    def _first_column(self) -> Content:
+        return {"first_column": self._first}, {}
+
+    def _read_first_column(self, content: dict[str, Any], arrays: NamedArrays) -> None:
+        first = content.get("first_column")
+        self._first = None if first is None else checked(first, str, "first_column")
+
 
 _SHAPE = "\0shape"
 
@@ -241,13 +250,4 @@ def _merged(plain: Sentences, extra: list[tuple[np.ndarray, np.ndarray, np.ndarr
     return Sentences(plain.first, start, keys[order], values[order])
 
 
-def _first_column(chain: Chain) -> Content:
-    return {"first_column": chain._first}, {}
-
-
-def _read_first_column(chain: Chain, content: dict[str, Any], arrays: NamedArrays) -> None:
-    first = content.get("first_column")
-    chain._first = None if first is None else checked(first, str, "first_column")
-
-
-register(Chain, more=_first_column, read_more=_read_first_column)
+register(Chain, more=Chain._first_column, read_more=Chain._read_first_column)

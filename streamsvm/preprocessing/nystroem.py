@@ -250,6 +250,35 @@ class Nystroem(FeatureMap):
         add_centre(self._centres, self.kernel, rows.columns, rows.values, places, first, stop)
         return places
 
+    # In files: the features of the centres, and the arrays as far as they are used
+
+    def _as_arrays(self) -> Content:
+        centres, n, d = self._centres, self.n_centres, len(self._schema)
+        table = np.zeros((d, n), np.float32)
+        known = centres.table[:d, :n]
+        table[: len(known)] = known
+        basis, squares = centres.inverse[:n, :n], centres.squares[:n]
+        return {}, {"table": table, "squares": squares, "inverse": basis, "draws": centres.draws}
+
+    def _read_arrays(self, content: dict[str, Any], arrays: NamedArrays) -> None:
+        n, d = arrays.length_of("squares", 0), len(self._schema)
+        m = len(self._centres.squares)
+        if n > m or d * m > _MOST_NUMBERS:
+            raise ValueError("there are more centres or features than there may be")
+        sizes = {"centres": n, "features": d}
+        table = np.zeros((d, m), np.float32)
+        table[:, :n] = arrays.take("table", Field(("features", "centres"), np.float32), sizes)
+        centres = self._centres._replace(table=table, counts=np.array([n]))
+        centres.squares[:n] = arrays.take("squares", Field(("centres",), range=Range(0.0)), sizes)
+        centres.inverse[:n, :n] = arrays.take("inverse", Field(("centres", "centres")), sizes)
+        centres.draws[:] = arrays.take("draws", Field((1,), np.uint64, range=Range(1)), sizes)
+        self._centres = centres
+
+    def _check_arrays(self) -> None:
+        basis = self._centres.inverse
+        if np.tril(basis, -1).any() or (np.diag(basis)[: self.n_centres] <= 0.0).any():
+            raise ValueError("inverse: not that of a triangular matrix with a positive diagonal")
+
 
 def _order(names: Sequence[Name]) -> np.ndarray:
     """Return the order of names by their texts, int64, without those that are too long.
@@ -277,37 +306,9 @@ def _listed_sparse(matrix: SparseMatrix) -> _Rows:
     return _Rows([names[i] for i in order.tolist()], *listed(matrix, used, order))
 
 
-# In files: the features of the centres, and the arrays as far as they are used.
-
-
-def _as_arrays(features: Nystroem) -> Content:
-    centres, n, d = features._centres, features.n_centres, len(features.schema)
-    table = np.zeros((d, n), np.float32)
-    known = centres.table[:d, :n]
-    table[: len(known)] = known
-    basis, squares = centres.inverse[:n, :n], centres.squares[:n]
-    return {}, {"table": table, "squares": squares, "inverse": basis, "draws": centres.draws}
-
-
-def _read(features: Nystroem, content: dict[str, Any], arrays: NamedArrays) -> None:
-    n, d = arrays.length_of("squares", 0), len(features.schema)
-    m = len(features._centres.squares)
-    if n > m or d * m > _MOST_NUMBERS:
-        raise ValueError("there are more centres or features than there may be")
-    sizes = {"centres": n, "features": d}
-    table = np.zeros((d, m), np.float32)
-    table[:, :n] = arrays.take("table", Field(("features", "centres"), np.float32), sizes)
-    centres = features._centres._replace(table=table, counts=np.array([n]))
-    centres.squares[:n] = arrays.take("squares", Field(("centres",), range=Range(0.0)), sizes)
-    centres.inverse[:n, :n] = arrays.take("inverse", Field(("centres", "centres")), sizes)
-    centres.draws[:] = arrays.take("draws", Field((1,), np.uint64, range=Range(1)), sizes)
-    features._centres = centres
-
-
-def _check(features: Nystroem) -> None:
-    basis = features._centres.inverse
-    if np.tril(basis, -1).any() or (np.diag(basis)[: features.n_centres] <= 0.0).any():
-        raise ValueError("inverse: not that of a triangular matrix with a positive diagonal")
-
-
-register(Nystroem, more=_as_arrays, read_more=_read, check=_check)
+register(
+    Nystroem,
+    more=Nystroem._as_arrays,
+    read_more=Nystroem._read_arrays,
+    check=Nystroem._check_arrays,
+)

@@ -107,17 +107,18 @@ class ScaledFeatures(Locked):
 
     def _checked(self, path: ScalerFastPath, method: Callable[..., Any]) -> Callable[..., Any]:
         """Return a method that first compares the addresses with those of the arrays."""
-        itself = weakref.ref(self)
+        compare = weakref.WeakMethod(self._compare)
 
         def checked(x: Any) -> Any:
-            scaler = itself()
-            if scaler is not None:
-                with scaler.lock:
-                    now = scaler._generation.now
-                    path.check(scaler._statistics, now)
+            if (compare_now := compare()) is not None:
+                compare_now(path)
             return method(x)
 
         return checked
+
+    def _compare(self, path: ScalerFastPath) -> None:
+        with self._lock:
+            path.check(self._statistics, self._generation.now)
 
     def _after_fork(self) -> None:
         # The path uses the address of the parent's lock, which has been replaced.

@@ -323,30 +323,30 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
                 self.is_learning = was_learning
         return matrix._replace(values=values, is_finite=False), refused
 
+    # In files: statistics, float64 (3, features), as in older ones; and the other rows as "recent"
 
-# In files: statistics, float64 (3, features), as in older ones; and the other rows as "recent".
+    def _as_arrays(self) -> Content:
+        statistics = np.ascontiguousarray(self._statistics[:, : len(self._schema)])
+        return {}, {"statistics": statistics[:_N_OLD], "recent": statistics[_N_OLD:]}
 
+    def _read_arrays(self, content: dict[str, Any], arrays: NamedArrays) -> None:
+        sizes = {"features": len(self._schema)}
+        old = arrays.take("statistics", Field((_N_OLD, "features")), sizes)
+        recent = np.zeros((N_ROWS - _N_OLD, old.shape[1]))
+        if "recent" in arrays:  # older files have only the former
+            recent = arrays.take("recent", Field((N_ROWS - _N_OLD, "features")), sizes)
+        self._statistics = widened(np.concatenate([old, recent]), len(self._schema))
 
-def _as_arrays(scaler: StandardScaler) -> Content:
-    statistics = np.ascontiguousarray(scaler._statistics[:, : len(scaler.schema)])
-    return {}, {"statistics": statistics[:_N_OLD], "recent": statistics[_N_OLD:]}
-
-
-def _read(scaler: StandardScaler, content: dict[str, Any], arrays: NamedArrays) -> None:
-    sizes = {"features": len(scaler._schema)}
-    old = arrays.take("statistics", Field((_N_OLD, "features")), sizes)
-    recent = np.zeros((N_ROWS - _N_OLD, old.shape[1]))
-    if "recent" in arrays:  # older files have only the former
-        recent = arrays.take("recent", Field((N_ROWS - _N_OLD, "features")), sizes)
-    scaler._statistics = widened(np.concatenate([old, recent]), len(scaler._schema))
-
-
-def _check(scaler: StandardScaler) -> None:
-    if (scaler._statistics[[COUNT, VARIANCE, N_CLIPPED, RECENT, SQUARES]] < 0.0).any():
-        raise ValueError("statistics: a count, variance or sum of squares is below 0")
+    def _check_arrays(self) -> None:
+        if (self._statistics[[COUNT, VARIANCE, N_CLIPPED, RECENT, SQUARES]] < 0.0).any():
+            raise ValueError("statistics: a count, variance or sum of squares is below 0")
 
 
 register(
-    StandardScaler, prepare=StandardScaler._fitted, more=_as_arrays, read_more=_read, check=_check
+    StandardScaler,
+    prepare=StandardScaler._fitted,
+    more=StandardScaler._as_arrays,
+    read_more=StandardScaler._read_arrays,
+    check=StandardScaler._check_arrays,
 )
 register_pipeline(compose.Pipeline)
