@@ -155,7 +155,7 @@ class Chain(Locked, base.MiniBatchTransformer):
         texts = [_keys_of(TEXT_KEYS, texts, n) for texts in columns.texts.values()]
         if n == 0:
             return joined([])._replace(first=columns.first)
-        with self._lock:
+        with self.lock:
             if self._first is None and names:
                 self._first = names[0]
             if self.shapes and self._first in columns.texts:

@@ -253,7 +253,7 @@ class Nystroem(FeatureMap):
     # In files: the features of the centres, and the arrays as far as they are used
 
     def _as_arrays(self) -> Content:
-        centres, n, d = self._centres, self.n_centres, len(self._schema)
+        centres, n, d = self._centres, self.n_centres, len(self.schema)
         table = np.zeros((d, n), np.float32)
         known = centres.table[:d, :n]
         table[: len(known)] = known
@@ -261,7 +261,7 @@ class Nystroem(FeatureMap):
         return {}, {"table": table, "squares": squares, "inverse": basis, "draws": centres.draws}
 
     def _read_arrays(self, content: dict[str, Any], arrays: NamedArrays) -> None:
-        n, d = arrays.length_of("squares", 0), len(self._schema)
+        n, d = arrays.length_of("squares", 0), len(self.schema)
         m = len(self._centres.squares)
         if n > m or d * m > _MOST_NUMBERS:
             raise ValueError("there are more centres or features than there may be")

@@ -117,7 +117,7 @@ class ScaledFeatures(Locked):
         return checked
 
     def _compare(self, path: ScalerFastPath) -> None:
-        with self._lock:
+        with self.lock:
             path.check(self._statistics, self._generation.now)
 
     def _after_fork(self) -> None:

@@ -326,16 +326,16 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
     # In files: statistics, float64 (3, features), as in older ones; and the other rows as "recent"
 
     def _as_arrays(self) -> Content:
-        statistics = np.ascontiguousarray(self._statistics[:, : len(self._schema)])
+        statistics = np.ascontiguousarray(self._statistics[:, : len(self.schema)])
         return {}, {"statistics": statistics[:_N_OLD], "recent": statistics[_N_OLD:]}
 
     def _read_arrays(self, content: dict[str, Any], arrays: NamedArrays) -> None:
-        sizes = {"features": len(self._schema)}
+        sizes = {"features": len(self.schema)}
         old = arrays.take("statistics", Field((_N_OLD, "features")), sizes)
         recent = np.zeros((N_ROWS - _N_OLD, old.shape[1]))
         if "recent" in arrays:  # older files have only the former
             recent = arrays.take("recent", Field((N_ROWS - _N_OLD, "features")), sizes)
-        self._statistics = widened(np.concatenate([old, recent]), len(self._schema))
+        self._statistics = widened(np.concatenate([old, recent]), len(self.schema))
 
     def _check_arrays(self) -> None:
         if (self._statistics[[COUNT, VARIANCE, N_CLIPPED, RECENT, SQUARES]] < 0.0).any():

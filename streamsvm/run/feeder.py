@@ -122,7 +122,7 @@ class Feeder:
         """Predict checked rows; return the numbers of those that the learner takes, and labels."""
         refuse = partial(self._refuse, batch)
         margins, taken = parts.margins_of_taken(self.learner, matrix, kept, refuse)
-        return taken, self.learner.labels_of(margins)
+        return taken, self.learner.targets.labels_of(margins).tolist()
 
     def _refuse(self, batch: Batch, i: int, error: FeatureError) -> None:
         """Give row i, which the learner refuses, to `bad`."""
