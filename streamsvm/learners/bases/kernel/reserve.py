@@ -94,7 +94,7 @@ class Reserve:
             # With a window, rows leave between any two that come.
             n = max(1, n) if self.window is None or n == wanted.size else 1
             some, wanted = wanted[:n], wanted[n:]
-            self._append(taken(x, some), facts[some])
+            self.append(taken(x, some), facts[some])
         if len(facts):
             self.now = int(facts["arrived"][-1])
 
@@ -120,7 +120,7 @@ class Reserve:
             self._n -= len(rows)
             self._bytes -= sum(_n_bytes(x, facts[:1]) for x in rows)
             self._single = []
-            self._append(joined(rows, max(shape(x)[1] for x in rows)), facts)
+            self.append(joined(rows, max(shape(x)[1] for x in rows)), facts)
         self._forget(self.now)
 
     def _n_fitting(self, x: Rows, wanted: np.ndarray) -> int:
@@ -133,7 +133,8 @@ class Reserve:
             return int(np.searchsorted(np.cumsum(sizes), left, side="right"))
         return min(left // (4 * x.shape[1] + FACTS.itemsize), wanted.size)
 
-    def _append(self, x: Rows, facts: np.ndarray) -> None:
+    def append(self, x: Rows, facts: np.ndarray) -> None:
+        """Put rows into a block of their own, whether there is room or not."""
         self._blocks.append((x, facts))
         self._n += len(facts)
         self._bytes += _n_bytes(x, facts)
@@ -182,7 +183,7 @@ class Reserve:
         """Hold the rows with these indices, and no others."""
         self._blocks, self._n, self._bytes, self._n_last = [], 0, 0, 0
         for i in range(0, len(kept), _STEP):
-            self._append(taken(x, kept[i : i + _STEP]), facts[kept[i : i + _STEP]])
+            self.append(taken(x, kept[i : i + _STEP]), facts[kept[i : i + _STEP]])
 
     def rows(self) -> tuple[Rows, np.ndarray]:
         """Return the rows, and FACTS of them; of each example the last time that it came.
@@ -211,7 +212,7 @@ class Reserve:
         for x, facts in self._blocks:
             changed = facts.copy()
             changed["sign"] = change(facts["sign"])
-            new._append(x, changed)
+            new.append(x, changed)
         return new
 
     def rescaled(self, ratio: np.ndarray) -> Reserve:
@@ -219,7 +220,7 @@ class Reserve:
         self._settle()
         new = self._empty()
         for x, facts in self._blocks:
-            new._append(scaled_rows(x, ratio), facts)
+            new.append(scaled_rows(x, ratio), facts)
         return new
 
     @property
