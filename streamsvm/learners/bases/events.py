@@ -137,10 +137,8 @@ def _tell(
     seconds: float,
 ) -> None:
     """Tell the monitor of the event that a path has learnt; `label_index` was predicted."""
-    label, predicted = (
-        learner.targets.labels.label_of_sign(sign),
-        learner.targets.labels.ordered[label_index],
-    )
+    labels = learner.targets.labels
+    label, predicted = labels.label_of_sign(sign), labels.ordered[label_index]
     if not observer.note(label, predicted, seconds):
         number = learner.n_examples
         tell(observer, path.row(), sign, label, predicted, path.margin, w, number, seconds)

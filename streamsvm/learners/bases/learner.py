@@ -25,9 +25,6 @@ from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.support.locked import Locked
 from streamsvm.support.rows import Rows
 
-_PART = 1024
-"""Number of sparse rows that are made dense at a time, to be predicted by a dense model."""
-
 
 class Learner(Locked, base.MiniBatchClassifier):
     """A River classifier for dicts and batches; subclasses add the solver.

@@ -26,11 +26,7 @@ _CHANGE = 32
 """After so many made-up events classes are more, and rows become sparse."""
 
 # Smaller bounds, reached within a rehearsal; the compiled functions do not depend on the number.
-_BOUNDS = {
-    "max_support_vectors": 40,
-    "window": 200,
-    "reservoir": 100,
-}
+_BOUNDS = {"max_support_vectors": 40, "window": 200, "reservoir": 100}
 
 
 def rehearsal_copy(model: Any, **changes: Any) -> Any:

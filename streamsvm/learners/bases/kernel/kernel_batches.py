@@ -124,11 +124,7 @@ def learn_part(
     state = solver.state_for(sizes)
     done = 0
     while done < n:
-        is_parallel = (
-            n > 1
-            and learner.n_threads > 1
-            and threads.are_worth_it(state.store, states.n_computed(state), d)
-        )
+        is_parallel = n > 1 and _is_worth_threads(learner, state, d)
         stop = min(n, done + BLOCK) if is_parallel else n
         fresh = cut(x, done, stop)
         if is_parallel:
@@ -142,18 +138,18 @@ def learn_part(
             state = solver.state
 
 
+def _is_worth_threads(learner: AnyKernelLearner, state: Any, d: int) -> bool:
+    n = states.n_computed(state)
+    return learner.n_threads > 1 and threads.are_worth_it(state.store, n, d)
+
+
 def _fill_block(learner: AnyKernelLearner, state: Any, x: Rows) -> None:
     """Compute the kernel values of at most `BLOCK` fresh rows with several threads."""
     n, kernel = states.n_computed(state), learner.bound_kernel(state)
     parts = threads.ranges(n, learner.n_threads, PANEL)
-    thread_states = [state] + [states.with_scratch(state, False) for _ in parts[1:]]
-    threads.run(
-        fill_block,
-        [
-            (thread_state, kernel, x, *part)
-            for thread_state, part in zip(thread_states, parts, strict=True)
-        ],
-    )
+    own = [state] + [states.with_scratch(state, False) for _ in parts[1:]]
+    calls = [(s, kernel, x, *part) for s, part in zip(own, parts, strict=True)]
+    threads.run(fill_block, calls)
     state.info[0].ready = -n
 
 
@@ -171,20 +167,11 @@ def margins_of(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
     if learner.state is None or n == 0:
         return margins
     state = learner.solver.state_for(learner.sizes(d))
-    is_parallel = (
-        n > BLOCK
-        and learner.n_threads > 1
-        and threads.are_worth_it(state.store, states.n_computed(state), d)
-    )
+    is_parallel = n > BLOCK and _is_worth_threads(learner, state, d)
     parts = threads.ranges(n, learner.n_threads if is_parallel else 1, BLOCK)
-    thread_states = [state] + [states.with_scratch(state, True) for _ in parts[1:]]
-    threads.run(
-        learner.solver.write_margins,
-        [
-            (thread_state, cut(x, *part), margins[slice(*part)])
-            for thread_state, part in zip(thread_states, parts, strict=True)
-        ],
-    )
+    own = [state] + [states.with_scratch(state, True) for _ in parts[1:]]
+    calls = [(s, cut(x, *p), margins[slice(*p)]) for s, p in zip(own, parts, strict=True)]
+    threads.run(learner.solver.write_margins, calls)
     return margins
 
 

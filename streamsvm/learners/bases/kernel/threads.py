@@ -32,14 +32,14 @@ def check_n_jobs(n_jobs: Any) -> int:
     if n_jobs is None:
         return 1
     if n_jobs == -1 and not isinstance(n_jobs, bool):
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else _n_cores()
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
         raise ParameterError(f"n_jobs={n_jobs!r}: use None (1), a number from 1, or -1 (all cores)")
     return int(n_jobs)
-
-
-def _n_cores() -> int:
-    return os.cpu_count() or 1
 
 
 def are_worth_it(store: Any, n_slots: int, d: int) -> bool:

@@ -336,16 +336,9 @@ def _first(examples: Any, n: int) -> Any:
 
 def _learner_like(learner: AnyKernelLearner, gamma: float, C: float) -> Any:
     """Return a learner with the parameters of another one, and this gamma and C."""
-    parameters = {name: getattr(learner, name) for name in learner._get_params()}
-    kernel = kernels.RBF(gamma=gamma)
-    given = {
-        "kernel": kernel,
-        "C": C,
-        "sparse": learner.is_sparse,
-        "scale": False,
-        "gamma": "scale",
-    }
-    given["cache_mb"] = min(learner.cache_mb, _CACHE_MB)
-    model = type(learner)(**parameters | given)
+    given = {name: getattr(learner, name) for name in learner._get_params()}
+    given |= {"kernel": kernels.RBF(gamma=gamma), "C": C, "scale": False, "gamma": "scale"}
+    given |= {"sparse": learner.is_sparse, "cache_mb": min(learner.cache_mb, _CACHE_MB)}
+    model = type(learner)(**given)
     model.schema, model.is_rehearsal_copy = learner.schema, True
     return model
