@@ -48,22 +48,7 @@ UNBOUNDED = Unbounded()
 
 
 def bounds_of(window: int | None, limit: int | None, policy: float = MERGE) -> Bounds:
-    """Return the bounds of a learner.
-
-    Parameters
-    ----------
-    window
-        Keep the last so many examples, at least 1; None: no window.
-    limit
-        Keep at most so many examples, at least 2; None: no limit.
-    policy
-        What makes room within the limit.
-
-    Returns
-    -------
-    `Unbounded`, a `Window` or a `Budget`.
-
-    """
+    """Return the bounds of a learner: the last `window` examples (>= 1), at most `limit` (>= 2)."""
     if limit is not None:
         return Budget(float(limit), policy, float(window or 0))
     return UNBOUNDED if window is None else Window(float(window))

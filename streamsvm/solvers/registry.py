@@ -82,17 +82,10 @@ call_learn_rows: Any = (
 
 
 def register_solver(state_type: type, learn: Any, margins: Any, learn_rows: Any = None) -> None:
-    """Make a solver known by the type of its state.
+    """Make a solver known by the type of its state, a NamedTuple of arrays.
 
-    Parameters
-    ----------
-    state_type
-        A NamedTuple of arrays.
-    learn, margins
-        Compiled functions with the arguments of `learn_event` and of `margins_of_event`.
-    learn_rows
-        What `learn` calls by `call_learn_rows`; None: nothing.
-
+    `learn` and `margins` are compiled functions with the arguments of `learn_event` and of
+    `margins_of_event`; `learn_rows` is what `learn` calls by `call_learn_rows`, or None.
     """
     _learn[state_type], _margins[state_type] = learn, margins
     _learn_rows[state_type] = learn_rows
@@ -102,15 +95,7 @@ def register_solver(state_type: type, learn: Any, margins: Any, learn_rows: Any 
 def solver_for(state: Any, kernel: Any, schedule: Any, n_dimensions: int, is_sparse: bool) -> Any:
     """Return what `learn_event` calls for such arguments, compiled if need be.
 
-    Parameters
-    ----------
-    state, kernel, schedule
-        Of the types that it will be called with.
-    n_dimensions
-        Of the margins that `learn_rows` writes: 1, or 2 of several outputs.
-    is_sparse
-        Whether rows are sparse.
-
+    `n_dimensions` is that of the margins that `learn_rows` writes: 1, or 2 of several outputs.
     """
     function = _learn_rows[type(state)]
     if not JIT or function is None:

@@ -30,23 +30,7 @@ class Range(NamedTuple):
     only_ends: bool = False  # whether only `low` and `high` themselves are right
 
     def check(self, what: str, values: Any, sizes: Sizes) -> None:
-        """Refuse values outside of the range.
-
-        Parameters
-        ----------
-        what
-            The name of the values, for the message.
-        values
-            A number or an array.
-        sizes
-            The lengths of the axes.
-
-        Raises
-        ------
-        ValueError
-            A value is outside of the range.
-
-        """
+        """Refuse values outside of the range, by a ValueError that says `what` they are."""
         high = self.high if self.axis is None else sizes[self.axis] + self.high
         array = np.asarray(values)
         good = (array >= self.low) & (array <= high)
@@ -132,28 +116,10 @@ class Record(NamedTuple):
         return {name: record[0][name].item() for name in self.dtype.names or ()}
 
     def checked(self, what: str, values: Any, sizes: Sizes) -> dict[str, Any]:
-        """Return the scalars in a JSON object, without those named in `reset`.
+        """Return the scalars in a JSON object from a file, without those named in `reset`.
 
-        Scalars that an older file does not have are missing in the result.
-
-        Parameters
-        ----------
-        what
-            The name of the record, for messages.
-        values
-            The JSON object, from a file.
-        sizes
-            The lengths of the axes.
-
-        Returns
-        -------
-        The scalars by name.
-
-        Raises
-        ------
-        ValueError
-            A scalar is of another type, out of its range, or unknown.
-
+        Scalars that an older file does not have are missing in the result. ValueError: one is of
+        another type, out of its range, or unknown.
         """
         if not isinstance(values, dict):
             raise ValueError(f"{what} is no JSON object")
@@ -173,28 +139,14 @@ class Record(NamedTuple):
 
 
 def as_int(what: str, value: Any, low: int = -_LARGEST_COUNT, high: int = _LARGEST_COUNT) -> int:
-    """Return a JSON value that must be a whole number of 64 bits.
-
-    Raises
-    ------
-    ValueError
-        The value is no whole number from `low` to `high`.
-
-    """
+    """Return a JSON value that must be a whole number from `low` to `high`, else ValueError."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ValueError(f"{what}: {value!r:.40} is no whole number from {low} to {high}")
     return value
 
 
 def as_float(what: str, value: Any) -> float:
-    """Return a JSON value that must be a number.
-
-    Raises
-    ------
-    ValueError
-        The value is no number, or is NaN.
-
-    """
+    """Return a JSON value that must be a number, else ValueError, as of NaN."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e308:
         if not (isinstance(value, float) and math.isinf(value)):
             raise ValueError(f"{what}: {value!r:.40} is no number")
@@ -204,11 +156,7 @@ def as_float(what: str, value: Any) -> float:
 class NamedArrays:
     """Arrays from a file; each can be taken once, and is checked against its declaration then.
 
-    Parameters
-    ----------
-    arrays
-        The arrays by name.
-
+    What is missing or not as declared raises ValueError.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -218,14 +166,7 @@ class NamedArrays:
         return name in self._left
 
     def length_of(self, name: str, axis: int) -> int:
-        """Return the length of an axis of an array that was not taken yet.
-
-        Raises
-        ------
-        ValueError
-            There is no such array or axis.
-
-        """
+        """Return the length of an axis of an array that was not taken yet."""
         if name not in self._left or self._left[name].ndim <= axis:
             raise ValueError(f"the array {name!r} is missing, or has other axes")
         return self._left[name].shape[axis]
@@ -235,24 +176,8 @@ class NamedArrays:
     ) -> np.ndarray:
         """Return an array, and remove it from those that are left.
 
-        Parameters
-        ----------
-        name, field
-            The name of the array and its declaration.
-        sizes
-            The lengths of the axes, counting only entries in use.
-        scalars
-            The scalars that `Field.n_used` may name.
-
-        Returns
-        -------
-        The array; if the field has `n_used`, only the used entries.
-
-        Raises
-        ------
-        ValueError
-            There is no such array, or its shape, dtype or a value is not as declared.
-
+        `sizes` count only entries in use, and `scalars` are those that `Field.n_used` may name:
+        then only the used entries are returned.
         """
         array = self._taken(name)
         shape = field.shape(sizes)
@@ -270,25 +195,7 @@ class NamedArrays:
         return array
 
     def take_rows(self, n: int, d: int, prefix: str = "") -> Rows:
-        """Return n rows of d features, stored as by `rows_as_arrays`.
-
-        Parameters
-        ----------
-        n, d
-            The numbers of rows and of features.
-        prefix
-            What the names of the arrays begin with.
-
-        Returns
-        -------
-        The rows, dense or sparse.
-
-        Raises
-        ------
-        ValueError
-            An array is missing or not as declared, or the columns of a sparse row do not ascend.
-
-        """
+        """Return n rows of d features, stored as by `rows_as_arrays`, with names that begin so."""
         if prefix + "rows" in self._left:
             return self.take(prefix + "rows", Field((n, d), np.float32), {})
         start = self.take(prefix + "row_start", Field((n + 1,), np.int64), {})
@@ -319,14 +226,7 @@ class NamedArrays:
         return {name.removeprefix(prefix): self._left.pop(name) for name in names}
 
     def check_all_taken(self) -> None:
-        """Refuse arrays that were not taken.
-
-        Raises
-        ------
-        ValueError
-            An array is left.
-
-        """
+        """Refuse arrays that were not taken."""
         if self._left:
             raise ValueError(f"the array {next(iter(self._left))!r} belongs to nothing")
 

@@ -114,19 +114,9 @@ def scaled(statistics, f, value, clip):
 
 @compiled
 def far_value(statistics, columns, values, limit):
-    """Return the number of the first value that is too far from its mean; -1: there is none.
+    """Return the number of the first value further than `limit` from its mean, or -1.
 
-    Parameters
-    ----------
-    statistics
-        float64 (N_ROWS, n_features).
-    columns
-        int64 (d,): the feature of each value; below 0: it is not looked at.
-    values
-        float64 (d,).
-    limit
-        How many standard deviations are too far.
-
+    Columns are int64 (d,), the feature of each value, float64 (d,); below 0: it is not looked at.
     """
     if limit < np.inf:
         for t in range(values.size):

@@ -99,14 +99,7 @@ class Locked:
 
 
 def refuse_to_learn() -> NoReturn:
-    """Say that an object is learning already, on this thread.
-
-    Raises
-    ------
-    ModelBusyError
-        Always.
-
-    """
+    """Say that an object is learning already, on this thread."""
     raise ModelBusyError(
         "this model is learning: a signal handler, or other code that runs in the middle of that, "
         "must not learn on it; let the handler note the event, and learn it afterwards"

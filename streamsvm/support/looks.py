@@ -63,19 +63,8 @@ def record(info, z, bound, weight):
 def heavy_member(draws, members, n, box, most):
     """Return one of the first n members, drawn with probabilities in proportion to box[member].
 
-    Parameters
-    ----------
-    draws
-        The state of the generator.
-    members
-        int64 (>= n,): indices into `box`; n is at least 1.
-    n
-        Number of members.
-    box
-        float64: the C_i, at least 0, some above 0.
-    most
-        An upper bound of `box`; 0 if none is known.
-
+    n is at least 1, members are int64 (>= n,), box float64, at least 0, some above; `most` is an
+    upper bound of it, or 0 if none is known.
     """
     # A draw is cheaper than a term of the sum below by about a factor of eight.
     tries = max(TRIES, n >> 3) if most > 0.0 else 0

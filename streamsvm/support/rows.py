@@ -145,20 +145,9 @@ def _sort(columns, values, first, stop):
 
 @compiled
 def tidy(start, columns, values):
-    """Make the rows of arrays those of `sorted_rows`, and leave out columns below 0.
+    """Make rows those of `sorted_rows`, in place, and leave out columns below 0.
 
-    The arrays are changed in place.
-
-    Parameters
-    ----------
-    start, columns, values
-        As in `SparseRows`.
-
-    Returns
-    -------
-    int
-        The entries left, which are the first ones then.
-
+    Return how many entries are left, which are the first ones then.
     """
     n = 0
     first = start[0]

@@ -166,20 +166,7 @@ _chosen: Any = chosen_by(
 def kernel_values(kernel, store, x, n_rows, d, first, stop, out):
     """Write out[r, s] = k(x_r, row s) for r < n_rows and first <= s < stop.
 
-    Parameters
-    ----------
-    kernel
-        A registered kernel.
-    store
-        A `SparseStore`, with scratch for all features of x.
-    x
-        `SparseRows`, at least n_rows.
-    n_rows, d
-        The numbers of rows and features of `x` to use.
-    first, stop
-        The range of slots.
-    out
-        float32 (>= n_rows, capacity of the store), written.
-
+    The store is a `SparseStore`, with scratch for all features of x; out is float32 (>= n_rows, its
+    capacity).
     """
     _chosen(kernel, store, x, n_rows, d, first, min(stop, store.start.size), out)

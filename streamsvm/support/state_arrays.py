@@ -44,17 +44,7 @@ _CACHE_COUNTS = Field((4,), np.int64, range=COUNT)
 def as_arrays(state: Any, sizes: Sizes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the records of a state as JSON values, and its arrays, without cache and scratch.
 
-    Parameters
-    ----------
-    state
-        The state.
-    sizes
-        The numbers of "features" (and "classes") in use; the arrays may have room for more.
-
-    Returns
-    -------
-    The records by name, and the arrays by name.
-
+    `sizes` are the numbers of "features" (and "classes") in use; the arrays may have room for more.
     """
     lengths = _lengths(state, sizes, n_slots(state))
     records: dict[str, Any] = {}
@@ -87,30 +77,11 @@ def from_arrays(
     cache_bytes: int = 0,
     given: Collection[str] = (),
 ) -> Any:
-    """Return a state with the records and arrays that `as_arrays` returned.
+    """Return a state with the records and arrays that `as_arrays` returned, from a file.
 
-    Parameters
-    ----------
-    empty
-        A new state with room for at least so many features, classes, ...; it may be overwritten.
-    records, arrays
-        The content of a file, which may be wrong.
-    sizes
-        As for `as_arrays`.
-    cache_bytes
-        The memory for cached kernel rows.
-    given
-        Names of fields that `empty` has already, and that are not in the file.
-
-    Returns
-    -------
-    The state.
-
-    Raises
-    ------
-    ValueError
-        A record or array is missing, not as declared, or contradicts another one.
-
+    `empty` is a new state with room for at least so many features, classes, ..., which may be
+    overwritten; it has the fields `given` already, and they are not in the file. ValueError: a
+    record or array is missing, not as declared, or contradicts another one.
     """
     lengths = _lengths(empty, sizes, 2**40)
     checked = _records(empty, records, lengths)

@@ -35,22 +35,10 @@ _layouts: dict[type, Layout] = {}
 
 
 def declare(cls: type, fields: dict[str, Any], check: Check = lambda state, sizes: None) -> Layout:
-    """Declare the fields of a NamedTuple of arrays.
+    """Declare each field of a NamedTuple of arrays, in order: a Field, Record, Part or Layout.
 
-    Parameters
-    ----------
-    cls
-        The NamedTuple.
-    fields
-        A `Field`, `Record`, `Part` or `Layout` for each of its fields, in their order.
-    check
-        ``check(state, sizes)`` raises ValueError if parts of a state from a file contradict each
-        other.
-
-    Returns
-    -------
-    The declaration, which can be a field of another one.
-
+    ``check(state, sizes)`` raises ValueError if parts of a state from a file contradict each other.
+    The result can be a field of another declaration.
     """
     if tuple(fields) != cls._fields:  # type: ignore[attr-defined]
         raise AssertionError(f"{cls.__name__}: declare all fields, in their order")
@@ -134,25 +122,10 @@ def sizes_of(state: Any) -> dict[str, int]:
 def new(
     cls: type, sizes: Sizes, *, sparse: bool = False, cache_bytes: int = 0, **given: Any
 ) -> Any:
-    """Allocate an empty state.
+    """Allocate an empty state of a declared type; stores may round the size "slots" up.
 
-    Parameters
-    ----------
-    cls
-        A declared NamedTuple.
-    sizes
-        The lengths of its axes; stores may round "slots" up.
-    sparse
-        Whether rows are kept by their nonzero features.
-    cache_bytes
-        The memory for cached kernel rows.
-    given
-        Fields that exist already, by name.
-
-    Returns
-    -------
-    The state.
-
+    `sparse` tells whether rows are kept by their nonzero features; `given` are fields that exist
+    already.
     """
     lengths, values = dict(sizes), []
     for name, declared in _layouts[cls].fields.items():
@@ -178,28 +151,7 @@ def new_seeded(
     sparse: bool = False,
     **sizes: int,
 ) -> Any:
-    """Allocate an empty state of a solver that draws at random from its examples.
-
-    Parameters
-    ----------
-    cls
-        A declared NamedTuple with the field `draws`.
-    n_features
-        Number of features that there is room for.
-    cache_bytes
-        Bytes for cached kernel rows.
-    seed
-        Seed of the random draws; None: a different one each time.
-    sparse
-        Whether rows are stored as their nonzero features.
-    sizes
-        The lengths of further axes.
-
-    Returns
-    -------
-    The state, with room for the first examples.
-
-    """
+    """Allocate an empty state of a solver that draws from its examples; None: different draws."""
     sizes = {"slots": 2 * PANEL, "features": n_features, **sizes}
     return new(cls, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed))
 
@@ -211,22 +163,6 @@ def grown(
 
     A new feature is zero in all rows, so kernel values that depend on a dot product or a distance
     do not change. Those of other kernels (``"vectors"``) may: see `rebuild` of the solver's state.
-
-    Parameters
-    ----------
-    state
-        The state, which is not changed.
-    capacity, n_features
-        The numbers of slots and of features to have room for.
-    cache_bytes
-        The memory for cached kernel rows.
-    n_classes
-        The number of classes to have room for; None: as many as now.
-
-    Returns
-    -------
-    The new state.
-
     """
     sparse = isinstance(state.store, SparseStore)
     sizes = sizes_of(state) | {"slots": capacity, "features": n_features}

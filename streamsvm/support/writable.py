@@ -46,17 +46,9 @@ def _is_plain_part(content: Any) -> bool:
 def own_copies(contents: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes of an object with copies of all that may be changed in place.
 
-    Parameters
-    ----------
-    contents
-        Attributes by name.
-
-    Returns
-    -------
-    The attributes with arrays, lists, dicts and objects of this package copied, also inside each
-    other and inside tuples. Other objects, such as labels and feature names, are shared. An object
-    that occurs several times is copied once.
-
+    Arrays, lists, dicts and objects of this package are copied, also inside each other and inside
+    tuples. Other objects, such as labels and feature names, are shared. An object that occurs
+    several times is copied once.
     """
     copies: dict[int, Any] = {}
     return {name: _own(part, copies) for name, part in contents.items()}

@@ -58,16 +58,7 @@ def offset_of(repeats):
 
 @compiled
 def write_offsets(repeats, offsets):
-    """Write what is to be added to the scores of the next example.
-
-    Parameters
-    ----------
-    repeats
-        float64 (10,).
-    offsets
-        float64 (classes,), or (1,): added to the margin of two classes.
-
-    """
+    """Write what is added to the scores of the next example: float64 (classes,), or (1,) of two."""
     offsets[:] = 0.0
     last = np.int64(repeats[LAST]) - 1
     if repeats[IN_USE] == 0.0 or last < 0:
@@ -104,17 +95,9 @@ def _second(scores, label):
 
 @compiled
 def learn_label(repeats, scores, label):
-    """Learn from the label of an example.
+    """Learn from the index of an example's label, and the scores of a model before it learnt it.
 
-    Parameters
-    ----------
-    repeats
-        float64 (10,), updated.
-    scores
-        float64 (classes,), or (1,): the scores of a model before it learnt the example.
-    label
-        The index of the label.
-
+    `scores` are float64 (classes,), or a margin (1,); `repeats` is updated.
     """
     last = np.int64(repeats[LAST]) - 1
     if 0 <= last < max(2, scores.size):
@@ -144,19 +127,9 @@ def learn_label(repeats, scores, label):
 def correct(repeats, scores, labels, is_example, offsets, out):
     """Write scores with what is added to them if labels are known at once; learn from the labels.
 
-    Parameters
-    ----------
-    repeats
-        float64 (10,), updated.
-    scores
-        float64 (n, classes), or (n, 1).
-    labels, is_example
-        int64 (n,): the indices of labels; bool (n,): whether each is known, and learnt.
-    offsets
-        float64 (classes,), or (1,): what is added next, updated.
-    out
-        float64 like scores, written.
-
+    `scores` and `out`, written, are float64 (n, classes) or (n, 1), `labels` int64 (n,) indices,
+    `is_example` bool (n,): whether a label is known, and learnt. `repeats` and `offsets` are
+    updated.
     """
     for r in range(labels.size):
         for c in range(offsets.size):

@@ -43,19 +43,9 @@ ALARM_OF_LATEST = 6.0
 
 
 def fade(state: AdaptiveState, m: int, wrong: np.ndarray, waiting: int = 0) -> None:
-    """Note the errors of model m on the last examples.
+    """Note on which of the last examples, bool (n,), model m was wrong before it learnt them.
 
-    Parameters
-    ----------
-    state
-        The state, updated.
-    m
-        The index of the model.
-    wrong
-        bool (n,): whether it predicted each wrong, before it learnt it.
-    waiting
-        How many examples it has yet to learn.
-
+    `waiting` is how many examples it has yet to learn.
     """
     state.faded[m] = _after(state.faded[m], wrong, FADE)
     state.waiting[m] = waiting

@@ -45,12 +45,6 @@ def finish_some(state, kernel, schedule, d):
 
     There may be few of them, and to look for them takes as long as many steps: so several steps are
     made on each.
-
-    Parameters
-    ----------
-    state, kernel, schedule, d
-        A `LaRankState`, its kernel and `Schedule`, the number of features.
-
     """
     state = borrowed(state)
     # Large violations first: their steps would undo the steps on the others.

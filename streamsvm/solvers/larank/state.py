@@ -173,24 +173,7 @@ def new_state(
     capacity: int = 2 * PANEL,
     sparse: bool = False,
 ) -> LaRankState:
-    """Return an empty state.
-
-    Parameters
-    ----------
-    n_features
-        Number of features that there is room for.
-    cache_bytes
-        Bytes for cached kernel rows.
-    draws
-        State of the random generator, see `support.draws`.
-    n_classes
-        Number of classes that there is room for.
-    capacity
-        Number of slots.
-    sparse
-        Whether rows are stored as their nonzero features.
-
-    """
+    """Return an empty state, with room for so many features, classes and slots."""
     sizes = {"slots": capacity, "features": n_features, "classes": n_classes}
     state: LaRankState = states.new(
         LaRankState,

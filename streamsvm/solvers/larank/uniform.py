@@ -26,16 +26,7 @@ _LOOKS = 2
 
 @compiled
 def shift_onto(v, own, box):
-    """Return theta with sum_c min(v_c - theta, bound_c) = 0; bound = box for `own`, else 0.
-
-    Parameters
-    ----------
-    v
-        float64 (classes,).
-    own, box
-        The class whose coefficient may be up to `box`, and its bound.
-
-    """
+    """Return theta with sum_c min(v_c - theta, bound_c) = 0; bound = box for c = own, else 0."""
     theta = v.sum() / v.size
     for _ in range(v.size):
         # Clipping lowers the sum, and so theta: a class that was clipped once remains clipped.

@@ -103,13 +103,7 @@ def remove(state, kernel, s, d):
 
 @compiled
 def remove_number(state, kernel, old, d):
-    """Remove the example with the number `old`, and merged vectors whose newest part it is.
-
-    Returns
-    -------
-    Whether a slot was removed.
-
-    """
+    """Remove example `old`, and merged vectors whose newest part it is; return if there was one."""
     if old < 1:
         return False
     found = False
@@ -271,22 +265,7 @@ def _merge(state, kernel, i, j, policy, d):
 
 @compiled
 def make_room(state, kernel, policy, d):
-    """Free one slot, by removing, projecting or merging.
-
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    policy
-        One of the policies of a `Budget`.
-    d
-        Number of features.
-
-    Returns
-    -------
-    The slot whose row was replaced by a merged vector, or -1.
-
-    """
+    """Free one slot by a policy of a `Budget`; return the slot of a merged vector, or -1."""
     i, loss = _cheapest_to_remove(state, policy == SMALLEST)
     j = np.int64(NONE)
     if policy >= PROJECT and loss > 0.0:

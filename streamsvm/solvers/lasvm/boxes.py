@@ -31,25 +31,11 @@ def restore_sum(state, rising, falling):
 
 @compiled
 def set_boxes(state, kernel, c_negative, c_positive, d):
-    """Set the box of every example kept to C_y times its weight, with one C_y per class.
+    """Set C_s of every example kept to C_y times its weight; return whether any has changed.
 
     Coefficients outside their new box are clipped. To restore sum_s alpha_s = 0, the coefficients
     of the class with the larger sum are then scaled down, which keeps them inside their boxes.
     Gradients are recomputed.
-
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    c_negative, c_positive
-        C_y of the two classes: C times the class weight.
-    d
-        Number of features.
-
-    Returns
-    -------
-    Whether any box changed by more than rounding.
-
     """
     changed = False
     rising, falling = 0.0, 0.0

@@ -26,17 +26,7 @@ def _slot_of(values, groups, sign):
 def update_gradient(state, row_i, row_j, step, n):  # type: ignore
     """Set g_s -= step (k(x_i, x_s) - k(x_j, x_s)) for s < n, and find i, j, g_max and g_min.
 
-    Parameters
-    ----------
-    state
-        The state; alpha is up to date.
-    row_i, row_j
-        float32 (>= n rounded up to 16,): kernel rows, finite.
-    step
-        lambda.
-    n
-        Number of slots in the pass.
-
+    Rows are finite, float32 (>= n rounded up to 16,); alpha is up to date.
     """
     info, values, groups = state.info[0], state.lanes, state.groups
     update_lanes(
@@ -55,22 +45,10 @@ def update_gradient(state, row_i, row_j, step, n):  # type: ignore
 def best_partner(state, row, g_fixed, k_fixed, rising, n):
     """Return the slot whose unclipped pair step with a fixed example gains most, or -1.
 
-    The gain is (g_i - g_j)^2 / (k_ii + k_jj - 2 k_ij), the second-order choice of Fan, Chen and
-    Lin (2005).
-
-    Parameters
-    ----------
-    state
-        The state.
-    row
-        float32 (>= n rounded up to 16,): kernel row of the fixed example.
-    g_fixed, k_fixed
-        Its gradient, float64, and its k(x, x), float32.
-    rising
-        Whether the coefficient of the fixed example rises (it is i) or falls (it is j).
-    n
-        Number of slots in the pass.
-
+    The gain is (g_i - g_j)^2 / (k_ii + k_jj - 2 k_ij), the second-order choice of Fan, Chen and Lin
+    (2005). Of the fixed example, whose coefficient rises (it is i) or falls (it is j), `row`,
+    float32 (>= n rounded up to 16,), is the kernel row, g_fixed the gradient, float64, and k_fixed
+    k(x, x), float32.
     """
     sign = 1.0 if rising else -1.0
     bound = state.lower if rising else state.upper

@@ -67,10 +67,7 @@ def _is_useful(state, s, g_max, g_min):
 def _shrink(state, known, n_active):
     """Move slots that cannot be in a violating pair behind the active ones, if they are many.
 
-    Returns
-    -------
-    The new number of active slots.
-
+    Return the new number of active slots.
     """
     info = state.info[0]
     n, g_max, g_min = info.n, info.g_max, info.g_min
@@ -105,17 +102,7 @@ def _shrink(state, known, n_active):
 def finish_some(state, kernel, schedule, d, max_steps):
     """Make up to `max_steps` REPROCESS steps; return True when delta <= tau.
 
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    schedule
-        A `Schedule`.
-    d
-        Number of features.
-    max_steps
-        Return after so many steps, with a consistent state, so that the caller can report progress.
-
+    The state is consistent after each call, so that the caller can report progress.
     """
     state = borrowed(state)
     squeeze(state)

@@ -30,22 +30,9 @@ NONE_OUTSIDE = Outside(*(np.zeros(0) for _ in range(3)))
 
 
 def lasvm_gap(state: Any, own_bias: float, outside: Outside = NONE_OUTSIDE) -> KeptGap:
-    """Return the gap at the best b.
+    """Return the gap at the best b, and by how much that differs from `own_bias`, of the margins.
 
-    Parameters
-    ----------
-    state
-        A `LasvmState`.
-    own_bias
-        The bias of its margins.
-    outside
-        Further examples that b is to be best for; their losses are not in the gap returned.
-
-    Returns
-    -------
-    KeptGap
-        The gap, and by how much the best b differs from `own_bias`.
-
+    b is the best for examples `outside`, too; their losses are not in the gap.
     """
     n = int(state.info[0].n)
     box, g, y = state.upper[:n] - state.lower[:n], state.gradient[:n], state.y[:n]

@@ -141,20 +141,7 @@ declare(
 def new_state(
     n_features: int, cache_bytes: int, capacity: int = 2 * PANEL, sparse: bool = False
 ) -> LASVMState:
-    """Return an empty state.
-
-    Parameters
-    ----------
-    n_features
-        Number of features that there is room for.
-    cache_bytes
-        Bytes for cached kernel rows.
-    capacity
-        Number of slots.
-    sparse
-        Whether rows are stored as their nonzero features.
-
-    """
+    """Return an empty state, with room for so many features and slots."""
     sizes = {"slots": capacity, "features": n_features}
     state: LASVMState = states.new(LASVMState, sizes, sparse=sparse, cache_bytes=cache_bytes)
     return state

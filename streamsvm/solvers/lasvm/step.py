@@ -79,10 +79,7 @@ def delta(state):
 def pair_step(state, kernel, i, j, n, d):
     """Make the step of length lambda on the pair (i, j), among the first n slots.
 
-    Returns
-    -------
-    Whether a coefficient has changed: not if lambda is below their last digits.
-
+    Return whether a coefficient has changed: not if lambda is below their last digits.
     """
     row_i = state.cache.values[kernel_row(state.cache, kernel, state.store, i, n, d)]
     row_j = state.cache.values[kernel_row(state.cache, kernel, state.store, j, n, d)]
@@ -138,27 +135,9 @@ def insert(state, x, y, box, weight, number, gradient, diagonal, row):
 def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule):
     """PROCESS (Algorithm 11): try to make a fresh example a support vector.
 
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    x
-        The row, a block of one.
-    y, box, weight, number
-        Label, +1.0 or -1.0; its C_s; the example weight in it; the number of the example.
-    row
-        float32 (capacity,): kernel values with all slots.
-    f
-        sum_s alpha_s k(x, x_s), without bias.
-    diagonal
-        k(x, x).
-    schedule
-        A `Schedule`.
-
-    Returns
-    -------
-    Whether a step was made.
-
+    Return whether a step was made. x is a block of one row, with the kernel values `row` and
+    diagonal = k(x, x), and f = sum_s alpha_s k(x, x_s), without bias; y is +1.0 or -1.0, box its
+    C_s, and weight the example weight in it.
     """
     info = state.info[0]
     info.n_seen += 1
@@ -196,10 +175,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
 def reprocess(state, kernel, schedule, n, d):
     """REPROCESS (Algorithm 12, lines 1-4): a step on a violating pair among the first n slots.
 
-    Returns
-    -------
-    Whether there was a violating pair, and the step on it changed a coefficient.
-
+    Return whether there was one, and the step on it changed a coefficient.
     """
     info = state.info[0]
     if delta(state) <= schedule.tau:

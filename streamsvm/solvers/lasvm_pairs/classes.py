@@ -26,21 +26,9 @@ from streamsvm.support.tiles import PANEL
 def with_classes(
     state: PairsState, kernel: Any, n_classes: int, rest: bool, cache_bytes: int, d: int
 ) -> PairsState:
-    """Return a state with problems for so many classes.
+    """Return a state, which may be overwritten, with problems for so many classes, or more.
 
-    Parameters
-    ----------
-    state, kernel
-        The state, which may be overwritten, and its kernel.
-    n_classes
-        The number of classes, at least as many as the state has problems for.
-    rest
-        Whether each class is learnt against the rest; else each against each other.
-    cache_bytes
-        The memory for cached kernel rows.
-    d
-        Number of features.
-
+    `rest` tells whether each class is learnt against the rest; else each against each other.
     """
     known = int(state.info[0].n_classes)
     of, n_before = state.problems, len(state.problems.table)
@@ -103,17 +91,9 @@ def _seed(state, kernel, p, d):
 
 
 def from_two(two: LASVMState, positive: int, rest: bool, cache_bytes: int) -> PairsState:
-    """Return the state of a LASVM of two classes as a state for several, with their problems.
+    """Return a LASVM of two classes, which is squeezed, as a state for several, with problems.
 
-    Parameters
-    ----------
-    two
-        The state; its dead slots are removed.
-    positive
-        The class of the examples with y = +1: 0 or 1.
-    rest, cache_bytes
-        As for `with_classes`.
-
+    `positive`, 0 or 1, is the class of the examples with y = +1; see `with_classes` for the others.
     """
     squeeze_problem(two)
     n, width = int(two.info[0].n), states.n_columns(two)

@@ -49,22 +49,10 @@ def _range_of(name: str) -> Range:
 def with_arrays(
     state: PairsState, arrays: NamedArrays, rest: bool, cache_bytes: int, d: int
 ) -> PairsState:
-    """Return a state that was read, with the problems that `to_arrays` returned.
+    """Return a state that was read, without problems, with those that `to_arrays` returned.
 
-    Parameters
-    ----------
-    state
-        The state without problems.
-    arrays
-        The arrays of a file, which may be wrong.
-    rest, cache_bytes, d
-        As for `classes.with_classes`.
-
-    Raises
-    ------
-    ValueError
-        An array is missing, not as declared, or contradicts another one.
-
+    The arrays may be wrong: ValueError if one is missing, not as declared, or contradicts another.
+    See `classes.with_classes` for rest, cache_bytes and d.
     """
     n_classes, n = int(state.info[0].n_classes), int(state.info[0].n)
     of = with_problems(state.problems, sides_of(0, n_classes, rest), len(state.problems.problem_of))

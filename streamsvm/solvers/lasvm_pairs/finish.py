@@ -12,20 +12,7 @@ from streamsvm.support.member_store import MemberKernel
 
 @compiled
 def finish_some(state, kernel, schedule, d, max_steps):
-    """Make up to `max_steps` REPROCESS steps; return True when delta <= tau in all problems.
-
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    schedule
-        A `Schedule`.
-    d
-        Number of features.
-    max_steps
-        Return after so many steps, with a consistent state, so that the caller can report progress.
-
-    """
+    """Make up to `max_steps` REPROCESS steps; return True when delta <= tau in all problems."""
     state = borrowed(state)
     state.info[0].ready = 0
     left = max_steps

@@ -12,14 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.lasvm_pairs.problems import (
-    LINES,
-    MEMBERS,
-    NONE,
-    REST,
-    Problems,
-    cache_of,
-)
+from streamsvm.solvers.lasvm_pairs.problems import LINES, MEMBERS, NONE, REST, Problems, cache_of
 from streamsvm.support.kernel_rows.row_cache import AT_ONCE, AT_ONCE_BYTES, MIN_LINES, take_line
 from streamsvm.support.tiles import PANEL
 
@@ -52,19 +45,9 @@ def laid_out(
 ) -> Problems:
     """Return the same problems with other rooms, and with lines for the kernel rows of members.
 
-    Parameters
-    ----------
-    old
-        The problems, which are not changed.
-    room
-        int64 (problems,): multiples of 32, at least as large as the number of members.
-    cache_bytes
-        The memory for kernel rows; if not all fit, each problem gets its share of it.
-    n_features
-        The number of features that the store has room for.
-    spare
-        How much space there is behind all segments, as a share of what they take: see `grown`.
-
+    `room`, int64 (problems,), are multiples of 32, at least as large as the number of members. If
+    not all kernel rows fit into cache_bytes, each problem gets its share of it. `spare` is how much
+    space there is behind all segments, as a share of what they take: see `grown`.
     """
     segments = old.segments.copy()
     segments["room"] = room
@@ -103,16 +86,10 @@ def _array(size: int, dtype: Any) -> np.ndarray:
 
 
 def grown(old: Problems, room: np.ndarray, cache_bytes: int, n_features: int) -> Problems:
-    """Return the same problems with larger rooms.
+    """Return the same problems with larger rooms: see `laid_out` for the arguments.
 
     Those whose room changes move to the end of the arrays, if they are few and there is space: to
     copy all problems of hundreds of classes takes a tenth of a second. Else all are laid out anew.
-
-    Parameters
-    ----------
-    old, room, cache_bytes, n_features
-        As for `laid_out`.
-
     """
     segments = old.segments.copy()
     before = segments["room"]

@@ -193,12 +193,9 @@ def _merge(state, kernel, i, j, policy, d):
 
 @compiled
 def merge_two(state, kernel, policy, d):
-    """Merge the two vectors for which that is cheapest.
+    """Merge the two vectors for which that is cheapest; return the slot of the new one, and True.
 
-    Returns
-    -------
-    The slot whose row was replaced, and True; if there are no two, a slot to remove, and False.
-
+    If there are no two, return a slot to remove, and False.
     """
     _weigh(state)
     first = _lightest(state)

@@ -39,13 +39,7 @@ def _set_of(c):
 
 @compiled
 def _note_sets(state):
-    """Write the set of classes that need the vector in a slot, of each slot.
-
-    Returns
-    -------
-    The sum of the numbers of classes in these sets.
-
-    """
+    """Write the set of classes that need the vector in each slot; return the sum of their sizes."""
     of, needed_by, total = state.problems, state.needed_by, 0
     needed_by[: state.info[0].n] = 0
     for p in range(of.table.size):

@@ -14,12 +14,8 @@ import numpy as np
 from streamsvm._compile import compiled, compiled_within
 from streamsvm.solvers.lasvm.state import INFO
 from streamsvm.support.calibration import new_calibration
-from streamsvm.support.kernel_rows.row_cache import (
-    NONE as NONE,
-)
-from streamsvm.support.kernel_rows.row_cache import (
-    RowCache,
-)
+from streamsvm.support.kernel_rows.row_cache import NONE as NONE
+from streamsvm.support.kernel_rows.row_cache import RowCache
 
 SEGMENT = np.dtype(
     [
@@ -140,15 +136,8 @@ def none(n_classes: int, n_features: int) -> Problems:
 def with_problems(old: Problems, sides: list[tuple[int, int]], n_classes: int) -> Problems:
     """Return the same problems and further ones, without members and without a segment yet.
 
-    Parameters
-    ----------
-    old
-        The problems so far, which are not changed.
-    sides
-        The positive and the negative class of each further problem.
-    n_classes
-        The number of classes to have room for.
-
+    `sides` are the positive and the negative class of each further problem, n_classes how many
+    classes to have room for.
     """
     n, more = len(old.table), len(sides)
     table: Any = np.zeros(n + more, INFO).view(np.recarray)

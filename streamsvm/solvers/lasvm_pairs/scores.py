@@ -18,10 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf, compiled_within
-from streamsvm.solvers.lasvm_pairs.problems import (
-    REST,
-    bias_of,
-)
+from streamsvm.solvers.lasvm_pairs.problems import REST, bias_of
 from streamsvm.support.calibration import probability
 
 _LEAST = 1e-9
@@ -74,15 +71,8 @@ def _couple(state, margins, k, out):
 def write_scores(state, margins, out):
     """Write the scores of all classes, and then their probabilities' logarithms.
 
-    Parameters
-    ----------
-    state
-        The state.
-    margins
-        float64 (>= problems,): the margin of each problem.
-    out
-        float64 (2 classes,), written, or with one value more, which is set to 0.
-
+    `margins` are float64 (>= problems,). `out` is float64 (2 classes,), written, or with one value
+    more, which is set to 0.
     """
     k = out.size // 2
     for c in range(out.size):

@@ -143,16 +143,7 @@ declare(
 def new_state(
     n_features: int, n_classes: int, capacity: int = 2 * PANEL, sparse: bool = False
 ) -> PairsState:
-    """Return an empty state, without problems.
-
-    Parameters
-    ----------
-    n_features, n_classes, capacity
-        Numbers of features, classes and slots that there is room for.
-    sparse
-        Whether rows are stored as their nonzero features.
-
-    """
+    """Return an empty state, with room for so many features, classes and slots."""
     sizes = {"slots": capacity, "features": n_features, "classes": n_classes}
     state: PairsState = states.new(PairsState, sizes, sparse=sparse)
     return state

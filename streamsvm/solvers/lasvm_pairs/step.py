@@ -56,12 +56,9 @@ def _has_room(state, y):
 
 @compiled_within
 def _learn_in(state, p, kernel, x, y, box, weight, number, row, diagonal, schedule):
-    """Let a problem learn an example with the sign y; `row` is that of the whole store.
+    """Let a problem learn an example with the sign y; return its margin y f(x) from before.
 
-    Returns
-    -------
-    Its margin y f(x) from before.
-
+    `row` is that of the whole store.
     """
     own, members = problem(state, p), state.problems.row
     info = own.info[0]
@@ -93,10 +90,7 @@ def _slot_of(state, number):
 def learn_example(state, kernel, x, y, box, weight, number, row, diagonal, schedule):
     """Let all problems that an example of class y concerns learn it.
 
-    Returns
-    -------
-    The least margin y f(x) of these problems from before.
-
+    Return the least margin y f(x) of these problems from before.
     """
     info, of, least = state.info[0], state.problems, np.inf
     state.fresh[0] = _slot_of(state, number)

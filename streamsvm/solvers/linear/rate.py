@@ -67,18 +67,10 @@ def _improves(search, step):
 
 @compiled
 def choose_rate(search, last):
-    """Find the best pass: its state and its numbers are in the search.
+    """Find the best pass, beside the step that was chosen before: its numbers are in the search.
 
     Every other step is tried, then those beside the best of these; of more than 256 examples those
     beside the last choice, and on from there while the objective falls.
-
-    Parameters
-    ----------
-    search
-        A `Search`.
-    last
-        The step that was chosen before.
-
     """
     n, best = count(search.x), search.best
     if n < _FEW:

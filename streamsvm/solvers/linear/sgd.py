@@ -96,24 +96,7 @@ def _average(info, least):
 
 @compiled_within
 def learn_row(state, x, r, o, y, weight, schedule):
-    """Learn row r for one output; return its margin from before.
-
-    Parameters
-    ----------
-    state
-        A `LinearState`.
-    x
-        Rows: float32 (n, d), finite, or `SparseRows`.
-    r, o
-        The row and the output.
-    y
-        +1 or -1.
-    weight
-        At least 0: c_i.
-    schedule
-        A `Schedule`.
-
-    """
+    """Learn row r, of sign y, for one output; return its margin from before; weight is c_i >= 0."""
     info, v = state.info[o], state.weights[o, 0]
     if schedule.averaged > 0.0:
         product, old = dots(state.weights[o], x, r)
@@ -159,19 +142,9 @@ def learn_row(state, x, r, o, y, weight, schedule):
 def learn_rows(state, x, y, weight, schedule, margins):
     """Learn rows one after the other, for all outputs.
 
-    Parameters
-    ----------
-    state, schedule
-        As in `learn_row`.
-    x
-        n rows: float32 (n, d), finite, or `SparseRows`.
-    y
-        float64 (n,): +1 or -1 if there is one output, else classes 0, 1, ...
-    weight
-        float64 (n,), at least 0.
-    margins
-        float64 (n, outputs), written: f of each row before it was learnt.
-
+    x: float32 (n, d), finite, or `SparseRows`; y: float64 (n,), +1 or -1 of one output, else
+    classes 0, 1, ...; weight: float64 (n,), at least 0; margins: float64 (n, outputs), written: f
+    from before.
     """
     state, x = borrowed(state), borrowed(x)
     outputs = state.info.shape[0]

@@ -66,16 +66,7 @@ class Schedule(NamedTuple):
 
 
 def new_state(outputs: int, n_features: int, second: float | None = None) -> LinearState:
-    """Return weights of 0.
-
-    Parameters
-    ----------
-    outputs, n_features
-        Room for so many.
-    second
-        Where the second part begins: 0 for u, 1 / lambda for B; None: there is none.
-
-    """
+    """Return weights of 0; `second` is where the second part begins: 0 for u, 1 / lambda for B."""
     sizes = {"outputs": outputs, "parts": 1 if second is None else 2, "features": n_features}
     state: LinearState = states.new(LinearState, sizes)
     weights, info = state
@@ -344,19 +335,7 @@ def margins_of(state, x, schedule, out):
 def primal(state, x, y, weight, schedule):
     """Return lambda / 2 sum_c ||w_c||^2 + the mean of weight times loss over rows.
 
-    Of the weights that predict.
-
-    Parameters
-    ----------
-    state, schedule
-        As they are.
-    x
-        n rows: float32 (n, d), finite, or `SparseRows`.
-    y
-        float64 (n,): +1 or -1 if there is one output, else classes 0, 1, ...
-    weight
-        float64 (n,), at least 0.
-
+    Of the weights that predict. The arguments are those of `sgd.learn_rows`.
     """
     state, x = borrowed(state), borrowed(x)
     outputs = state.info.shape[0]

@@ -192,25 +192,10 @@ def _merge(state, kernel, fresh, i, j, policy, r, size, d):
 
 @compiled
 def make_room(state, kernel, policy, fresh, r, size, step, diagonal, d):
-    """Choose the slot that row r of the block takes, all of which are in use.
+    """Return the slot that row r of the block takes, all of which are in use, and a factor.
 
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    policy
-        One of the policies above.
-    fresh, r, size
-        A store of the rows of the block; the row in it; the number of rows.
-    step, diagonal
-        The coefficient with which the row enters, and k(x, x).
-    d
-        Number of features.
-
-    Returns
-    -------
-    The slot, and by what the coefficient is to be multiplied.
-
+    By that factor the coefficient `step` with which the row enters is to be multiplied. `fresh` is
+    a store of the `size` rows of the block, `policy` one of those above.
     """
     state.info[0].n_room += 1
     row = state.block.values[r]

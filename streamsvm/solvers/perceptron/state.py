@@ -141,17 +141,8 @@ def kernel_row_of(state, kernel, s, d):
 def extend_inverse(state, solved, distance, m):
     """Add row and column m to the inverse of the kernel matrix of the first m slots.
 
-    Parameters
-    ----------
-    state
-        The state.
-    solved
-        float64 (>= m,): the inverse times the kernel values of the new row.
-    distance
-        The squared distance of the new row from the span of the others, above 0.
-    m
-        Slots so far.
-
+    `solved`, float64 (>= m,), is the inverse times the kernel values of the new row, and `distance`
+    its squared distance from the span of the others, above 0.
     """
     inverse = state.inverse
     for i in range(m):
@@ -174,21 +165,7 @@ def _dot(a, row, n):
 def solve(state, row, diagonal, solved, n):
     """Write the coefficients of a row's projection on the first n slots; return its distance.
 
-    Parameters
-    ----------
-    state, row
-        The state, and the kernel values of the row with its slots.
-    diagonal
-        k(x, x) of the row.
-    solved
-        float64 (>= n,), written: row ~ sum_s solved_s x_s.
-    n
-        Number of slots.
-
-    Returns
-    -------
-    The square of the distance of the row from its projection, at least 0.
-
+    row ~ sum_s solved_s x_s, float64 (>= n,); the distance is squared, and at least 0.
     """
     for s in range(n):
         solved[s] = _dot(state.inverse[s], row, n)

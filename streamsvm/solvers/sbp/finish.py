@@ -62,18 +62,7 @@ def _compute_ahead(state, kernel, drawn, d, most):
 
 @compiled
 def finish_some(state, kernel, p, d, n_steps):
-    """Make iterations on the rows kept, without a horizon.
-
-    Parameters
-    ----------
-    state, kernel, p
-        The state, its kernel and `step.Numbers`.
-    d
-        Number of features.
-    n_steps
-        How many iterations.
-
-    """
+    """Make so many iterations on the rows kept, without a horizon; p is a `step.Numbers`."""
     state = borrowed(state)
     if not step.can_step(state, p):
         return

@@ -19,14 +19,7 @@ import numpy as np
 from streamsvm._compile import compiled, compiled_leaf, compiled_within
 from streamsvm.support import active_set, stores
 from streamsvm.support.active_set import ActiveSet
-from streamsvm.support.declaration import (
-    BOX,
-    NOT_NEGATIVE,
-    SIGN,
-    Field,
-    Range,
-    Record,
-)
+from streamsvm.support.declaration import BOX, NOT_NEGATIVE, SIGN, Field, Range, Record
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import FreshBlock
 from streamsvm.support.kernel_rows.kernel_values import expansion

@@ -123,25 +123,12 @@ def _sort(heights, widths):
 
 @compiled
 def _basin(heights, box, y, sign, low, high, n):
-    """Return the columns of a class, and what is to be added to the volume.
+    """Return the columns of a class, +1.0 or -1.0, and what is to be added to the volume.
 
-    Parameters
-    ----------
-    heights, box, y
-        float64 (at least n,): of each column its height, width and class.
-    sign
-        The class, +1.0 or -1.0.
-    low, high
-        The band. All columns up to `low` are taken together as one of the height `low`, and all
-        above `high` as one of the height `high`.
-    n
-        Number of columns.
-
-    Returns
-    -------
-    Heights, ascending; widths; how much less water the columns up to `low` take at their own
-    heights; the number of columns in the band.
-
+    All n columns, with float64 heights, widths (`box`) and classes, up to `low` are taken together
+    as one of the height `low`, and all above `high` as one of the height `high`. The result:
+    heights, ascending; widths; how much less water the columns up to `low` take at their own
+    heights; the number of columns in between, in the band.
     """
     width, area, size = _covered(heights, box, y, sign, low, high, n)
     found, widths = np.empty(size + 2), np.empty(size + 2)
@@ -173,17 +160,7 @@ def _note_top(top, height, covered, heights, widths, first):
 def _fill(p, width_p, q, width_q, volume, tops):
     """Pour water over the pairs of two basins; return both levels, or NaN if outside of the bands.
 
-    Parameters
-    ----------
-    p, width_p
-        Heights and widths of a basin, as of `_basin`; the widths are overwritten.
-    q, width_q
-        Those of the other.
-    volume
-        Of the water.
-    tops
-        Overwritten: see `find_levels`.
-
+    Heights and widths are those of `_basin`, and the widths are overwritten; `tops`, too.
     """
     i, j = int(width_p[0] == 0.0), int(width_q[0] == 0.0)
     top_p, top_q, width, area, total = -np.inf, -np.inf, 0.0, 0.0, -np.inf
@@ -250,26 +227,14 @@ def _find_both(heights, box, y, volume, levels, tops, n):
 def find_levels(heights, box, y, has_bias, volume, levels, tops, n):
     """Find the water levels over both classes, from those found last.
 
-    Parameters
-    ----------
-    heights
-        float64 (at least n,): the responses y_i <w, x_i>.
-    box, y
-        float64 (at least n,): weights s_i, 0 for slots without a row; classes, +1.0 or -1.0. With a
-        bias there must be rows of both classes, else of one.
-    has_bias
-        Whether each class has a level of its own.
-    volume
-        nu times the sum of the weights.
-    levels
-        float64 (3,), overwritten: the levels of the positive and of the negative class, and the
-        half width of the band, 0 if it is not known yet; without a bias, how far the level moved.
-    tops
-        float64 (2, 2), overwritten: of the positive and of the negative class the highest height
-        covered, and which part of the columns of this height is, above 0 and at most 1.
-    n
-        Number of slots in use.
+    `heights` are the responses y_i <w, x_i>, `box` weights s_i, 0 for slots without a row, y
+    classes, +1.0 or -1.0: all float64 (at least n,). With a bias each class has a level of its own,
+    and there must be rows of both, else of one. `volume` is nu times the sum of the weights.
 
+    `levels`, float64 (3,), overwritten: of the positive and of the negative class, and the half
+    width of the band, 0 if it is not known yet; without a bias, how far the level moved. `tops`,
+    float64 (2, 2), overwritten: of both classes the highest height covered, and which part of the
+    columns of this height is, above 0 and at most 1.
     """
     if has_bias:
         _find_both(heights, box, y, volume, levels, tops, n)

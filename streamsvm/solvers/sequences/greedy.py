@@ -47,21 +47,9 @@ _TINY = 1e-12
 def choose_step(scores, beta, label, box, n, square, only_vectors):
     """Choose labels c+ and c-; return them and lambda, which is 0 if no step helps.
 
-    Parameters
-    ----------
-    scores
-        float32 (>= n,): the scores of the labels.
-    beta
-        float64 (>= n,): the coefficients of the token.
-    label, box
-        Its label, and C_i.
-    n
-        Number of labels.
-    square
-        |Phi_g(i, c+) - Phi_g(i, c-)|^2.
-    only_vectors
-        Whether only labels with a coefficient are considered, as OPTIMIZE does.
-
+    `scores` are float32 (>= n,), of n labels, `beta` float64 (>= n,) the coefficients of the token,
+    `label` its label, `box` C_i, and `square` |Phi_g(i, c+) - Phi_g(i, c-)|^2. With `only_vectors`
+    only labels with a coefficient are considered, as OPTIMIZE does.
     """
     up, down = -1, -1
     lowest, highest = np.inf, -np.inf
@@ -197,25 +185,10 @@ def process_new(model, patterns, schedule, x, t, number, label, past, box, n, sc
 def learn(model, patterns, schedule, x, first, labels, known, box, draws, done):
     """Learn sentences in order; return how many are learnt, fewer than all if room is short.
 
-    Parameters
-    ----------
-    model, patterns, schedule
-        The state, with room for all features and labels of x.
-    x
-        SparseRows: a row for each token.
-    first
-        int64 (sentences + 1,): the first token of each sentence.
-    labels
-        int32 (tokens,): the labels.
-    known
-        int64 (sentences,): how many labels were seen, that of the sentence included.
-    box
-        float64 (sentences,): C times the weight of each sentence.
-    draws
-        The state of the generator.
-    done
-        How many sentences are learnt already.
-
+    x: SparseRows, a row for each token; first: int64 (sentences + 1,), the first token of each;
+    labels: int32 (tokens,); known: int64 (sentences,), how many labels were seen, that of the
+    sentence included; box: float64 (sentences,), C times the weight; done: how many are learnt
+    already. There is room for all features and labels of x.
     """
     model, patterns, x = borrowed(model), borrowed(patterns), borrowed(x)
     scores = np.zeros(model.weights.shape[1], np.float32)
@@ -258,21 +231,10 @@ def shift(past, label):
 
 @compiled
 def predict(model, order, x, first, n, labels, margins):
-    """Set the labels of sentences, predicted from left to right, and the scores of all labels.
+    """Set the labels of sentences, predicted from left to right, and the scores of all n labels.
 
-    Parameters
-    ----------
-    model, order
-        The state.
-    x, first
-        As for `learn`.
-    n
-        Number of labels, at least 1.
-    labels
-        int32 (tokens,): the result.
-    margins
-        float64 (tokens, n), the scores after the labels predicted before; or (0, n) for none.
-
+    labels: int32 (tokens,); margins: float64 (tokens, n), the scores after the labels predicted
+    before, or (0, n) for none; n is at least 1.
     """
     scores = np.zeros(model.weights.shape[1], np.float32)
     past = np.zeros(max(1, order), np.int32)

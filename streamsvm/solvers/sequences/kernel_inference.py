@@ -18,16 +18,7 @@ MOST_FEATURES = 4096
 
 
 class KernelGreedy(Greedy):
-    """Labels are predicted from left to right; tokens are compared by a kernel.
-
-    Parameters
-    ----------
-    kernel
-        A kernel of `streamsvm.kernels`.
-    cache_bytes
-        Bytes for rows of the kernel matrix.
-
-    """
+    """Labels are predicted from left to right; tokens are compared by a kernel."""
 
     def __init__(self, kernel: Any, cache_bytes: int) -> None:
         self.kernel, self.cache_bytes = kernel, cache_bytes

@@ -180,16 +180,9 @@ def mean_weights(weights, late, n, columns, values, begin, stop, out):
 
 @compiled_within
 def note_step(info, rise, step, square):
-    """Update |w|^2 for a step along a direction.
+    """Update |w|^2 for a step along a direction, of which `square` is the square of the length.
 
-    Parameters
-    ----------
-    info
-        The record of the model.
-    rise, step, square
-        The product of w, before the step, and the direction; the step; and the square of the
-        length of the direction.
-
+    `rise` is the product of w, before the step, and the direction.
     """
     info.square_norm += step * (2.0 * rise + step * square)
 

@@ -48,15 +48,8 @@ def loss_of(cost, truth, labels):
 def distance_of(order, columns, values, offsets, up, down, spread, steps):
     """Return |Phi_e(x, up) - Phi_e(x, down)|^2.
 
-    Parameters
-    ----------
-    order, columns, values, offsets, up, down
-        As above.
-    spread
-        float64 (features,): scratch, 0 before and after.
-    steps
-        float64 (pasts, classes): scratch, 0 before and after.
-
+    `spread`, float64 (features,), and `steps`, float64 (pasts, classes), are scratch: 0 before and
+    after.
     """
     square = 0.0
     for c in range(steps.shape[1]):

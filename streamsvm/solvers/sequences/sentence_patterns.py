@@ -204,23 +204,11 @@ def filled(
     betas: np.ndarray,
     labels: np.ndarray,
 ) -> SentencePatterns:
-    """Return empty patterns with sentences and support vectors put into their slots.
+    """Return empty patterns, with room and with store and active set, filled with sentences.
 
-    Parameters
-    ----------
-    patterns
-        Patterns with room for all slots and vectors, whose store and active set are set.
-    lengths
-        int64 (slots,): the number of tokens of each sentence; 0 of a free slot.
-    tokens
-        int32: the number of features of each token.
-    counts
-        int32 (slots,): the number of support vectors of each sentence.
-    betas
-        float64: the coefficients of all support vectors.
-    labels
-        int32: the labels of all support vectors.
-
+    lengths: int64 (slots,), tokens of each sentence, 0 of a free slot; tokens: int32, features of
+    each token; counts: int32 (slots,), support vectors of each sentence; betas, float64, and
+    labels, int32: coefficients and labels of all support vectors.
     """
     slots, vectors = patterns.box.size, patterns.beta.size
     patterns = patterns._replace(

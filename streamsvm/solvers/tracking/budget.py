@@ -172,18 +172,8 @@ def _merge(state, kernel, i, j, policy, d):
 def make_room(state, kernel, wanted, policy, d):
     """Free a place in a full active set; return whether the fresh example may have it.
 
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    wanted
-        Whether a step on the fresh example would raise the dual. If not, it enters only in the
-        place of one that is not missed.
-    policy
-        One of the policies of a `Budget`.
-    d
-        Number of features.
-
+    `wanted` tells whether a step on that would raise the dual. If not, it enters only in the place
+    of one that is not missed.
     """
     i, loss = least_harmful(state)
     if loss > 0.0 and not wanted:

@@ -52,20 +52,7 @@ def _tracking(state, kernel, averaged, d):
 
 
 def tracking_gap(state, kernel, d, averaged=True) -> KeptGap:
-    """Return the gap of the averaged classifier, or of the last iterate.
-
-    Parameters
-    ----------
-    state
-        A `TrackingState`.
-    kernel
-        Its kernel.
-    d
-        Number of features.
-    averaged
-        True: the gap of the mean of the iterates; False: of the last iterate.
-
-    """
+    """Return the gap of the averaged classifier, or of the last iterate."""
     total, box = _tracking(state, kernel, bool(averaged), d)
     return KeptGap(total, box, 0.0)
 
@@ -83,15 +70,7 @@ def _linear(state, scale, members, averaged, d):
 def linear_gap(state, kernel, d, averaged=True, draws=None) -> KeptGap:
     """Return the gap of a model with explicit w; an unbiased estimate for over 4,096 members.
 
-    Parameters
-    ----------
-    state
-        A `LinearTrackingState`.
-    kernel, d, averaged
-        As for `tracking_gap`.
-    draws
-        A NumPy Generator that draws the sample of members; None: one with seed 0.
-
+    `draws` is a NumPy Generator that draws the sample of members; None: one with seed 0.
     """
     counts = state.active.counts[0]
     members = state.active.members[: int(counts.n_members)]

@@ -80,22 +80,7 @@ declare(
 def new_state(
     n_features: int, window: int, seed: int | None, capacity: int = 64, sparse: bool = False
 ) -> LinearTrackingState:
-    """Return an empty state.
-
-    Parameters
-    ----------
-    n_features
-        Number of features that there is room for.
-    window
-        The size of the window; 0: no window.
-    seed
-        Seed of the random draws; None: a different one each time.
-    capacity
-        Number of slots.
-    sparse
-        Whether rows are stored as their nonzero features.
-
-    """
+    """Return an empty state: see `tracking.state.new_state`."""
     sizes = {"slots": capacity, "features": n_features, "window": window}
     draws = new_draws(seed)
     look_draws = new_draws(int(draws[0]))
@@ -185,23 +170,8 @@ row_at: Any = chosen_by(0, {RowStore: _row_dense, SparseStore: _row_sparse})
 def step_on(state, scale, i, share, tau, d, look_weight):
     """Make the coordinate step on slot i; return its gain and whether it was made.
 
-    Parameters
-    ----------
-    state
-        A `LinearTrackingState`.
-    scale
-        The scale of the linear kernel.
-    i
-        A slot of the active set.
-    share
-        The weight of the step in the average: the share of the iterates from this one on.
-    tau
-        A step with |g_i| <= tau is not made; its gain is returned all the same.
-    d
-        Number of features.
-    look_weight
-        Above 0: the draw of i is a look, too, with this weight.
-
+    The arguments are those of `tracking.step.reprocess`, with the scale of the linear kernel; if
+    `look_weight` is above 0, the draw of i is a look, too, with this weight.
     """
     y, x = state.y[i], row_at(state.store, i, d)
     f = scale * product(state.w, x)

@@ -130,24 +130,7 @@ def new_state(
     capacity: int = 2 * PANEL,
     sparse: bool = False,
 ) -> TrackingState:
-    """Return an empty state.
-
-    Parameters
-    ----------
-    n_features
-        Number of features that there is room for.
-    cache_bytes
-        Bytes for cached kernel rows.
-    window
-        The size of the window; 0: no window.
-    seed
-        Seed of the random draws; None: a different one each time.
-    capacity
-        Number of slots.
-    sparse
-        Whether rows are stored as their nonzero features.
-
-    """
+    """Return an empty state; window 0: none; seed None: different draws each time."""
     sizes = {"slots": capacity, "features": n_features, "window": window}
     draws = new_draws(seed)
     state: TrackingState = states.new(
@@ -216,15 +199,7 @@ def slot_of(state, number):
 def account(info, gain, steps, n_members):
     """Update the sums of the certificate after the uniform steps of one example.
 
-    Parameters
-    ----------
-    info
-        The record `info` of the state.
-    gain
-        The total gain of the steps in the dual, including skipped steps.
-    steps, n_members
-        The number of steps, and of members of the active set.
-
+    `gain` is their total gain in the dual, including skipped steps.
     """
     mean_box = info.box_sum / n_members
     info.mean_gain += gain / steps

@@ -31,14 +31,7 @@ from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
 from streamsvm._parameter_checks import MOST_STEPS
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds, Budget, Reservoir, Unbounded, Window
 from streamsvm.solvers.tracking import budget
-from streamsvm.solvers.tracking.state import (
-    account,
-    enter,
-    look_at,
-    settle,
-    slot_of,
-    touch,
-)
+from streamsvm.solvers.tracking.state import account, enter, look_at, settle, slot_of, touch
 from streamsvm.support import active_set, looks, stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
@@ -90,19 +83,8 @@ def _move(state, i, step, row, n):
 def reprocess(state, kernel, i, share, tau, d):
     """Make the coordinate step on slot i (Algorithm 1, line 7); return its gain in the dual.
 
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    i
-        A slot of the active set.
-    share
-        The weight of the step in the average: the share of the iterates from this one on.
-    tau
-        A step with |g_i| <= tau is not made; its gain is returned all the same.
-    d
-        Number of features.
-
+    `share` is the weight of the step in the average: the share of the iterates from this one on. A
+    step with |g_i| <= tau is not made; its gain is returned all the same.
     """
     info = state.info[0]
     y = state.y[i]

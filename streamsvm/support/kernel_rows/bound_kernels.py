@@ -121,19 +121,9 @@ def _address(kernel_type: type, bound_type: type) -> int:
 
 
 def bound(kernel: Any, store: Any) -> Any:
-    """Bind a kernel to the kind of store that a solver keeps its rows in.
+    """Bind a registered kernel to the kind of store that a solver keeps its rows in.
 
-    Parameters
-    ----------
-    kernel
-        A registered kernel.
-    store
-        The solver's store.
-
-    Returns
-    -------
-    A `DenseKernel` or `SparseKernel`; the kernel itself for a `RowStore` or without compiler.
-
+    A `RowStore` takes the kernel itself, as all do without the compiler.
     """
     if not JIT or isinstance(store, row_store.RowStore):
         return kernel

@@ -20,22 +20,8 @@ from streamsvm._compile import lowered_as
 def address_of_code(function: Any, signature: Any) -> int:
     """Compile a function for a signature, or load it from the cache; return its address.
 
-    Parameters
-    ----------
-    function
-        A function that `compiled` returned. The caller keeps it alive while the address is used.
-    signature
-        A signature of numba, such as ``types.int64(types.int64, types.float64)``.
-
-    Returns
-    -------
-    The address of the machine code.
-
-    Raises
-    ------
-    TypeError
-        The function returns another type than the signature says.
-
+    The caller keeps the function, which `compiled` returned, alive while the address is used.
+    TypeError: it returns another type than the signature, one of numba's, says.
     """
     function.compile(signature.args)
     made = function.overloads[signature.args]
@@ -47,19 +33,11 @@ def address_of_code(function: Any, signature: Any) -> int:
 
 
 def caller_of(signature_of: Callable[..., Any]) -> Any:
-    """Return a function that compiled code can use to call the function at an address.
+    """Return call(address, *args), by which compiled code can call the function at an address.
 
-    Parameters
-    ----------
-    signature_of
-        ``signature_of(*types)`` returns the signature of the function at the address, for arguments
-        of these types, or None. The compiler refuses calls with None, and calls whose arguments
-        cannot be converted to the signature.
-
-    Returns
-    -------
-    ``call(address, *args)``; the address is one that `address_of_code` returned.
-
+    ``signature_of(*types)`` returns the signature of the function at the address, for arguments of
+    these types, or None. The compiler refuses calls with None, and calls whose arguments cannot be
+    converted to the signature.
     """
 
     def call(address: int, *args: Any) -> Any:

@@ -47,22 +47,7 @@ def _write(kernel, spare, x, out):
 
 
 def diagonal_of(kernel: Any, x: Rows, spare: SparseStore | None = None) -> np.ndarray:
-    """Return k(x_r, x_r) of rows x as float32 (n,).
-
-    Parameters
-    ----------
-    kernel
-        A registered kernel.
-    x
-        The rows.
-    spare
-        A sparse store whose scratch may be used; None: allocate one.
-
-    Returns
-    -------
-    float32 (n,).
-
-    """
+    """Return k(x_r, x_r) of rows x as float32 (n,), by the scratch of a sparse store, if given."""
     n, d = shape(x)
     if product_of(type(kernel)) == "distance":
         with explained_errors(type(kernel)):

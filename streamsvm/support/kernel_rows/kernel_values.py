@@ -98,23 +98,8 @@ _panel_values: Any = chosen_by(
 def kernel_values(kernel, store, x, n_rows, d, first, stop, out):
     """Write out[r, s] = k(x_r, row s) for r < n_rows and at least all s in first .. stop-1.
 
-    Whole panels are computed: all entries of the panels of slots first and stop-1 are written.
-
-    Parameters
-    ----------
-    kernel
-        A registered kernel.
-    store
-        A `DenseStore`.
-    x
-        float32 (>= n_rows, >= d): the fresh rows.
-    n_rows, d
-        The numbers of rows and features of `x` to use.
-    first, stop
-        The range of slots.
-    out
-        float32 (>= n_rows, capacity of the store), written.
-
+    Whole panels are computed: all entries of the panels of slots first and stop-1 are written. x is
+    float32 (>= n_rows, >= d), the store a `DenseStore`, and out float32 (>= n_rows, its capacity).
     """
     if stop > first:
         p, end = first // PANEL, (stop + PANEL - 1) // PANEL
