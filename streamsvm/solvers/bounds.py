@@ -24,7 +24,7 @@ class Unbounded(NamedTuple):
 class Window(NamedTuple):
     """The last examples only."""
 
-    size: float  # older ones than so many leave; at least 1
+    window: float  # older ones than so many leave; at least 1
     limit: float = np.inf  # most examples kept
 
 

@@ -15,6 +15,9 @@ and must grow first. Its arguments:
     diagonal        float32 (n,): k(x, x) of each row
     schedule        the solver's `Schedule`
     margins         float64 (n,), or (n, columns), written: of each row before it was learnt
+
+Their `margins_of` overwrites the state's scratch, too: two threads must not call it with the same
+state.
 """
 
 from __future__ import annotations

@@ -25,33 +25,14 @@ _learn_rows: dict[type, Any] = {}
 _addresses: dict[Any, int] = {}
 
 learn_event: Any = chosen_by(0, _learn)
-"""Learn one row.
+"""Learn one row; return 1, or 0 if nothing changed: the state is full, or the kernel refuses it.
 
-Its arguments are state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins and
-solver.
-
-Parameters
-----------
-state, kernel, schedule
-    What the solver works with.
-spare
-    A store of one row that may be overwritten.
-x
-    One row: float32 (1, d), finite, or `SparseRows`.
-is_last
-    Whether it is the row that `margins_of_event` had last.
-y, box, weight
-    float64 (1,): +1 or -1, or the class if there are several outputs; C_i; the example weight.
-numbers
-    int64 (at least 1,): the number of the example.
-margins
-    float64 (1, outputs), written: from before the row was learnt.
-solver
-    What `solver_for` returned.
-
-Returns
--------
-1, or 0 if nothing changed: the state is full, or the kernel cannot take the row.
+Its arguments: state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins, solver.
+x is the row, float32 (1, d), finite, or `SparseRows`, and `spare` a store of one row that may be
+overwritten. `is_last` tells whether `margins_of_event` had this row last. y, box and weight are
+float64 (1,): +1 or -1, or the class if there are several outputs; C_i; the example weight. numbers,
+int64 (at least 1,), is that of the example. margins, float64 (1, outputs), are written: from before
+the row was learnt. `solver` is what `solver_for` returned.
 """
 
 margins_of_event: Any = chosen_by(0, _margins)

@@ -12,9 +12,12 @@ import numpy as np
 
 from streamsvm._compile import compiled_within
 from streamsvm.support.declaration import COUNT, Field, Record, count_of, index_of
+from streamsvm.support.draws import below
+from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
 from streamsvm.support.states import declare
 
-NONE = -1
+NONE, REFUSED = -1, -2
+"""No slot; and no slot, as the example that was offered last does not enter: see `leaving`."""
 
 COUNTS = np.dtype(
     [
@@ -63,6 +66,10 @@ FIELDS = declare(
     },
     _check,
 )
+
+
+PARTS = {"store": STORE, "cache": CACHE, "active": FIELDS, "block": BLOCK_SCRATCH}
+"""The first fields of a state with an active set and kernel rows."""
 
 
 @compiled_within
@@ -127,3 +134,17 @@ def expired(active):
         return NONE
     # Another example may have taken the slot since.
     return slot if active.arrival[slot] == counts.n_offered - active.ring.size else NONE
+
+
+@compiled_within
+def leaving(active, slot, draws, limit):
+    """Return the slot whose example leaves for the one offered last; `NONE`, or `REFUSED`.
+
+    It falls out of the window, or is drawn to leave a uniform sample of `limit` examples. `slot` is
+    that of the example offered, if it has come again, else `NONE`.
+    """
+    counts, old = active.counts[0], expired(active)
+    if slot == NONE and counts.n_members >= limit:
+        place = below(draws, counts.n_offered)
+        return active.members[place] if place < counts.n_members else np.int64(REFUSED)
+    return np.int64(NONE) if old == slot else old

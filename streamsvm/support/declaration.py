@@ -7,7 +7,7 @@ checked by them: compiled code does not check sizes and indices again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,10 +154,7 @@ def as_float(what: str, value: Any) -> float:
 
 
 class NamedArrays:
-    """Arrays from a file; each can be taken once, and is checked against its declaration then.
-
-    What is missing or not as declared raises ValueError.
-    """
+    """Arrays from a file, each to be taken once, and checked; else ValueError."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._left = dict(arrays)
@@ -218,10 +215,7 @@ class NamedArrays:
         return self._left.pop(name)
 
     def taken_with(self, prefix: str) -> dict[str, np.ndarray]:
-        """Return all arrays whose names begin with a prefix, by the rest of the name, unchecked.
-
-        They are removed from those that are left.
-        """
+        """Take all arrays whose names begin so, unchecked; return them by what follows."""
         names = [name for name in self._left if name.startswith(prefix)]
         return {name.removeprefix(prefix): self._left.pop(name) for name in names}
 
@@ -229,6 +223,13 @@ class NamedArrays:
         """Refuse arrays that were not taken."""
         if self._left:
             raise ValueError(f"the array {next(iter(self._left))!r} belongs to nothing")
+
+
+def copy_arrays(old: Any, new: Any, names: Sequence[str] = ()) -> None:
+    """Copy the arrays of a NamedTuple, or those named only, into longer ones."""
+    for name in names or old._fields:
+        source = getattr(old, name)
+        getattr(new, name)[tuple(map(slice, source.shape))] = source
 
 
 def rows_as_arrays(rows: Rows) -> dict[str, np.ndarray]:

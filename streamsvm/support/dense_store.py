@@ -35,16 +35,6 @@ def new_store(capacity: int, n_features: int) -> DenseStore:
     )
 
 
-def grown(store: DenseStore, capacity: int, n_features: int) -> DenseStore:
-    """Return a larger copy of the store; new rows and features are zero."""
-    new = new_store(capacity, n_features)
-    n_panels, depth, _ = store.panels.shape
-    new.panels[:n_panels, :depth] = store.panels
-    new.entered[: store.entered.size] = store.entered
-    new.weight[: store.weight.size] = store.weight
-    return new
-
-
 @compiled
 def put(store, slot, x):
     """Write row `x`, float32 (n_features,), into a slot."""

@@ -75,10 +75,7 @@ def _counted(statistics, f, value, clip):
 
 @compiled
 def is_far(statistics, f, value, limit):
-    """Tell whether a value is more than `limit` standard deviations from the mean.
-
-    It is not while there are few values, or if all of them were equal.
-    """
+    """Tell whether a value is over `limit` deviations from the mean of enough, unequal values."""
     variance = statistics[VARIANCE, f]
     if statistics[COUNT, f] < ENOUGH or variance == 0.0:
         return False

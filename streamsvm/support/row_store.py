@@ -26,15 +26,6 @@ def new_store(capacity: int, n_features: int) -> RowStore:
     )
 
 
-def grown(store: RowStore, capacity: int, n_features: int) -> RowStore:
-    """Return a larger copy of the store; new rows and features are zero."""
-    new = new_store(capacity, n_features)
-    n, d = store.rows.shape
-    new.rows[:n, :d] = store.rows
-    new.entered[:n], new.weight[:n] = store.entered, store.weight
-    return new
-
-
 @compiled
 def put(store, slot, x):
     """Write row 0 of x, float32 (1, d), into a slot."""

@@ -145,10 +145,7 @@ def _sort(columns, values, first, stop):
 
 @compiled
 def tidy(start, columns, values):
-    """Make rows those of `sorted_rows`, in place, and leave out columns below 0.
-
-    Return how many entries are left, which are the first ones then.
-    """
+    """Make rows those of `sorted_rows`, in place, without columns below 0; return their size."""
     n = 0
     first = start[0]
     for r in range(start.size - 1):
@@ -207,10 +204,7 @@ def _are_tidy(start, columns, values):
 
 
 def sorted_rows(x: SparseRows) -> SparseRows:
-    """Return rows with ascending columns, repeats added up, zeros dropped.
-
-    Rows that are so already are returned as they are.
-    """
+    """Return rows with ascending columns, repeats added up, zeros dropped; maybe the same."""
     if _are_tidy(x.start, x.columns, x.values):
         return x
     first, stop = int(x.start[0]), int(x.start[-1])

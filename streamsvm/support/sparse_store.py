@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
+from streamsvm.support.declaration import copy_arrays
 from streamsvm.support.rows import SparseRows
 from streamsvm.support.tiles import PANEL
 
@@ -51,20 +52,15 @@ class SparseStore(NamedTuple):
 def new_store(capacity: int, n_features: int, n_pairs: int = 1024) -> SparseStore:
     """Allocate an empty store for `capacity` rows, rounded up to 32, of `n_pairs` values in all."""
     capacity = max(1, -(-capacity // PANEL)) * PANEL
+    width = max(1, n_features)
     return SparseStore(
-        start=np.zeros(capacity, np.int64),
-        length=np.zeros(capacity, np.int64),
-        columns=np.zeros(n_pairs, np.int32),
-        values=np.zeros(n_pairs, np.float32),
-        norm=np.zeros(capacity),
-        entered=np.zeros(capacity, np.int64),
-        weight=np.zeros(capacity),
-        counts=np.zeros(3, np.int64),
-        place=np.zeros(max(1, n_features), np.int32),
-        flat=np.zeros((2, max(1, n_features)), np.float32),
-        lanes=np.zeros((MOST_COLUMNS + 1, PANEL), np.float32),
-        products=np.zeros((PANEL, PANEL)),
-    )
+        start=np.zeros(capacity, np.int64), length=np.zeros(capacity, np.int64),
+        columns=np.zeros(n_pairs, np.int32), values=np.zeros(n_pairs, np.float32),
+        norm=np.zeros(capacity), entered=np.zeros(capacity, np.int64), weight=np.zeros(capacity),
+        counts=np.zeros(3, np.int64), place=np.zeros(width, np.int32),
+        flat=np.zeros((2, width), np.float32),
+        lanes=np.zeros((MOST_COLUMNS + 1, PANEL), np.float32), products=np.zeros((PANEL, PANEL)),
+    )  # fmt: skip
 
 
 def grown(store: SparseStore, capacity: int, n_features: int) -> SparseStore:
@@ -74,10 +70,8 @@ def grown(store: SparseStore, capacity: int, n_features: int) -> SparseStore:
     while 4 * (live + wanted) > 3 * n_pairs:
         n_pairs *= 2
     new = new_store(capacity, n_features, n_pairs)
-    n = store.start.size
     used = int(store.counts[USED])
-    for name in ("start", "length", "norm", "entered", "weight"):
-        getattr(new, name)[:n] = getattr(store, name)
+    copy_arrays(store, new, ("start", "length", "norm", "entered", "weight"))
     new.columns[:used], new.values[:used] = store.columns[:used], store.values[:used]
     new.counts[:2] = store.counts[:2]
     return new
@@ -185,11 +179,8 @@ def reorder(store, order, n_kept):
     live = 0
     for s in range(n_kept):
         old = order[s]
-        store.start[s] = start[old]
-        store.length[s] = length[old]
-        store.norm[s] = norm[old]
-        store.entered[s] = entered[old]
-        store.weight[s] = weight[old]
+        store.start[s], store.length[s], store.norm[s] = start[old], length[old], norm[old]
+        store.entered[s], store.weight[s] = entered[old], weight[old]
         live += length[old]
     for s in range(n_kept, store.start.size):
         store.length[s] = 0
@@ -199,10 +190,7 @@ def reorder(store, order, n_kept):
 
 @compiled
 def _largest(columns, values, n):
-    """Keep the `MOST_MERGED` entries of the largest absolute values; return how many are kept.
-
-    Of equal ones, those of the first columns are kept.
-    """
+    """Keep the `MOST_MERGED` largest entries, of equal ones the first; return how many are kept."""
     if n <= MOST_MERGED:
         return n
     ordered = np.sort(np.abs(values[:n]))

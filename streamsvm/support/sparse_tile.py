@@ -20,7 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from streamsvm._compile import JIT
-from streamsvm.support.tiles import PANEL, splat
+from streamsvm.support.tiles import PANEL, loop, splat
 
 
 def _emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -35,54 +35,27 @@ def _emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     multiply_add = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(doubles, [doubles] * 3), f"llvm.fmuladd.v{PANEL}f64"
     )
-    before = builder.block
-    loop, end = builder.append_basic_block("values"), builder.append_basic_block("store")
-    zero = ir.Constant(doubles, None)
-    builder.cbranch(builder.icmp_signed("<", first, stop), loop, end)
 
-    builder.position_at_end(loop)
-    t = builder.phi(i64)
-    t.add_incoming(first, before)
-    total = builder.phi(doubles)
-    column = builder.sext(builder.load(builder.gep(columns, [t])), i64)
-    row = builder.sext(builder.load(builder.gep(place, [column])), i64)
-    at = builder.gep(lanes, [builder.mul(row, ir.Constant(i64, PANEL))])
-    many = builder.load(builder.bitcast(at, singles.as_pointer()), align=4)
-    value = builder.fpext(builder.load(builder.gep(values, [t])), ir.DoubleType())
-    following = builder.call(
-        multiply_add, [splat(builder, value, doubles), builder.fpext(many, doubles), total]
-    )
-    t_next = builder.add(t, ir.Constant(i64, 1))
-    t.add_incoming(t_next, loop)
-    total.add_incoming(zero, before)
-    total.add_incoming(following, loop)
-    builder.cbranch(builder.icmp_signed("<", t_next, stop), loop, end)
+    def body(t: Any, carried: list[Any]) -> list[Any]:
+        column = builder.sext(builder.load(builder.gep(columns, [t])), i64)
+        row = builder.sext(builder.load(builder.gep(place, [column])), i64)
+        at = builder.gep(lanes, [builder.mul(row, ir.Constant(i64, PANEL))])
+        many = builder.load(builder.bitcast(at, singles.as_pointer()), align=4)
+        value = builder.fpext(builder.load(builder.gep(values, [t])), ir.DoubleType())
+        factors = [splat(builder, value, doubles), builder.fpext(many, doubles)]
+        return [builder.call(multiply_add, factors + carried)]
 
-    builder.position_at_end(end)
-    result = builder.phi(doubles)
-    result.add_incoming(zero, before)
-    result.add_incoming(following, loop)
+    (result,) = loop(builder, first, stop, [ir.Constant(doubles, None)], body)
     builder.store(result, builder.bitcast(out, doubles.as_pointer()), align=8)
     return context.get_dummy_value()
 
 
 @intrinsic
-def _products_compiled(
-    typingctx: Any,
-    lanes: Any,
-    place: Any,
-    columns: Any,
-    values: Any,
-    first: Any,
-    stop: Any,
-    out: Any,
-) -> Any:
+def _products_compiled(typingctx, lanes, place, columns, values, first, stop, out):
     return types.void(lanes, place, columns, values, types.int64, types.int64, out), _emit
 
 
-def _products_plain(
-    lanes: Any, place: Any, columns: Any, values: Any, first: int, stop: int, out: Any
-) -> None:
+def _products_plain(lanes, place, columns, values, first, stop, out):
     out[:] = 0.0
     for t in range(first, stop):
         out[:] += np.float64(values[t]) * lanes[place[columns[t]]].astype(np.float64)

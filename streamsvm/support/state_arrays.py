@@ -25,9 +25,9 @@ from streamsvm.support.rows import SparseRows
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.states import (
     Layout,
+    fields_of,
     grown,
     layout_of,
-    map_fields,
     n_slots,
     scalars_of,
     sizes_of,
@@ -50,8 +50,7 @@ def as_arrays(state: Any, sizes: Sizes) -> tuple[dict[str, Any], dict[str, np.nd
     records: dict[str, Any] = {}
     arrays: dict[str, np.ndarray] = {}
     scalars = scalars_of(state)
-
-    def add(name: str, declared: Any, value: Any) -> Any:
+    for name, declared, value in fields_of(state):
         if isinstance(declared, Record):
             records[name] = declared.as_json(value)
         elif isinstance(declared, Field) and not declared.scratch:
@@ -63,20 +62,13 @@ def as_arrays(state: Any, sizes: Sizes) -> tuple[dict[str, Any], dict[str, np.nd
             n = lengths["slots"]
             arrays.update(rows_as_arrays(stores.rows_of(value, n, lengths["features"])))
             arrays.update(entered=value.entered[:n], weight=value.weight[:n])
-        return value
-
-    map_fields(state, add)
     return records, arrays
 
 
 def from_arrays(
-    empty: Any,
-    records: Mapping[str, Any],
-    arrays: NamedArrays,
-    sizes: Sizes,
-    cache_bytes: int = 0,
+    empty: Any, records: Mapping[str, Any], arrays: NamedArrays, sizes: Sizes, cache_bytes: int = 0,
     given: Collection[str] = (),
-) -> Any:
+) -> Any:  # fmt: skip
     """Return a state with the records and arrays that `as_arrays` returned, from a file.
 
     `empty` is a new state with room for at least so many features, classes, ..., which may be
@@ -100,8 +92,7 @@ def from_arrays(
         state = grown(empty, capacity, lengths["features"], cache_bytes)
         state = state._replace(store=stores.filled(state.store, rows))
         state.store.entered[:n], state.store.weight[:n] = entered, weight
-
-    def fill(name: str, declared: Any, value: Any) -> Any:
+    for name, declared, value in fields_of(state):
         if isinstance(declared, Record):
             for scalar, number in checked[name].items():
                 value[0][scalar] = number
@@ -109,9 +100,6 @@ def from_arrays(
             value[tuple(map(slice, taken[name].shape))] = taken[name]
         elif name == "cache":
             value.counts[:] = taken["cache_counts"]
-        return value
-
-    map_fields(state, fill)
     _check(state, lengths)
     return state
 
@@ -135,15 +123,11 @@ def _check(state: Any, sizes: dict[str, int]) -> None:
 
 
 def _records(empty: Any, records: Mapping[str, Any], sizes: Sizes) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-
-    def add(name: str, declared: Any, value: Any) -> Any:
-        if isinstance(declared, Record):
-            found[name] = declared.checked(name, records.get(name), sizes)
-        return value
-
-    map_fields(empty, add)
-    return found
+    return {
+        name: declared.checked(name, records.get(name), sizes)
+        for name, declared, _ in fields_of(empty)
+        if isinstance(declared, Record)
+    }
 
 
 def _arrays(
@@ -154,14 +138,10 @@ def _arrays(
     given: Collection[str],
 ) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
-
-    def add(name: str, declared: Any, value: Any) -> Any:
+    for name, declared, _ in fields_of(empty):
         if isinstance(declared, Field) and not declared.scratch and name not in given:
             if not declared.optional or name in arrays:
                 found[name] = arrays.take(name, declared, sizes, scalars)
         elif name == "cache":
             found["cache_counts"] = arrays.take("cache_counts", _CACHE_COUNTS, sizes)
-        return value
-
-    map_fields(empty, add)
     return found

@@ -11,8 +11,6 @@ from streamsvm.support import row_store, sparse_store, stores
 from streamsvm.support.declaration import Sizes
 from streamsvm.support.kernel_rows import fresh_block, row_cache
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.row_store import RowStore
-from streamsvm.support.sparse_store import SparseStore
 
 
 class Part(NamedTuple):
@@ -41,16 +39,8 @@ def _emptied_cache(cache: RowCache, sizes: Sizes, cache_bytes: int) -> RowCache:
     return new
 
 
-def _new_rows(sizes: Sizes, sparse: bool, cache_bytes: int) -> RowStore | SparseStore:
-    make: Any = sparse_store.new_store if sparse else row_store.new_store
-    store: RowStore | SparseStore = make(sizes["slots"], sizes["features"])
-    return store
-
-
-def grown_store(store: Any, sizes: Sizes, sparse: bool, cache_bytes: int) -> Any:
-    """Return a larger copy of the rows; `sparse` and `cache_bytes` are not used."""
-    grow: Any = row_store.grown if isinstance(store, RowStore) else stores.grown
-    return grow(store, sizes["slots"], sizes["features"])
+def _new_rows(sizes: Sizes, sparse: bool, cache_bytes: int) -> Any:
+    return (sparse_store if sparse else row_store).new_store(sizes["slots"], sizes["features"])
 
 
 def _block_for_thread(block: Any, own_values: bool) -> Any:
@@ -64,7 +54,7 @@ def _new_block(sizes: Sizes, sparse: bool) -> Any:
 
 STORE = Part(
     new=lambda sizes, sparse, _: stores.new_store(sizes["slots"], sizes["features"], sparse),
-    grown=grown_store,
+    grown=lambda store, sizes, sparse, _: stores.grown(store, sizes["slots"], sizes["features"]),
     stripped=lambda store, sizes, sparse: store,
     for_thread=lambda store, block: stores.with_scratch(store),
     made_sparse=lambda store, sizes, _: stores.made_sparse(store),

@@ -8,7 +8,7 @@ those for slots, copies and scratch only for states with a store of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.sparse_store import SparseStore
-from streamsvm.support.state_parts import Part, grown_store
+from streamsvm.support.state_parts import Part
 from streamsvm.support.tiles import PANEL
 
 
@@ -51,6 +51,15 @@ def layout_of(state: Any) -> Layout:
     return _layouts[type(state)]
 
 
+def fields_of(state: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, declaration and value of each field, also of those within another one."""
+    for (name, declared), value in zip(layout_of(state).fields.items(), state, strict=True):
+        if isinstance(declared, Layout):
+            yield from fields_of(value)
+        else:
+            yield name, declared, value
+
+
 def map_fields(state: Any, change: Callable[[str, Any, Any], Any]) -> Any:
     """Return a state whose fields are change(name, declared, value)."""
     layout = layout_of(state)
@@ -79,23 +88,16 @@ def n_slots(state: Any) -> int:
 
 
 def n_computed(state: Any) -> int:
-    """Return the number of slots whose kernel values with a fresh row are computed before learning.
-
-    It is 0 for a state without a row cache, which has explicit weights.
-    """
+    """Return how many kernel values of a row are computed before it is learnt; none by weights."""
     return n_slots(state) if hasattr(state, "cache") else 0
 
 
 def scalars_of(state: Any) -> dict[str, Any]:
     """Return all scalars of the records of a state by name."""
     found: dict[str, Any] = {}
-
-    def add(name: str, declared: Any, value: Any) -> Any:
+    for _, declared, value in fields_of(state):
         if isinstance(declared, Record):
             found.update(declared.as_json(value))
-        return value
-
-    map_fields(state, add)
     return found
 
 
@@ -104,15 +106,11 @@ def sizes_of(state: Any) -> dict[str, int]:
     sizes: dict[str, int] = {}
     if hasattr(state, "store"):
         sizes = {"slots": capacity_of(state), "features": n_columns(state)}
-
-    def add(name: str, declared: Any, value: Any) -> Any:
+    for _, declared, value in fields_of(state):
         if isinstance(declared, Field) and not declared.scratch:
             for axis, length in zip(declared.axes, value.shape, strict=True):
                 if isinstance(axis, str):
                     sizes.setdefault(axis, length)
-        return value
-
-    map_fields(state, add)
     return sizes
 
 
@@ -144,16 +142,19 @@ def new(
 
 
 def new_seeded(
-    cls: type,
-    n_features: int,
-    cache_bytes: int = 0,
-    seed: int | None = None,
-    sparse: bool = False,
+    cls: type, n_features: int, cache_bytes: int = 0, seed: int | None = None, sparse: bool = False,
     **sizes: int,
-) -> Any:
-    """Allocate an empty state of a solver that draws from its examples; None: different draws."""
+) -> Any:  # fmt: skip
+    """Allocate an empty state of a solver that draws from its examples.
+
+    Without a seed the draws are different ones each time. The generator of looks, if the solver
+    has one, is seeded by the first draw.
+    """
     sizes = {"slots": 2 * PANEL, "features": n_features, **sizes}
-    return new(cls, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed))
+    given = {"draws": new_draws(seed)}
+    if "look_draws" in _layouts[cls].fields:
+        given["look_draws"] = new_draws(int(given["draws"][0]))
+    return new(cls, sizes, sparse=sparse, cache_bytes=cache_bytes, **given)
 
 
 def grown(
@@ -168,7 +169,7 @@ def grown(
     sizes = sizes_of(state) | {"slots": capacity, "features": n_features}
     if n_classes is not None:
         sizes["classes"] = n_classes
-    store = grown_store(state.store, sizes, sparse, cache_bytes)
+    store = stores.grown(state.store, capacity, n_features)
     sizes["slots"] = store.entered.size
 
     def change(name: str, declared: Any, value: Any) -> Any:
@@ -176,30 +177,19 @@ def grown(
             return store
         if isinstance(declared, Part):
             return declared.grown(value, sizes, sparse, cache_bytes)
-        if isinstance(declared, Record):
-            return declared.copy_of(value)
-        return _grown_array(declared, value, sizes)
+        return _grown(declared, value, sizes)
 
     return map_fields(state, change)
 
 
 def grown_arrays(state: Any, sizes: Sizes) -> Any:
     """Return a NamedTuple of arrays and records with longer axes, and the same content."""
-
-    def change(name: str, declared: Any, value: Any) -> Any:
-        is_record = isinstance(declared, Record)
-        return declared.copy_of(value) if is_record else _grown_array(declared, value, sizes)
-
-    return map_fields(state, change)
+    return map_fields(state, lambda name, declared, value: _grown(declared, value, sizes))
 
 
-def copy_arrays(old: Any, new: Any) -> None:
-    """Copy the arrays of a NamedTuple into longer ones."""
-    for source, target in zip(old, new, strict=True):
-        target[tuple(map(slice, source.shape))] = source
-
-
-def _grown_array(field: Field, old: np.ndarray, sizes: Sizes) -> np.ndarray:
+def _grown(field: Field | Record, old: Any, sizes: Sizes) -> Any:
+    if isinstance(field, Record):
+        return field.copy_of(old)
     if not field.scratch and not any(isinstance(axis, str) for axis in field.axes):
         return old
     array = field.new(sizes)
@@ -228,10 +218,7 @@ def with_cache(state: Any, cache_bytes: int) -> Any:
 
 
 def with_scratch(state: Any, block: bool) -> Any:
-    """Return a state for another thread: the same content, with scratch of its own.
-
-    The values of a block are part of the scratch that is allocated only if `block` is True.
-    """
+    """Return a state for another thread, with scratch of its own, that of blocks if wanted."""
 
     def change(name: str, declared: Any, value: Any) -> Any:
         if isinstance(declared, Part):
@@ -257,14 +244,9 @@ def made_sparse(state: Any, cache_bytes: int) -> Any:
 def memory_parts(state: Any) -> dict[str, int]:
     """Return the bytes of ``support_vectors``, ``cache`` and ``scratch``; of None all are 0."""
     parts = {"support_vectors": 0, "cache": 0, "scratch": 0}
-    if state is not None:
-
-        def add(name: str, declared: Any, value: Any) -> Any:
-            kind = "scratch" if isinstance(declared, Field) and declared.scratch else None
-            _add_bytes(parts, kind or getattr(declared, "kind", None) or "support_vectors", value)
-            return value
-
-        map_fields(state, add)
+    for _, declared, value in () if state is None else fields_of(state):
+        kind = "scratch" if isinstance(declared, Field) and declared.scratch else None
+        _add_bytes(parts, kind or getattr(declared, "kind", None) or "support_vectors", value)
     return parts
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled
+from streamsvm._compile import chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm.support import dense_store, row_store, sparse_store, sparse_values
+from streamsvm.support.declaration import copy_arrays
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.kernel_rows import kernel_values
 from streamsvm.support.kernel_rows.bound_kernels import (
@@ -125,8 +126,26 @@ def _reorder_members(store, order, n_kept):
     slot, entered, weight = store.slot.copy(), store.entered.copy(), store.weight.copy()
     for s in range(n_kept):
         store.slot[s] = slot[order[s]]
-        store.entered[s] = entered[order[s]]
-        store.weight[s] = weight[order[s]]
+        store.entered[s], store.weight[s] = entered[order[s]], weight[order[s]]
+
+
+@compiled_leaf
+def contains(entered, number, n):
+    """Tell whether `number` is among the first n of `entered`, int64."""
+    found = 0
+    for s in range(n):
+        found += entered[s] == number
+    return found > 0
+
+
+@compiled_within
+def slot_of(state, number, n):
+    """Return which of the first n slots has the example with that number, or -1."""
+    if number <= state.info[0].last_number:
+        for s in range(n):
+            if state.store.entered[s] == number:
+                return np.int64(s)
+    return np.int64(-1)
 
 
 put = of_store(0, _put_dense, sparse_store.put, row_store.put, _put_member)
@@ -172,10 +191,7 @@ def _values_unbound(kernel, store, x, n_rows, d, first, stop, out):
 
 @compiled
 def _values_of_members(kernel, store, x, n_rows, d, first, stop, out):
-    """Compute the values with members first .. stop-1 only, in the panels that they are in.
-
-    Members that entered one after the other are in the same panel, or in one of the next.
-    """
+    """Compute the values with members first .. stop-1 only, in the panels that they are in."""
     slot = store.slot
     found = np.empty((n_rows, store.rows.entered.size), np.float32)
     while first < stop:
@@ -191,21 +207,13 @@ def _values_of_members(kernel, store, x, n_rows, d, first, stop, out):
         first = s
 
 
-def _bound_type(kernel_type: type) -> type | None:
-    kinds = (DenseKernel, SparseKernel, MemberKernel)
-    return kernel_type if kernel_type in kinds else None
-
-
-values = chosen_by(
-    0,
-    {
-        DenseKernel: values_dense,
-        SparseKernel: values_sparse,
-        MemberKernel: _values_of_members,
-        None: _values_unbound,
-    },
-    _bound_type,
-)
+_BOUND = {
+    DenseKernel: values_dense,
+    SparseKernel: values_sparse,
+    MemberKernel: _values_of_members,
+    None: _values_unbound,
+}
+values = chosen_by(0, _BOUND, lambda kernel_type: kernel_type if kernel_type in _BOUND else None)
 """values(kernel, store, x, n_rows, d, first, stop, out): see `kernel_values.kernel_values`.
 
 The kernel may be bound to this kind of store; that for a `MemberStore` is a `MemberKernel`.
@@ -214,23 +222,23 @@ The kernel may be bound to this kind of store; that for a `MemberStore` is a `Me
 
 def new_store(capacity: int, n_features: int, sparse: bool) -> Store:
     """Allocate an empty store for `capacity` rows, rounded up to 32."""
-    make: Any = sparse_store.new_store if sparse else dense_store.new_store
-    store: Store = make(capacity, n_features)
-    return store
+    return (sparse_store if sparse else dense_store).new_store(capacity, n_features)
 
 
-def grown(store: Store, capacity: int, n_features: int) -> Store:
-    """Return a larger copy of the store."""
+def grown(store: Any, capacity: int, n_features: int) -> Any:
+    """Return a larger copy of the store; new rows and features are zero."""
     if isinstance(store, SparseStore):
         return sparse_store.grown(store, capacity, n_features)
-    return dense_store.grown(store, capacity, n_features)
+    kind = row_store if isinstance(store, RowStore) else dense_store
+    new = kind.new_store(capacity, n_features)
+    copy_arrays(store, new)
+    return new
 
 
 def made_sparse(store: DenseStore | RowStore) -> SparseStore:
     """Return a sparse store with the same content."""
     n, d = store.entered.size, n_columns(store)
-    rows = sparse(rows_of(store, n, d))
-    new: SparseStore = filled(sparse_store.new_store(n, d), rows)
+    new = filled(sparse_store.new_store(n, d), sparse(rows_of(store, n, d)))
     new.entered[:n], new.weight[:n] = store.entered, store.weight
     return new
 

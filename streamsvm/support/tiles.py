@@ -35,11 +35,36 @@ ACROSS = 4
 
 
 def splat(builder: Any, scalar: Any, vector: Any) -> Any:
-    """Return a vector of `PANEL` copies of a scalar."""
+    """Return a vector of this type, of copies of a scalar."""
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
-    mask = ir.Constant(ir.VectorType(ir.IntType(32), PANEL), [0] * PANEL)
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
     return builder.shuffle_vector(first, undefined, mask)
+
+
+def loop(builder: Any, first: Any, stop: Any, initial: list[Any], body: Any) -> list[Any]:
+    """Emit a loop over first .. stop-1, int64, with values carried on; return their last ones.
+
+    ``body(index, carried)`` emits one pass, and returns what is carried to the next.
+    """
+    before, number = builder.block, ir.IntType(64)
+    inside, end = builder.append_basic_block("loop"), builder.append_basic_block("done")
+    builder.cbranch(builder.icmp_signed("<", first, stop), inside, end)
+    builder.position_at_end(inside)
+    index = builder.phi(number)
+    carried = [builder.phi(value.type) for value in initial]
+    following = body(index, carried)
+    next_index = builder.add(index, ir.Constant(number, 1))
+    builder.cbranch(builder.icmp_signed("<", next_index, stop), inside, end)
+    builder.position_at_end(end)
+    results = [builder.phi(value.type) for value in initial]
+    index.add_incoming(first, before)
+    index.add_incoming(next_index, inside)
+    for phis in (carried, results):
+        for phi, start, new in zip(phis, initial, following, strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(new, inside)
+    return results
 
 
 def _emit(
@@ -68,36 +93,20 @@ def _emit(
         builder.gep(x.data, [builder.mul(builder.add(r, number(i)), x_width)]) for i in range(rows)
     ]
 
-    before = builder.block
-    loop, end = builder.append_basic_block("features"), builder.append_basic_block("store")
-    zero = ir.Constant(vector, None)
-    builder.cbranch(builder.icmp_signed(">", d, number(0)), loop, end)
+    def body(k: Any, sums: list[Any]) -> list[Any]:
+        following = []
+        values = [splat(builder, builder.load(builder.gep(start, [k])), vector) for start in starts]
+        for q, tile in enumerate(tiles):
+            lanes_at = builder.gep(tile, [builder.mul(k, number(PANEL))])
+            lanes = builder.load(builder.bitcast(lanes_at, vector.as_pointer()), align=4)
+            for i, value in enumerate(values):
+                factor = builder.fsub(value, lanes) if squared else value
+                factors = [factor, factor if squared else lanes, sums[q * rows + i]]
+                following.append(builder.call(multiply_add, factors))
+        return following
 
-    builder.position_at_end(loop)
-    k = builder.phi(i64)
-    k.add_incoming(number(0), before)
-    sums = [builder.phi(vector) for _ in range(rows * across)]
-    values = [splat(builder, builder.load(builder.gep(start, [k])), vector) for start in starts]
-    following = []
-    for q, tile in enumerate(tiles):
-        lanes_at = builder.gep(tile, [builder.mul(k, number(PANEL))])
-        lanes = builder.load(builder.bitcast(lanes_at, vector.as_pointer()), align=4)
-        for i, value in enumerate(values):
-            factor = builder.fsub(value, lanes) if squared else value
-            factors = [factor, factor if squared else lanes, sums[q * rows + i]]
-            following.append(builder.call(multiply_add, factors))
-    k_next = builder.add(k, number(1))
-    k.add_incoming(k_next, loop)
-    for total, new in zip(sums, following, strict=True):
-        total.add_incoming(zero, before)
-        total.add_incoming(new, loop)
-    builder.cbranch(builder.icmp_signed("<", k_next, d), loop, end)
-
-    builder.position_at_end(end)
-    results = [builder.phi(vector) for _ in range(rows * across)]
-    for result, new in zip(results, following, strict=True):
-        result.add_incoming(zero, before)
-        result.add_incoming(new, loop)
+    zeros = [ir.Constant(vector, None)] * (rows * across)
+    results = loop(builder, number(0), d, zeros, body)
     for index, result in enumerate(results):
         panel = builder.add(p, number(index // rows))
         at = builder.mul(builder.add(r, number(index % rows)), out_width)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm.support import dense_store
+from streamsvm.support import dense_store, stores
 from streamsvm.support.tiles import PANEL
 
 
@@ -73,7 +73,7 @@ def test_reorder_takes_any_rows_in_any_order(n, d, data):
 @given(st.integers(1, 70), st.integers(1, 5), st.integers(0, 100), st.integers(0, 4))
 def test_grown_keeps_the_rows_and_adds_zeros(n, d, more, wider):
     store, rows = filled(n, d)
-    new = dense_store.grown(store, store.entered.size + more, d + wider)
+    new = stores.grown(store, store.entered.size + more, d + wider)
     assert new.entered.size >= store.entered.size + more
     wide = dense_store.rows_of(new, new.entered.size, d + wider)
     np.testing.assert_array_equal(wide[:n, :d], rows)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.support import dense_store
+from streamsvm.support import dense_store, stores
 from streamsvm.support.kernel_rows import fresh_block
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, FOREIGN
@@ -41,7 +41,7 @@ def test_values_are_those_computed_anew(seed, n, size, d, kernel, events):
     block = fresh_block.new_block(CAPACITY, d, False)
     # What an earlier block left behind must not matter.
     block.values[:], block.among[:], block.counts[0] = np.nan, np.nan, 200
-    fresh_block.fill(block, bound(kernel, store), store, x[:size], 0, n)
+    stores.values(bound(kernel, store), store, x, size, d, 0, n, block.values)
     fresh_block.begin(block, bound(kernel, store), x[:size])
     for r, (takes, number, n_foreign) in enumerate(events[:size]):
         if not fresh_block.has_room(block):
@@ -71,7 +71,7 @@ def test_a_row_may_be_asked_for_again_after_a_change(kernel):
     for slot in range(40):
         dense_store.put(store, slot, rng.normal(size=3).astype(np.float32))
     block = fresh_block.new_block(CAPACITY, 3, False)
-    fresh_block.fill(block, bound(kernel, store), store, x[:4], 0, 40)
+    stores.values(bound(kernel, store), store, x, 4, 3, 0, 40, block.values)
     fresh_block.begin(block, bound(kernel, store), x[:4])
     # One slot after the other takes row 0, a foreign row, and row 1.
     for origin, row in ((0, x[0]), (FOREIGN, rng.normal(size=3).astype(np.float32)), (1, x[1])):

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.support import dense_store
+from streamsvm.support import dense_store, stores
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.row_cache import NONE
@@ -75,7 +75,7 @@ def test_random_use_keeps_values_true(actions):
             rows = rows[order]
         elif action == "g" and capacity < 256:
             capacity *= 2
-            store = dense_store.grown(store, capacity, D)
+            store = stores.grown(store, capacity, D)
             cache = row_cache.resized(cache, capacity, D, budget)
             assert cache.values.nbytes <= max(budget, 4 * capacity * row_cache.MIN_LINES)
         np.testing.assert_array_equal(dense_store.rows_of(store, len(rows), D), rows)

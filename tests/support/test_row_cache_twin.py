@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.support import dense_store
+from streamsvm.support import dense_store, stores
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.kernel_values import kernel_values
@@ -77,7 +77,7 @@ class Pair:
         if capacity > 256:
             return
         old = self.cache
-        self.store = dense_store.grown(self.store, capacity, D)
+        self.store = stores.grown(self.store, capacity, D)
         self.cache = row_cache.resized(old, capacity, D, self.budget)
         emptied = np.shares_memory(self.cache.values, old.values)
         at_once = self.cache.state[row_cache.AT_ONCE]

@@ -15,7 +15,6 @@ N_INFO = 5
 """The index of the model that predicts; examples, and wrong predictions, since the models began;
 how many drifts were noticed; and the number of the last example before that."""
 
-
 APART = 1000
 """Within so many examples of a drift, what is noticed belongs to it."""
 

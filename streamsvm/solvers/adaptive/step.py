@@ -67,10 +67,7 @@ def note_predictions(state: AdaptiveState, wrong: np.ndarray) -> None:
 
 
 def choose(state: AdaptiveState) -> None:
-    """Use the model with the smallest share of errors from now on, if it is ahead by `LEAD`.
-
-    Models that sleep, or have examples to learn yet, are not used.
-    """
+    """Use the awake model without waiting examples that errs least, if it is ahead by `LEAD`."""
     faded = np.where((state.asleep > 0) | (state.waiting > 0), np.inf, state.faded)
     best = int(faded.argmin())
     if faded[best] < faded[state.info[IN_USE]] - LEAD:

@@ -1,9 +1,4 @@
-"""The state of the Huller: two points, each a convex combination of the support vectors of a class.
-
-Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
-`kernel_rows.bound_kernels`); a slot s; n, the number of slots in use; d, the number of features;
-`row`, float32 (capacity,), the kernel values of one example with all slots.
-"""
+"""The state of the Huller: two points, each a convex combination of vectors of a class."""
 
 from __future__ import annotations
 
@@ -11,14 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf, compiled_within
-from streamsvm.support import active_set, stores
+from streamsvm._compile import compiled, compiled_leaf
+from streamsvm.support import active_set
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, Range, Record
 from streamsvm.support.kernel_rows import row_cache
-from streamsvm.support.kernel_rows.fresh_block import FreshBlock
+from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
 from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
 
@@ -54,10 +48,7 @@ class HullerState(NamedTuple):
 declare(
     HullerState,
     {
-        "store": STORE,
-        "cache": CACHE,
-        "active": active_set.FIELDS,
-        "block": BLOCK_SCRATCH,
+        **active_set.PARTS,
         "alpha": Field(("slots",), range=Range(-1.5, 1.5)),
         "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
         "draws": Field((1,), np.uint64, range=Range(1)),
@@ -97,40 +88,25 @@ def scale_of(state):
 
 @compiled
 def margin_of(state, p, q):
-    """Return the margin from <x, X_P> and <x, X_N>: equation (4.5), scaled.
-
-    With examples of one class only, its sign.
-    """
+    """Return the margin, scaled (4.5), from <x, X_P> and <x, X_N>; of one class only, its sign."""
     info = state.info[0]
     if info.n_positive == 0 or info.n_negative == 0:
         return np.sign(np.float64(info.n_positive - info.n_negative))
     return scale_of(state) * (p - q + 0.5 * (info.nn - info.pp))
 
 
-@compiled_within
-def slot_of(state, number):
-    """Return the slot of the example with that number, or -1."""
-    if number <= state.info[0].last_number:
-        for s in range(state.active.counts[0].n):
-            if state.store.entered[s] == number:
-                return s
-    return np.int64(-1)
-
-
 @compiled
 def rebuild(state, kernel, d):
     """Recompute diagonal and scalars after a change of the kernel."""
     n, info = state.active.counts[0].n, state.info[0]
-    scratch = np.zeros((1, d), np.float32)
+    row_cache.clear(state.cache, n)
     info.pp = info.pn = info.nn = 0.0
     for s in range(n):
-        row_cache.free(state.cache, s)
         if state.alpha[s] == 0.0:
             continue
-        x = stores.row_of(state.store, s, scratch, d)
-        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block.values)
-        p, q = products(state.alpha, state.block.values[0], n)
-        state.diagonal[s] = state.block.values[0, s]
+        row = values_of_slot(state, kernel, s, n, d)
+        p, q = products(state.alpha, row, n)
+        state.diagonal[s] = row[s]
         if state.alpha[s] > 0.0:
             info.pp += state.alpha[s] * p
             info.pn += state.alpha[s] * q

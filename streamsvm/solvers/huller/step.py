@@ -25,11 +25,11 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_leaf
-from streamsvm.solvers.huller.state import margin_of, products, slot_of
+from streamsvm.solvers.huller.state import margin_of, products
 from streamsvm.support import active_set, stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
-from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part
+from streamsvm.support.kernel_rows.fresh_block import fill_part
 from streamsvm.support.rows import count, part, width
 
 SEEDS = 5
@@ -123,7 +123,7 @@ def process(state, x, r, y, weight, number, diagonal, row):
     n_own = info.n_positive if y > 0.0 else info.n_negative
     info.n_positive += int(y > 0.0)
     info.n_negative += int(y < 0.0)
-    if slot_of(state, number) >= 0:
+    if stores.slot_of(state, number, n) >= 0:
         return
     step = 1.0 / (n_own + 1.0)
     if n_own >= SEEDS and info.n_positive > 0 and info.n_negative > 0:
@@ -164,14 +164,9 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     n_rows, d = count(x), width(x)
     start = 0
     while start < n_rows:
-        size = min(BLOCK, n_rows - start)
-        rows, n = part(x, start, start + size), state.active.counts[0].n
-        # Unless they were computed before: see `ready` of `state.INFO`.
-        if not (n_rows == size and state.info[0].ready == -n < 0):
-            fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
+        rows = fresh_block.next_rows(state, kernel, x, start, state.active.counts[0].n)
         fresh_block.begin(state.block, kernel, rows)
-        state.info[0].ready = 0
-        for r in range(size):
+        for r in range(count(rows)):
             at = start + r
             one = part(x, at, at + 1)
             if active_set.is_full(state.active, np.inf) or not stores.has_room(state.store, one):
@@ -187,16 +182,13 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             if state.info[0].n_positive > 0 and state.info[0].n_negative > 0:
                 for _ in range(np.int64(schedule.reprocess)):
                     reprocess(state, kernel, d)
-        start += size
+        start += count(rows)
     return n_rows
 
 
 @compiled
 def margins_of(state, kernel, x, out):
-    """Write the margins of rows x into out, float64 (n,), a block at a time.
-
-    It overwrites the state's scratch: two threads must not call it with the same state.
-    """
+    """Write the margins of rows x into out, float64 (n,), a block at a time."""
     state = borrowed(state)
     n, start = state.active.counts[0].n, 0
     state.info[0].ready = 0

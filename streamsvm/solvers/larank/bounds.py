@@ -70,27 +70,21 @@ def _remove_none(bounds, state, kernel, number, d):
 
 
 @compiled
-def remove_older(state, kernel, oldest, d):
-    """Remove the examples whose number is at most `oldest`."""
+def _remove_old(bounds, state, kernel, number, d):
+    """Remove the examples that leave the window when example `number` comes."""
     j = 0
-    while j < state.info[0].n_alive:
+    while bounds.window > 0.0 and j < state.info[0].n_alive:
         s = state.alive[j]
-        if state.store.entered[s] <= oldest:
+        if state.store.entered[s] <= number - bounds.window:
             remove(state, kernel, s, d)
         else:
             j += 1
 
 
 @compiled
-def _remove_old(bounds, state, kernel, number, d):
-    remove_older(state, kernel, number - bounds.size, d)
-
-
-@compiled
 def _make_room(bounds, state, kernel, number, d):
     info = state.info[0]
-    if bounds.window > 0.0:
-        remove_older(state, kernel, number - bounds.window, d)
+    _remove_old(bounds, state, kernel, number, d)
     while info.n_alive > bounds.limit:
         least, size = state.alive[0], np.inf
         for j in range(info.n_alive):

@@ -1,9 +1,4 @@
-"""The state of LaRank: its arrays, its coefficients, and how it is squeezed and rebuilt.
-
-Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
-`kernel_rows.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
-features; `row`, float32 (capacity,), the kernel values of one example with all slots.
-"""
+"""The state of LaRank: its arrays, its coefficients, and how it is squeezed and rebuilt."""
 
 from __future__ import annotations
 
@@ -24,14 +19,12 @@ from streamsvm.support.declaration import (
 )
 from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, values_of_slot
 from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.state_parts import CACHE, STORE
 from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
-
-BLOCK = 64
-"""Number of fresh rows whose kernel values are computed together."""
 
 ABSENT = -1
 """The value of `place` for a coefficient that is 0."""
@@ -166,24 +159,13 @@ declare(
 
 
 def new_state(
-    n_features: int,
-    cache_bytes: int,
-    draws: np.ndarray,
-    n_classes: int = 4,
-    capacity: int = 2 * PANEL,
-    sparse: bool = False,
-) -> LaRankState:
+    n_features: int, cache_bytes: int, draws: np.ndarray, n_classes: int = 4,
+    capacity: int = 2 * PANEL, sparse: bool = False,
+) -> LaRankState:  # fmt: skip
     """Return an empty state, with room for so many features, classes and slots."""
     sizes = {"slots": capacity, "features": n_features, "classes": n_classes}
-    state: LaRankState = states.new(
-        LaRankState,
-        sizes,
-        sparse=sparse,
-        cache_bytes=cache_bytes,
-        draws=draws,
-        look_draws=new_draws(int(draws[0])),
-    )
-    return state
+    given = {"draws": draws, "look_draws": new_draws(int(draws[0]))}
+    return states.new(LaRankState, sizes, sparse=sparse, cache_bytes=cache_bytes, **given)
 
 
 def coefficients(state: LaRankState) -> np.ndarray:
@@ -275,8 +257,7 @@ def squeeze(state):
         state.n_own[s] = state.n_own[old]
         for j in range(state.n_own[s]):
             state.own[s, j] = state.own[old, j]
-        state.y[s] = state.y[old]
-        state.box[s] = state.box[old]
+        state.y[s], state.box[s] = state.y[old], state.box[old]
         state.diagonal[s] = state.diagonal[old]
         state.where[s] = state.where[old]
         state.alive[state.where[s]] = s
@@ -301,18 +282,15 @@ def rebuild(state, kernel, d):
     """Recompute gradients, diagonal and dual after a change of the kernel."""
     info = state.info[0]
     n = info.n
-    for s in range(n):
-        row_cache.free(state.cache, s)
-    scratch = np.zeros((1, d), np.float32)
+    row_cache.clear(state.cache, n)
     dual = 0.0
     for s in range(n):
-        x = stores.row_of(state.store, s, scratch, d)
-        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block)
-        state.diagonal[s] = state.block[0, s]
+        row = values_of_slot(state, kernel, s, n, d)
+        state.diagonal[s] = row[s]
         for c in range(info.n_classes):
             f = 0.0
             for j in range(state.n_vectors[c]):
-                f += state.coefficient[c, j] * np.float64(state.block[0, state.slot[c, j]])
+                f += state.coefficient[c, j] * np.float64(row[state.slot[c, j]])
             target = 1.0 if c == state.y[s] else 0.0
             state.gradient[c, s] = target - f
             dual += 0.5 * beta(state, c, s) * (target + state.gradient[c, s])

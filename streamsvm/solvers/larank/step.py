@@ -29,12 +29,12 @@ from streamsvm.solvers.bounds import UNBOUNDED, Bounds
 from streamsvm.solvers.larank.bounds import stay_within
 from streamsvm.solvers.larank.pairs import own_pair, pair_of_two
 from streamsvm.solvers.larank.rates import assumed_cycles, begin, charge, rate
-from streamsvm.solvers.larank.state import ABSENT, BLOCK, beta, forget, set_beta, squeeze
+from streamsvm.solvers.larank.state import ABSENT, beta, forget, set_beta, squeeze
 from streamsvm.solvers.larank.uniform import uniform_steps
 from streamsvm.support import stores
 from streamsvm.support.clock import cycles
 from streamsvm.support.draws import below, uniform
-from streamsvm.support.kernel_rows.fresh_block import fill_part, squeezed
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part, squeezed
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import fetch, keep, kernel_row
 from streamsvm.support.looks import note_box
@@ -120,8 +120,7 @@ def insert(state, x, y, box, weight, number, diagonal, row, scores):
     info = state.info[0]
     k = info.n
     stores.put(state.store, k, x)
-    state.store.entered[k] = number
-    state.store.weight[k] = weight
+    state.store.entered[k], state.store.weight[k] = number, weight
     state.y[k], state.box[k], state.diagonal[k] = y, box, diagonal
     state.n_own[k] = 0
     for c in range(info.n_classes):
@@ -271,19 +270,8 @@ def _reprocess(state, kernel, schedule, d):
 
 
 @compiled
-def _is_kept(state, number):
-    found = 0
-    for s in range(state.info[0].n):
-        found += state.store.entered[s] == number
-    return found > 0
-
-
-@compiled
 def _values_of_block(state, kernel, rows, size, d, alone):
-    """Fill state.block for rows, unless they are `alone` in their batch and it is ready.
-
-    Return the cycles that each of them cost.
-    """
+    """Fill state.block, unless rows are `alone` and it is ready; return the cycles of each row."""
     info = state.info[0]
     began = cycles()
     if alone and info.ready == -info.n < 0:
@@ -330,7 +318,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             for c in range(margins.shape[1]):
                 margins[at, c] = state.scores[c]
             # An example of weight 0, or that is already a support pattern, is not processed.
-            if box[at] > 0.0 and not _is_kept(state, numbers[at]):
+            if box[at] > 0.0 and not stores.contains(state.store.entered, numbers[at], n):
                 begin(state, schedule.clock, began)
                 process_new(
                     state, kernel, fresh, np.int64(y[at]), box[at], weight[at], numbers[at], row,
@@ -351,10 +339,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
 @compiled
 def margins_of(state, kernel, x, out):
-    """Write the scores of rows x into out, float64 (n, classes), a block at a time.
-
-    It overwrites the state's scratch: two threads must not call it with the same state.
-    """
+    """Write the scores of rows x into out, float64 (n, classes), a block at a time."""
     state = borrowed(state)
     n = state.info[0].n
     state.info[0].ready = 0

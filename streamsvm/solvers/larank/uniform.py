@@ -91,19 +91,13 @@ def uniform_steps(state, kernel, steps, tau, d):
     """Make K block steps on uniformly random examples; update the sums of the certificate."""
     gain, made = 0.0, 0.0
     while made < steps:
-        gain += uniform_step(state, kernel, tau, d)
+        i = state.alive[below(state.draws, state.info[0].n_alive)]
+        gain += block_step(state, kernel, i, tau, d)
         made += 1.0
     account(state, gain / steps)
     for _ in range(_LOOKS):
         look(state, 1.0 / _LOOKS)
     state.info[0].n_looked += 1
-
-
-@compiled
-def uniform_step(state, kernel, tau, d):
-    """Make a block step on a uniformly random example; return the gain in the dual."""
-    i = state.alive[below(state.draws, state.info[0].n_alive)]
-    return block_step(state, kernel, i, tau, d)
 
 
 @compiled

@@ -18,10 +18,11 @@ from streamsvm._compile import chosen_by, compiled, compiled_leaf
 from streamsvm.solvers.bounds import PROJECT, SMALLEST, Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.solvers.lasvm.fading import RHO, errs_more, fade, note_error
-from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes
+from streamsvm.solvers.lasvm.state import bias, refresh_extremes
 from streamsvm.solvers.merging import CANDIDATES, pair_cost, weight_of
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.fresh_block import renew_column
 from streamsvm.support.kernel_rows.kernel_diagonal import own_value
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.looks import note_box
@@ -37,8 +38,7 @@ def mark_dead(state, s):
     info = state.info[0]
     info.n_zero -= 1
     info.n_dead += 1
-    state.lower[s] = 0.0
-    state.upper[s] = 0.0
+    state.lower[s] = state.upper[s] = 0.0
     state.store.entered[s] = 0
     stores.release(state.store, s)
     row_cache.free(state.cache, s)
@@ -117,8 +117,7 @@ def remove_number(state, kernel, old, d):
 @compiled
 def _cheapest_to_remove(state, smallest):
     """Return the slot that is cheapest to remove, and the cost; if `smallest`, by |alpha|."""
-    found: Any = np.int64(NONE)
-    least, b = np.inf, bias(state)
+    found, least, b = np.int64(NONE), np.inf, bias(state)
     for s in range(state.info[0].n):
         if state.lower[s] == state.upper[s]:
             continue
@@ -128,7 +127,7 @@ def _cheapest_to_remove(state, smallest):
             violation = state.y[s] * (state.gradient[s] - b)
             loss = a * violation + 0.5 * a * a * np.float64(state.diagonal[s])
         if loss < least:
-            found, least = s, loss
+            found, least = np.int64(s), loss
     return found, least
 
 
@@ -151,11 +150,10 @@ def nearest(state, row, i):
         row, state.diagonal, state.y, state.y[i], state.lower, state.upper, n, scores
     )
     scores[i] = 0.0
-    found: Any = np.int64(NONE)
-    most = np.float32(0.0)
+    found, most = np.int64(NONE), np.float32(0.0)
     for j in range(n):
         if scores[j] > most:
-            found, most = j, scores[j]
+            found, most = np.int64(j), scores[j]
     return found
 
 
@@ -287,18 +285,13 @@ def _slide_unbounded(bounds, state, kernel, number, d):
 
 @compiled
 def _slide_window(bounds, state, kernel, number, d):
-    return remove_number(state, kernel, number - np.int64(bounds.size), d)
-
-
-@compiled
-def _slide_budget(bounds, state, kernel, number, d):
     if bounds.window <= 0.0:
         return False
     return remove_number(state, kernel, number - np.int64(bounds.window), d)
 
 
 slide: Any = chosen_by(
-    0, {Unbounded: _slide_unbounded, Window: _slide_window, Budget: _slide_budget}
+    0, {Unbounded: _slide_unbounded, Window: _slide_window, Budget: _slide_window}
 )
 """slide(bounds, state, kernel, number, d): remove the example that leaves the window when example
 `number` comes; return whether there was one."""
@@ -358,12 +351,9 @@ def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wr
     while info.n - info.n_dead > bounds.limit:
         slot = make_room(state, kernel, bounds.policy, d)
         info.n_over += 1
-        if slot >= 0 and slot < n_block and r + 1 < size:
+        if slot >= 0 and slot < n_block:
             z = stores.row_of(state.store, slot, state.cache.row, d)
-            column = np.empty((1, BLOCK), np.float32)
-            stores.values(kernel, fresh, z, np.int64(1), d, np.int64(0), size, column)
-            for later in range(r + 1, size):
-                state.block[later, slot] = column[0, later]
+            renew_column(state.block, kernel, fresh, z, slot, r + 1, size, d)
 
 
 stay_within: Any = chosen_by(

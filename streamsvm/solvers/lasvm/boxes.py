@@ -18,10 +18,7 @@ def set_box(state, s, box):
 
 @compiled
 def restore_sum(state, rising, falling):
-    """Scale down the positive coefficients, of sum `rising`, or the negative ones, of -`falling`.
-
-    So that the sum of all is 0 again.
-    """
+    """Scale down the coefficients of the sign with the larger sum: the sum of all is 0 again."""
     for s in range(state.info[0].n):
         if state.alpha[s] > 0.0 and rising > falling:
             state.alpha[s] *= falling / rising

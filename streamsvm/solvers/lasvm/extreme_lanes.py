@@ -17,20 +17,14 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from streamsvm._compile import JIT
+from streamsvm.support.tiles import loop, splat
 
 LANES = 16
 _TINY = 1e-12
 
-_I64, _I32 = ir.IntType(64), ir.IntType(32)
+_I64 = ir.IntType(64)
 _DOUBLES, _SINGLES = ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.FloatType(), LANES)
 _NUMBERS = ir.VectorType(_I64, LANES)
-
-
-def _splat(builder: Any, scalar: Any, vector: Any) -> Any:
-    undefined = ir.Constant(vector, ir.Undefined)
-    first = builder.insert_element(undefined, scalar, ir.Constant(_I32, 0))
-    mask = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
-    return builder.shuffle_vector(first, undefined, mask)
 
 
 class _Pass:
@@ -47,30 +41,9 @@ class _Pass:
 
     def run(self, n: Any, initial: list[Any], body: Any) -> list[Any]:
         """Emit a loop that calls body(group, carried) -> carried; return the final values."""
-        builder = self.builder
-        number = lambda value: ir.Constant(_I64, value)  # noqa: E731
-        groups = builder.sdiv(builder.add(n, number(LANES - 1)), number(LANES))
-        before = builder.block
-        loop, end = builder.append_basic_block("groups"), builder.append_basic_block("done")
-        builder.cbranch(builder.icmp_signed(">", groups, number(0)), loop, end)
-        builder.position_at_end(loop)
-        group = builder.phi(_I64)
-        group.add_incoming(number(0), before)
-        carried = [builder.phi(value.type) for value in initial]
-        following = body(group, carried)
-        next_group = builder.add(group, number(1))
-        last = builder.block
-        group.add_incoming(next_group, last)
-        for phi, start, new in zip(carried, initial, following, strict=True):
-            phi.add_incoming(start, before)
-            phi.add_incoming(new, last)
-        builder.cbranch(builder.icmp_signed("<", next_group, groups), loop, end)
-        builder.position_at_end(end)
-        results = [builder.phi(value.type) for value in initial]
-        for phi, start, new in zip(results, initial, following, strict=True):
-            phi.add_incoming(start, before)
-            phi.add_incoming(new, last)
-        return results
+        most = self.builder.add(n, ir.Constant(_I64, LANES - 1))
+        groups = self.builder.sdiv(most, ir.Constant(_I64, LANES))
+        return loop(self.builder, ir.Constant(_I64, 0), groups, initial, body)
 
     def load(self, i: int, group: Any, vector: Any) -> Any:
         """Load the lanes of a group from the i-th argument."""
@@ -86,7 +59,7 @@ class _Pass:
 
     def better(self, mask: Any, group: Any, value: Any, best: Any, where: Any) -> tuple[Any, Any]:
         """Return best and where, with the lanes of the mask replaced by value and group."""
-        groups = _splat(self.builder, group, _NUMBERS)
+        groups = splat(self.builder, group, _NUMBERS)
         return self.builder.select(mask, value, best), self.builder.select(mask, groups, where)
 
 
@@ -96,7 +69,7 @@ def _emit_update(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     fused = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(_DOUBLES, [_DOUBLES] * 3), f"llvm.fmuladd.v{LANES}f64"
     )
-    minus = _splat(builder, builder.fneg(step), _DOUBLES)
+    minus = splat(builder, builder.fneg(step), _DOUBLES)
     lowest = ir.Constant(_DOUBLES, [float("-inf")] * LANES)
     highest = ir.Constant(_DOUBLES, [float("inf")] * LANES)
     nowhere = ir.Constant(_NUMBERS, None)
@@ -127,8 +100,8 @@ def _emit_update(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 def _emit_gain(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     p = _Pass(context, builder, signature, args)
     g_fixed, k_fixed, sign, n = args[5], args[6], args[7], args[8]
-    fixed, signs = _splat(builder, g_fixed, _DOUBLES), _splat(builder, sign, _DOUBLES)
-    own = _splat(builder, k_fixed, _SINGLES)
+    fixed, signs = splat(builder, g_fixed, _DOUBLES), splat(builder, sign, _DOUBLES)
+    own = splat(builder, k_fixed, _SINGLES)
     tiny = ir.Constant(_SINGLES, [_TINY] * LANES)
     two = ir.Constant(_SINGLES, [2.0] * LANES)
     zero_doubles, zero = ir.Constant(_DOUBLES, None), ir.Constant(_SINGLES, None)
@@ -155,10 +128,7 @@ def _emit_gain(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @intrinsic
-def _update_compiled(
-    typingctx: Any, alpha: Any, lower: Any, upper: Any, g: Any, row_i: Any, row_j: Any, step: Any,
-    n: Any, values: Any, groups: Any,
-) -> Any:  # fmt: skip
+def _update_compiled(typingctx, alpha, lower, upper, g, row_i, row_j, step, n, values, groups):
     signature = types.void(
         alpha, lower, upper, g, row_i, row_j, types.float64, types.int64, values, groups
     )
@@ -167,9 +137,8 @@ def _update_compiled(
 
 @intrinsic
 def _gain_compiled(
-    typingctx: Any, alpha: Any, bound: Any, g: Any, row: Any, diagonal: Any, g_fixed: Any,
-    k_fixed: Any, sign: Any, n: Any, values: Any, groups: Any,
-) -> Any:  # fmt: skip
+    typingctx, alpha, bound, g, row, diagonal, g_fixed, k_fixed, sign, n, values, groups
+):
     signature = types.void(
         alpha, bound, g, row, diagonal, types.float64, types.float32, types.float64, types.int64,
         values, groups,
@@ -184,10 +153,7 @@ def _first_best(values: Any, best: Any, where: Any) -> None:
         best[:] = values.max(axis=0)
 
 
-def _update_plain(
-    alpha: Any, lower: Any, upper: Any, g: Any, row_i: Any, row_j: Any, step: float, n: int,
-    values: Any, groups: Any,
-) -> None:  # fmt: skip
+def _update_plain(alpha, lower, upper, g, row_i, row_j, step, n, values, groups):
     m = (n + LANES - 1) // LANES * LANES
     values[0], values[1], groups[:] = -np.inf, np.inf, 0
     g[:m] -= step * (row_i[:m].astype(float) - row_j[:m].astype(float))
@@ -199,10 +165,7 @@ def _update_plain(
         values[1] *= -1.0
 
 
-def _gain_plain(
-    alpha: Any, bound: Any, g: Any, row: Any, diagonal: Any, g_fixed: float, k_fixed: Any,
-    sign: float, n: int, values: Any, groups: Any,
-) -> None:  # fmt: skip
+def _gain_plain(alpha, bound, g, row, diagonal, g_fixed, k_fixed, sign, n, values, groups):
     m = (n + LANES - 1) // LANES * LANES
     values[0], groups[0] = 0.0, 0
     gap = (sign * (g_fixed - g[:m])).astype(np.float32)

@@ -46,10 +46,7 @@ def errs_more(info):
 
 @compiled
 def fade(state, rho):
-    """Multiply coefficients, boxes and weights by rho, and begin to count errors anew.
-
-    The change of the dual is booked as lost.
-    """
+    """Multiply coefficients, boxes and weights by rho, and begin to count errors anew."""
     info = state.info[0]
     info.n_watched, info.n_wrong, info.wrong_of_late = 0, 0, 0.0
     dual = 0.0

@@ -14,9 +14,10 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled
 from streamsvm.solvers.lasvm.extreme_lanes import LANES
-from streamsvm.solvers.lasvm.state import BLOCK, refresh_extremes, reorder, squeeze
+from streamsvm.solvers.lasvm.state import find_extremes, refresh_extremes, reorder, squeeze
 from streamsvm.solvers.lasvm.step import remove_blatant, reprocess
 from streamsvm.support import stores
+from streamsvm.support.kernel_rows.fresh_block import BLOCK
 
 SHRINK_EVERY = 1000
 _LARGEST_ACTIVE_SHARE = 0.8
@@ -24,15 +25,11 @@ _LARGEST_ACTIVE_SHARE = 0.8
 
 
 @compiled
-def _save_gradients(state, known):
-    """Copy alpha and gradient, right for all slots now, into `known`, float64 (2, capacity)."""
-    known[0] = state.alpha
-    known[1] = state.gradient
-
-
-@compiled
 def _update_inactive(state, kernel, known, n_active, d):
-    """Compute the inactive gradients from the saved ones and the changes of alpha since then."""
+    """Compute the inactive gradients from saved ones and the changes of alpha since then.
+
+    `known`, float64 (2, capacity), are alpha and gradient when they were right for all slots.
+    """
     n = state.info[0].n
     if n_active == n:
         return
@@ -65,10 +62,7 @@ def _is_useful(state, s, g_max, g_min):
 
 @compiled
 def _shrink(state, known, n_active):
-    """Move slots that cannot be in a violating pair behind the active ones, if they are many.
-
-    Return the new number of active slots.
-    """
+    """Move slots that are in no violating pair behind the active ones; return how many stay."""
     info = state.info[0]
     n, g_max, g_min = info.n, info.g_max, info.g_min
     useful = 0
@@ -125,11 +119,11 @@ def finish_some(state, kernel, schedule, d, max_steps):
         if since >= min(n, SHRINK_EVERY):
             since = 0
             if n_active == n:
-                _save_gradients(state, known)
+                known[0], known[1] = state.alpha, state.gradient
             shrunk = _shrink(state, known, n_active)
             if shrunk < n_active:
                 n_active = shrunk
-                _find_extremes(state, n_active)
+                find_extremes(state, n_active)
     _update_inactive(state, kernel, known, n_active, d)
     refresh_extremes(state)
     if done:
@@ -138,12 +132,3 @@ def finish_some(state, kernel, schedule, d, max_steps):
         remove_blatant(state)
         squeeze(state)
     return done
-
-
-@compiled
-def _find_extremes(state, n_active):
-    """Find i, j, g_max and g_min among the first n_active slots."""
-    n = state.info[0].n
-    state.info[0].n = n_active
-    refresh_extremes(state)
-    state.info[0].n = n

@@ -1,9 +1,4 @@
-"""The state of LASVM: its arrays, and how they are reordered and rebuilt.
-
-Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
-`kernel_rows.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
-features; `row`, float32 (capacity,), the kernel values of one example with all slots.
-"""
+"""The state of LASVM: its arrays, and how they are reordered and rebuilt."""
 
 from __future__ import annotations
 
@@ -26,14 +21,12 @@ from streamsvm.support.declaration import (
     index_of,
 )
 from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, values_of_slot
 from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.state_parts import CACHE, STORE
 from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
-
-BLOCK = 64
-"""Number of fresh rows whose kernel values are computed together."""
 
 INFO = np.dtype(
     [
@@ -143,8 +136,7 @@ def new_state(
 ) -> LASVMState:
     """Return an empty state, with room for so many features and slots."""
     sizes = {"slots": capacity, "features": n_features}
-    state: LASVMState = states.new(LASVMState, sizes, sparse=sparse, cache_bytes=cache_bytes)
-    return state
+    return states.new(LASVMState, sizes, sparse=sparse, cache_bytes=cache_bytes)
 
 
 @compiled
@@ -161,10 +153,16 @@ def bias(state):
 
 
 @compiled
+def find_extremes(state, n):
+    """Find i, j, g_max and g_min among the first n slots."""
+    # A step of length 0; the diagonal stands in for a row because it is finite.
+    update_gradient(state, state.diagonal, state.diagonal, 0.0, n)
+
+
+@compiled
 def refresh_extremes(state):
     """Find i, j, g_max and g_min."""
-    # A step of length 0; the diagonal stands in for a row because it is finite.
-    update_gradient(state, state.diagonal, state.diagonal, 0.0, state.info[0].n)
+    find_extremes(state, state.info[0].n)
 
 
 @compiled
@@ -201,19 +199,15 @@ def squeeze(state):
 @compiled
 def rebuild(state, kernel, d):
     """Recompute gradients, diagonal and dual, after a change of the kernel or the boxes."""
-    for slot in range(state.info[0].n):
-        row_cache.free(state.cache, slot)
     n = state.info[0].n
-    scratch = np.zeros((1, d), np.float32)
+    row_cache.clear(state.cache, n)
     dual, n_zero = 0.0, 0
     for s in range(n):
-        x = stores.row_of(state.store, s, scratch, d)
-        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block)
-        f = 0.0
+        row, f = values_of_slot(state, kernel, s, n, d), 0.0
         for t in range(n):
-            f += state.alpha[t] * state.block[0, t]
+            f += state.alpha[t] * row[t]
         state.gradient[s] = state.y[s] - f
-        state.diagonal[s] = state.block[0, s]
+        state.diagonal[s] = row[s]
         dual += 0.5 * state.alpha[s] * (state.y[s] + state.gradient[s])
         n_zero += state.alpha[s] == 0.0 and state.lower[s] != state.upper[s]
     state.info[0].lost += state.info[0].dual - dual

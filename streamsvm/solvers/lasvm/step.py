@@ -27,16 +27,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
-from streamsvm.solvers.lasvm.bounds import kept_rows, share, slide, stay_within
+from streamsvm.solvers.lasvm.bounds import kept_rows, mark_dead, share, slide, stay_within
 from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
 from streamsvm.solvers.lasvm.looks import look
-from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes, squeeze
+from streamsvm.solvers.lasvm.state import bias, refresh_extremes, squeeze
 from streamsvm.support import stores
-from streamsvm.support.kernel_rows.fresh_block import fill_part, squeezed
+from streamsvm.support.kernel_rows.fresh_block import fill_part, next_rows, squeezed
 from streamsvm.support.kernel_rows.kernel_values import expansion
-from streamsvm.support.kernel_rows.row_cache import free, keep, kernel_row
+from streamsvm.support.kernel_rows.row_cache import keep, kernel_row
 from streamsvm.support.looks import note_box
 from streamsvm.support.rows import count, part, width
 
@@ -57,15 +57,6 @@ class Schedule(NamedTuple):
     bounds: Bounds = UNBOUNDED  # which examples are kept in S; not a `Reservoir`
 
 
-@compiled_leaf
-def contains(entered, number, n):
-    """Tell whether `number` is among the first n of `entered`, int64."""
-    found = 0
-    for s in range(n):
-        found += entered[s] == number
-    return found > 0
-
-
 @compiled_within
 def delta(state):
     """Return g_max - g_min, the uncertainty of b; 0 without a pair."""
@@ -77,10 +68,7 @@ def delta(state):
 
 @compiled_within
 def pair_step(state, kernel, i, j, n, d):
-    """Make the step of length lambda on the pair (i, j), among the first n slots.
-
-    Return whether a coefficient has changed: not if lambda is below their last digits.
-    """
+    """Make the step of length lambda on slots (i, j) of n; tell if a coefficient changed."""
     row_i = state.cache.values[kernel_row(state.cache, kernel, state.store, i, n, d)]
     row_j = state.cache.values[kernel_row(state.cache, kernel, state.store, j, n, d)]
     # In double precision: for nearly equal examples the three terms almost cancel.
@@ -115,14 +103,9 @@ def insert(state, x, y, box, weight, number, gradient, diagonal, row):
     info = state.info[0]
     k = info.n
     stores.put(state.store, k, x)
-    state.store.entered[k] = number
-    state.store.weight[k] = weight
-    state.alpha[k] = 0.0
-    state.gradient[k] = gradient
-    state.y[k] = y
-    state.lower[k] = min(0.0, box * y)
-    state.upper[k] = max(0.0, box * y)
-    state.diagonal[k] = diagonal
+    state.store.entered[k], state.store.weight[k] = number, weight
+    state.alpha[k], state.gradient[k], state.y[k], state.diagonal[k] = 0.0, gradient, y, diagonal
+    state.lower[k], state.upper[k] = min(0.0, box * y), max(0.0, box * y)
     note_box(info, box)
     info.n = k + 1
     info.n_zero += 1
@@ -141,7 +124,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
     """
     info = state.info[0]
     info.n_seen += 1
-    if contains(state.store.entered, number, info.n):
+    if stores.contains(state.store.entered, number, info.n):
         info.n_null += 1
         return False
     g = y - f
@@ -173,10 +156,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
 
 @compiled_within
 def reprocess(state, kernel, schedule, n, d):
-    """REPROCESS (Algorithm 12, lines 1-4): a step on a violating pair among the first n slots.
-
-    Return whether there was one, and the step on it changed a coefficient.
-    """
+    """REPROCESS (Algorithm 12, lines 1-4), among n slots; return whether it made a step."""
     info = state.info[0]
     if delta(state) <= schedule.tau:
         info.n_null += 1
@@ -200,13 +180,7 @@ def remove_blatant(state):
             continue
         g = state.gradient[s]
         if (state.y[s] < 0.0 and g >= info.g_max) or (state.y[s] > 0.0 and g <= info.g_min):
-            state.lower[s] = 0.0
-            state.upper[s] = 0.0
-            state.store.entered[s] = 0
-            stores.release(state.store, s)
-            free(state.cache, s)
-            info.n_dead += 1
-            info.n_zero -= 1
+            mark_dead(state, s)
             lost_extreme |= s == info.i or s == info.j
     if lost_extreme:
         refresh_extremes(state)
@@ -237,13 +211,9 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     n_rows, d = count(x), width(x)
     start = 0
     while start < n_rows:
-        size = min(BLOCK, n_rows - start)
         n_block = state.info[0].n
-        rows = part(x, start, start + size)
-        # Unless they were computed before: see `ready` of `state.INFO`.
-        if not (n_rows == size and state.info[0].ready == -n_block < 0):
-            stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
-        state.info[0].ready = 0
+        rows = next_rows(state, kernel, x, start, n_block)
+        size = count(rows)
         block_rows = kept_rows(schedule.bounds, state, rows)
         for r in range(size):
             info = state.info[0]
@@ -283,10 +253,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
 @compiled
 def margins_of(state, kernel, x, out):
-    """Write f(x) + b of rows x into out, float64 (n,), a block at a time.
-
-    It overwrites the state's scratch: two threads must not call it with the same state.
-    """
+    """Write f(x) + b of rows x into out, float64 (n,), a block at a time."""
     state = borrowed(state)
     b, n = bias(state), state.info[0].n
     state.info[0].ready = 0

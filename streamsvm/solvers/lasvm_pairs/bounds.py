@@ -17,10 +17,11 @@ from streamsvm.solvers.bounds import MERGE, PROJECT, SMALLEST, Budget, Unbounded
 from streamsvm.solvers.lasvm.bounds import nearest, project, remove
 from streamsvm.solvers.lasvm.fading import LEAST_BOX, RHO, errs_more, fade, note_error
 from streamsvm.solvers.lasvm_pairs.looks import note_problem
-from streamsvm.solvers.lasvm_pairs.merging import merge_two
+from streamsvm.solvers.lasvm_pairs.merging import lightest, merge_two
 from streamsvm.solvers.lasvm_pairs.problems import NONE, bias_of, n_turns, problem_of_turn
-from streamsvm.solvers.lasvm_pairs.state import BLOCK, problem
+from streamsvm.solvers.lasvm_pairs.state import problem
 from streamsvm.support import stores
+from streamsvm.support.kernel_rows.fresh_block import renew_column
 from streamsvm.support.kernel_rows.row_cache import kernel_row
 from streamsvm.support.looks import note_box
 from streamsvm.support.member_store import MemberKernel
@@ -67,11 +68,8 @@ def _forget_number(state, kernel, number, d):
 
 @compiled
 def _cheapest(state, smallest):
-    """Return the slot that is cheapest to remove; if `smallest`, by the sum of |alpha|.
-
-    Of several it is that of the oldest example, in whatever order the slots are.
-    """
-    of, cost, entered = state.problems, state.cost, state.store.entered
+    """Return the slot that is cheapest to remove; if `smallest`, by the sum of |alpha|."""
+    of, cost = state.problems, state.cost
     cost[: state.info[0].n] = 0.0
     for p in range(of.table.size):
         b, start = bias_of(of.table[p]), of.segments[p].start
@@ -84,13 +82,7 @@ def _cheapest(state, smallest):
                 violation = of.y[at] * (of.gradient[at] - b)
                 loss = a * violation + 0.5 * a * a * np.float64(of.diagonal[at])
             cost[of.slot[at]] += loss
-    found = np.int64(-1)
-    for s in range(state.info[0].n):
-        if state.wanted[s] > 0:
-            is_older = found >= 0 and abs(entered[s]) < abs(entered[found])
-            if found < 0 or cost[s] < cost[found] or (cost[s] == cost[found] and is_older):
-                found = np.int64(s)
-    return found
+    return lightest(state)
 
 
 @compiled
@@ -100,17 +92,12 @@ def _slide_unbounded(bounds, state, kernel, number, d):
 
 @compiled
 def _slide_window(bounds, state, kernel, number, d):
-    _forget_number(state, kernel, number - np.int64(bounds.size), d)
-
-
-@compiled
-def _slide_budget(bounds, state, kernel, number, d):
     if bounds.window > 0.0:
         _forget_number(state, kernel, number - np.int64(bounds.window), d)
 
 
 slide: Any = chosen_by(
-    0, {Unbounded: _slide_unbounded, Window: _slide_window, Budget: _slide_budget}
+    0, {Unbounded: _slide_unbounded, Window: _slide_window, Budget: _slide_window}
 )
 """slide(bounds, state, kernel, number, d): remove the example that leaves the window when example
 `number` comes."""
@@ -152,12 +139,9 @@ def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wr
         slot, is_merged = merge_two(state, kernel, bounds.policy, d)
         if not is_merged:
             forget(state, kernel, slot, False, d)
-        elif slot < n_block and r + 1 < size:
+        elif slot < n_block:
             z = stores.row_of(state.store, slot, state.problems.feature_row, d)
-            column = np.empty((1, BLOCK), np.float32)
-            stores.values(kernel, fresh, z, np.int64(1), d, np.int64(0), size, column)
-            for later in range(r + 1, size):
-                state.block[later, slot] = column[0, later]
+            renew_column(state.block, kernel, fresh, z, slot, r + 1, size, d)
 
 
 stay_within: Any = chosen_by(

@@ -18,7 +18,7 @@ from streamsvm.solvers.lasvm.step import SEEDS, insert
 from streamsvm.solvers.lasvm_pairs import layout
 from streamsvm.solvers.lasvm_pairs.problems import REST, with_problems
 from streamsvm.solvers.lasvm_pairs.state import PairsState, new_state, problem
-from streamsvm.support import states, stores
+from streamsvm.support import looks, states, stores
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
 
@@ -104,9 +104,8 @@ def from_two(two: LASVMState, positive: int, rest: bool, cache_bytes: int) -> Pa
     state.y[:n] = np.where(two.y[:n] > 0.0, positive, 1 - positive)
     state.box[:n] = two.upper[:n] - two.lower[:n]
     state.diagonal[:n] = two.diagonal[:n]
-    for name in ("n", "n_values", "n_looked", "look_sum", "look_squares", "look_most"):
+    for name in ("n", "n_values", *(name for name, _ in looks.SCALARS)):
         state.info[0][name] = two.info[0][name]
-    state.info[0].box_most, state.info[0].box_least = two.info[0].box_most, two.info[0].box_least
     state.look_draws[:] = two.look_draws
     sides = sides_of(0, 2, rest)
     of = with_problems(state.problems, sides, 2)
@@ -141,15 +140,9 @@ def grown(state: PairsState, cache_bytes: int) -> PairsState:
     info, of = state.info[0], state.problems
     n_columns, capacity = states.n_columns(state), states.capacity_of(state)
     if stores.wants_pairs(state.store):
-        return _with_capacity(state, capacity, n_columns, cache_bytes)
+        return states.grown(state, capacity, n_columns, cache_bytes)
     if info.n == capacity:
-        return _with_capacity(state, 2 * capacity, n_columns, cache_bytes)
+        return states.grown(state, 2 * capacity, n_columns, cache_bytes)
     room = layout.rooms_for(of, int(info.crowded))
     info.crowded = 0
-    larger = layout.grown(of, room, cache_bytes, _width(state))
-    return state._replace(problems=larger)
-
-
-def _with_capacity(state: Any, capacity: int, d: int, cache_bytes: int) -> PairsState:
-    larger: PairsState = states.grown(state, capacity, d, cache_bytes)
-    return larger
+    return state._replace(problems=layout.grown(of, room, cache_bytes, _width(state)))

@@ -5,7 +5,8 @@ It is measured now and then: NumPy is fast enough, and takes no seconds to compi
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -15,22 +16,12 @@ from streamsvm.solvers.lasvm_pairs.problems import REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import PairsState
 
 
-class _View(NamedTuple):
-    """What `lasvm_gap` reads of the state of a problem."""
-
-    info: Any
-    alpha: np.ndarray
-    gradient: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    y: np.ndarray
-
-
-def _view(state: PairsState, p: int) -> _View:
-    of = state.problems
+def _view(state: PairsState, p: int) -> Any:
+    """Return what `lasvm_gap` reads of the state of a problem."""
+    of, names = state.problems, ("alpha", "gradient", "lower", "upper", "y")
     start, n = int(of.segments[p].start), int(of.table[p].n)
-    arrays = (getattr(of, name)[start : start + n] for name in _View._fields[1:])
-    return _View(of.table[p : p + 1], *arrays)
+    arrays = {name: getattr(of, name)[start : start + n] for name in names}
+    return SimpleNamespace(info=of.table[p : p + 1], **arrays)
 
 
 def labels_of(state: PairsState, seen: list[Any]) -> list[tuple[Any, Any]]:

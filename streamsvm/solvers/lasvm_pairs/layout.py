@@ -19,7 +19,6 @@ from streamsvm.support.tiles import PANEL
 _SPARE = 7.0
 """How much space there is for problems that grow, as a share of what all take: see `_array`."""
 
-
 _LARGE = 1_000_000
 
 
@@ -169,10 +168,7 @@ def _n_lines(room: np.ndarray, share: float) -> np.ndarray:
 
 
 def _place(segments: Any, which: np.ndarray, ends: list[int], n_lines: np.ndarray) -> list[int]:
-    """Place the segments of some problems, with so many lines, behind these ends; return the new.
-
-    The ends are those that `ends_of` returns.
-    """
+    """Place segments with so many lines behind these ends (see `ends_of`); return the new ends."""
     sizes = segments["room"][which], n_lines * segments["room"][which], n_lines + 2
     segments["n_lines"][which] = n_lines
     for i, (name, size) in enumerate(
@@ -207,12 +203,8 @@ def _move(old, new, which):
     """Copy the members and the admitted lines of problems from their old to their new segments."""
     for at in range(which.size):
         p = which[at]
-        a, b, n, room = (
-            old.segments[p].start,
-            new.segments[p].start,
-            old.table[p].n,
-            new.segments[p].room,
-        )
+        a, b = old.segments[p].start, new.segments[p].start
+        n, room = old.table[p].n, new.segments[p].room
         _copy(old.slot, new.slot, a, b, n, room)
         _copy(old.entered, new.entered, a, b, n, room)
         _copy(old.weight, new.weight, a, b, n, room)

@@ -40,8 +40,8 @@ def _weigh(state):
 
 
 @compiled
-def _lightest(state):
-    """Return the slot of the lightest vector, the oldest of several."""
+def lightest(state):
+    """Return the slot of the vector of the least `state.cost`, the oldest of several."""
     found, entered, cost = np.int64(NONE), state.store.entered, state.cost
     for s in range(state.info[0].n):
         if state.wanted[s] > 0:
@@ -193,12 +193,9 @@ def _merge(state, kernel, i, j, policy, d):
 
 @compiled
 def merge_two(state, kernel, policy, d):
-    """Merge the two vectors for which that is cheapest; return the slot of the new one, and True.
-
-    If there are no two, return a slot to remove, and False.
-    """
+    """Merge the two cheapest vectors, and return the new slot, True; or one to remove, False."""
     _weigh(state)
-    first = _lightest(state)
+    first = lightest(state)
     if state.cost[first] == 0.0:
         return first, False
     row = np.empty((1, state.y.size), np.float32)

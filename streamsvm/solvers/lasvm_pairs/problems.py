@@ -106,31 +106,18 @@ def none(n_classes: int, n_features: int) -> Problems:
     """Return no problems yet, with room for so many classes."""
     table: Any = np.zeros(0, INFO).view(np.recarray)
     segments: Any = np.zeros(0, SEGMENT).view(np.recarray)
-    arrays = {name: np.zeros(0) for name in MEMBERS}
-    arrays["slot"], arrays["entered"] = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    arrays["diagonal"] = np.zeros(0, np.float32)
-    empty = Problems(
-        table=table,
-        segments=segments,
-        problem_of=np.full((n_classes, n_classes), NONE, np.int32),
-        calibration=np.zeros((0, 5)),
-        **arrays,
-        line_of=np.zeros(0, np.int32),
-        values=np.zeros(0, np.float32),
-        length=np.zeros(0, np.int64),
-        slot_of=np.zeros(0, np.int32),
-        older=np.zeros(0, np.int32),
-        newer=np.zeros(0, np.int32),
-        trial=np.zeros(0, np.int64),
-        counts=np.zeros(4, np.int64),
-        cache_state=np.zeros((0, 4), np.int64),
-        feature_row=np.zeros((1, max(1, n_features)), np.float32),
-        row=np.zeros(0, np.float32),
-        margins=np.zeros(0),
-        lanes=np.zeros((2, 16)),
-        groups=np.zeros((2, 16), np.int64),
+    doubles, singles, long, short = (
+        np.zeros(0, kind) for kind in (np.float64, np.float32, np.int64, np.int32)
     )
-    return empty
+    members = dict.fromkeys(MEMBERS, doubles) | {"slot": long, "entered": long, "diagonal": singles}
+    lines = dict.fromkeys(LINES, short) | {"length": long, "trial": long}
+    return Problems(
+        table=table, segments=segments, problem_of=np.full((n_classes, n_classes), NONE, np.int32),
+        calibration=np.zeros((0, 5)), **members, line_of=short, values=singles, **lines,
+        counts=np.zeros(4, np.int64), cache_state=np.zeros((0, 4), np.int64),
+        feature_row=np.zeros((1, max(1, n_features)), np.float32), row=singles, margins=doubles,
+        lanes=np.zeros((2, 16)), groups=np.zeros((2, 16), np.int64),
+    )  # fmt: skip
 
 
 def with_problems(old: Problems, sides: list[tuple[int, int]], n_classes: int) -> Problems:

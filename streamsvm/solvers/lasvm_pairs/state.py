@@ -3,11 +3,7 @@
 Each problem is a LASVM of two classes, or of one class against the rest. A vector of the store is
 kept once, and is a member of each problem that wants it. `problem` returns a problem as a
 `LASVMState` whose arrays are parts of common ones, so that the functions of `solvers.lasvm` work on
-it. Its kernel is a `MemberKernel`.
-
-Arguments that functions of this solver share: `state`, a `PairsState`; `kernel`, bound or not (see
-`kernel_rows.bound_kernels`); `p`, the index of a problem; d, the number of features; `row`, float32
-(capacity,), the kernel values of one example with all slots.
+it. Its kernel is a `MemberKernel`. `p` is always the index of a problem.
 """
 
 from __future__ import annotations
@@ -17,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
-from streamsvm.solvers.lasvm.state import BLOCK as BLOCK
 from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.solvers.lasvm_pairs import layout
 from streamsvm.solvers.lasvm_pairs import problems as of_problems
@@ -32,6 +27,7 @@ from streamsvm.support.declaration import (
     count_of,
     index_of,
 )
+from streamsvm.support.kernel_rows.fresh_block import BLOCK as BLOCK
 from streamsvm.support.member_store import MemberStore
 from streamsvm.support.state_parts import STORE, Part
 from streamsvm.support.states import declare
@@ -85,12 +81,6 @@ def _grown_problems(problems: Any, sizes: Any, sparse: bool, cache_bytes: int) -
     return problems
 
 
-def _stripped_problems(problems: Any, sizes: Any, sparse: bool) -> Any:
-    # Without lines, and without room that no member uses yet.
-    n = problems.table["n"]
-    return layout.laid_out(problems, -(-n // PANEL) * PANEL, -1, 1)
-
-
 def _problems_for_thread(problems: Any, block: bool) -> Any:
     own = {name: np.zeros_like(getattr(problems, name)) for name in of_problems.SCRATCH}
     return problems._replace(**own)
@@ -101,13 +91,13 @@ PROBLEMS = Part(
         sizes["classes"], 1 if sparse else sizes["features"]
     ),
     grown=_grown_problems,
-    stripped=_stripped_problems,
+    # Without lines, and without room that no member uses yet.
+    stripped=lambda problems, sizes, sparse: layout.laid_out(
+        problems, -(-problems.table["n"] // PANEL) * PANEL, -1, 1
+    ),
     for_thread=_problems_for_thread,
-    made_sparse=lambda problems, sizes, cache_bytes: layout.laid_out(
-        layout.laid_out(problems, problems.segments["room"], -1, 1),
-        problems.segments["room"],
-        cache_bytes,
-        1,
+    made_sparse=lambda of, sizes, cache_bytes: layout.laid_out(
+        layout.laid_out(of, of.segments["room"], -1, 1), of.segments["room"], cache_bytes, 1
     ),
 )
 
@@ -145,8 +135,7 @@ def new_state(
 ) -> PairsState:
     """Return an empty state, with room for so many features, classes and slots."""
     sizes = {"slots": capacity, "features": n_features, "classes": n_classes}
-    state: PairsState = states.new(PairsState, sizes, sparse=sparse)
-    return state
+    return states.new(PairsState, sizes, sparse=sparse)
 
 
 @compiled_within

@@ -19,7 +19,7 @@ from streamsvm.solvers.lasvm.bounds import kept_rows
 from streamsvm.solvers.lasvm.state import bias
 from streamsvm.solvers.lasvm.state import squeeze as squeeze_problem
 from streamsvm.solvers.lasvm.step import Schedule as Schedule  # the same as for two classes
-from streamsvm.solvers.lasvm.step import contains, process, reprocess_some
+from streamsvm.solvers.lasvm.step import process, reprocess_some
 from streamsvm.solvers.lasvm_pairs.bounds import slide, stay_within
 from streamsvm.solvers.lasvm_pairs.looks import look, note_problem
 from streamsvm.solvers.lasvm_pairs.needed import fill
@@ -37,10 +37,7 @@ from streamsvm.support.rows import count, part, width
 
 @compiled
 def _has_room(state, y):
-    """Tell whether each problem that learns an example of class y has room for a member more.
-
-    Dead members are removed first, if there are many.
-    """
+    """Tell whether each problem of class y has room for one more; many dead members leave first."""
     of = state.problems
     for turn in range(n_turns(of)):
         p = problem_of_turn(of, y, turn)
@@ -56,10 +53,7 @@ def _has_room(state, y):
 
 @compiled_within
 def _learn_in(state, p, kernel, x, y, box, weight, number, row, diagonal, schedule):
-    """Let a problem learn an example with the sign y; return its margin y f(x) from before.
-
-    `row` is that of the whole store.
-    """
+    """Let a problem learn an example, given its row of the store; return y f(x) from before."""
     own, members = problem(state, p), state.problems.row
     info = own.info[0]
     slot, n = own.store.slot, info.n
@@ -79,7 +73,7 @@ def _learn_in(state, p, kernel, x, y, box, weight, number, row, diagonal, schedu
 @compiled_within
 def _slot_of(state, number):
     """Return the slot of an example that is in the store, or -1."""
-    if contains(state.store.entered, number, state.info[0].n):
+    if stores.contains(state.store.entered, number, state.info[0].n):
         for s in range(state.info[0].n):
             if state.store.entered[s] == number:
                 return np.int64(s)
@@ -88,10 +82,7 @@ def _slot_of(state, number):
 
 @compiled_within
 def learn_example(state, kernel, x, y, box, weight, number, row, diagonal, schedule):
-    """Let all problems that an example of class y concerns learn it.
-
-    Return the least margin y f(x) of these problems from before.
-    """
+    """Let all problems of class y learn an example; return the least y f(x) from before."""
     info, of, least = state.info[0], state.problems, np.inf
     state.fresh[0] = _slot_of(state, number)
     if state.fresh[0] >= 0:
@@ -198,10 +189,7 @@ def _write(state, kernel, x, by_problem, out):
 
 @compiled
 def margins_of(state, kernel, x, out):
-    """Write what `learn_rows` writes of rows x into out, without the last column.
-
-    It overwrites the state's scratch: two threads must not call it with the same state.
-    """
+    """Write what `learn_rows` writes of rows x into out, without the last column."""
     _write(state, kernel, x, False, out)
 
 

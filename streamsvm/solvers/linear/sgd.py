@@ -51,7 +51,6 @@ from streamsvm.support.rows import count
 _SMALLEST_SCALE = 1e-6
 """Below, scale or p is multiplied into the weights, long before digits are lost."""
 
-
 _LATE = 1e-3
 """Share of one example in what the losses of late are."""
 

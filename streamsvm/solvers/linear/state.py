@@ -14,7 +14,7 @@ import numpy as np
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm.losses import SQUARED_HINGE, value
 from streamsvm.support import states
-from streamsvm.support.declaration import Field, Range
+from streamsvm.support.declaration import Field, Range, copy_arrays
 from streamsvm.support.rows import SparseRows, count
 from streamsvm.support.states import declare
 
@@ -26,7 +26,6 @@ t, examples since the output began; count, examples until the next step on the r
 r, estimations of the rescaling with a head start, and whether the next example is one (SGD-QN);
 examples that changed the weights; if `skip` depends on them, nonzero values of the examples seen,
 and the last column of any plus 1 (not the columns known, of which a batch may know more)."""
-
 
 _FARTHEST = 1000.0
 """How far one step may move the margin of its own example, at rates of at most 1."""
@@ -93,7 +92,7 @@ def grown(
 ) -> LinearState:
     """Return a state with room for more outputs or features, and the same content."""
     new = new_state(outputs, n_features, second)
-    states.copy_arrays(state, new)
+    copy_arrays(state, new)
     return new
 
 

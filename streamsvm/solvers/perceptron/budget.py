@@ -27,7 +27,6 @@ model loses; of merged vectors for ever, so that older models fade from it (see 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -37,8 +36,7 @@ from streamsvm.solvers.merging import CANDIDATES, weight_of
 from streamsvm.solvers.perceptron.state import change, kernel_row_of, put
 from streamsvm.support import stores
 from streamsvm.support.draws import below
-from streamsvm.support.kernel_rows import row_cache
-from streamsvm.support.kernel_rows.fresh_block import BLOCK
+from streamsvm.support.kernel_rows import fresh_block, row_cache
 from streamsvm.support.kernel_rows.kernel_diagonal import own_value
 from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
 
@@ -58,24 +56,22 @@ def uses_rows(policy):
 @compiled
 def _easiest(state):
     """Return the slot of the largest margin without itself."""
-    found: Any = np.int64(0)
-    most = -np.inf
+    found, most = np.int64(0), -np.inf
     for s in range(state.info[0].n):
         a = state.alpha[s]
         margin = math.copysign(1.0, a) * (state.f[s] - a * np.float64(state.diagonal[s]))
         if margin > most:
-            found, most = s, margin
+            found, most = np.int64(s), margin
     return found
 
 
 @compiled
 def _smallest(state):
-    found: Any = np.int64(0)
-    least = np.inf
+    found, least = np.int64(0), np.inf
     for s in range(state.info[0].n):
         square = state.alpha[s] * state.alpha[s] * np.float64(state.diagonal[s])
         if square < least:
-            found, least = s, square
+            found, least = np.int64(s), square
     return found
 
 
@@ -83,14 +79,13 @@ def _smallest(state):
 def _nearest_to_fresh(state, row, diagonal):
     """Return the slot that loses least if its part along the fresh example is all that stays."""
     k_xx = max(np.float64(diagonal), 1e-30)
-    found: Any = np.int64(0)
-    least = np.inf
+    found, least = np.int64(0), np.inf
     for s in range(state.info[0].n):
         k = np.float64(row[s])
         rest = np.float64(state.diagonal[s]) - k * k / k_xx
         cost = state.alpha[s] * state.alpha[s] * rest
         if cost < least:
-            found, least = s, cost
+            found, least = np.int64(s), cost
     return found
 
 
@@ -110,10 +105,10 @@ def shrinkage(sigma, mu, allowed):
 def _forget(state, kernel, row, step, d):
     """Shrink all coefficients; return the oldest slot and by what they were multiplied."""
     info = state.info[0]
-    oldest: Any = np.int64(0)
+    oldest = np.int64(0)
     for s in range(info.n):
         if state.store.entered[s] < state.store.entered[oldest]:
-            oldest = s
+            oldest = np.int64(s)
     a = state.alpha[oldest]
     f = expansion(state.alpha, kernel_row_of(state, kernel, oldest, d), info.n)
     mu = math.copysign(1.0, a) * (f + step * np.float64(row[oldest]))
@@ -132,8 +127,7 @@ def _partner(state, row, i):
     The cost is what |w|^2 loses when the lighter of the two goes over to the other.
     """
     a_i, k_ii = state.alpha[i], np.float64(state.diagonal[i])
-    found: Any = np.int64(-1)
-    least = np.inf
+    found, least = np.int64(-1), np.inf
     for j in range(state.info[0].n):
         k, a_j = np.float64(row[j]), state.alpha[j]
         if k <= 0.0 or a_i * a_j <= 0.0 or j == i:
@@ -142,7 +136,7 @@ def _partner(state, row, i):
         to_j = a_i * a_i * (k_ii - k * k / max(k_jj, 1e-30))
         to_i = a_j * a_j * (k_jj - k * k / max(k_ii, 1e-30))
         if min(to_i, to_j) < least:
-            found, least = j, min(to_i, to_j)
+            found, least = np.int64(j), min(to_i, to_j)
     return found, least
 
 
@@ -184,10 +178,7 @@ def _merge(state, kernel, fresh, i, j, policy, r, size, d):
     row[0, j] = k_zz
     row_cache.set_column(cache, j, row[0])
     row_cache.keep(cache, j, row[0], n)
-    column = np.empty((1, BLOCK), np.float32)
-    stores.values(kernel, fresh, z, np.int64(1), d, r, size, column)
-    for later in range(r, size):
-        state.block.values[later, j] = column[0, later]
+    fresh_block.renew_column(state.block.values, kernel, fresh, z, j, r, size, d)
 
 
 @compiled

@@ -4,10 +4,6 @@ The model is f(x) = scale sum_s alpha_s k(x_s, x). The scale is 1, but for Pegas
 at each example would otherwise change all coefficients. For the average of the models after each of
 T examples see `support.averages`: the weight of each model is 1, so that A_t is t, if older ones
 do not fade (`fade_average`).
-
-Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
-`kernel_rows.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
-features; `row`, float32 (capacity,), the kernel values of one example with all slots.
 """
 
 from __future__ import annotations
@@ -16,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf, compiled_within
+from streamsvm._compile import compiled, compiled_within
 from streamsvm.support import stores
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, Range, Record
 from streamsvm.support.kernel_rows import row_cache
-from streamsvm.support.kernel_rows.fresh_block import FreshBlock
+from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
+from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
 from streamsvm.support.states import declare
@@ -72,9 +69,7 @@ declare(
         "store": STORE,
         "cache": CACHE,
         "block": BLOCK_SCRATCH,
-        "alpha": Field(("slots",)),
-        "late": Field(("slots",)),
-        "f": Field(("slots",)),
+        **dict.fromkeys(("alpha", "late", "f"), Field(("slots",))),
         "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
         "inverse": Field(("basis", "basis")),
         "draws": Field((1,), np.uint64, range=Range(1)),
@@ -93,10 +88,7 @@ def change(state, s, delta):
 
 @compiled
 def fade_average(state):
-    """Let all models so far count half in the average.
-
-    It stays the same, and models to come count twice as much in it.
-    """
+    """Let all models so far count half in the average, compared with those to come."""
     info = state.info[0]
     T = info.n_seen - 1
     total = T - info.n_faded
@@ -107,16 +99,6 @@ def fade_average(state):
     info.n_faded = T - half
     all_t = 0.5 * np.float64(T) * (np.float64(T) + 1.0)
     info.sum_faded = all_t - share * (all_t - info.sum_faded)
-
-
-@compiled_within
-def slot_of(state, number):
-    """Return the slot of the example with that number, or -1."""
-    if number <= state.info[0].last_number:
-        for s in range(state.info[0].n):
-            if state.store.entered[s] == number:
-                return s
-    return np.int64(-1)
 
 
 @compiled
@@ -153,14 +135,6 @@ def extend_inverse(state, solved, distance, m):
     inverse[m, m] = 1.0 / distance
 
 
-@compiled_leaf
-def _dot(a, row, n):
-    total = 0.0
-    for s in range(n):
-        total += a[s] * np.float64(row[s])
-    return total
-
-
 @compiled
 def solve(state, row, diagonal, solved, n):
     """Write the coefficients of a row's projection on the first n slots; return its distance.
@@ -168,23 +142,20 @@ def solve(state, row, diagonal, solved, n):
     row ~ sum_s solved_s x_s, float64 (>= n,); the distance is squared, and at least 0.
     """
     for s in range(n):
-        solved[s] = _dot(state.inverse[s], row, n)
-    return max(0.0, np.float64(diagonal) - _dot(solved, row, n))
+        solved[s] = expansion(state.inverse[s], row, n)
+    return max(0.0, np.float64(diagonal) - expansion(solved, row, n))
 
 
 @compiled
 def rebuild(state, kernel, d):
     """Recompute what depends on the kernel, after its change; needed with a budget only."""
     n = state.info[0].n
+    row_cache.clear(state.cache, n)
+    solved = np.zeros(n)
     for s in range(n):
-        row_cache.free(state.cache, s)
-    scratch, solved = np.zeros((1, d), np.float32), np.zeros(n)
-    for s in range(n):
-        x = stores.row_of(state.store, s, scratch, d)
-        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block.values)
-        row = state.block.values[0]
+        row = values_of_slot(state, kernel, s, n, d)
         state.diagonal[s] = row[s]
-        state.f[s] = _dot(state.alpha, row, n)
+        state.f[s] = expansion(state.alpha, row, n)
         if state.inverse.shape[0] > 0:
             distance = solve(state, row, row[s], solved, s)
             extend_inverse(state, solved, max(distance, 1e-6 * np.float64(row[s]) + 1e-30), s)

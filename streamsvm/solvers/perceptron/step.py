@@ -60,18 +60,11 @@ from streamsvm.solvers.bounds import (
     Unbounded,
 )
 from streamsvm.solvers.perceptron.budget import BPA_S, PROJECT_PLUS, make_room, uses_rows
-from streamsvm.solvers.perceptron.state import (
-    change,
-    extend_inverse,
-    fade_average,
-    put,
-    slot_of,
-    solve,
-)
+from streamsvm.solvers.perceptron.state import change, extend_inverse, fade_average, put, solve
 from streamsvm.support import stores
 from streamsvm.support.averages import summed, voted
 from streamsvm.support.kernel_rows import fresh_block, row_cache
-from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part
+from streamsvm.support.kernel_rows.fresh_block import fill_part
 from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
 from streamsvm.support.rows import count, part, width
 
@@ -149,7 +142,9 @@ def _enter(state, x, r, size, slot, weight, number, diagonal):
 def _update_unbounded(
     bounds, state, kernel, x, fresh, r, size, y, f, box, weight, number, diagonal, schedule
 ):
-    slot = np.int64(-1) if schedule.averaged == VOTED else slot_of(state, number)
+    slot = np.int64(-1)
+    if schedule.averaged != VOTED:
+        slot = stores.slot_of(state, number, state.info[0].n)
     if slot < 0:
         slot = state.info[0].n
         state.info[0].n = slot + 1
@@ -203,7 +198,7 @@ def _update_budget(
             info.n_steps -= 1
             info.n_null += 1
         return
-    slot = slot_of(state, number)
+    slot = stores.slot_of(state, number, info.n)
     step = step_of(schedule, y, f, np.float64(diagonal), box)
     if slot < 0:
         is_projected = policy == PROJECT or policy == PROJECT_PLUS
@@ -278,13 +273,8 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     n_rows, d = count(x), width(x)
     start = 0
     while start < n_rows:
-        size = min(BLOCK, n_rows - start)
-        rows = part(x, start, start + size)
-        info = state.info[0]
-        # Unless they were computed before: see `ready` of `state.INFO`.
-        if not (n_rows == size and info.ready == -info.n < 0):
-            fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), info.n)
-        info.ready = 0
+        rows = fresh_block.next_rows(state, kernel, x, start, state.info[0].n)
+        size = count(rows)
         fresh = stores.of_rows(state.block.rows, rows)
         if size > 1:
             stores.values(kernel, fresh, rows, size, d, np.int64(0), size, state.block.among)
@@ -321,10 +311,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
 @compiled
 def margins_of(state, kernel, schedule, x, out):
-    """Write the margins of rows x into out, float64 (n,), a block at a time.
-
-    It overwrites the state's scratch: two threads must not call it with the same state.
-    """
+    """Write the margins of rows x into out, float64 (n,), a block at a time."""
     state = borrowed(state)
     n, T, start = state.info[0].n, state.info[0].n_seen, 0
     state.info[0].ready = 0

@@ -4,10 +4,6 @@ The last iterate is w = scale sum_s alpha_s x_s: a projection onto the unit ball
 only. The mean of the iterates, each with its weight omega_t, needs no second pass over the
 coefficients either: see `support.averages`, with A_t, the sum of omega times scale over the first t
 iterates. In the same way f_s and late_f_s stand for <w, x_s>, of the iterate and of the mean.
-
-Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
-`kernel_rows.bound_kernels`); a slot s; n, the number of slots in use; d, the number of features;
-`row`, float32 (capacity,), the kernel values of one example with all slots.
 """
 
 from __future__ import annotations
@@ -16,15 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf, compiled_within
+from streamsvm._compile import compiled, compiled_leaf
 from streamsvm.support import active_set, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.declaration import BOX, NOT_NEGATIVE, SIGN, Field, Range, Record
 from streamsvm.support.kernel_rows import row_cache
-from streamsvm.support.kernel_rows.fresh_block import FreshBlock
+from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
 from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
 
@@ -95,14 +90,8 @@ def _check(state: SBPState, sizes: dict[str, int]) -> None:
 declare(
     SBPState,
     {
-        "store": STORE,
-        "cache": CACHE,
-        "active": active_set.FIELDS,
-        "block": BLOCK_SCRATCH,
-        "alpha": Field(("slots",)),
-        "late": Field(("slots",)),
-        "f": Field(("slots",)),
-        "late_f": Field(("slots",)),
+        **active_set.PARTS,
+        **dict.fromkeys(("alpha", "late", "f", "late_f"), Field(("slots",))),
         "box": Field(("slots",), range=BOX),
         "y": Field(("slots",), range=SIGN),
         "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
@@ -173,16 +162,6 @@ def project(state):
         write_sums_anew(state)
 
 
-@compiled_within
-def slot_of(state, number):
-    """Return the slot of the example with that number, or -1."""
-    if number <= state.info[0].last_number:
-        for s in range(state.active.counts[0].n):
-            if state.store.entered[s] == number:
-                return s
-    return np.int64(active_set.NONE)
-
-
 @compiled_leaf
 def _measure(box, y, diagonal, n):
     """Return the sums of the weights of both classes, the largest weight, and the largest k(x, x).
@@ -251,16 +230,12 @@ def enter(state, x, y, box, weight, number, diagonal, row):
 def rebuild(state, kernel, d):
     """Recompute responses, diagonal and |w| after a change of the kernel."""
     n, info = state.active.counts[0].n, state.info[0]
-    scratch = np.zeros((1, d), np.float32)
     square, info.r2 = 0.0, 0.0
-    for s in range(n):
-        row_cache.free(state.cache, s)
+    row_cache.clear(state.cache, n)
     for s in range(n):
         if state.box[s] == 0.0:
             continue
-        x = stores.row_of(state.store, s, scratch, d)
-        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block.values)
-        row = state.block.values[0]
+        row = values_of_slot(state, kernel, s, n, d)
         state.diagonal[s] = row[s]
         info.r2 = max(info.r2, np.float64(row[s]))
         state.f[s] = expansion(state.alpha, row, n)

@@ -32,32 +32,21 @@ for long, as where one row has a thousand times the weight of others, one pass o
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
-from streamsvm.solvers.sbp.state import (
-    LAST,
-    MEAN,
-    add_row,
-    enter,
-    project,
-    remove,
-    slot_of,
-    write_heights,
-)
+from streamsvm.solvers.sbp.state import LAST, MEAN, add_row, enter, project, remove, write_heights
 from streamsvm.solvers.sbp.water import bias_of, find_levels, level_of
 from streamsvm.support import active_set, stores
 from streamsvm.support.averages import summed
-from streamsvm.support.draws import below, uniform
+from streamsvm.support.draws import uniform
 from streamsvm.support.kernel_rows import fresh_block, row_cache
-from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part
+from streamsvm.support.kernel_rows.fresh_block import fill_part
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.rows import count, part, width
-
-NONE = active_set.NONE
 
 _TRIALS = 4
 """The number of rejections before a pass draws is this for each row kept."""
@@ -216,41 +205,8 @@ def _steps(state, kernel, p, d):
 
 
 @compiled
-def _keep_all(bounds, state, kernel, d):
-    return True
-
-
-@compiled
-def _slide(bounds, state, kernel, d):
-    old = active_set.expired(state.active)
-    if old != NONE:
-        remove(state, kernel, old, d)
-    return True
-
-
-@compiled
-def _sample(bounds, state, kernel, d):
-    counts = state.active.counts[0]
-    if counts.n_members < bounds.limit:
-        return True
-    place = below(state.draws, counts.n_offered)
-    if place >= counts.n_members:
-        return False
-    remove(state, kernel, state.active.members[place], d)
-    return True
-
-
-_make_room: Any = chosen_by(0, {Unbounded: _keep_all, Window: _slide, Reservoir: _sample})
-"""_make_room(bounds, state, kernel, d): remove the row that leaves as one more comes, if any;
-return whether the new one may enter."""
-
-
-@compiled
 def margin_of(state, p, row):
-    """Return the margin of the example with these kernel values.
-
-    With a bias and rows of one class only, its sign.
-    """
+    """Return the margin, given kernel values; with a bias and rows of one class only, its sign."""
     info, n = state.info[0], state.active.counts[0].n
     if not can_step(state, p):
         return np.sign(info.box_positive - info.box_negative)
@@ -279,9 +235,13 @@ def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
     # An example of weight 0 is not learnt.
     if box <= 0.0:
         return margin
-    if slot_of(state, number) == NONE:
+    if stores.slot_of(state, number, state.active.counts[0].n) == active_set.NONE:
         state.active.counts[0].n_offered += 1
-        if _make_room(schedule.bounds, state, kernel, d):
+        none, limit = np.int64(active_set.NONE), schedule.bounds.limit
+        old = active_set.leaving(state.active, none, state.draws, limit)
+        if old >= 0:
+            remove(state, kernel, old, d)
+        if old != active_set.REFUSED:
             slot = enter(state, part(x, r, r + 1), y, box, weight, number, diagonal, row)
             fresh_block.note(state.block, slot, r)
     _steps(state, kernel, schedule.numbers, d)
@@ -298,19 +258,15 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     state = borrowed(state)
     n_rows, start = count(x), 0
     while start < n_rows:
-        size = min(BLOCK, n_rows - start)
-        rows, n = part(x, start, start + size), state.active.counts[0].n
+        # Kernel values with rows that only are kept would be multiplied by 0.
         are_only_kept = schedule.numbers.steps == 0.0 and state.info[0].n_steps == 0
+        n = np.int64(0) if are_only_kept else state.active.counts[0].n
+        rows = fresh_block.next_rows(state, kernel, x, start, n)
         if are_only_kept:
-            # Kernel values would be multiplied by 0.
             state.block.counts[0] = 0
         else:
-            # Unless they were computed before: see `ready` of `state.INFO`.
-            if not (n_rows == size and state.info[0].ready == -n < 0):
-                fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
             fresh_block.begin(state.block, kernel, rows)
-        state.info[0].ready = 0
-        for r in range(size):
+        for r in range(count(rows)):
             at = start + r
             if active_set.is_full(state.active, schedule.bounds.limit) or not stores.has_room(
                 state.store, part(x, at, at + 1)
@@ -321,16 +277,13 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 state, kernel, rows, r, y[at], box[at], weight[at], numbers[at], diagonal[at],
                 schedule,
             )  # fmt: skip
-        start += size
+        start += count(rows)
     return n_rows
 
 
 @compiled
 def margins_of(state, kernel, schedule, x, out):
-    """Write the margins of rows x into out, float64 (n,), a block at a time.
-
-    It overwrites the state's scratch: two threads must not call it with the same state.
-    """
+    """Write the margins of rows x into out, float64 (n,), a block at a time."""
     state = borrowed(state)
     n, start = state.active.counts[0].n, 0
     state.info[0].ready = 0

@@ -35,7 +35,6 @@ from streamsvm.solvers.sbp.state import BAND
 _FEW, _MANY = 16, 256
 """The band becomes wider below so many heights in it, and narrower above."""
 
-
 _MOST_STEPS = 200
 """Of Newton's method, which takes a few; more come of rounding only."""
 
@@ -86,10 +85,7 @@ def _level_of_basin(heights, box, volume, start, n):
 
 @compiled_leaf
 def _covered(heights, box, y, sign, low, high, n):
-    """Return width, and width times height, of the columns of a class up to the height `low`.
-
-    And how many columns of both classes are between `low` and `high`.
-    """
+    """Return width and area of the columns of a class up to `low`, and how many are above."""
     width, area, size = 0.0, 0.0, 0
     for s in range(n):
         b = box[s] if y[s] * sign >= 0.0 and heights[s] <= low else 0.0

@@ -63,10 +63,7 @@ def _same(a, b):
 
 @compiled
 def process_old(model, patterns, order, slot, n, scratch, only_vectors):
-    """Make a PROCESSOLD or OPTIMIZE step on a sentence; return the gain in the dual.
-
-    There is room for one more support vector.
-    """
+    """Make a PROCESSOLD or OPTIMIZE step, which may add a vector; return the gain in the dual."""
     store, offsets, head = patterns.store, offsets_of(patterns, slot), patterns.head[slot]
     columns, values, truth = store.columns, store.values, sequence_of(patterns.labels, head)
     box, beta = patterns.box[slot], patterns.beta

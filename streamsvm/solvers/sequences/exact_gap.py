@@ -26,10 +26,7 @@ def kept_gap(model, patterns, order, n, scratch):
 
 @compiled
 def other_gap(model, patterns, order, x, first, labels, box, slots, n, scratch):
-    """Return the gap of the sentences that are no support patterns: their losses times C.
-
-    `slots` are the slots of the support patterns among them, -1 for the others.
-    """
+    """Return the gap of the sentences whose `slots` are -1, no patterns: their losses times C."""
     gap = 0.0
     for i in range(first.size - 1):
         begin, stop = first[i], first[i + 1]

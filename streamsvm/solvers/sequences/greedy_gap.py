@@ -25,10 +25,7 @@ def kept_gap(model, patterns, order, n):
 
 @compiled
 def other_gap(model, patterns, order, x, first, labels, box, slots, n):
-    """Return the gap of the tokens that are no support patterns: their hinge losses times C.
-
-    `slots` are the slots of the support patterns among them, -1 for the others.
-    """
+    """Return the gap of the tokens whose `slots` are -1, no patterns: hinge losses times C."""
     scores = np.zeros(model.weights.shape[1], np.float32)
     past, none, gap = np.zeros(max(1, order), np.int32), np.zeros(n), 0.0
     for i in range(first.size - 1):

@@ -66,39 +66,28 @@ class Inference(ABC):
 
     @classmethod
     def learn(
-        cls,
-        model: Model,
-        patterns: Any,
-        schedule: Schedule,
-        batch: Batch,
-        draws: np.ndarray,
+        cls, model: Model, patterns: Any, schedule: Schedule, batch: Batch, draws: np.ndarray,
         keep: Keep,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Learn a batch."""
         scratch = cls._scratch(model, patterns, batch.first)
 
         def run(patterns: Any, done: int) -> int:
-            return cls._steps.learn(model, patterns, schedule, *batch, draws, done, *scratch)  # type: ignore[no-any-return]
+            return cls._steps.learn(model, patterns, schedule, *batch, draws, done, *scratch)
 
         cls._with_room(run, patterns, batch.known.size, keep, longest_of(batch.first))
 
     @classmethod
     def learn_again(
-        cls,
-        model: Model,
-        patterns: Any,
-        schedule: Schedule,
-        batch: Batch,
-        slots: np.ndarray,
-        n: int,
-        keep: Keep,
-    ) -> None:
+        cls, model: Model, patterns: Any, schedule: Schedule, batch: Batch, slots: np.ndarray,
+        n: int, keep: Keep,
+    ) -> None:  # fmt: skip
         """Make a further pass over all examples."""
         x, first, labels, _, box = batch
         scratch = cls._scratch(model, patterns, first)
 
         def run(patterns: Any, done: int) -> int:
-            return cls._gaps.learn_again(  # type: ignore[no-any-return]
+            return cls._gaps.learn_again(
                 model, patterns, schedule, x, first, labels, box, slots, n, done, *scratch
             )
 
@@ -118,7 +107,7 @@ class Inference(ABC):
     def kept_gap(cls, model: Model, patterns: Any, order: int, n: int) -> tuple[float, float]:
         """Return the gap over the support patterns, and the sum of their C_i."""
         scratch = cls._scratch(model, patterns)
-        return cls._gaps.kept_gap(model, patterns, order, n, *scratch)  # type: ignore[no-any-return]
+        return cls._gaps.kept_gap(model, patterns, order, n, *scratch)
 
     @classmethod
     def other_gap(
@@ -127,7 +116,7 @@ class Inference(ABC):
         """Return the gap of all examples that are no support patterns."""
         x, first, labels, _, box = batch
         scratch = cls._scratch(model, patterns, first)
-        return cls._gaps.other_gap(  # type: ignore[no-any-return]
+        return cls._gaps.other_gap(
             model, patterns, order, x, first, labels, box, slots, n, *scratch
         )
 
@@ -241,7 +230,7 @@ class Exact(Inference):
         scratch = cls._scratch(model, patterns)
 
         def run(patterns: Any, done: int) -> int:
-            return exact_gap.improve(model, patterns, order, n, n_optimize, done, *scratch)  # type: ignore[no-any-return]
+            return exact_gap.improve(model, patterns, order, n, n_optimize, done, *scratch)
 
         cls._with_room(run, patterns, int(patterns.active.counts[0].n), keep, 0)
 
@@ -256,13 +245,12 @@ class Exact(Inference):
     @staticmethod
     def linear_part(patterns: SentencePatterns, cost: np.ndarray) -> float:
         """Return the linear term of the dual."""
-        return exact_gap.linear_part(patterns, cost)  # type: ignore[no-any-return]
+        return exact_gap.linear_part(patterns, cost)
 
 
 def _members(patterns: Any) -> np.ndarray:
     """Return the slots of the support patterns."""
-    members: np.ndarray = patterns.active.members[: patterns.active.counts[0].n_members]
-    return members
+    return patterns.active.members[: patterns.active.counts[0].n_members]
 
 
 def slots_of(patterns: Any, n: int) -> np.ndarray:

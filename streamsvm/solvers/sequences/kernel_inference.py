@@ -44,14 +44,9 @@ class KernelGreedy(Greedy):
         return bound(self.kernel, patterns.store)
 
     def learn(  # type: ignore[override]
-        self,
-        model: Model,
-        patterns: KernelTokens,
-        schedule: Schedule,
-        batch: Batch,
-        draws: np.ndarray,
-        keep: Keep,
-    ) -> None:
+        self, model: Model, patterns: KernelTokens, schedule: Schedule, batch: Batch,
+        draws: np.ndarray, keep: Keep,
+    ) -> None:  # fmt: skip
         """Learn a batch."""
         begin = int(batch.first[0])
         rows = _dense(batch.x, begin, int(batch.first[-1]), patterns)
@@ -71,15 +66,9 @@ class KernelGreedy(Greedy):
             keep(patterns)
 
     def predict_with(
-        self,
-        model: Model,
-        patterns: KernelTokens,
-        order: int,
-        x: SparseRows,
-        first: np.ndarray,
-        n: int,
-        margins: np.ndarray,
-    ) -> np.ndarray:
+        self, model: Model, patterns: KernelTokens, order: int, x: SparseRows, first: np.ndarray,
+        n: int, margins: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
         """Return the labels of all tokens, int32; fill `margins` if they have rows."""
         rows = _dense(x, 0, x.start.size - 1, patterns)
         scores = kernel_tokens.emissions(patterns, self._bound(patterns), rows)
@@ -92,7 +81,7 @@ class KernelGreedy(Greedy):
     @staticmethod
     def kept_gap(model: Model, patterns: Any, order: int, n: int) -> tuple[float, float]:
         """Return the gap over the support patterns, and the sum of their C_i."""
-        return kernel_tokens.kept_gap(model, patterns, order, n)  # type: ignore[no-any-return]
+        return kernel_tokens.kept_gap(model, patterns, order, n)
 
     def improve(  # type: ignore[override]
         self, model: Model, patterns: Any, order: int, n: int, n_optimize: int, keep: Keep

@@ -24,18 +24,19 @@ from streamsvm.solvers.sequences.model import (
     note_pattern,
     note_step,
 )
+from streamsvm.solvers.sequences.token_patterns import smallest
 from streamsvm.support import active_set, dense_store, states, stores
 from streamsvm.support.active_set import ActiveSet
+from streamsvm.support.declaration import copy_arrays
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.fresh_block import BLOCK
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import RowCache, kernel_row
 from streamsvm.support.looks import heavy_member
 
 _FEWEST = 64
-BLOCK = 64
-"""The number of rows whose kernel values are computed together when labels are predicted."""
 
 
 class KernelTokens(NamedTuple):
@@ -51,9 +52,6 @@ class KernelTokens(NamedTuple):
     box: np.ndarray  # float64 (slots,): C_i
     diagonal: np.ndarray  # float64 (slots,): k(x_s, x_s)
     row: np.ndarray  # float32 (1, slots) scratch: kernel values of a fresh token
-
-
-_GROWN = ("f", "label", "past", "beta", "box", "diagonal")
 
 
 def new_patterns(
@@ -75,7 +73,7 @@ def grown(old: KernelTokens, slots: int, classes: int, d: int, budget: int) -> K
     """Return the patterns with room for at least so many slots, classes and features."""
     window, d = old.active.ring.size, max(d, old.store.panels.shape[1])
     classes = max(classes, old.beta.shape[1])
-    store = dense_store.grown(old.store, max(slots, old.label.size), d)
+    store = stores.grown(old.store, max(slots, old.label.size), d)
     slots = store.panels.shape[0] * store.panels.shape[2]
     new = new_patterns(old.past.shape[1], classes, window, 1, budget, slots)
     new = new._replace(
@@ -83,8 +81,7 @@ def grown(old: KernelTokens, slots: int, classes: int, d: int, budget: int) -> K
         cache=row_cache.resized(old.cache, slots, d, budget),
         active=states.grown_arrays(old.active, {"slots": slots, "window": window}),
     )
-    for name in _GROWN:
-        states.copy_arrays([getattr(old, name)], [getattr(new, name)])
+    copy_arrays(old, new, ("f", "label", "past", "beta", "box", "diagonal"))
     return new
 
 
@@ -155,13 +152,7 @@ def _enter(model, patterns, schedule, kernel, x, number, scores):
     """Return the slot of a token that becomes a pattern, without coefficients yet."""
     active, row = patterns.active, patterns.row[0]
     if active.counts[0].n_members >= schedule.limit:
-        slot = active.members[0]
-        for m in range(active.counts[0].n_members):
-            other = active.members[m]
-            smaller = patterns.beta[other, patterns.label[other]]
-            if smaller < patterns.beta[slot, patterns.label[slot]]:
-                slot = other
-        remove(model, patterns, kernel, schedule.order, slot)
+        remove(model, patterns, kernel, schedule.order, smallest(patterns))
         model.info[0].n_forgotten += 1
     before = active.counts[0].n
     slot = active_set.enter(active, number)
@@ -281,9 +272,15 @@ def _look(model, patterns, order, n, scores):
     members = active.counts[0].n_members
     if members > 0:
         slot = heavy_member(model.look_draws, active.members, members, patterns.box, info.box_most)
-        _scores_of(model, patterns, order, slot, scores)
-        beta, box = patterns.beta[slot], patterns.box[slot]
-        note_look(info, part_of(scores, patterns.label[slot], box, beta, n) / box)
+        part = _part(model, patterns, order, slot, n, scores)
+        note_look(info, part / patterns.box[slot])
+
+
+@compiled_within
+def _part(model, patterns, order, slot, n, scores):
+    """Return the part of the gap of a pattern; `scores` is scratch."""
+    _scores_of(model, patterns, order, slot, scores)
+    return part_of(scores, patterns.label[slot], patterns.box[slot], patterns.beta[slot], n)
 
 
 @compiled
@@ -292,10 +289,8 @@ def kept_gap(model, patterns, order, n):
     scores, active, gap, boxes = np.zeros(patterns.beta.shape[1]), patterns.active, 0.0, 0.0
     for m in range(active.counts[0].n_members):
         slot = active.members[m]
-        _scores_of(model, patterns, order, slot, scores)
-        box = patterns.box[slot]
-        gap += part_of(scores, patterns.label[slot], box, patterns.beta[slot], n)
-        boxes += box
+        gap += _part(model, patterns, order, slot, n, scores)
+        boxes += patterns.box[slot]
     return gap, boxes
 
 

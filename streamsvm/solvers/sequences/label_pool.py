@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
+from streamsvm.support.declaration import copy_arrays
 
 USED, LIVE = range(2)
 """Indices of `counts`: numbers in the array, and those of sequences in use."""
@@ -27,12 +28,8 @@ class LabelPool(NamedTuple):
 
 def new_pool(slots: int, room: int = 1024) -> LabelPool:
     """Return an empty pool for sequences of `room` numbers in all."""
-    return LabelPool(
-        np.zeros(slots, np.int64),
-        np.zeros(slots, np.int64),
-        np.zeros(room, np.int32),
-        np.zeros(2, np.int64),
-    )
+    start, length = np.zeros((2, slots), np.int64)
+    return LabelPool(start, length, np.zeros(room, np.int32), np.zeros(2, np.int64))
 
 
 def grown(pool: LabelPool, slots: int, more: int) -> LabelPool:
@@ -41,9 +38,9 @@ def grown(pool: LabelPool, slots: int, more: int) -> LabelPool:
     while 4 * (int(pool.counts[LIVE]) + more) > 3 * room:
         room *= 2
     new = new_pool(slots, room)
-    n, used = pool.start.size, int(pool.counts[USED])
-    new.start[:n], new.length[:n] = pool.start, pool.length
-    new.numbers[:used], new.counts[:] = pool.numbers[:used], pool.counts
+    used = int(pool.counts[USED])
+    copy_arrays(pool, new, ("start", "length", "counts"))
+    new.numbers[:used] = pool.numbers[:used]
     return new
 
 

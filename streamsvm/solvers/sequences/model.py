@@ -72,8 +72,7 @@ def new_model(orders: int, is_averaged: bool) -> Model:
     orders = max(1, orders)
     sizes = {"features": 0, "classes": LANES, "orders": orders, "pasts": LANES + 1}
     late = {"late_features": 0, "late_orders": orders if is_averaged else 0}
-    model: Model = states.new(Model, sizes | late)
-    return model
+    return states.new(Model, sizes | late)
 
 
 def grown(model: Model, features: int, classes: int, most_features: int) -> Model:
@@ -88,8 +87,7 @@ def grown(model: Model, features: int, classes: int, most_features: int) -> Mode
     late_orders = len(model.late_moves)
     sizes = {"features": rows, "classes": lanes, "orders": len(model.moves), "pasts": lanes + 1}
     late = {"late_features": rows if late_orders else 0, "late_orders": late_orders}
-    larger: Model = states.grown_arrays(model, sizes | late)
-    return larger
+    return states.grown_arrays(model, sizes | late)
 
 
 class Schedule(NamedTuple):

@@ -18,6 +18,7 @@ from streamsvm.solvers.sequences.model import note_step
 from streamsvm.solvers.sequences.pairs import distance_of, move_weights, rise_of
 from streamsvm.support import active_set, sparse_store, states
 from streamsvm.support.active_set import ActiveSet
+from streamsvm.support.declaration import copy_arrays
 from streamsvm.support.sparse_store import LIVE, WANTED, SparseStore
 
 _FEWEST = 64
@@ -69,17 +70,13 @@ def grown(old: SentencePatterns) -> SentencePatterns:
         np.full(slots, NONE), label_pool.grown(old.labels, vectors, more), np.zeros(vectors),
         np.full(vectors, NONE), old.counts,
     )  # fmt: skip
-    for name in ("box", "head", "beta", "next"):
-        states.copy_arrays([getattr(old, name)], [getattr(new, name)])
+    copy_arrays(old, new, ("box", "head", "beta", "next"))
     return new
 
 
 @compiled_within
 def have_room(patterns, n_tokens, n_entries, n_vectors):
-    """Tell whether a sentence and support vectors of so many labels each fit.
-
-    If not, the patterns must be `grown` first.
-    """
+    """Tell whether a sentence, and vectors of so many labels each, fit without `grown`."""
     counts, store, active = patterns.counts, patterns.store, patterns.active.counts[0]
     store_fits = 4 * (store.counts[LIVE] + n_entries) <= 3 * store.columns.size
     store.counts[WANTED] = 0 if store_fits else n_entries
@@ -197,13 +194,9 @@ def smallest(patterns):
 
 
 def filled(
-    patterns: SentencePatterns,
-    lengths: np.ndarray,
-    tokens: np.ndarray,
-    counts: np.ndarray,
-    betas: np.ndarray,
-    labels: np.ndarray,
-) -> SentencePatterns:
+    patterns: SentencePatterns, lengths: np.ndarray, tokens: np.ndarray, counts: np.ndarray,
+    betas: np.ndarray, labels: np.ndarray,
+) -> SentencePatterns:  # fmt: skip
     """Return empty patterns, with room and with store and active set, filled with sentences.
 
     lengths: int64 (slots,), tokens of each sentence, 0 of a free slot; tokens: int32, features of

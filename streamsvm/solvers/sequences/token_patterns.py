@@ -21,6 +21,7 @@ from streamsvm.solvers.sequences.model import (
 )
 from streamsvm.support import active_set, sparse_store, states
 from streamsvm.support.active_set import ActiveSet
+from streamsvm.support.declaration import copy_arrays
 from streamsvm.support.sparse_store import LIVE, WANTED, SparseStore
 
 _FEWEST = 64
@@ -56,8 +57,7 @@ def grown(old: TokenPatterns, slots: int, classes: int) -> TokenPatterns:
     new = new_patterns(old.past.shape[1], max(classes, old.beta.shape[1]), window, slots)
     active = states.grown_arrays(old.active, {"slots": slots, "window": window})
     new = new._replace(store=store, active=active)
-    for name in ("label", "past", "beta", "box"):
-        states.copy_arrays([getattr(old, name)], [getattr(new, name)])
+    copy_arrays(old, new, ("label", "past", "beta", "box"))
     return new
 
 

@@ -90,10 +90,7 @@ def finish_linear(state, kernel, tau, d, max_steps):
 
 
 def finish_some(solver: Any, state: Any, kernel: Any, schedule: tracking.Schedule, d: int) -> float:
-    """Make some steps; return the largest error of a margin, at most `tau_of(schedule)` at the end.
-
-    `solver` is the module `tracking.step` or `tracking.linear`, and `state` a state of it.
-    """
+    """Make some steps by a module, `step` or `linear`; return the largest error of a margin."""
     tau, steps = tau_of(schedule), np.int64(STEPS)
     if solver is tracking_linear:
         return float(finish_linear(state, kernel, tau, d, steps))

@@ -14,7 +14,6 @@ import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm._parameter_checks import MOST_STEPS
-from streamsvm.solvers.bounds import Reservoir, Unbounded, Window
 from streamsvm.solvers.tracking.state import (
     SHARED,
     account,
@@ -24,14 +23,13 @@ from streamsvm.solvers.tracking.state import (
     look_at,
     note_most,
     settle,
-    slot_of,
     touch,
 )
 from streamsvm.solvers.tracking.step import NONE, exact_step
 from streamsvm.support import active_set, looks, sparse_store, states, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.declaration import NOT_NEGATIVE, Field
-from streamsvm.support.draws import below, new_draws, uniform
+from streamsvm.support.draws import below, uniform
 from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import SparseRows, count, part, width
 from streamsvm.support.sparse_store import SparseStore
@@ -66,10 +64,8 @@ declare(
     {
         "store": ROWS,
         "active": active_set.FIELDS,
-        "w": Field(("features",)),
-        "w_average": Field(("features",)),
-        "alpha": Field(("slots",)),
-        "average": Field(("slots",)),
+        **dict.fromkeys(("w", "w_average"), Field(("features",))),
+        **dict.fromkeys(("alpha", "average"), Field(("slots",))),
         **SHARED,
         "diagonal": Field(("slots",), range=NOT_NEGATIVE),
     },
@@ -81,13 +77,9 @@ def new_state(
     n_features: int, window: int, seed: int | None, capacity: int = 64, sparse: bool = False
 ) -> LinearTrackingState:
     """Return an empty state: see `tracking.state.new_state`."""
-    sizes = {"slots": capacity, "features": n_features, "window": window}
-    draws = new_draws(seed)
-    look_draws = new_draws(int(draws[0]))
-    state: LinearTrackingState = states.new(
-        LinearTrackingState, sizes, sparse=sparse, draws=draws, look_draws=look_draws
+    return states.new_seeded(
+        LinearTrackingState, n_features, 0, seed, sparse, slots=capacity, window=window
     )
-    return state
 
 
 @compiled_leaf
@@ -216,47 +208,6 @@ def _remove(state, scale, i, d):
     leave(state, i)
 
 
-@compiled
-def _always_enter(bounds, state, scale, d):
-    return True
-
-
-@compiled
-def _enter_sample(bounds, state, scale, d):
-    counts = state.active.counts[0]
-    if counts.n_members < bounds.limit:
-        return True
-    place = below(state.draws, counts.n_offered)
-    if place >= counts.n_members:
-        return False
-    _remove(state, scale, state.active.members[place], d)
-    return True
-
-
-_make_room: Any = chosen_by(
-    0, {Unbounded: _always_enter, Window: _always_enter, Reservoir: _enter_sample}
-)
-"""_make_room(bounds, state, scale, d): remove the example that must leave when one more comes, if
-any; return whether the new one may enter."""
-
-
-@compiled
-def _never_expire(bounds, state, scale, slot, d):
-    pass
-
-
-@compiled
-def _expire(bounds, state, scale, slot, d):
-    old = active_set.expired(state.active)
-    if old != NONE and old != slot:
-        _remove(state, scale, old, d)
-
-
-_slide: Any = chosen_by(0, {Unbounded: _never_expire, Window: _expire, Reservoir: _never_expire})
-"""_slide(bounds, state, scale, slot, d): remove the example that leaves the window, if any, unless
-it is the example in `slot`, which has just come again."""
-
-
 @compiled_within
 def _look(state, scale, weight, probability, d):
     """With a probability look at one of the members, which are not none: see `support.looks`."""
@@ -281,11 +232,13 @@ def _learn_row(state, scale, block, y, box, weight, number, schedule):
     state.w_average[:] = state.w
     counts = state.active.counts[0]
     counts.n_offered += 1
-    slot = slot_of(state, number)
-    _slide(schedule.bounds, state, scale, slot, d)
+    slot = stores.slot_of(state, number, counts.n)
+    old = active_set.leaving(state.active, slot, state.draws, schedule.bounds.limit)
+    if old >= 0:
+        _remove(state, scale, old, d)
     if slot != NONE:
         active_set.renew(state.active, slot)
-    elif _make_room(schedule.bounds, state, scale, d):
+    elif old != active_set.REFUSED:
         slot = enter(state, y, box, weight, number, counts.n_offered, scale * _square(x))
         stores.put(state.store, slot, block)
     if slot != NONE:
@@ -325,10 +278,7 @@ def _learn_row(state, scale, block, y, box, weight, number, schedule):
 
 @compiled
 def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other; arguments and result as in `tracking.step.learn_rows`.
-
-    `diagonal` is not used: k(x, x) is computed here in double precision.
-    """
+    """Learn rows one after the other: as `tracking.step.learn_rows`; `diagonal` is not used."""
     state = borrowed(state)
     for r in range(count(x)):
         row = part(x, r, r + 1)

@@ -1,9 +1,4 @@
-"""The state of averaged tracking: its arrays, and the bookkeeping of the certificate.
-
-Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
-`kernel_rows.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
-features; `row`, float32 (capacity,), the kernel values of one example with all slots.
-"""
+"""The state of averaged tracking: its arrays, and the bookkeeping of the certificate."""
 
 from __future__ import annotations
 
@@ -26,12 +21,10 @@ from streamsvm.support.declaration import (
     count_of,
     index_of,
 )
-from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows import row_cache
-from streamsvm.support.kernel_rows.fresh_block import FreshBlock
+from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
 from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
@@ -109,13 +102,8 @@ def check_touched(state: Any, sizes: dict[str, int]) -> None:
 declare(
     TrackingState,
     {
-        "store": STORE,
-        "cache": CACHE,
-        "active": active_set.FIELDS,
-        "block": BLOCK_SCRATCH,
-        "alpha": Field(("slots",)),
-        "average": Field(("slots",)),
-        "f": Field(("slots",)),
+        **active_set.PARTS,
+        **dict.fromkeys(("alpha", "average", "f"), Field(("slots",))),
         **SHARED,
     },
     check_touched,
@@ -123,25 +111,13 @@ declare(
 
 
 def new_state(
-    n_features: int,
-    cache_bytes: int,
-    window: int,
-    seed: int | None,
-    capacity: int = 2 * PANEL,
+    n_features: int, cache_bytes: int, window: int, seed: int | None, capacity: int = 2 * PANEL,
     sparse: bool = False,
-) -> TrackingState:
+) -> TrackingState:  # fmt: skip
     """Return an empty state; window 0: none; seed None: different draws each time."""
-    sizes = {"slots": capacity, "features": n_features, "window": window}
-    draws = new_draws(seed)
-    state: TrackingState = states.new(
-        TrackingState,
-        sizes,
-        sparse=sparse,
-        cache_bytes=cache_bytes,
-        draws=draws,
-        look_draws=new_draws(int(draws[0])),
+    return states.new_seeded(
+        TrackingState, n_features, cache_bytes, seed, sparse, slots=capacity, window=window
     )
-    return state
 
 
 @compiled_within
@@ -169,13 +145,9 @@ def enter(state, y, box, weight, number, arrival, diagonal):
     """Return a slot for a new example with coefficient 0; the caller sets its row and its f."""
     info = state.info[0]
     slot = active_set.enter(state.active, arrival)
-    state.store.entered[slot] = number
-    state.store.weight[slot] = weight
-    state.alpha[slot] = 0.0
-    state.average[slot] = 0.0
-    state.y[slot] = y
-    state.box[slot] = box
-    state.diagonal[slot] = diagonal
+    state.store.entered[slot], state.store.weight[slot] = number, weight
+    state.alpha[slot] = state.average[slot] = 0.0
+    state.y[slot], state.box[slot], state.diagonal[slot] = y, box, diagonal
     info.box_sum += box
     info.box_squares += box * box
     looks.note_box(info, box)
@@ -185,22 +157,8 @@ def enter(state, y, box, weight, number, arrival, diagonal):
 
 
 @compiled_within
-def slot_of(state, number):
-    """Return the slot of the example with that number, or -1."""
-    if number > state.info[0].last_number:
-        return active_set.NONE
-    for s in range(state.active.counts[0].n):
-        if state.store.entered[s] == number:
-            return s
-    return active_set.NONE
-
-
-@compiled_within
 def account(info, gain, steps, n_members):
-    """Update the sums of the certificate after the uniform steps of one example.
-
-    `gain` is their total gain in the dual, including skipped steps.
-    """
+    """Update the sums of the certificate, given the gain of the uniform steps of an example."""
     mean_box = info.box_sum / n_members
     info.mean_gain += gain / steps
     info.scaled_gain += gain / (steps * mean_box)
@@ -264,19 +222,14 @@ def rebuild(state, kernel, d):
     settle(state, True)
     info, counts = state.info[0], state.active.counts[0]
     n = counts.n
-    for slot in range(n):
-        row_cache.free(state.cache, slot)
-    scratch = np.zeros((1, d), np.float32)
+    row_cache.clear(state.cache, n)
     dual = 0.0
     for m in range(counts.n_members):
         s = state.active.members[m]
-        x = stores.row_of(state.store, s, scratch, d)
-        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block.values)
-        f = 0.0
+        row, f = values_of_slot(state, kernel, s, n, d), 0.0
         for t in range(n):
-            f += state.alpha[t] * np.float64(state.block.values[0, t])
-        state.f[s] = f
-        state.diagonal[s] = state.block.values[0, s]
+            f += state.alpha[t] * np.float64(row[t])
+        state.f[s], state.diagonal[s] = f, row[s]
         info.r2 = max(info.r2, np.float64(state.diagonal[s]))
         dual += state.alpha[s] * (state.y[s] - 0.5 * f)
     info.lost += info.dual - dual

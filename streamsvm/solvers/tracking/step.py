@@ -31,11 +31,11 @@ from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
 from streamsvm._parameter_checks import MOST_STEPS
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds, Budget, Reservoir, Unbounded, Window
 from streamsvm.solvers.tracking import budget
-from streamsvm.solvers.tracking.state import account, enter, look_at, settle, slot_of, touch
+from streamsvm.solvers.tracking.state import account, enter, look_at, settle, touch
 from streamsvm.support import active_set, looks, stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
-from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part
+from streamsvm.support.kernel_rows.fresh_block import fill_part
 from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
 from streamsvm.support.rows import count, part, width
 
@@ -138,14 +138,10 @@ def _always_enter(bounds, state, kernel, wanted, d):
 
 @compiled
 def _enter_sample(bounds, state, kernel, wanted, d):
-    counts = state.active.counts[0]
-    if counts.n_members < bounds.limit:
-        return True
-    place = below(state.draws, counts.n_offered)
-    if place >= counts.n_members:
-        return False
-    budget.remove(state, kernel, state.active.members[place], d)
-    return True
+    old = active_set.leaving(state.active, np.int64(NONE), state.draws, bounds.limit)
+    if old >= 0:
+        budget.remove(state, kernel, old, d)
+    return old != active_set.REFUSED
 
 
 @compiled
@@ -263,7 +259,7 @@ def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
         return margin
     settle(state, schedule.keep_zeros > 0.0)
     state.active.counts[0].n_offered += 1
-    slot = slot_of(state, number)
+    slot = stores.slot_of(state, number, state.active.counts[0].n)
     _slide(schedule.bounds, state, kernel, slot, d)
     if slot != NONE:
         active_set.renew(state.active, slot)
@@ -292,16 +288,10 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     n_rows = count(x)
     start = 0
     while start < n_rows:
-        size = min(BLOCK, n_rows - start)
-        rows = part(x, start, start + size)
-        n = state.active.counts[0].n
-        # Unless they were computed before: see `ready` of `state.INFO`.
-        if not (n_rows == size and state.info[0].ready == -n < 0):
-            fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
+        rows = fresh_block.next_rows(state, kernel, x, start, state.active.counts[0].n)
         fresh_block.begin(state.block, kernel, rows)
-        state.info[0].ready = 0
         r = 0
-        while r < size and fresh_block.has_room(state.block):
+        while r < count(rows) and fresh_block.has_room(state.block):
             at = start + r
             if active_set.is_full(state.active, schedule.bounds.limit) or not stores.has_room(
                 state.store, part(x, at, at + 1)
@@ -318,11 +308,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
 @compiled
 def margins_of(state, kernel, coefficients, x, out):
-    """Write f(x) of rows x into out, float64 (n,), a block at a time.
-
-    `coefficients` is the state's `average` or `alpha`. The state's scratch is overwritten: two
-    threads must not call this with the same state.
-    """
+    """Write f(x) of rows x, by `average` or `alpha`, into out, float64 (n,), a block at a time."""
     state = borrowed(state)
     n, start = state.active.counts[0].n, 0
     state.info[0].ready = 0

@@ -57,14 +57,8 @@ def new_block(capacity: int, n_features: int, sparse: bool) -> FreshBlock:
 
 
 @compiled
-def fill(block, kernel, store, x, first, stop):
-    """Compute the values of the rows x with slots first .. stop-1."""
-    stores.values(kernel, store, x, count(x), width(x), first, stop, block.values)
-
-
-@compiled
 def begin(block, kernel, x):
-    """Begin a block of rows x after `fill`: compute the values of the rows among themselves."""
+    """Compute the values of rows x, those of `next_rows`, among themselves."""
     size = count(x)
     if size > 1:
         fresh = stores.of_rows(block.rows, x)
@@ -88,10 +82,7 @@ def note(block, slot, origin):
 
 @compiled
 def values_of(block, kernel, store, x, r):
-    """Return the values of row r of the block with all slots, float32 (capacity,), up to date.
-
-    `x` holds the rows that `begin` was given.
-    """
+    """Return the values of row r of the x given to `begin` with all slots, float32 (capacity,)."""
     values = block.values[r]
     for c in range(block.counts[0]):
         slot, origin = block.changed[c, 0], block.changed[c, 1]
@@ -103,6 +94,19 @@ def values_of(block, kernel, store, x, r):
         else:
             values[slot] = block.among[r, origin]
     return values
+
+
+@compiled
+def renew_column(values, kernel, fresh, x, slot, first, size, d):
+    """Compute the values of rows first .. size-1 with a slot that has got the row x anew.
+
+    `values` are float32 (rows, capacity), and `fresh` is a store of the `size` rows.
+    """
+    if first < size:
+        column = np.empty((1, BLOCK), np.float32)
+        stores.values(kernel, fresh, x, np.int64(1), d, first, size, column)
+        for r in range(first, size):
+            values[r, slot] = column[0, r]
 
 
 @compiled
@@ -145,10 +149,31 @@ def fill_block(state, kernel, x, first, stop):
 
 @compiled
 def fill_part(state, kernel, x, start, n):
-    """Compute the values of the next rows of x, from `start` on, with the first n slots.
-
-    Return how many rows these are, at most as many as there is scratch for.
-    """
+    """Compute values of the next rows of x with the first n slots; return how many they are."""
     size = min(_array_of(state.block).shape[0], count(x) - start)
     fill_block(state, kernel, part(x, start, start + size), np.int64(0), n)
     return size
+
+
+@compiled_within
+def next_rows(state, kernel, x, start, n):
+    """Return the next rows of x, from `start` on, and compute their values with the first n slots.
+
+    Unless they are all rows of x, and their values were computed before: see `reuse_values`.
+    """
+    size = min(BLOCK, count(x) - start)
+    rows = part(x, start, start + size)
+    if not (count(x) == size and state.info[0].ready == -n < 0):
+        values = _array_of(state.block)
+        stores.values(kernel, state.store, rows, size, width(x), np.int64(0), n, values)
+    state.info[0].ready = 0
+    return rows
+
+
+@compiled
+def values_of_slot(state, kernel, s, n, d):
+    """Return the kernel values of a slot with the first n slots, float32, in the scratch."""
+    values = _array_of(state.block)
+    x = stores.row_of(state.store, s, state.cache.row, d)
+    stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, values)
+    return values[0]

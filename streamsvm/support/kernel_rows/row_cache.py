@@ -74,17 +74,12 @@ def _empty_cache(values: np.ndarray, n_features: int) -> RowCache:
     n_lines, capacity = values.shape
     at_once = min(n_lines, max(MIN_LINES, AT_ONCE_BYTES // (4 * capacity)))
     return RowCache(
-        values=values,
-        length=np.zeros(n_lines, np.int64),
-        line_of=np.full(capacity, NONE, np.int32),
-        slot_of=np.full(n_lines, NONE, np.int32),
-        older=np.arange(n_lines + 2, dtype=np.int32),
-        newer=np.arange(n_lines + 2, dtype=np.int32),
-        trial=np.zeros(n_lines, np.int64),
-        row=np.zeros((1, max(1, n_features)), np.float32),
-        counts=np.zeros(4, np.int64),
-        state=np.array([0, 0, 0, at_once], np.int64),
-    )
+        values=values, length=np.zeros(n_lines, np.int64),
+        line_of=np.full(capacity, NONE, np.int32), slot_of=np.full(n_lines, NONE, np.int32),
+        older=np.arange(n_lines + 2, dtype=np.int32), newer=np.arange(n_lines + 2, dtype=np.int32),
+        trial=np.zeros(n_lines, np.int64), row=np.zeros((1, max(1, n_features)), np.float32),
+        counts=np.zeros(4, np.int64), state=np.array([0, 0, 0, at_once], np.int64),
+    )  # fmt: skip
 
 
 def used_bytes(cache: RowCache) -> int:
@@ -171,6 +166,13 @@ def free(cache, slot):
         cache.length[line] = 0
 
 
+@compiled
+def clear(cache, n):
+    """Invalidate the lines of the first n slots."""
+    for slot in range(n):
+        free(cache, slot)
+
+
 @compiled_within
 def _give(cache, line, slot):
     """Make a line, emptied, that of a slot."""
@@ -223,10 +225,7 @@ def keep(cache, slot, values, n):
 
 @compiled_within
 def _panel_is_cached(cache, slot, first, n):
-    """Tell whether the lines of all slots of the panel from `first` hold the column `slot`.
-
-    False if the panel reaches beyond slot n.
-    """
+    """Tell if the lines of all slots of a panel within n hold the column `slot`."""
     if first + PANEL > n:
         return False
     for s in range(first, first + PANEL):

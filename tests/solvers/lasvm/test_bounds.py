@@ -12,7 +12,6 @@ from streamsvm.solvers.bounds import (
     PROJECT,
     REMOVE,
     SMALLEST,
-    Window,
     bounds_of,
 )
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
@@ -36,11 +35,6 @@ def within(window=None, limit=None, policy=MERGE, schedule=PLAIN):
 
 def policy_of(schedule):
     return getattr(schedule.bounds, "policy", None)
-
-
-def window_of(schedule):
-    bounds = schedule.bounds
-    return bounds.size if isinstance(bounds, Window) else bounds.window
 
 
 WAYS = [
@@ -133,8 +127,8 @@ def test_invariants_after_every_row(schedule, seed, n, d, C, weighted, linear):
         state, info = stream.state, stream.state.info[0]
         live = live_of(state)
         assert len(live) <= schedule.bounds.limit
-        if window_of(schedule):
-            assert (np.abs(state.store.entered[live]) > k + 1 - window_of(schedule)).all()
+        if schedule.bounds.window:
+            assert (np.abs(state.store.entered[live]) > k + 1 - schedule.bounds.window).all()
         # Steps raise the dual; what it falls by was booked.
         rise = float(info.dual + info.lost) - gained
         assert rise >= -1e-9 * (1.0 + abs(gained) + abs(info.lost))
