@@ -118,13 +118,14 @@ def by_events(model, x, y, w, is_sparse):
     return predicted
 
 
-def arrays_of(model):
-    """Return the arrays of the model's file.
+OF_EMPTY_SLOTS = ("gradient", "member_gradient", "f")
+"""They mean nothing where there is no vector; where there is one, `finish` depends on them."""
 
-    But for gradients: those of slots without a vector mean nothing, the others decide what `finish`
-    does.
-    """
-    return {name: array for name, array in content(model)[1].items() if name != "gradient"}
+
+def arrays_of(model):
+    """Return what the model's file holds of each vector."""
+    arrays = content(model)[1]
+    return {name: array for name, array in arrays.items() if name not in OF_EMPTY_SLOTS}
 
 
 def copies_of(model, folder):
