@@ -10,8 +10,15 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.linear.linear_file import LINEAR_FILE
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.linear.linear_schedule import schedule_of
+from streamsvm.learners.bases.linear.linear_solver import LinearSolver
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.linear import sgd
+
+
+class SGDSolver(LinearSolver):
+    """SGD: one step per example; the second part of the weights is for their average."""
+
+    step = sgd
 
 
 class SVMSGDClassifier(LinearLearner):
@@ -98,8 +105,6 @@ class SVMSGDClassifier(LinearLearner):
 
     """
 
-    _solver = sgd
-
     def __init__(
         self,
         loss: str = "hinge",
@@ -124,7 +129,8 @@ class SVMSGDClassifier(LinearLearner):
         if power is None:
             power = 0.75 if averaged is True else 1.0
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate)
-        super().__init__(schedule, t0, class_weight, sparse, hashing, max_features, missing)
+        solver = SGDSolver(schedule, second=None if averaged is False else 0.0)
+        super().__init__(solver, t0, class_weight, sparse, hashing, max_features, missing)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -134,9 +140,6 @@ class SVMSGDClassifier(LinearLearner):
         yield {"averaged": False, "bias_rate": 1.0}
         yield {"loss": "squared_hinge", "skip": "auto", "t0": 1e5}
         yield {"power": 0.0, "sparse": True}
-
-    def _initial_second_part(self) -> float | None:
-        return None if self.averaged is False else 0.0
 
 
 register_learner(SVMSGDClassifier, "sgd", **LINEAR_FILE)

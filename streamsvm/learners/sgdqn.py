@@ -10,8 +10,15 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.linear.linear_file import LINEAR_FILE
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.linear.linear_schedule import schedule_of
+from streamsvm.learners.bases.linear.linear_solver import LinearSolver
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.linear import sgdqn
+
+
+class SGDQNSolver(LinearSolver):
+    """SGD-QN: the second part of the weights is the diagonal of B."""
+
+    step, is_sgdqn = sgdqn, 1.0
 
 
 class SGDQNClassifier(LinearLearner):
@@ -68,8 +75,6 @@ class SGDQNClassifier(LinearLearner):
 
     """
 
-    _is_sgdqn, _solver = 1.0, sgdqn
-
     def __init__(
         self,
         loss: str = "squared_hinge",
@@ -91,7 +96,8 @@ class SGDQNClassifier(LinearLearner):
         self.power, self.skip, self.bias_rate = power, skip, bias_rate
         self.seed = check_seed(seed)
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, False, bias_rate)
-        super().__init__(schedule, t0, class_weight, sparse, hashing, max_features, missing)
+        solver = SGDQNSolver(schedule, second=1.0 / schedule.lam)
+        super().__init__(solver, t0, class_weight, sparse, hashing, max_features, missing)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -99,9 +105,6 @@ class SGDQNClassifier(LinearLearner):
         yield {}
         yield {"loss": "hinge", "bias_rate": 1.0}
         yield {"power": 0.0, "sparse": True, "skip": 4}
-
-    def _initial_second_part(self) -> float | None:
-        return 1.0 / self.schedule.lam
 
 
 register_learner(SGDQNClassifier, "sgdqn", **LINEAR_FILE)

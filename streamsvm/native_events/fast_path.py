@@ -50,6 +50,13 @@ class Generation:
         self.word = np.zeros(1, np.int64)
         self.address = address_of(self.word)
 
+    def __getstate__(self) -> bool:
+        # A copy counts on its own, as compiled code has the address of this one's word.
+        return True
+
+    def __setstate__(self, state: bool) -> None:
+        Generation.__init__(self)
+
     @property
     def now(self) -> int:
         """The number of the current generation."""

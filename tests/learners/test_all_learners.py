@@ -18,7 +18,7 @@ from streamsvm.errors import ParameterError, StreamSVMError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.kernel import kernel_solver
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
-from streamsvm.learners.bases.linear import linear_learner
+from streamsvm.learners.bases.linear import linear_solver
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import codec
@@ -236,7 +236,7 @@ def test_an_interrupted_batch_has_learnt_its_first_rows(cls, parameters, call, m
             if len(calls) == call:
                 raise KeyboardInterrupt
 
-    for module in (kernel_solver, linear_learner):
+    for module in (kernel_solver, linear_solver):
         monkeypatch.setattr(module, "append_result", interrupted)
     with contextlib.suppress(KeyboardInterrupt):
         model.learn_many(x[100:], y[100:])

@@ -223,7 +223,7 @@ def test_compiling_is_no_part_of_the_speed(monkeypatch, way):
 
     if way == "linear":
         learn = slow(where.fast_path.learn_locked)
-        assert linear_native.learn_watched(where, monitor, learn, *stream[0], 1.0)
+        assert linear_native.learn_watched(where, learn, *stream[0], 1.0)
     elif way == "event":
         monkeypatch.setattr(where.event_path, "learn", slow(where.event_path.learn))
         monitor.learn_one(*stream[0])

@@ -159,16 +159,16 @@ def test_each_wrong_address_of_a_table_is_found(cls, sparse):
     for i in range(5):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
     path = model.fast_path
-    path.check(linear_native._target_of(model, model.state), model.generation.now)
+    path.check(linear_native._target_of(model, model.state), model.solver.generation.now)
     for field in ADDRESSES:
         path._table[field] += 8
         with pytest.raises(StaleAddressError, match=str(field)):
-            path.check(linear_native._target_of(model, model.state), model.generation.now)
+            path.check(linear_native._target_of(model, model.state), model.solver.generation.now)
         path._table[field] -= 8
     for field in path._reader.layout:
         path._reader.fields[field] += 8
         with pytest.raises(StaleAddressError):
-            path.check(linear_native._target_of(model, model.state), model.generation.now)
+            path.check(linear_native._target_of(model, model.state), model.solver.generation.now)
         path._reader.fields[field] -= 8
     # As if somebody replaced an array, and forgot to close the path.
     target = linear_native._target_of(model, model.state)
@@ -179,8 +179,8 @@ def test_each_wrong_address_of_a_table_is_found(cls, sparse):
             "block": None,
         }[part]
         with pytest.raises(StaleAddressError):
-            path.check(target._replace(**{part: other}), model.generation.now)
-    path.check(target, model.generation.now)
+            path.check(target._replace(**{part: other}), model.solver.generation.now)
+    path.check(target, model.solver.generation.now)
 
 
 @needs_native_events
@@ -235,7 +235,7 @@ def test_a_target_whose_sizes_do_not_fit_is_not_bound(model):
         target._replace(calibration=np.zeros(2)),
         target._replace(state=target.state._replace(info=np.zeros((2, 14)))),
     ):
-        assert not path.bind(wrong, model.generation.advance()) and not path.is_open
-    assert path.bind(target, model.generation.advance()) and path.is_open
+        assert not path.bind(wrong, model.solver.generation.advance()) and not path.is_open
+    assert path.bind(target, model.solver.generation.advance()) and path.is_open
     # A generation that something has ended meanwhile.
-    assert not path.bind(target, model.generation.advance() - 1)
+    assert not path.bind(target, model.solver.generation.advance() - 1)

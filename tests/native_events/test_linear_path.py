@@ -118,7 +118,7 @@ def test_a_batch_between_an_event_that_is_due_and_the_look_back():
     models[2] = pickle.loads(pickle.dumps(models[2]))
     for model in models:
         model.learn_many(rows[1024:], y[1024:])
-        assert model.rate_search_rows is None and model.n_examples == 1100
+        assert model.solver.first_rows is None and model.n_examples == 1100
         assert model.weights == models[0].weights
 
 
@@ -132,7 +132,7 @@ def test_a_shallow_copy_leaves_the_first_rows_alone():
             assert copy.copy(models[1]).n_examples == i
         for model in models:
             model.learn_one(x, label)
-    assert models[0].weights == models[1].weights and models[1].rate_search_rows is None
+    assert models[0].weights == models[1].weights and models[1].solver.first_rows is None
 
 
 def test_events_after_names_that_are_not_listed_yet():
@@ -174,7 +174,7 @@ def test_threads_learn_each_event_once():
         for thread in threads:
             thread.join()
         assert model.n_examples == 4 * (300 + 3 * 50)
-        assert model.rate_search_rows is None and len(model.feature_names) == 53
+        assert model.solver.first_rows is None and len(model.feature_names) == 53
         assert model.counters["examples"] == int(model.state.info[0, T])
 
 
@@ -366,10 +366,10 @@ def test_a_block_for_first_events_is_not_part_of_a_model():
     model = SVMSGDClassifier(sparse=True)
     for i in range(5):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
-    n_kept = int(model.rate_search_rows._block.head[0])
+    n_kept = int(model.solver.first_rows._block.head[0])
     assert n_kept and 0 < model.memory_parts["first_rows"] < 1000
     # Asking changes nothing: somebody else may be learning.
-    assert model.rate_search_rows._block.head[0] == n_kept
+    assert model.solver.first_rows._block.head[0] == n_kept
     assert len(pickle.dumps(model)) < 20_000
     other = pickle.loads(pickle.dumps(model))
     for m in (model, other):

@@ -42,11 +42,11 @@ while time.monotonic() - began < 3.0:
         model.learn_one(events[i % 200], i % 2)
         if i == 700:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            assert model.rate_search_rows.n_rows == model.n_examples
+            assert model.solver.first_rows.n_rows == model.n_examples
             signal.setitimer(signal.ITIMER_REAL, 1e-4)
     signal.setitimer(signal.ITIMER_REAL, 0)
     assert model.n_examples == n + learnt[0], (model.n_examples, n, learnt)
-    assert model.rate_search_rows is None
+    assert model.solver.first_rows is None
     runs += 1
 # A pending call of the handler may have set the timer again.
 signal.signal(signal.SIGALRM, signal.SIG_IGN)
@@ -69,7 +69,7 @@ def _native(request):
 
 
 STEPS = [
-    (SVMSGDClassifier, "learn_rows"), (SVMSGDClassifier, "_search_rate"),
+    (SVMSGDClassifier, "learn_rows"), (SVMSGDClassifier, "search_rate"),
     (SVMSGDClassifier, "after_event"), (RateSearchRows, "add"),
 ]  # fmt: skip
 
@@ -85,7 +85,7 @@ def test_a_linear_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch
     original, tried = getattr(owner, step), []
 
     def interrupted(self, *arguments):
-        if self is model or self is model.rate_search_rows:
+        if self is model or self is model.solver.first_rows:
             tried.append(step)
             for learn in (
                 lambda: model.learn_one(stream[0], 2),
@@ -104,7 +104,7 @@ def test_a_linear_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch
             learner.learn_one(x, i % 2, 0.0 if i % 5 == 4 else 1.0)
     monkeypatch.undo()
     assert tried and model.n_examples == twin.n_examples == 80
-    assert model.rate_search_rows.n_rows == 80 and model.classes == [0, 1]
+    assert model.solver.first_rows.n_rows == 80 and model.classes == [0, 1]
     assert model.weights == twin.weights and model.rate == twin.rate
 
 

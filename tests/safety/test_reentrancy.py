@@ -18,9 +18,10 @@ from streamsvm import (
 from streamsvm.errors import ModelBusyError
 from streamsvm.learners.bases.kernel import adapting
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver
-from streamsvm.learners.bases.linear import linear_classes, linear_learner, linear_native
+from streamsvm.learners.bases.linear import linear_learner, linear_native
 from streamsvm.native_events import is_on
 from streamsvm.native_events.scaler_path import ScalerFastPath
+from streamsvm.solvers.linear import state as linear_state
 from tests.safety.programs import run
 from tests.slow import compiles, slow_but
 
@@ -229,7 +230,7 @@ def test_a_model_that_learns_between_two_steps_of_binding(monkeypatch, sparse, s
         assert model.predict_one({"a": 1.0 + i}) in model.classes
     path = model.fast_path
     assert path.is_open
-    path.check(linear_native._target_of(model, model.state), model.generation.now)
+    path.check(linear_native._target_of(model, model.state), model.solver.generation.now)
 
 
 @needs_native_events
@@ -260,7 +261,7 @@ def test_a_scaler_that_learns_between_two_steps_of_binding(monkeypatch):
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
 @pytest.mark.parametrize("t0", [None, 10.0])
 @pytest.mark.parametrize(
-    ("module", "place"), [(linear_classes, "state_of"), (linear_learner, "spread_to")]
+    ("module", "place"), [(linear_state, "new_state"), (linear_learner, "spread_to")]
 )
 def test_an_interruption_while_a_third_class_comes(monkeypatch, cls, t0, module, place):
     """Labels, outputs and first rows are the old ones or the new ones."""

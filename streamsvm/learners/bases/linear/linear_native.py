@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamsvm._compiling import working_time
 from streamsvm.features.names import Name
 from streamsvm.learners.bases.linear import rate_search
-from streamsvm.learners.bases.training_observer import TrainingObserver, tell
+from streamsvm.learners.bases.linear.interfaces import AnyLinearLearner
+from streamsvm.learners.bases.training_observer import tell
 from streamsvm.native_events import availability
 from streamsvm.native_events.event_reader import LONGEST
 from streamsvm.native_events.linear_path import LinearFastPath, NoFastPath, Target
 from streamsvm.native_events.python_objects import PLAIN
 from streamsvm.solvers.linear.state import LinearState
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 
 _WORTH_BINDING = 32
 """The number of events on the fast path that make up for the time of binding it."""
@@ -53,26 +51,19 @@ class BindingPace:
         self.bind_at = n + (1 << self._n_fallbacks) - 1
 
 
-def bind(model: LinearLearner) -> None:
-    """Let the events of a model take the fast path, if that is possible.
-
-    Parameters
-    ----------
-    model
-        A linear learner, whose lock is held.
-
-    """
+def bind(model: AnyLinearLearner) -> None:
+    """Let the events of a model take the fast path, if they can; the lock is held."""
     schema = model.schema
-    possible = availability.is_on() and (schema.are_simple or schema.buckets is not None)
+    is_readable = schema.are_simple or schema.buckets is not None
     # Compiled code refuses nothing.
-    possible &= schema.missing.policy != "reject" or model.is_sparse
-    if not possible or len(schema) < 2 or len(model.classes) < 2:
+    refuses = schema.missing.policy == "reject" and not model.is_sparse
+    if not is_readable or refuses or len(schema) < 2:
         drop(model)
         return
-    if not _has_path_for(model, model.state_for(len(schema))):
+    if not _has_path_for(model, model.make_room(len(schema))):
         model.set_fast_path(_new_path(model))
     # If the model is used from here on, the path remains closed.
-    now = model.generation.advance()
+    now = model.solver.generation.advance()
     model.pace.note_binding(model.n_examples)
     state, path = model.state, model.fast_path
     if state is not None and isinstance(path, LinearFastPath) and _has_path_for(model, state):
@@ -80,37 +71,29 @@ def bind(model: LinearLearner) -> None:
         path.bind(_target_of(model, state), now)
 
 
-def _has_path_for(model: LinearLearner, state: LinearState) -> bool:
+def _has_path_for(model: AnyLinearLearner, state: LinearState) -> bool:
     path, room = model.fast_path, state.weights.shape[2]
     return isinstance(path, LinearFastPath) and path.is_for(model.schema, room, model.is_sparse)
 
 
-def _new_path(model: LinearLearner) -> LinearFastPath:
-    schema = model.schema
-    room = model.state_for(len(schema)).weights.shape[2]
-    lock, generation, n_learnt = model.lock, model.generation, model.n_learnt
-    return LinearFastPath(schema, room, model.is_sparse, lock, generation, n_learnt)
+def _new_path(model: AnyLinearLearner) -> LinearFastPath:
+    room, generation = model.make_room(len(model.schema)).weights.shape[2], model.solver.generation
+    own = model.schema, room, model.is_sparse
+    return LinearFastPath(*own, model.lock, generation, model.n_learnt)
 
 
-def drop(model: LinearLearner) -> None:
-    """Free the memory of the fast path: from now on events take the general path.
-
-    Parameters
-    ----------
-    model
-        A linear learner, whose lock is held.
-
-    """
+def drop(model: AnyLinearLearner) -> None:
+    """Free the memory of the fast path: from now on events take the general path."""
     if isinstance(model.fast_path, LinearFastPath):
         model.close_fast_path()
         model.set_fast_path(NoFastPath())
-        if model.rate_search_rows is not None:
-            model.rate_search_rows.drop_room()
+        if model.solver.first_rows is not None:
+            model.solver.first_rows.drop_room()
 
 
-def _reserve_block(model: LinearLearner, state: LinearState) -> None:
+def _reserve_block(model: AnyLinearLearner, state: LinearState) -> None:
     """Make room for the events until the next rate search, which compiled code appends."""
-    rows, n = model.rate_search_rows, model.n_examples
+    rows, n = model.solver.first_rows, model.n_examples
     if rows is not None:
         stop = rate_search.next_search(n)
         width = LONGEST if model.is_sparse else state.weights.shape[2]
@@ -119,45 +102,32 @@ def _reserve_block(model: LinearLearner, state: LinearState) -> None:
         rows.make_block(stop, most, width, model.is_sparse)
 
 
-def _target_of(model: LinearLearner, state: LinearState) -> Target:
+def _target_of(model: AnyLinearLearner, state: LinearState) -> Target:
     """Return the parts of the model that the fast path is to be bound to."""
-    schedule, calibration = model.schedule, model.targets.calibration
-    rows, step, labels = model.rate_search_rows, model.bound_kernel(state), list(model.labels)
-    factors = [model.cost_of(label, 0.0) for label in labels]
-    block = None if rows is None else rows.block
-    missing = model.schema.missing
-    statistics = missing.reserve(0 if model.is_sparse else state.weights.shape[2])
-    numbers = calibration, labels, factors, block, statistics, missing.code
-    return Target(state, schedule, step.is_sgdqn, *numbers)
+    solver, labels, missing = model.solver, list(model.labels), model.schema.missing
+    rows = solver.first_rows
+    return Target(
+        state,
+        solver.schedule,
+        solver.is_sgdqn,
+        model.targets.calibration,
+        labels,
+        [model.cost_of(label, 0.0) for label in labels],
+        None if rows is None else rows.block,
+        missing.reserve(0 if model.is_sparse else state.weights.shape[2]),
+        missing.code,
+    )
 
 
 def learn_watched(
-    model: LinearLearner,
-    observer: TrainingObserver,
-    learn: Callable[..., Any],
-    x: Mapping[Name, Any],
-    y: Any,
-    w: float,
+    model: AnyLinearLearner, learn: Callable[..., Any], x: Mapping[Name, Any], y: Any, w: float
 ) -> bool:
-    """Learn an event by the fast path, and tell the monitor.
+    """Learn an event by a method of the fast path, and tell the monitor; the lock is held.
 
-    Parameters
-    ----------
-    model
-        A linear learner, whose lock is held.
-    observer
-        The monitor.
-    learn
-        The method of the fast path: `learn_locked` or `learn_locked_any`.
-    x, y, w
-        The event, its label and its weight.
-
-    Returns
-    -------
-    True; False if nothing was learnt, and the event has to take the general path.
-
+    False if nothing was learnt: there is no monitor, or the event has to take the general path.
     """
-    if observer.asks_probabilities:
+    observer = model.observer
+    if observer is None or observer.asks_probabilities:
         return False
     began = working_time()
     learnt = learn(x, y, w)
@@ -175,43 +145,23 @@ def learn_watched(
     return True
 
 
-def make_room(model: LinearLearner, x: Mapping[Name, Any]) -> None:
-    """Widen the weights if an open fast path may lack room for the new features of an event.
-
-    Parameters
-    ----------
-    model
-        A linear learner, whose lock is held.
-    x
-        The event.
-
-    """
+def make_room(model: AnyLinearLearner, x: Mapping[Name, Any]) -> None:
+    """Widen the weights if an open fast path may lack room for the new features of an event."""
     schema, state = model.schema, model.state
     if not model.fast_path.is_open or schema.buckets is not None or x.__class__ not in PLAIN:
         return
     d = min(len(schema) + len(x), schema.limit)
     if len(x) <= LONGEST and state is not None and d > state.weights.shape[2]:
-        model.state_for(d)
+        model.make_room(d)
         model.bind_fast_path()
 
 
 def methods_of(
-    model: LinearLearner, path: NoFastPath
+    model: AnyLinearLearner, path: NoFastPath
 ) -> tuple[Callable[[Any], Any], Callable[..., Any]]:
     """Return the methods of a path that predict and that learn events.
 
-    Parameters
-    ----------
-    model
-        A linear learner.
-    path
-        Its fast path.
-
-    Returns
-    -------
-    ``predict`` and ``learn`` of the path; in debug mode they first compare the addresses that the
-    path uses with those of the model's arrays.
-
+    In debug mode they first compare the addresses that the path uses with those of the arrays.
     """
     if not availability.DEBUG or not isinstance(path, LinearFastPath):
         return path.predict, path.learn
@@ -219,7 +169,7 @@ def methods_of(
 
 
 def _checked(
-    model: LinearLearner, path: LinearFastPath, method: Callable[..., Any]
+    model: AnyLinearLearner, path: LinearFastPath, method: Callable[..., Any]
 ) -> Callable[..., Any]:
     reference = weakref.ref(model)
 
@@ -227,7 +177,7 @@ def _checked(
         owner = reference()
         if owner is not None:
             with owner.lock:
-                now = owner.generation.now
+                now = owner.solver.generation.now
                 if owner.state is not None:
                     path.check(_target_of(owner, owner.state), now)
         return method(*arguments)

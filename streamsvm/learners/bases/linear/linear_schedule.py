@@ -21,23 +21,10 @@ def schedule_of(
     averaged: Any,
     bias_rate: float,
 ) -> Schedule:
-    """Return the schedule for the parameters of a linear learner.
+    """Return the schedule for the parameters of a linear learner, which are checked.
 
-    Parameters
-    ----------
-    loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate
-        As in `SVMSGDClassifier`, but `power` is a number. If `t0` is None, it is 1 in the schedule
-        until it is chosen.
-
-    Returns
-    -------
-    The schedule.
-
-    Raises
-    ------
-    ParameterError
-        A parameter is out of range.
-
+    They are those of `SVMSGDClassifier`, but `power` is a number. If `t0` is None, it is 1 in the
+    schedule until it is chosen.
     """
     if loss not in LOSSES:
         names = ", ".join(map(repr, LOSSES))

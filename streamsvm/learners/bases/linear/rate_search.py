@@ -75,15 +75,9 @@ class RateSearchRows:
         self._block = new_block(*state)
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
-        """Append copies of rows; meanwhile the fast path is closed, and nothing else adds rows.
+        """Append copies of rows with their signs (or classes) and weights.
 
-        Parameters
-        ----------
-        x
-            n rows.
-        y, weight
-            float64 (n,): their signs (or classes), and their weights.
-
+        Meanwhile the fast path is closed, and nothing else adds rows.
         """
         if self._block.is_sparse or isinstance(x, SparseRows):
             x = sparse(x)
@@ -103,17 +97,10 @@ class RateSearchRows:
         block.head[COUNT] = n + len(y)
 
     def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return all rows, their signs (or classes), and their weights.
+        """Return all rows over d features, their signs (or classes), and their weights.
 
-        Parameters
-        ----------
-        d
-            The number of features; those that appeared after a row are 0 in it.
-
-        Returns
-        -------
-        Views of the block, valid until rows are added; dense rows of different lengths are copied.
-
+        They are views of the block, valid until rows are added; dense rows of different lengths are
+        copied.
         """
         block = self._block
         start, columns, values, y, weight = block.content()
@@ -144,21 +131,10 @@ class RateSearchRows:
     # Events that compiled code appends
 
     def make_block(self, stop: int, most: int, width: int, is_sparse: bool) -> None:
-        """Open the block for events that compiled code appends.
+        """Open the block for events that compiled code appends, until there are `stop` in it.
 
-        The block may be replaced: addresses of the old one then dangle and must not be used.
-
-        Parameters
-        ----------
-        stop
-            The number of events in it at which the block is full.
-        most
-            The number of further events to reserve memory for.
-        width
-            The largest number of features of an event.
-        is_sparse
-            Whether rows are stored as their nonzero features.
-
+        It gets room for `most` more events of up to `width` features. It may be replaced: addresses
+        of the old one then dangle and must not be used.
         """
         self.kept_rows(most, most * width, is_sparse)
         self._block.head[STOP] = stop
@@ -203,43 +179,15 @@ class RateSearchRows:
     # Model files
 
     def as_arrays(self, d: int) -> dict[str, np.ndarray]:
-        """Return the content for a model file.
-
-        Parameters
-        ----------
-        d
-            The number of features.
-
-        Returns
-        -------
-        Arrays by name.
-
-        """
+        """Return the arrays of a model file, of rows over d features."""
         rows, y, weight = self.all(d)
         return rows_as_arrays(rows) | {"first_y": y, "first_weight": weight}
 
     @classmethod
     def from_arrays(cls, arrays: NamedArrays, n: int, sizes: Sizes) -> RateSearchRows:
-        """Return rows with the content that `as_arrays` returned.
+        """Return n rows with the content that `as_arrays` returned; `ValueError` if it is damaged.
 
-        Parameters
-        ----------
-        arrays
-            The arrays of a model file, not trusted.
-        n
-            The number of examples that the learner has learnt: the rows are all of them.
-        sizes
-            The numbers of "features" and of "outputs".
-
-        Returns
-        -------
-        The rows.
-
-        Raises
-        ------
-        ValueError
-            An array is missing or not as declared, or there are more rows than are ever kept.
-
+        `sizes` are the numbers of "features" and of "outputs".
         """
         if n > LAST:
             raise ValueError("there are more examples than are kept for the rate search")
@@ -337,25 +285,11 @@ def learn_best(
     second: float | None,
     is_sgdqn: float,
 ) -> Schedule:
-    """Choose the t0 whose pass over the rows gives the lowest primal objective.
+    """Return the schedule with the t0 whose pass over all rows has the lowest primal objective.
 
-    Parameters
-    ----------
-    x, y, weight
-        All rows learnt so far, their signs (or classes), and their weights.
-    schedule
-        The schedule; its t0 is where the search begins.
-    state
-        Overwritten with the state after the best pass.
-    second
-        The initial value of the second part of weights: see `linear_state.new_state`.
-    is_sgdqn
-        0.0: the steps are those of SGD; 1.0: those of SGD-QN.
-
-    Returns
-    -------
-    The schedule with the chosen t0.
-
+    `x`, `y` and `weight` are the rows learnt so far, their signs (or classes) and weights; `state`
+    is overwritten with that after the best pass. `second` is as of `linear_state.new_state`,
+    `is_sgdqn` as of `LinearSolver`.
     """
     square, outputs, d = mean_square(x), len(state.info), shape(x)[1]
     # SGD changes only the weights of features in the rows, few of 2^18 hashed ones: the passes are

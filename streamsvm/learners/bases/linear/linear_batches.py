@@ -1,0 +1,101 @@
+"""Rows of a linear learner, learnt and predicted, and the rate search in the middle of that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm.features import density
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases.late_rows import row_after, rows_where
+from streamsvm.learners.bases.linear import rate_search
+from streamsvm.learners.bases.linear.interfaces import AnyLinearLearner
+from streamsvm.learners.bases.linear.linear_solver import FEWEST_SPARSE
+from streamsvm.solvers.linear import state as linear_state
+from streamsvm.support.rows import Rows, cut, dense, shape, sparse
+
+
+def learn_rows(
+    model: AnyLinearLearner,
+    x: Rows,
+    y: np.ndarray,
+    labels: LabelColumn,
+    w: np.ndarray,
+    numbers: np.ndarray,
+    diagonal: np.ndarray,
+) -> np.ndarray:
+    """Learn rows, of number 0 only predict; return margins before."""
+    if model.class_weight is not None:
+        w = w * labels.numbers(lambda label: model.cost_of(label, 0.0))
+    # Code that ran while the rows were read may have opened it.
+    model.close_fast_path()
+    margins = model.targets.zeros(len(y))
+    of_outputs = margins.reshape(len(y), model.n_outputs)
+    start, seen, is_example, solver = 0, model.n_examples, numbers > 0, model.solver
+    while start < len(y):
+        kept, stop = solver.first_rows, len(y)
+        if kept is not None:
+            stop = row_after(numbers, start, rate_search.next_search(seen) - seen)
+        part = slice(start, stop)
+        # They may have become sparse since the batch was read.
+        fresh = sparse(cut(x, start, stop)) if model.is_sparse else cut(x, start, stop)
+        model.make_room(shape(fresh)[1])
+        learnt = np.flatnonzero(is_example[part])
+        done: list[Any] = []
+        try:
+            solver.learn((fresh, y[part], w[part]), of_outputs[part], done)
+        finally:
+            # After an interruption, too, all that were learnt are counted.
+            n = model.n_learnt[0] = seen + len(done) * len(learnt)
+            if kept is not None and n > seen:
+                kept.add(rows_where(fresh, is_example[part]), y[part][learnt], w[part][learnt])
+                if n == rate_search.next_search(seen):
+                    model.search_rate(n)
+        start, seen = stop, n
+    return margins
+
+
+def search_rate(model: AnyLinearLearner, n: int) -> None:
+    """Choose the rate by the first n examples, and decide whether rows are sparse."""
+    kept = model.solver.first_rows
+    if kept is None:
+        return
+    x, y, weight = kept.all(len(model.schema))
+    if model.sparse is None and not model.is_sparse and density.are_sparse(dense(x)):
+        model.is_sparse, x = True, sparse(x)
+        kept.become_sparse(x)
+        model.make_room(min(FEWEST_SPARSE, model.schema.limit))
+    if model.t0 is None:
+        model.solver.choose_rate(model.make_room(0), x, y, weight)
+    if n >= rate_search.LAST:
+        model.solver.first_rows = None
+
+
+def search_rate_if_due(model: AnyLinearLearner) -> None:
+    """Search the rate if the fast path has learnt the last example before the next search."""
+    kept = model.solver.first_rows
+    if kept is None or not kept.is_full or model.is_learning:
+        return
+    model.is_learning = True
+    try:
+        # First: the arrays that the fast path is bound to change.
+        model.solver.generation.advance()
+        # A signal handler may have searched meanwhile.
+        kept = model.solver.first_rows
+        if kept is not None and kept.is_full:
+            model.search_rate(model.n_examples)
+            kept.close_block()
+    finally:
+        model.is_learning = False
+    model.bind_fast_path()
+
+
+def margins_of(model: AnyLinearLearner, x: Rows) -> np.ndarray:
+    """Return the margins of rows, float64 (n,) or (n, classes)."""
+    n, d = shape(x)
+    margins = model.targets.zeros(n)
+    if model.state is not None:
+        out = margins.reshape(n, model.n_outputs)
+        linear_state.margins_of(model.make_room(d), x, model.solver.schedule, out)
+    return margins

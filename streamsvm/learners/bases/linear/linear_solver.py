@@ -1,0 +1,190 @@
+"""The solver of a linear learner: weights, the schedule of the steps, and the first examples."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from streamsvm.features.schema import Schema
+from streamsvm.labels.growing_labels import GrowingLabels, pair_of
+from streamsvm.learners.bases.linear import rate_search
+from streamsvm.learners.bases.linear.rate_search import RateSearchRows
+from streamsvm.native_events.fast_path import Generation
+from streamsvm.solvers.linear import state as linear_state
+from streamsvm.solvers.linear.state import (
+    AVERAGE_BIAS,
+    BIAS,
+    N_UPDATES,
+    SCALE,
+    LinearState,
+    P,
+    Q,
+    Schedule,
+    T,
+)
+from streamsvm.support.interruptions import append_result
+from streamsvm.support.rows import Rows
+
+FEWEST, FEWEST_SPARSE = 1024, 4096
+"""The smallest room for features, of dense and of sparse rows: growing it often would take long."""
+
+
+class LinearSolver:
+    """Stochastic gradients; two classes have one output, of more each has one against the rest.
+
+    Parameters
+    ----------
+    schedule
+        The schedule of the steps: see `schedule_of`.
+    second
+        Where the second part of the weights begins: see `linear_state.new_state`.
+
+    Attributes
+    ----------
+    state
+        The weights; None before the first example.
+    first_rows
+        The examples so far, by which rate and storage are chosen; None: both are decided.
+    generation
+        Changes before an array may be replaced, which closes the fast path of events.
+
+    """
+
+    step: Any
+    """The module with `learn_rows`."""
+
+    is_sgdqn = 0.0
+    """Which step that is, as compiled code takes it: 0.0 SGD, 1.0 SGD-QN."""
+
+    def __init__(self, schedule: Schedule, second: float | None) -> None:
+        self.schedule, self.second = schedule, second
+        self.state: LinearState | None = None
+        self.first_rows: RateSearchRows | None = None
+        self.generation = Generation()
+
+    def changed(self, **attributes: Any) -> Self:
+        """Return a solver with other values of some attributes, which shares all else."""
+        new = copy.copy(self)
+        new.__dict__.update(attributes)
+        return new
+
+    def with_label(
+        self, labels: GrowingLabels, change: Callable[[np.ndarray], np.ndarray] | None
+    ) -> Self:
+        """Return a solver for labels of which the last one is new; this one is not changed.
+
+        `change` converts the signs known so far; None if they stay.
+        """
+        rows, old = self.first_rows, self.state
+        if change is not None and rows is not None:
+            rows = copy.copy(rows)
+            rows.turn_signs(change)
+        new = self.changed(first_rows=rows)
+        if old is None:
+            return new
+        k, room = 1 if labels.is_binary else len(labels.seen), old.weights.shape[2]
+        if change is None or len(old.info) > 1:
+            new.state = old if k == 1 else linear_state.grown(old, k, room, self.second)
+            return new
+        weights, info = new.state = self.new_state(k, room)
+        outputs = (0,) if k == 1 else pair_of(labels)
+        for output, sign in zip(outputs, (-1.0,) if k == 1 else (1.0, -1.0), strict=True):
+            weights[output], info[output] = old.weights[0], old.info[0]
+            # Of the parts of the weights u has the sign of v, but B of SGD-QN has none.
+            weights[output, : 1 if self.is_sgdqn else 2] *= sign
+            info[output, [BIAS, AVERAGE_BIAS]] *= sign
+        return new
+
+    def state_for(self, n_outputs: int, d: int, schema: Schema, is_sparse: bool) -> LinearState:
+        """Return the state, created or grown to hold so many outputs and features."""
+        while True:
+            state = self.state
+            k, room = (0, 0) if state is None else (len(state.info), state.weights.shape[2])
+            if state is not None and d <= room and n_outputs <= k:
+                return state
+            # First: the fast path is bound to the old state.
+            now = self.generation.advance()
+            state = self.state
+            if state is None:
+                fewest = min(FEWEST_SPARSE if is_sparse else FEWEST, schema.limit)
+                new = self.new_state(n_outputs, d if schema.buckets else max(d, fewest))
+            else:
+                room = room if d <= room else max(d, min(2 * room, schema.limit))
+                new = linear_state.grown(state, n_outputs, room, self.second)
+            # What a signal handler has learnt meanwhile is in the old state only, and it began a
+            # generation: then again. None can run between these two lines, as they call nothing.
+            if self.generation.word[0] == now:
+                self.state = new
+
+    def new_state(self, n_outputs: int, n_features: int) -> LinearState:
+        """Return an empty state."""
+        return linear_state.new_state(n_outputs, n_features, self.second)
+
+    def without_room(self, n_features: int) -> Self:
+        """Return the solver without the unused room for features."""
+        if self.state is None:
+            return self
+        weights, info = self.state
+        return self.changed(state=LinearState(weights[:, :, : max(1, n_features)], info))
+
+    def room_for_features(self) -> int:
+        """Return the number of features that the state has room for."""
+        return 0 if self.state is None else int(self.state.weights.shape[2])
+
+    # Learning
+
+    def learn(self, rows: tuple[Any, ...], margins: np.ndarray, done: list[Any]) -> None:
+        """Learn (x, y, weight); append to `done` when they were learnt."""
+        append_result(done, self.step.learn_rows, (self.state, *rows, self.schedule, margins))
+
+    def choose_rate(self, state: LinearState, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
+        """Choose t0 by all rows so far, and go on from the weights of the best pass over them."""
+        # The state is changed in place, since a fast path is bound to it.
+        self.schedule = rate_search.learn_best(
+            x, y, weight, self.schedule, state, self.second, self.is_sgdqn
+        )
+
+    # What was learnt
+
+    def predicting_weights(self) -> np.ndarray:
+        """Return the weights that predict, float64 (outputs, room for features)."""
+        if self.state is None:
+            return np.zeros((0, 0))
+        weights, info = self.state
+        found = info[:, SCALE][:, None] * weights[:, 0]
+        for o in range(len(info)):
+            if linear_state.predicts_average(self.schedule, info[o]):
+                found[o] = info[o, P] * weights[o, 1]
+                found[o] += info[o, Q] * weights[o, 0]
+        return np.asarray(found)
+
+    def biases(self) -> list[float]:
+        """Return the biases that predict, one for each output."""
+        found = []
+        for info in () if self.state is None else self.state.info:
+            averages = linear_state.predicts_average(self.schedule, info)
+            found.append(float(info[AVERAGE_BIAS if averages else BIAS]))
+        return found
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next example: the factor of its loss gradient."""
+        t = 0.0 if self.state is None else float(self.state.info[0, T])
+        return float(linear_state.rate(self.schedule, t) / self.schedule.lam)
+
+    @property
+    def n_updates(self) -> int:
+        """The number of updates of the weights, over all outputs."""
+        return 0 if self.state is None else int(self.state.info[:, N_UPDATES].sum())
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of ``weights`` and ``first_rows``."""
+        rows, state = self.first_rows, self.state
+        return {
+            "weights": 0 if state is None else state.weights.nbytes,
+            "first_rows": 0 if rows is None else rows.nbytes,
+        }
