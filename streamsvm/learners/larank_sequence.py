@@ -18,6 +18,7 @@ from streamsvm._parameter_checks import (
 )
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.learners.bases.sequence.new_solver import new_solver
 from streamsvm.learners.bases.sequence.sequence_batches import (
     label_lists,
     read_labels,
@@ -27,12 +28,9 @@ from streamsvm.learners.bases.sequence.sequence_file import SETTINGS_WITH_KERNEL
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT, SequenceLearner
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.sequences import inference as sequence_inference
 from streamsvm.solvers.sequences.inference import Batch
-from streamsvm.solvers.sequences.kernel_inference import MOST_FEATURES, KernelGreedy
-from streamsvm.solvers.sequences.model import LANES, LARANK, Schedule
+from streamsvm.solvers.sequences.model import LARANK
 from streamsvm.structured import vocabulary
-from streamsvm.support.draws import new_draws
 from streamsvm.support.locked import refuse_to_learn
 
 
@@ -113,8 +111,6 @@ class LaRankSequenceLabeler(SequenceLearner):
 
     """
 
-    method = LARANK
-
     def __init__(
         self,
         inference: str = "greedy",
@@ -131,27 +127,34 @@ class LaRankSequenceLabeler(SequenceLearner):
         seed: int | None = None,
         max_classes: int | None = 1000,
     ) -> None:
-        self.C, self.reprocess, self.optimize = C, reprocess, optimize
-        self.window, self.max_support_patterns = window, max_support_patterns
-        self.seed = check_seed(seed)
         check_cost(C)
         check_size("reprocess", reprocess, 0, MOST_STEPS)
         if check_size("optimize", optimize, 0, MOST_STEPS) is None:
             raise ParameterError("optimize=None: use a whole number of at least 0")
         check_size("window", window)
         check_size("max_support_patterns", max_support_patterns, 2)
-        self.kernel, self.cache_mb = kernel, cache_mb
-        super().__init__(inference, order, class_weight, max_features, max_classes, averaged=False)
-        self.draws = new_draws(seed)
-        self.n_learnt_features = 0  # features of the sentences learnt so far
+        cache_bytes = 0
         if kernel is not None:
             kernels.check_kernel(kernel)
             if inference != "greedy":
                 raise ParameterError("kernel: only with inference='greedy'; None is linear")
             cache_bytes = int(check_positive("cache_mb", cache_mb) * 1e6)
-            self.most_features = min(self.max_features, MOST_FEATURES)
-            self.solver = KernelGreedy(kernel, cache_bytes)
-            self.patterns = self.solver.new_patterns(self.order_, LANES, self.window_size())
+        default = 1 if inference == "greedy" else 5
+        solver = new_solver(
+            LARANK,
+            inference,
+            order,
+            steps=(default if reprocess is None else int(reprocess), int(optimize)),
+            limit=max_support_patterns,
+            window=window,
+            seed=check_seed(seed),
+            kernel=kernel,
+            cache_bytes=cache_bytes,
+        )
+        super().__init__(solver, C, inference, order, class_weight, max_features, max_classes)
+        self.C, self.reprocess, self.optimize = C, reprocess, optimize
+        self.window, self.max_support_patterns = window, max_support_patterns
+        self.kernel, self.cache_mb, self.seed = kernel, cache_mb, seed
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -167,81 +170,23 @@ class LaRankSequenceLabeler(SequenceLearner):
         yield {"inference": "exact", "order": 0, "max_support_patterns": 6, "seed": 42}
         yield {"inference": "exact", "window": 8, "class_weight": {"B": 2.0}, "seed": 42}
 
-    def window_size(self) -> int:
-        """Return the number of patterns after which one leaves; 0: none does."""
-        return int(self.window or 0)
-
-    def _schedule(self) -> Schedule:
-        reprocess = self.reprocess
-        if reprocess is None:
-            reprocess = 1 if self.inference == "greedy" else 5
-        limit = self.max_support_patterns
-        return Schedule(
-            LARANK, self.order_, int(reprocess), int(self.optimize), int(limit or 2**62)
-        )
-
-    def _box(self) -> float:
-        return float(self.C)
-
-    def grow(self, features: int, seen: list[Any]) -> None:
-        """Make room for so many features, and for these labels."""
-        if isinstance(self.solver, KernelGreedy):
-            self.patterns = self.solver.with_features(self.patterns, features)
-            # The patterns are in the place of weights.
-            features = 0
-        super().grow(features, seen)
-
-    def _learn_batch(self, batch: Batch, n_seen: int, predicted: list[Any] | None) -> None:
-        try:
-            super()._learn_batch(batch, n_seen, predicted)
-        finally:
-            self.n_learnt_features = self.n_known_features
-
-    def _predicted(self, part: Batch, n_seen: int) -> list[Any]:
-        if not isinstance(self.solver, KernelGreedy):
-            return super()._predicted(part, n_seen)
-        # Features that come with this sentence count as 0, as in `predict_one` before it.
-        begin, stop = part.x.start[part.first]
-        columns, values = part.x.columns[begin:stop], part.x.values[begin:stop]
-        given = values.copy()
-        try:
-            values[columns >= self.n_learnt_features] = 0.0
-            return super()._predicted(part, n_seen)
-        finally:
-            values[:] = given
-            self.n_learnt_features = max(self.n_learnt_features, 1 + int(columns.max(initial=-1)))
-
-    def _decoded(self, x: Any, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
-        if isinstance(self.solver, KernelGreedy):
-            return self.solver.predict_with(
-                self.model, self.patterns, self.order_, x, first, n, margins
-            )
-        return super()._decoded(x, first, n, margins)
-
     @property
     def n_support_patterns(self) -> int:
         """Number of support patterns: tokens with greedy inference, sentences with exact."""
-        return sequence_inference.n_patterns(self.patterns)
+        return len(self.solver.members)
 
     @property
     def n_support_vectors(self) -> int:
         """Number of nonzero coefficients."""
         with self.lock:
-            return sequence_inference.n_vectors(self.patterns)
+            return self.solver.n_vectors
 
     @property
     def dual(self) -> float:
         """The dual objective."""
         with self.lock:
-            # The parts in use alone: a sum depends on how much room there is, by rounding.
-            n = len(self.seen)
-            weights = self.model.weights[: self.n_features, :n]
-            moves = self.model.moves[:, : n + 1, :n]
-            square = float(np.einsum("ij,ij->", weights, weights, dtype=float))
-            square += float(np.einsum("ijk,ijk->", moves, moves, dtype=float))
-            if self.kernel is not None:
-                square = float(self.model.info[0].square_norm)
-            return self.solver.linear_part(self.patterns, self.model.cost) - 0.5 * square
+            square = self.solver.square_norm(self.n_features, len(self.seen))
+            return self.solver.linear_part() - 0.5 * square
 
     def kept_gap(self) -> KeptGap:
         """Return the duality gap over the support patterns.
@@ -255,9 +200,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         with self.lock:
             if not self.seen:
                 return KeptGap(0.0, 0.0, 0.0)
-            n = len(self.seen)
-            gap, box = self.solver.kept_gap(self.model, self.patterns, self.order_, n)
-            return KeptGap(gap, box, 0.0)
+            return KeptGap(*self.solver.kept_gap(len(self.seen)), 0.0)
 
     # What a monitor asks for: see `streamsvm.monitor.watched`.
 
@@ -274,12 +217,12 @@ class LaRankSequenceLabeler(SequenceLearner):
 
         """
         with self.lock:
-            return self.solver.at_bound(self.patterns)
+            return self.solver.at_bound()
 
     @property
     def looks(self) -> Looks:
         """The sums of looks so far, which estimate and bound the mean gap."""
-        return Looks.of(self.model.info[0])
+        return Looks.of(self.solver.model.info[0])
 
     @property
     def certificate(self) -> Certificate:
@@ -355,8 +298,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         if seen != self.seen:
             raise ParameterError("finish with y: there are labels that were not learnt")
         x = vocabulary.known_rows(self.vocabulary, sentences, self.n_known_features)
-        box = weights_of(w, sentences.n) * self._box()
-        return Batch(x, sentences.first, labels, known, box)
+        return Batch(x, sentences.first, labels, known, weights_of(w, sentences.n) * self.cost)
 
     def _finish(
         self,
@@ -369,31 +311,17 @@ class LaRankSequenceLabeler(SequenceLearner):
         for _ in range(max_passes):
             if gap <= wanted:
                 break
-            n = len(self.seen)
             if batch is not None:
-                slots, schedule = self._slots(batch), self._schedule()
-                self.solver.learn_again(
-                    self.model, self.patterns, schedule, batch, slots, n, self._keep
-                )
-            self.solver.improve(
-                self.model, self.patterns, self.order_, n, int(self.optimize), self._keep
-            )
+                self.solver.learn_again(batch, len(self.seen))
+            self.solver.improve(len(self.seen))
             gap = self._gap_of(batch)
             if progress is not None:
                 progress(gap, self.n_support_vectors)
         return gap
 
-    def _slots(self, batch: Batch) -> np.ndarray:
-        n = self.solver.numbers_in(batch.first)
-        return sequence_inference.slots_of(self.patterns, n)
-
     def _gap_of(self, batch: Batch | None) -> float:
-        gap = self.kept_gap().total
-        if batch is not None:
-            gap += self.solver.other_gap(
-                self.model, self.patterns, self.order_, batch, self._slots(batch), len(self.seen)
-            )
-        return gap
+        n, gap = len(self.seen), self.kept_gap().total
+        return gap if batch is None else gap + self.solver.other_gap(batch, n)
 
 
 register_learner(LaRankSequenceLabeler, "sequence_larank", **SETTINGS_WITH_KERNELS)

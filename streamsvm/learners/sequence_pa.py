@@ -7,6 +7,7 @@ from typing import Any
 
 from streamsvm._parameter_checks import check_cost
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.learners.bases.sequence.new_solver import new_solver
 from streamsvm.learners.bases.sequence.sequence_file import SETTINGS
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT, SequenceLearner
 from streamsvm.solvers.sequences.model import PASSIVE_AGGRESSIVE
@@ -59,8 +60,6 @@ class SequencePA(SequenceLearner):
 
     """
 
-    method = PASSIVE_AGGRESSIVE
-
     def __init__(
         self,
         inference: str = "greedy",
@@ -73,9 +72,8 @@ class SequencePA(SequenceLearner):
     ) -> None:
         check_cost(C)
         self.C, self.averaged = C, averaged
-        super().__init__(
-            inference, order, class_weight, max_features, max_classes, averaged=bool(averaged)
-        )
+        solver = new_solver(PASSIVE_AGGRESSIVE, inference, order, is_averaged=bool(averaged))
+        super().__init__(solver, C, inference, order, class_weight, max_features, max_classes)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -83,9 +81,6 @@ class SequencePA(SequenceLearner):
         yield {}
         yield {"averaged": False, "order": 3, "C": 1.0}
         yield {"inference": "exact", "class_weight": {"B": 2.0}}
-
-    def _box(self) -> float:
-        return float(self.C)
 
 
 register_learner(SequencePA, "sequence_pa", **SETTINGS)

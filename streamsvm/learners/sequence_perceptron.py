@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.learners.bases.sequence.new_solver import new_solver
 from streamsvm.learners.bases.sequence.sequence_file import SETTINGS
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT, SequenceLearner
 from streamsvm.solvers.sequences.model import PERCEPTRON
@@ -57,8 +58,6 @@ class SequencePerceptron(SequenceLearner):
 
     """
 
-    method = PERCEPTRON
-
     def __init__(
         self,
         inference: str = "greedy",
@@ -69,9 +68,8 @@ class SequencePerceptron(SequenceLearner):
         max_classes: int | None = 1000,
     ) -> None:
         self.averaged = averaged
-        super().__init__(
-            inference, order, class_weight, max_features, max_classes, averaged=bool(averaged)
-        )
+        solver = new_solver(PERCEPTRON, inference, order, is_averaged=bool(averaged))
+        super().__init__(solver, 1.0, inference, order, class_weight, max_features, max_classes)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

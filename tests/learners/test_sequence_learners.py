@@ -11,8 +11,7 @@ import pytest
 import streamsvm
 from streamsvm import Chain, LaRankSequenceLabeler, SequencePA, SequencePerceptron
 from streamsvm.errors import FeatureError, LabelError, ModelFileError, ParameterError
-from streamsvm.learners.bases.sequence import sequence_learner
-from streamsvm.solvers.sequences import exact, greedy, sentence_patterns, token_patterns
+from streamsvm.solvers.sequences import exact, greedy, inference, sentence_patterns, token_patterns
 from streamsvm.solvers.sequences.worst_labels import new_scratch
 from streamsvm.structured import vocabulary
 
@@ -64,13 +63,13 @@ def learnt(cls, params, n=40):
 
 def arrays_of(model):
     """Return all weights and coefficients in use."""
-    m, n = model.model, len(model.seen)
+    m, n = model.solver.model, len(model.seen)
     # Weights have no rows if there is a kernel.
     parts = [m.weights[: model.n_features, :n], m.moves[:, : n + 1, :n], m.cost[:n]]
-    if model.is_averaged:
+    if model.solver.is_averaged:
         parts += [m.late[: model.n_features, :n], m.late_moves[:, : n + 1, :n]]
     counters = np.array(list(model.counters.values()))
-    return [*parts, counters, np.sort(model.patterns.beta.ravel())[::-1][:50]]
+    return [*parts, counters, np.sort(model.solver.patterns.beta.ravel())[::-1][:50]]
 
 
 def same(a, b):
@@ -230,7 +229,7 @@ def test_labels_that_arrow_cannot_hold_together_are_named():
 def test_weight_zero_records_labels_only(cls, params):
     model = cls(**params)
     model.learn_one(["a", "b"], ["A", "B"], 0.0)
-    assert model.classes == ["A", "B"] and not model.model.weights.any()
+    assert model.classes == ["A", "B"] and not model.solver.model.weights.any()
 
 
 @every
@@ -357,13 +356,13 @@ def test_labels_that_become_fewer_while_they_are_read():
 
 
 @every
-@pytest.mark.parametrize("place", ["grown", "with_classes", "learnt_rows"])
+@pytest.mark.parametrize("place", ["grown", "grow", "learnt_rows"])
 def test_an_interruption_before_learning_leaves_the_model_as_it_was(
     cls, params, place, tmp_path, monkeypatch
 ):
     model, never = learnt(cls, params), learnt(cls, params)
     predicted, n_features = model.predict_many(FRESH), model.n_features
-    owner = {"grown": sequence_learner, "learnt_rows": vocabulary}.get(place, model.solver)
+    owner = {"grown": inference, "learnt_rows": vocabulary}.get(place, model.solver)
     work = getattr(owner, place)
 
     def interrupted(*arguments):
@@ -420,9 +419,9 @@ def test_an_interruption_while_learning_loses_no_pattern(inference, module, remo
         model.learn_many(X * 20, Y * 20)
     monkeypatch.undo()
     # All weights are made of the patterns that are left.
-    active = model.patterns.active
+    active = model.solver.patterns.active
     for slot in active.members[: active.counts[0].n_members].copy():
-        scratch = [new_scratch(10, *model.model.weights.shape)] if module is exact else []
-        remove(model.model, model.patterns, model.order_, slot, *scratch)
-    assert np.abs(model.model.weights).max() < 1e-4
+        scratch = [new_scratch(10, *model.solver.model.weights.shape)] if module is exact else []
+        remove(model.solver.model, model.solver.patterns, model.order_, slot, *scratch)
+    assert np.abs(model.solver.model.weights).max() < 1e-4
     model.learn_many(X, Y)

@@ -29,7 +29,7 @@ def test_the_looks_estimate_and_bound_the_mean_gap(inference):
     seen, truth = [], []
     for seed in range(12):
         model, gaps = LaRankSequenceLabeler(inference, seed=seed, class_weight={"B": 3.0}), []
-        model.model.look_draws[:] = seed + 1
+        model.solver.model.look_draws[:] = seed + 1
         for tokens, labels in zip(X, y, strict=True):
             model.learn_one(tokens, labels)
             gaps.append(normalised(model))
@@ -48,7 +48,7 @@ def test_no_part_is_above_its_bound(inference):
     model = LaRankSequenceLabeler(inference, C=5.0, class_weight={"B": 3.0}, seed=1)
     for tokens, labels in zip(SENTENCES, Y, strict=True):
         model.learn_one(tokens, labels)
-        m, p, info = model.model, model.patterns, model.model.info[0]
+        m, p, info = model.solver.model, model.solver.patterns, model.solver.model.info[0]
         bound = info.loss_most + info.reach * np.sqrt(info.square_norm)
         for slot in p.active.members[: p.active.counts[0].n_members]:
             if inference == "greedy":

@@ -1,15 +1,15 @@
-"""Greedy and exact inference behind one interface; each is a set of calls into compiled code.
+"""Learners of label sequences as objects: weights, support patterns, and calls of compiled code.
 
-A `Batch` is what learning needs of some sentences. Compiled code stops where room is short; here
-the patterns are grown, and it continues. Patterns that were grown are handed to `keep` before more
-is learnt: an interruption must not leave weights without the patterns that they are made of.
+Compiled code stops where room is short; here the patterns are grown, and it continues. They are set
+before more is learnt: an interruption must not leave weights without the patterns that they are
+made of.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,14 +21,10 @@ from streamsvm.solvers.sequences import (
     sentence_patterns,
     token_patterns,
 )
-from streamsvm.solvers.sequences.model import Model, Schedule
-from streamsvm.solvers.sequences.sentence_patterns import SentencePatterns
-from streamsvm.solvers.sequences.token_patterns import TokenPatterns
+from streamsvm.solvers.sequences.model import LANES, Model, Schedule, grown, new_model
 from streamsvm.solvers.sequences.worst_labels import new_scratch
+from streamsvm.support.draws import new_draws
 from streamsvm.support.rows import SparseRows
-
-Keep = Callable[[Any], None]
-"""Stores patterns that were grown."""
 
 
 class Batch(NamedTuple):
@@ -38,7 +34,14 @@ class Batch(NamedTuple):
     first: np.ndarray  # int64 (sentences + 1,): the first token of each sentence
     labels: np.ndarray  # int32 (tokens,)
     known: np.ndarray  # int64 (sentences,): labels seen when the sentence is learnt
-    box: np.ndarray  # float64 (sentences,): C times the weight
+    cost: np.ndarray  # float64 (sentences,): C times the weight
+
+    def rows(self) -> SparseRows:
+        """Return the rows of the tokens of these sentences alone."""
+        x, begin, stop = self.x, self.first[0], self.first[-1]
+        part = slice(x.start[begin], x.start[stop])
+        start = x.start[begin : stop + 1] - part.start
+        return SparseRows(start, x.columns[part], x.values[part], x.d)
 
 
 def longest_of(first: np.ndarray) -> int:
@@ -46,226 +49,261 @@ def longest_of(first: np.ndarray) -> int:
     return int(np.diff(first).max(initial=0))
 
 
-class Inference(ABC):
-    """What both kinds of inference share; a subclass names its compiled functions."""
+class SequenceSolver(ABC):
+    """What both kinds of inference share; a subclass names its compiled functions.
 
-    _steps: ClassVar[Any]
+    Parameters
+    ----------
+    schedule
+        How to learn.
+    is_averaged
+        Whether predictions are by the mean of the weights after each sentence.
+    window
+        After how many patterns one leaves; None: none does.
+    seed
+        Seed of the random draws of patterns.
+
+    Attributes
+    ----------
+    model, patterns
+        The weights, and the support patterns.
+    draws
+        The state of the generator of draws.
+
+    """
+
+    steps: Any
     """The module with `learn`."""
-    _gaps: ClassVar[Any]
+    gaps: Any
     """The module with `kept_gap`, `other_gap` and `learn_again`."""
 
-    @staticmethod
+    most_features = 2**31 - 1
+    """The most features that it takes."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        is_averaged: bool = False,
+        window: int | None = None,
+        seed: int | None = 0,
+    ) -> None:
+        self.schedule, self.is_averaged, self.window = schedule, is_averaged, window or 0
+        self.model: Model = new_model(schedule.order, is_averaged)
+        self.draws = new_draws(seed)
+        self.patterns: Any = self.new_patterns()
+
     @abstractmethod
-    def _grown(patterns: Any, longest: int) -> Any:
+    def new_patterns(self) -> Any:
+        """Return no patterns, with room for some."""
+
+    @abstractmethod
+    def with_room(self, longest: int) -> Any:
         """Return the patterns with more room, for a sentence of up to so many tokens."""
 
-    @staticmethod
-    def _scratch(model: Model, patterns: Any, first: np.ndarray | None = None) -> tuple[Any, ...]:
+    def grow(self, features: int, classes: int, most_features: int) -> None:
+        """Make room for so many features and classes; no prediction changes."""
+        self.model = grown(self.model, features, classes, most_features)
+
+    def scratch(self, first: np.ndarray | None = None) -> tuple[Any, ...]:
         """Return what the functions need besides, for the patterns and for fresh sentences."""
         return ()
 
-    @classmethod
-    def learn(
-        cls, model: Model, patterns: Any, schedule: Schedule, batch: Batch, draws: np.ndarray,
-        keep: Keep,
-    ) -> None:  # fmt: skip
+    # Learning
+
+    def learn(self, batch: Batch) -> None:
         """Learn a batch."""
-        scratch = cls._scratch(model, patterns, batch.first)
+        scratch = self.scratch(batch.first)
 
-        def run(patterns: Any, done: int) -> int:
-            return cls._steps.learn(model, patterns, schedule, *batch, draws, done, *scratch)
+        def run(done: int) -> Any:
+            own = self.model, self.patterns, self.schedule
+            return self.steps.learn(*own, *batch, self.draws, done, *scratch)
 
-        cls._with_room(run, patterns, batch.known.size, keep, longest_of(batch.first))
+        self.run(run, batch.known.size, longest_of(batch.first))
 
-    @classmethod
-    def learn_again(
-        cls, model: Model, patterns: Any, schedule: Schedule, batch: Batch, slots: np.ndarray,
-        n: int, keep: Keep,
-    ) -> None:  # fmt: skip
-        """Make a further pass over all examples."""
-        x, first, labels, _, box = batch
-        scratch = cls._scratch(model, patterns, first)
+    def learn_again(self, batch: Batch, n: int) -> None:
+        """Make a further pass over all examples, which have n labels."""
+        x, first, labels, _, cost = batch
+        scratch, slots = self.scratch(first), self.slots_of(first)
 
-        def run(patterns: Any, done: int) -> int:
-            return cls._gaps.learn_again(
-                model, patterns, schedule, x, first, labels, box, slots, n, done, *scratch
-            )
+        def run(done: int) -> Any:
+            own = self.model, self.patterns, self.schedule
+            return self.gaps.learn_again(*own, x, first, labels, cost, slots, n, done, *scratch)
 
-        cls._with_room(run, patterns, first.size - 1, keep, longest_of(first))
+        self.run(run, first.size - 1, longest_of(first))
 
-    @classmethod
-    def _with_room(
-        cls, run: Callable[[Any, int], int], patterns: Any, n: int, keep: Keep, longest: int
-    ) -> None:
-        done = run(patterns, 0)
+    def run(self, run: Callable[[int], Any], n: int, longest: int) -> None:
+        """Call `run`, which returns how many of n examples are done, until all are."""
+        done = run(0)
         while done < n:
-            patterns = cls._grown(patterns, longest)
-            keep(patterns)
-            done = run(patterns, done)
+            self.patterns = self.with_room(longest)
+            done = run(done)
 
-    @classmethod
-    def kept_gap(cls, model: Model, patterns: Any, order: int, n: int) -> tuple[float, float]:
+    @abstractmethod
+    def improve(self, n: int) -> None:
+        """Make steps on each support pattern; there are n labels."""
+
+    @abstractmethod
+    def predict(self, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
+        """Return the labels of all tokens, int32; fill `margins` if they have rows."""
+
+    # The dual
+
+    def kept_gap(self, n: int) -> tuple[float, float]:
         """Return the gap over the support patterns, and the sum of their C_i."""
-        scratch = cls._scratch(model, patterns)
-        return cls._gaps.kept_gap(model, patterns, order, n, *scratch)
+        own = self.model, self.patterns, self.schedule.order
+        return self.gaps.kept_gap(*own, n, *self.scratch())
 
-    @classmethod
-    def other_gap(
-        cls, model: Model, patterns: Any, order: int, batch: Batch, slots: np.ndarray, n: int
-    ) -> float:
+    def other_gap(self, batch: Batch, n: int) -> float:
         """Return the gap of all examples that are no support patterns."""
-        x, first, labels, _, box = batch
-        scratch = cls._scratch(model, patterns, first)
-        return cls._gaps.other_gap(
-            model, patterns, order, x, first, labels, box, slots, n, *scratch
-        )
+        x, first, labels, _, cost = batch
+        own, slots = (self.model, self.patterns, self.schedule.order), self.slots_of(first)
+        return self.gaps.other_gap(*own, x, first, labels, cost, slots, n, *self.scratch(first))
+
+    @abstractmethod
+    def at_bound(self) -> np.ndarray:
+        """Return which of the nonzero coefficients are at their upper bound."""
+
+    @abstractmethod
+    def linear_part(self) -> float:
+        """Return the linear term of the dual."""
+
+    def square_norm(self, d: int, n: int) -> float:
+        """Return |w|^2 of d features and n labels."""
+        # The parts in use alone: a sum depends on how much room there is, by rounding.
+        weights, moves = self.model.weights[:d, :n], self.model.moves[:, : n + 1, :n]
+        square = float(np.einsum("ij,ij->", weights, weights, dtype=float))
+        return square + float(np.einsum("ijk,ijk->", moves, moves, dtype=float))
+
+    # The patterns
+
+    @staticmethod
+    @abstractmethod
+    def numbers_in(first: np.ndarray) -> int:
+        """Return how many examples sentences are."""
+
+    def slots_of(self, first: np.ndarray) -> np.ndarray:
+        """Return the slots of the examples of all sentences, int64; -1 of no support patterns."""
+        slots, members = np.full(self.numbers_in(first), -1), self.members
+        slots[self.patterns.store.entered[members] - 1] = members
+        return slots
+
+    @property
+    def members(self) -> np.ndarray:
+        """The slots of the support patterns."""
+        active = self.patterns.active
+        members: np.ndarray = active.members[: active.counts[0].n_members]
+        return members
+
+    @property
+    def n_vectors(self) -> int:
+        """The number of nonzero coefficients."""
+        return int(np.count_nonzero(self.patterns.beta))
 
 
-class Greedy(Inference):
+class Greedy(SequenceSolver):
     """Labels are predicted from left to right; the patterns are tokens."""
 
-    _steps: ClassVar[Any] = greedy
-    _gaps: ClassVar[Any] = greedy_gap
+    steps, gaps = greedy, greedy_gap
 
-    @staticmethod
-    def new_patterns(order: int, classes: int, window: int) -> TokenPatterns:
+    def new_patterns(self) -> Any:
         """Return no patterns, with room for some."""
-        return token_patterns.new_patterns(order, classes, window)
+        return token_patterns.new_patterns(self.schedule.order, LANES, self.window)
 
-    @staticmethod
-    def with_classes(patterns: TokenPatterns, classes: int) -> TokenPatterns:
-        """Return the patterns with room for so many classes."""
-        if classes <= patterns.beta.shape[1]:
-            return patterns
-        return token_patterns.grown(patterns, 0, classes)
+    def grow(self, features: int, classes: int, most_features: int) -> None:
+        """Make room for so many features and classes; no prediction changes."""
+        super().grow(features, classes, most_features)
+        classes = self.model.weights.shape[1]
+        if classes > self.patterns.beta.shape[1]:
+            self.patterns = self.grown(0, classes)
 
-    @staticmethod
-    def _grown(patterns: Any, longest: int) -> Any:
-        counts, slots = patterns.active.counts[0], patterns.label.size
+    def grown(self, slots: int, classes: int) -> Any:
+        """Return the patterns with room for so many."""
+        return token_patterns.grown(self.patterns, slots, classes)
+
+    def with_room(self, longest: int) -> Any:
+        """Return the patterns with more room, for a sentence of up to so many tokens."""
+        counts, slots = self.patterns.active.counts[0], self.patterns.label.size
         while slots - counts.n + counts.n_free < longest:
             slots *= 2
-        return token_patterns.grown(patterns, slots, 0)
+        return self.grown(slots, 0)
 
     @staticmethod
     def numbers_in(first: np.ndarray) -> int:
         """Return how many examples sentences are."""
         return int(first[-1] - first[0])
 
-    @staticmethod
-    def predict(
-        model: Model, order: int, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray
-    ) -> np.ndarray:
+    def predict(self, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
         """Return the labels of all tokens, int32; fill `margins` if they have rows."""
         labels = np.zeros(x.start.size - 1, np.int32)
-        greedy.predict(model, order, x, first, n, labels, margins)
+        greedy.predict(self.model, self.schedule.order, x, first, n, labels, margins)
         return labels
 
-    @staticmethod
-    def improve(
-        model: Model, patterns: Any, order: int, n: int, n_optimize: int, keep: Keep
-    ) -> None:
-        """Make steps on each support pattern."""
-        greedy_gap.improve(model, patterns, order, n, n_optimize)
+    def improve(self, n: int) -> None:
+        """Make steps on each support pattern; there are n labels."""
+        order, n_optimize = self.schedule.order, self.schedule.n_optimize
+        greedy_gap.improve(self.model, self.patterns, order, n, n_optimize)
 
-    @staticmethod
-    def at_bound(patterns: TokenPatterns) -> np.ndarray:
+    def at_bound(self) -> np.ndarray:
         """Return which of the nonzero coefficients are at their upper bound."""
-        is_at: np.ndarray = patterns.beta >= patterns.box[:, None]
-        return is_at[patterns.beta != 0.0]
+        beta = self.patterns.beta
+        is_at: np.ndarray = beta >= self.patterns.box[:, None]
+        return is_at[beta != 0.0]
 
-    @staticmethod
-    def linear_part(patterns: TokenPatterns, cost: np.ndarray) -> float:
+    def linear_part(self) -> float:
         """Return the linear term of the dual."""
-        members = _members(patterns)
-        return float(patterns.beta[members, patterns.label[members]].sum())
+        members = self.members
+        return float(self.patterns.beta[members, self.patterns.label[members]].sum())
 
 
-class Exact(Inference):
+class Exact(SequenceSolver):
     """The best sequence of labels is predicted; the patterns are sentences."""
 
-    _steps: ClassVar[Any] = exact
-    _gaps: ClassVar[Any] = exact_gap
+    steps, gaps = exact, exact_gap
 
-    @staticmethod
-    def new_patterns(order: int, classes: int, window: int) -> SentencePatterns:
+    def new_patterns(self) -> Any:
         """Return no patterns, with room for some."""
-        return sentence_patterns.new_patterns(window)
+        return sentence_patterns.new_patterns(self.window)
 
-    @staticmethod
-    def with_classes(patterns: SentencePatterns, classes: int) -> SentencePatterns:
-        """Return the patterns with room for so many classes: any number fits."""
-        return patterns
+    def with_room(self, longest: int) -> Any:
+        """Return the patterns with more room."""
+        return sentence_patterns.grown(self.patterns)
 
-    @staticmethod
-    def _grown(patterns: Any, longest: int) -> Any:
-        return sentence_patterns.grown(patterns)
-
-    @staticmethod
-    def _scratch(model: Model, patterns: Any, first: np.ndarray | None = None) -> tuple[Any, ...]:
-        longest = int(patterns.lengths.length.max(initial=0))
+    def scratch(self, first: np.ndarray | None = None) -> tuple[Any, ...]:
+        """Return what the functions need besides, for the patterns and for fresh sentences."""
+        longest = int(self.patterns.lengths.length.max(initial=0))
         if first is not None:
             longest = max(longest, longest_of(first))
-        return (new_scratch(longest, *model.weights.shape),)
+        return (new_scratch(longest, *self.model.weights.shape),)
 
     @staticmethod
     def numbers_in(first: np.ndarray) -> int:
         """Return how many examples sentences are."""
         return first.size - 1
 
-    @staticmethod
-    def predict(
-        model: Model, order: int, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray
-    ) -> np.ndarray:
+    def predict(self, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
         """Return the labels of all tokens, int32; fill `margins` if they have rows."""
         labels = np.zeros(x.start.size - 1, np.int32)
-        scratch = new_scratch(longest_of(first), 0, model.weights.shape[1])
-        exact.predict(model, order, x, first, n, labels, margins, scratch)
+        scratch = new_scratch(longest_of(first), 0, self.model.weights.shape[1])
+        exact.predict(self.model, self.schedule.order, x, first, n, labels, margins, scratch)
         return labels
 
-    @classmethod
-    def improve(
-        cls, model: Model, patterns: Any, order: int, n: int, n_optimize: int, keep: Keep
-    ) -> None:
-        """Make steps on each support pattern."""
-        scratch = cls._scratch(model, patterns)
+    def improve(self, n: int) -> None:
+        """Make steps on each support pattern; there are n labels."""
+        scratch, (_, order, _, n_optimize, _) = self.scratch(), self.schedule
 
-        def run(patterns: Any, done: int) -> int:
-            return exact_gap.improve(model, patterns, order, n, n_optimize, done, *scratch)
+        def run(done: int) -> Any:
+            own = self.model, self.patterns, order
+            return exact_gap.improve(*own, n, n_optimize, done, *scratch)
 
-        cls._with_room(run, patterns, int(patterns.active.counts[0].n), keep, 0)
+        self.run(run, int(self.patterns.active.counts[0].n), 0)
 
-    @staticmethod
-    def at_bound(patterns: SentencePatterns) -> np.ndarray:
+    def at_bound(self) -> np.ndarray:
         """Return which of the nonzero coefficients are at their upper bound."""
-        members, is_at = _members(patterns), np.zeros(patterns.beta.size, bool)
-        heads = patterns.head[members]
-        is_at[heads] = patterns.beta[heads] >= patterns.box[members]
+        patterns = self.patterns
+        heads, is_at = patterns.head[self.members], np.zeros(patterns.beta.size, bool)
+        is_at[heads] = patterns.beta[heads] >= patterns.box[self.members]
         return is_at[patterns.beta != 0.0]
 
-    @staticmethod
-    def linear_part(patterns: SentencePatterns, cost: np.ndarray) -> float:
+    def linear_part(self) -> float:
         """Return the linear term of the dual."""
-        return exact_gap.linear_part(patterns, cost)
-
-
-def _members(patterns: Any) -> np.ndarray:
-    """Return the slots of the support patterns."""
-    return patterns.active.members[: patterns.active.counts[0].n_members]
-
-
-def slots_of(patterns: Any, n: int) -> np.ndarray:
-    """Return the slots of examples 1 .. n, int64: -1 for those that are no support patterns."""
-    slots = np.full(n, -1)
-    members = _members(patterns)
-    slots[patterns.store.entered[members] - 1] = members
-    return slots
-
-
-def n_patterns(patterns: Any) -> int:
-    """Return the number of support patterns."""
-    return int(patterns.active.counts[0].n_members)
-
-
-def n_vectors(patterns: Any) -> int:
-    """Return the number of nonzero coefficients."""
-    return int(np.count_nonzero(patterns.beta))
+        return exact_gap.linear_part(self.patterns, self.model.cost)

@@ -20,7 +20,7 @@ def learnt(pairs, **params):
 
 def scores_by_definition(model, words):
     """Return the scores at true pasts of all tokens, from rows, coefficients and pasts."""
-    p, n = model.patterns, len(model.seen)
+    p, n = model.solver.patterns, len(model.seen)
     slots = p.active.members[: p.active.counts[0].n_members]
     panels = p.store.panels.transpose(0, 2, 1).reshape(-1, p.store.panels.shape[1])
     numbers = {label: i for i, label in enumerate(model.seen)}
@@ -53,7 +53,7 @@ def test_a_linear_kernel_is_the_learner_with_weights(order, C):
 def test_f_norm_dual_and_gap_are_those_of_the_coefficients(bounds):
     pairs = pairs_of(3)
     model = learnt(pairs, order=2, C=2.0, kernel=kernels.RBF(gamma=0.3), cache_mb=0.01, **bounds)
-    p, n = model.patterns, len(model.seen)
+    p, n = model.solver.patterns, len(model.seen)
     slots = p.active.members[: p.active.counts[0].n_members]
     assert not bounds or model.counters["n_forgotten"] > 5
     panels = p.store.panels.transpose(0, 2, 1).reshape(-1, p.store.panels.shape[1])
@@ -64,7 +64,7 @@ def test_f_norm_dual_and_gap_are_those_of_the_coefficients(bounds):
     joint = gram + (p.past[slots][:, None] == p.past[slots][None]).sum(2)
     beta = p.beta[slots, :n]
     square = np.einsum("ac,ab,bc", beta, joint, beta)
-    assert model.model.info[0].square_norm == pytest.approx(square, rel=1e-4)
+    assert model.solver.model.info[0].square_norm == pytest.approx(square, rel=1e-4)
     own = beta[np.arange(len(slots)), p.label[slots]]
     assert model.dual == pytest.approx(own.sum() - 0.5 * square, rel=1e-4)
     assert np.abs(beta.sum(1)).max() < 1e-9 and own.max() <= 2.0 + 1e-9

@@ -122,7 +122,7 @@ class FeatureScales:
     def learn_first(self, x: Rows) -> None:
         """Learn the first rows; what is far beyond almost all of them is left out from now on."""
         if not isinstance(x, SparseRows):
-            self._grow(shape(x)[1])
+            self.grow(shape(x)[1])
             self.limits = limits_of(x)
             self.learn(x)
 
@@ -130,11 +130,11 @@ class FeatureScales:
         """Learn rows; those that are sparse, which are not scaled, are left out."""
         if isinstance(x, SparseRows):
             return
-        self._grow(shape(x)[1])
+        self.grow(shape(x)[1])
         rows = np.ascontiguousarray(x)
         _learn_columns(rows, self.statistics, self.is_flag, self.limits, _CLIP)
 
-    def _grow(self, d: int) -> None:
+    def grow(self, d: int) -> None:
         """Make room for d features."""
         missing = d - self.is_flag.size
         if missing <= 0:
@@ -271,7 +271,7 @@ class FeatureScales:
         if n > d:
             raise ValueError("scales are of more features than there are")
         # Older files have no limits.
-        scales._grow(n)
+        scales.grow(n)
         scales.statistics = arrays.take("scales", Field((N_ROWS, n)), {})
         scales.is_flag = arrays.take("is_flag", Field((n,), np.int32, range=Range(0, 1)), {}) == 1
         if "scale_limits" in arrays:

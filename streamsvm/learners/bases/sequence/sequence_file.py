@@ -16,8 +16,8 @@ from streamsvm import kernels
 from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
 from streamsvm.model_files.codec import Content
 from streamsvm.model_files.json_values import as_json, distinct
-from streamsvm.solvers.sequences import kernel_tokens, sentence_patterns, token_patterns
-from streamsvm.solvers.sequences.inference import Exact
+from streamsvm.solvers.sequences import sentence_patterns
+from streamsvm.solvers.sequences.inference import Exact, Greedy, SequenceSolver
 from streamsvm.solvers.sequences.kernel_inference import KernelGreedy
 from streamsvm.solvers.sequences.model import INFO, LARANK
 from streamsvm.structured import vocabulary
@@ -31,12 +31,12 @@ from streamsvm.support.declaration import (
     NamedArrays,
     Range,
     Record,
+    as_int,
 )
 from streamsvm.support.rows import SparseRows
 from streamsvm.support.state_arrays import as_arrays, from_arrays
 
 _INFO = Record(INFO)
-_IGNORED = Record(np.dtype([("n_ignored", np.int64)]))
 _LENGTH = Range(0, 2**31)
 _DRAWS = Range(1)
 
@@ -49,27 +49,27 @@ class _Array(NamedTuple):
     is_sparse: bool = False  # of a matrix only the nonzero entries are in the file
 
 
-def _arrays_of(learner: SequenceLearner, n: int) -> dict[str, _Array]:
-    """Return the arrays of a learner by their names in files; `n` is the number of slots."""
-    model, d, k = learner.model, learner.n_known_features, len(learner.seen)
-    found = {"draws": _Array(learner.draws, _DRAWS), "moves": _Array(model.moves[:, : k + 1, :k])}
-    if not isinstance(learner.solver, KernelGreedy):  # which has no weights of features
+def _arrays_of(solver: SequenceSolver, d: int, k: int, n: int) -> dict[str, _Array]:
+    """Return the arrays of d features, k labels and n slots by their names in files."""
+    model, patterns = solver.model, solver.patterns
+    has_weights = not isinstance(solver, KernelGreedy)
+    found = {"draws": _Array(solver.draws, _DRAWS), "moves": _Array(model.moves[:, : k + 1, :k])}
+    if has_weights:
         found["weights"] = _Array(model.weights[:d, :k], is_sparse=True)
-    if learner.is_averaged:
+    if solver.is_averaged:
         found["late"] = _Array(model.late[:d, :k], is_sparse=True)
         found["late_moves"] = _Array(model.late_moves[:, : k + 1, :k])
-    if learner.method != LARANK:
+    if solver.schedule.method != LARANK:
         return found
-    patterns = learner.patterns
     found["look_draws"] = _Array(model.look_draws, _DRAWS)
     found["entered"] = _Array(patterns.store.entered[:n], COUNT)
     found["box"] = _Array(patterns.box[:n], NOT_NEGATIVE)
-    if learner.solver is Exact:
+    if isinstance(solver, Exact):
         return found
-    label = _Array(patterns.label[:n], Range(0, max(0, k - 1)))
     found["past"] = _Array(patterns.past[:n], Range(0, k))
     found["beta"] = _Array(patterns.beta[:n, :k], is_sparse=True)
-    if not isinstance(learner.solver, KernelGreedy):
+    label = _Array(patterns.label[:n], Range(0, max(0, k - 1)))
+    if has_weights:
         return found | {"pattern_labels": label}
     found["f"] = _Array(patterns.f[:k, :n])
     return found | {"label": label, "diagonal": _Array(patterns.diagonal[:n], NOT_NEGATIVE)}
@@ -104,19 +104,19 @@ def _take(arrays: NamedArrays, name: str, matrix: np.ndarray) -> None:
 
 def _more(learner: SequenceLearner) -> Content:
     """Return the content of a file beside the parameters."""
+    solver, d, k = learner.solver, learner.n_features, len(learner.seen)
     content: dict[str, Any] = {
         "labels": [as_json(label, "the label") for label in learner.seen],
-        "info": _INFO.as_json(learner.model.info),
+        "info": _INFO.as_json(solver.model.info),
         "n_ignored": int(learner.vocabulary.counts[1]),
     }
-    arrays = {"keys": vocabulary.keys_of(learner.vocabulary, learner.n_features)}
-    n = 0
-    if learner.method == LARANK:
-        n = int(learner.patterns.active.counts[0].n)
-        record, active = as_arrays(learner.patterns.active, {"features": 1})
+    arrays, n = {"keys": vocabulary.keys_of(learner.vocabulary, d)}, 0
+    if solver.schedule.method == LARANK:
+        n = int(solver.patterns.active.counts[0].n)
+        record, active = as_arrays(solver.patterns.active, {"features": 1})
         content |= record
-        arrays |= active | _rows_as_arrays(learner, n)
-    for name, array in _arrays_of(learner, n).items():
+        arrays |= active | _rows_as_arrays(solver, n, d)
+    for name, array in _arrays_of(solver, d, k, n).items():
         if array.is_sparse:
             _put(arrays, name, array.part)
         else:
@@ -124,9 +124,9 @@ def _more(learner: SequenceLearner) -> Content:
     return content, arrays
 
 
-def _rows_as_arrays(learner: SequenceLearner, n: int) -> dict[str, np.ndarray]:
-    """Return the features of the patterns; with exact inference their tokens and vectors, too."""
-    rows = stores.rows_of(learner.patterns.store, n, learner.n_features)
+def _rows_as_arrays(solver: SequenceSolver, n: int, d: int) -> dict[str, np.ndarray]:
+    """Return the features of n patterns; with exact inference their tokens and vectors, too."""
+    rows = stores.rows_of(solver.patterns.store, n, d)
     if not isinstance(rows, SparseRows):
         return {"rows": rows}
     # Numbers of 32 bits by their bytes, the lowest first: that is compressed better.
@@ -134,23 +134,20 @@ def _rows_as_arrays(learner: SequenceLearner, n: int) -> dict[str, np.ndarray]:
     arrays = {"pattern_lengths": np.diff(rows.start), "pattern_column_bytes": columns}
     if not (rows.values == 1.0).all():
         arrays["pattern_values"] = rows.values
-    return arrays | (_sentence_arrays(learner, n) if learner.solver is Exact else {})
+    return arrays | (_sentence_arrays(solver.patterns, n) if isinstance(solver, Exact) else {})
 
 
-def _sentence_arrays(learner: SequenceLearner, n: int) -> dict[str, np.ndarray]:
-    """Return the tokens of the sentences, and their support vectors."""
-    patterns = learner.patterns
+def _sentence_arrays(patterns: Any, n: int) -> dict[str, np.ndarray]:
+    """Return the tokens of n sentences, and their support vectors."""
     none = np.zeros(0, np.int32)
     tokens, labels, betas, counts = [none], [none], [], np.zeros(n, np.int32)
     for slot in range(n):
-        start, length = patterns.lengths.start[slot], patterns.lengths.length[slot]
-        tokens.append(patterns.lengths.numbers[start : start + length])
+        tokens.append(_list_of(patterns.lengths, slot))
         v = patterns.head[slot]
         while v != sentence_patterns.NONE:
             counts[slot] += 1
             betas.append(patterns.beta[v])
-            start = patterns.labels.start[v]
-            labels.append(patterns.labels.numbers[start : start + patterns.labels.length[v]])
+            labels.append(_list_of(patterns.labels, v))
             v = patterns.next[v]
     return {
         "sentence_lengths": patterns.lengths.length[:n].copy(),
@@ -161,12 +158,17 @@ def _sentence_arrays(learner: SequenceLearner, n: int) -> dict[str, np.ndarray]:
     }
 
 
+def _list_of(lists: Any, i: int) -> np.ndarray:
+    found: np.ndarray = lists.numbers[lists.start[i] : lists.start[i] + lists.length[i]]
+    return found
+
+
 # Reading
 
 
 def _read_more(learner: SequenceLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
     """Set on a new learner what `_more` returned."""
-    seen = distinct(content.get("labels"), "labels")
+    seen, solver = distinct(content.get("labels"), "labels"), learner.solver
     if None in seen:
         raise ValueError("a label is null")
     d = arrays.length_of("keys", 0)
@@ -178,16 +180,14 @@ def _read_more(learner: SequenceLearner, content: dict[str, Any], arrays: NamedA
         raise ValueError("keys: two are equal")
     learner.grow(max(1, d), seen)
     learner.seen, learner.n_known_features = seen, d
-    ignored = _IGNORED.checked("", {"n_ignored": content.get("n_ignored")}, {})
-    learner.vocabulary.counts[1] = ignored["n_ignored"]
+    learner.vocabulary.counts[1] = as_int("n_ignored", content.get("n_ignored"), 0)
     for name, value in _INFO.checked("info", content.get("info"), {}).items():
-        learner.model.info[0][name] = value
+        solver.model.info[0][name] = value
     n = 0
-    if learner.method == LARANK:
+    if solver.schedule.method == LARANK:
         n = arrays.length_of("place", 0)
-        learner.patterns = _patterns_of(learner, content, arrays, n)
-        learner.n_learnt_features = d  # type: ignore[attr-defined]
-    for name, array in _arrays_of(learner, n).items():
+        solver.patterns = _patterns_of(solver, content, arrays, (n, d, len(seen)))
+    for name, array in _arrays_of(solver, d, len(seen), n).items():
         if array.is_sparse:
             _take(arrays, name, array.part)
         else:
@@ -196,31 +196,32 @@ def _read_more(learner: SequenceLearner, content: dict[str, Any], arrays: NamedA
 
 
 def _patterns_of(
-    learner: SequenceLearner, content: dict[str, Any], arrays: NamedArrays, n: int
+    solver: SequenceSolver, content: dict[str, Any], arrays: NamedArrays, shape: tuple[int, ...]
 ) -> Any:
-    """Return patterns with room for more than n, their features and which of them are in use."""
-    window, slots = learner.window_size(), max(64, 2 * n)
+    """Return patterns with room for more than n, their features and which of them are in use.
+
+    `shape` are the numbers n of slots, of features and of labels.
+    """
+    n, d, k = shape
+    window, slots = solver.window, max(64, 2 * n)
     sizes = {"features": 1, "slots": max(1, n), "window": window}
     active = from_arrays(states.new(ActiveSet, sizes), content, arrays, sizes)
     if int(active.counts[0].n) != n:
         raise ValueError("there are not as many slots as the counts say")
-    new: Any
-    if isinstance(learner.solver, KernelGreedy):
-        new = kernel_tokens.grown(learner.patterns, slots, 0, 0, learner.solver.cache_bytes)
-        rows: Any = arrays.take("rows", Field((n, learner.n_features), np.float32), {})
+    if isinstance(solver, KernelGreedy):
+        rows: Any = arrays.take("rows", Field((n, d), np.float32), {})
     else:
-        rows = _sparse_rows(arrays, n, learner.n_features)
-        if learner.solver is Exact:
-            vectors = max(256, 2 * arrays.length_of("beta", 0))
-            new = sentence_patterns.new_patterns(window, slots, vectors)
-        else:
-            classes = learner.model.weights.shape[1]
-            new = token_patterns.new_patterns(learner.order_, classes, window, slots)
+        rows = _sparse_rows(arrays, n, d)
+    if isinstance(solver, Greedy):
+        new: Any = solver.grown(slots, 0)
+    else:
+        vectors = max(256, 2 * arrays.length_of("beta", 0))
+        new = sentence_patterns.new_patterns(window, slots, vectors)
     # The store may have more room than was asked for.
     room = {"slots": new.box.size, "window": window}
     store = stores.filled(new.store, rows)
     new = new._replace(store=store, active=states.grown_arrays(active, room))
-    return _with_sentences(learner, arrays, new, rows) if learner.solver is Exact else new
+    return _with_sentences(arrays, new, rows, k) if isinstance(solver, Exact) else new
 
 
 def _sparse_rows(arrays: NamedArrays, n: int, d: int) -> SparseRows:
@@ -241,10 +242,8 @@ def _sparse_rows(arrays: NamedArrays, n: int, d: int) -> SparseRows:
     return SparseRows(start, columns, values, d)
 
 
-def _with_sentences(
-    learner: SequenceLearner, arrays: NamedArrays, new: Any, rows: SparseRows
-) -> Any:
-    """Return patterns that are sentences with their tokens and support vectors."""
+def _with_sentences(arrays: NamedArrays, new: Any, rows: SparseRows, k: int) -> Any:
+    """Return patterns that are sentences of k labels with their tokens and support vectors."""
 
     def take(name: str, n: int, dtype: Any, high: float) -> np.ndarray:
         return arrays.take(name, Field((n,), dtype, range=Range(0, high)), {})
@@ -255,7 +254,7 @@ def _with_sentences(
     counts = take("vector_counts", n, np.int32, most)
     betas = arrays.take("beta", Field((int(counts.sum()),)), {})
     n_numbers = int((counts * lengths).sum())
-    numbers = take("vector_labels", n_numbers, np.int32, len(learner.seen) - 1)
+    numbers = take("vector_labels", n_numbers, np.int32, k - 1)
     ends = np.concatenate([[0], np.cumsum(lengths)])
     sums = np.concatenate([[0], np.cumsum(tokens, dtype=np.int64)])[ends]
     is_member = new.active.place[:n] >= 0

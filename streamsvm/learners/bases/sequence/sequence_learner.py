@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from river import base
@@ -18,14 +18,11 @@ from streamsvm.learners.bases.sequence.sequence_batches import (
     read_labels,
     sentences_in,
 )
-from streamsvm.learners.bases.sequence.sequence_monitoring import bytes_of, tell_of
 from streamsvm.model_files import container
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.solvers.sequences.inference import Batch, Exact, Greedy
-from streamsvm.solvers.sequences.model import LANES, Model, Schedule, grown, new_model
+from streamsvm.solvers.sequences.inference import Batch, SequenceSolver
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sentences import Sentences, read_sentences
-from streamsvm.support.draws import new_draws
 from streamsvm.support.locked import Locked, refuse_to_learn
 from streamsvm.support.rows import SparseRows
 
@@ -35,29 +32,23 @@ LIMIT = 2**23
 _PART = 512
 """Number of sentences learnt between two looks for Ctrl-C."""
 
-_MOST_ORDER = 32
-
 
 class SequenceLearner(Locked, base.Estimator):
     """A River estimator for sentences; a subclass adds the constructor's signature.
 
     Parameters
     ----------
-    inference
-        "greedy" or "exact".
-    order
-        How many labels before a token its label depends on; None: 2 if greedy, 1 if exact.
-    class_weight
-        None, or a dict {label: factor}.
-    max_features, max_classes
-        The most features to learn, and the most labels, at least 2; None: any number of labels.
-    averaged
-        Whether predictions are by the mean of the weights after each sentence.
+    solver
+        What it learns with.
+    cost
+        C, or the size of the perceptron's steps.
+    others
+        As in `LaRankSequenceLabeler`.
 
-    Raises
-    ------
-    ParameterError
-        A parameter is out of range.
+    Attributes
+    ----------
+    seen, vocabulary, n_known_features
+        The labels; the features, and how many of them the solver has room for.
 
     """
 
@@ -66,55 +57,36 @@ class SequenceLearner(Locked, base.Estimator):
 
     summary, save, __repr__ = words.summary, container.save, words.short
 
-    method: ClassVar[int]
-    """How steps are made: see `Schedule.method`."""
-
     def __init__(
         self,
+        solver: SequenceSolver,
+        cost: float,
         inference: str,
         order: int | None,
         class_weight: Any,
         max_features: int,
         max_classes: int | None,
-        averaged: bool,
     ) -> None:
         super().__init__()
         # The monitor that is told of each sentence learnt.
         self.observer: Any = None
-        if inference not in ("greedy", "exact"):
-            raise ParameterError(f"inference={inference!r}: use 'greedy' or 'exact'")
-        check_size("order", order, 0, _MOST_ORDER if inference == "greedy" else 1)
         if class_weight == "balanced":
             raise ParameterError("class_weight='balanced': use a dict {label: factor}")
         check_class_weight(class_weight)
         if check_size("max_features", max_features) is None:
             raise ParameterError("max_features=None: use a whole number of at least 1")
-        self.max_classes = check_size("max_classes", max_classes, 2)
         self.inference, self.order, self.class_weight = inference, order, class_weight
-        if order is None:
-            order = 2 if inference == "greedy" else 1
-        self.order_, self.max_features = int(order), int(max_features)
-        self.most_features = self.max_features
-        self.is_averaged = averaged
-        self.solver: Any = Greedy if inference == "greedy" else Exact
+        self.max_features = int(max_features)
+        self.max_classes = check_size("max_classes", max_classes, 2)
+        self.solver, self.cost = solver, float(cost)
         self.vocabulary = vocabulary.new_vocabulary()
         self.seen: list[Any] = []
-        self.draws = new_draws(0)
-        self.n_known_features = 0  # features of the vocabulary that the model has room for
-        self.model: Model = new_model(self.order_, averaged)
-        self.patterns: Any = self.solver.new_patterns(order, LANES, self.window_size())
+        self.n_known_features = 0
 
-    def window_size(self) -> int:
-        """Return the number of patterns after which one leaves; 0: none does."""
-        return 0
-
-    def _schedule(self) -> Schedule:
-        """Return how to learn."""
-        return Schedule(self.method, self.order_, 0, 0, 2**62)
-
-    def _box(self) -> float:
-        """Return C, or the size of the perceptron's steps."""
-        return 1.0
+    @property
+    def most_features(self) -> int:
+        """The most features that it learns."""
+        return min(self.max_features, self.solver.most_features)
 
     # Learning
 
@@ -193,21 +165,19 @@ class SequenceLearner(Locked, base.Estimator):
                 refuse_to_learn()
             self.is_learning = True
             try:
-                n_seen = len(self.seen)
+                before = len(self.seen), self.n_known_features
                 labels, known, seen = read_labels(y, sentences, self.seen, self.max_classes)
                 x = self._entered(sentences, seen)
-                batch = Batch(x, sentences.first, labels, known, weights * self._box())
-                self._learn_batch(batch, n_seen, predicted)
+                batch = Batch(x, sentences.first, labels, known, weights * self.cost)
+                self._learn_batch(batch, *before, predicted)
             finally:
                 self.is_learning = False
 
     def _entered(self, sentences: Sentences, seen: list[Any]) -> SparseRows:
         """Enter new features and labels; return the rows of the tokens."""
-        known = self.n_known_features
+        known, most = self.n_known_features, self.most_features
         try:
-            self.vocabulary, x = vocabulary.learnt_rows(
-                self.vocabulary, sentences, self.most_features
-            )
+            self.vocabulary, x = vocabulary.learnt_rows(self.vocabulary, sentences, most)
             self.grow(x.d, seen)
         except BaseException:
             self.vocabulary = vocabulary.shortened(self.vocabulary, known)
@@ -216,52 +186,62 @@ class SequenceLearner(Locked, base.Estimator):
         self.seen, self.n_known_features = seen, x.d
         return x
 
-    def _learn_batch(self, batch: Batch, n_seen: int, predicted: list[Any] | None) -> None:
-        """Learn a batch in parts; with `predicted` or a monitor, sentences are predicted before."""
+    def grow(self, d: int, seen: list[Any]) -> None:
+        """Make room for so many features, and for these labels; no prediction changes."""
+        self.solver.grow(d, len(seen), self.most_features)
+        if self.class_weight:
+            for code, label in enumerate(seen):
+                self.solver.model.cost[code] = float(self.class_weight.get(label, 1.0))
+
+    def _learn_batch(
+        self, batch: Batch, n_seen: int, d_seen: int, predicted: list[Any] | None
+    ) -> None:
+        """Learn a batch in parts; with `predicted` or a monitor, sentences are predicted before.
+
+        `n_seen` and `d_seen` are the numbers of labels and features before the batch.
+        """
         is_predicted = predicted is not None or self.observer is not None
         n, size = batch.known.size, 1 if is_predicted else _PART
         for i in range(0, n, size):
-            stop, guessed = min(i + size, n), []
+            stop = min(i + size, n)
             part = batch._replace(
-                first=batch.first[i : stop + 1], known=batch.known[i:stop], box=batch.box[i:stop]
+                first=batch.first[i : stop + 1], known=batch.known[i:stop], cost=batch.cost[i:stop]
             )
-            if is_predicted:
-                guessed = self._predicted(part, n_seen)
-                n_seen = int(part.known[0])
+            if not is_predicted:
+                self.solver.learn(part)
+                continue
+            x = part.rows()
+            guessed = self._guessed(x, n_seen, d_seen)
+            n_seen, d_seen = int(part.known[0]), max(d_seen, 1 + int(x.columns.max(initial=-1)))
             began = working_time()
-            self.solver.learn(
-                self.model, self.patterns, self._schedule(), part, self.draws, self._keep
-            )
+            self.solver.learn(part)
             if predicted is not None:
                 predicted.append(guessed)
-            if self.observer is not None:
-                tell_of(self, part, guessed, working_time() - began)
+            if self.observer is not None and guessed:
+                self._tell(x, part, guessed, working_time() - began)
+
+    def _guessed(self, x: SparseRows, n: int, d: int) -> list[Any]:
+        """Return the labels of a sentence, predicted with the first n labels and d features."""
+        if n == 0:
+            return [None] * (x.start.size - 1)
+        if d < x.d:
+            x = x._replace(values=np.where(x.columns < d, x.values, np.float32(0.0)))
+        codes = self.solver.predict(x, np.array([0, x.start.size - 1]), n, np.zeros((0, 1)))
+        return [self.seen[code] for code in codes.tolist()]
+
+    def _tell(self, x: SparseRows, part: Batch, guessed: list[Any], seconds: float) -> None:
+        """Tell the observer of the tokens of a sentence that took so long to learn."""
+        codes, n = part.labels[part.first[0] : part.first[1]], len(guessed)
+        labels = [self.seen[code] for code in codes.tolist()]
+        numbers = np.arange(self.n_tokens - n, self.n_tokens) + 1
+        none = np.zeros(n)
+        self.observer.learnt(
+            x, codes.astype(float), labels, guessed, none, none + 1.0, numbers, seconds
+        )
 
     def _contents(self) -> dict[str, Any]:
         # A copy is its own: a monitor observes one learner.
         return super()._contents() | {"observer": None}
-
-    def _keep(self, patterns: Any) -> None:
-        self.patterns = patterns
-
-    def _predicted(self, part: Batch, n_seen: int) -> list[Any]:
-        """Return the labels of a sentence of a batch, predicted with the first labels seen."""
-        begin, stop = part.first
-        if n_seen == 0:
-            return [None] * int(stop - begin)
-        x = part.x._replace(start=part.x.start[begin : stop + 1])
-        first = np.array([0, stop - begin])
-        codes = self._decoded(x, first, n_seen, np.zeros((0, 1)))
-        return [self.seen[code] for code in codes.tolist()]
-
-    def grow(self, features: int, seen: list[Any]) -> None:
-        """Make room for so many features, and for these labels; no prediction changes."""
-        self.model = grown(self.model, features, len(seen), self.most_features)
-        classes = self.model.weights.shape[1]
-        self.patterns = self.solver.with_classes(self.patterns, classes)
-        if self.class_weight:
-            for code, label in enumerate(seen):
-                self.model.cost[code] = float(self.class_weight.get(label, 1.0))
 
     # Predicting
 
@@ -316,11 +296,7 @@ class SequenceLearner(Locked, base.Estimator):
         if n == 0:
             return np.full(n_tokens, -1, np.int32), margins
         x = vocabulary.known_rows(self.vocabulary, sentences, self.n_known_features)
-        codes = self._decoded(x, sentences.first, n, margins)
-        return codes, margins
-
-    def _decoded(self, x: Any, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
-        return self.solver.predict(self.model, self.order_, x, first, n, margins)
+        return self.solver.predict(x, sentences.first, n, margins), margins
 
     def decision_function_one(self, x: Any) -> list[dict[Any, float]]:
         """Return the score of each label at each token.
@@ -354,6 +330,11 @@ class SequenceLearner(Locked, base.Estimator):
         return ", ".join([*said, f"order={self.order_}"])
 
     @property
+    def order_(self) -> int:
+        """The order in use."""
+        return self.solver.schedule.order
+
+    @property
     def classes(self) -> list[Any]:
         """The labels seen, in the order of first appearance."""
         return list(self.seen)
@@ -361,12 +342,12 @@ class SequenceLearner(Locked, base.Estimator):
     @property
     def n_examples(self) -> int:
         """Number of sentences learnt."""
-        return int(self.model.info[0].n_sentences)
+        return int(self.solver.model.info[0].n_sentences)
 
     @property
     def n_tokens(self) -> int:
         """Number of tokens learnt."""
-        return int(self.model.info[0].n_tokens)
+        return int(self.solver.model.info[0].n_tokens)
 
     @property
     def n_features(self) -> int:
@@ -376,13 +357,13 @@ class SequenceLearner(Locked, base.Estimator):
     @property
     def kappa(self) -> float:
         """The share of steps that changed nothing; 0 before the first."""
-        info = self.model.info[0]
+        info = self.solver.model.info[0]
         return 1.0 - int(info.n_moved) / max(1, int(info.n_steps)) if info.n_steps else 0.0
 
     @property
     def counters(self) -> dict[str, int]:
         """Counts since the first sentence."""
-        info = self.model.info[0]
+        info = self.solver.model.info[0]
         ignored = int(self.vocabulary.counts[1])
         found = {name: int(info[name]) for name in ("n_steps", "n_moved", "n_forgotten")}
         return found | ({"features_ignored": ignored} if ignored else {})
@@ -396,4 +377,11 @@ class SequenceLearner(Locked, base.Estimator):
     def memory_usage(self) -> int:
         """Bytes of all arrays."""
         with self.lock:
-            return bytes_of((self.model, self.patterns, self.vocabulary))
+            return _bytes_of((self.solver.model, self.solver.patterns, self.vocabulary))
+
+
+def _bytes_of(part: Any) -> int:
+    """Return the bytes of all arrays in nested tuples."""
+    if isinstance(part, np.ndarray):
+        return part.nbytes
+    return sum(map(_bytes_of, part)) if isinstance(part, tuple) else 0
