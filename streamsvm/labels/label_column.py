@@ -58,8 +58,8 @@ class LabelColumn(Sequence[Any]):
                 return cls._of_arrow(pa.array(labels))
         for method in ("tolist", "to_list"):
             if hasattr(labels, method):
-                return cls._of_values(getattr(labels, method)())
-        return cls._of_values(labels)
+                return cls.of_values(getattr(labels, method)())
+        return cls.of_values(labels)
 
     @classmethod
     def _of_arrow(cls, labels: Any) -> LabelColumn:
@@ -72,16 +72,17 @@ class LabelColumn(Sequence[Any]):
         try:
             coded = labels if pa.types.is_dictionary(labels.type) else labels.dictionary_encode()
         except pa.ArrowException:
-            return cls._of_values(labels.to_pylist())
+            return cls.of_values(labels.to_pylist())
         indices = coded.indices.cast(pa.int64())
         codes = np.array(indices.fill_null(MISSING).to_numpy(zero_copy_only=False))
         values = coded.dictionary.to_pylist()
         if any(map(_is_missing, values)):
-            return cls._of_values(cls(codes, values))
+            return cls.of_values(cls(codes, values))
         return cls(codes, values)
 
     @classmethod
-    def _of_values(cls, labels: Iterable[Any]) -> LabelColumn:
+    def of_values(cls, labels: Iterable[Any]) -> LabelColumn:
+        """Return a column of labels, equal ones of which are one value."""
         code_of: dict[Any, int] = {}
         codes = []
         for label in labels:
@@ -142,7 +143,7 @@ class LabelColumn(Sequence[Any]):
 
     def mapped(self, change: Callable[[Any], Any]) -> LabelColumn:
         """Return the column with each label replaced by change(label); None is a missing label."""
-        changed = LabelColumn._of_values(map(change, self.values))
+        changed = LabelColumn.of_values(map(change, self.values))
         return LabelColumn(np.append(changed.codes, MISSING)[self.codes], changed.values)
 
     def numbers(self, number: Callable[[Any], float]) -> np.ndarray:
@@ -206,7 +207,7 @@ class Pairs:
     """
 
     def __init__(self, *parts: tuple[LabelColumn, LabelColumn]) -> None:
-        self._parts = parts
+        self.parts = parts
 
     @classmethod
     def of(cls, pairs: list[tuple[Any, Any]]) -> Pairs:
@@ -215,19 +216,19 @@ class Pairs:
         return cls((next(columns), next(columns)))
 
     def __add__(self, other: Pairs) -> Pairs:
-        return Pairs(*self._parts, *other._parts)
+        return Pairs(*self.parts, *other.parts)
 
     def __len__(self) -> int:
-        return sum(len(labels) for labels, _ in self._parts)
+        return sum(len(labels) for labels, _ in self.parts)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        for labels, predicted in self._parts:
+        for labels, predicted in self.parts:
             yield from zip(labels, predicted, strict=True)
 
     def counts(self) -> list[tuple[Any, Any, int]]:
         """Return (label, prediction, number of rows); the same two may come more than once."""
         found = []
-        for labels, predicted in self._parts:
+        for labels, predicted in self.parts:
             k = len(predicted.values) + 1
             counts = np.bincount(labels.codes * k + predicted.codes + 1)
             for code in np.flatnonzero(counts).tolist():
