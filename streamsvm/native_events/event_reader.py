@@ -66,21 +66,9 @@ class Reader(NamedTuple):
 
 
 def reader_of(schema: Schema, room: int, is_dense: bool) -> Reader:
-    """Return a reader of events; `follow` must be called before it is used.
+    """Return a reader of events, whose table does not know the names of the schema yet.
 
-    Parameters
-    ----------
-    schema
-        The schema that new names are appended to.
-    room
-        The largest number of columns of dense rows.
-    is_dense
-        Whether events become dense rows.
-
-    Returns
-    -------
-    The reader, whose table does not know the names of the schema yet.
-
+    `follow` must be called before it is used. Dense rows have up to `room` columns.
     """
     last_names: list[Any] = [None] * LONGEST
     vocabulary, names = Vocabulary(schema.names), schema.names

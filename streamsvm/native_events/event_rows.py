@@ -338,21 +338,11 @@ def _read_in_order(address, fields, x, row):
 
 @compiled
 def read_dense(address, x, y):
-    """Read an event as a dense row, NaN for the features that it lacks.
+    """Read the event at address x as a dense row, NaN for the features that it lacks.
 
-    Parameters
-    ----------
-    address
-        int64: the address of a reader's fields.
-    x
-        int64: the address of the event.
-    y
-        float64: 0 to leave new features out; else their names are appended to the schema.
-
-    Returns
-    -------
-    float32 (1, d), a view of the reader's row, and whether the event was read: False to fall back.
-
+    `address` is that of a reader's fields. If y is 0, new features are left out; else their names
+    are appended to the schema. Return a view of the reader's row, float32 (1, d), and whether the
+    event was read: False to fall back.
     """
     fields = fields_at(address)
     # The schema has more names than the reader if the general path has learnt new ones.

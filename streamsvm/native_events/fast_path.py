@@ -63,13 +63,7 @@ class Generation:
         return int(self.word[0])
 
     def advance(self) -> int:
-        """Close all fast paths of the model, and begin a generation.
-
-        Returns
-        -------
-        The number of the new generation, for which a table may be published.
-
-        """
+        """Close all fast paths; return the number of a new generation, for tables to come."""
         self.word[0] = number = next(self._numbers)
         return number
 
@@ -125,27 +119,13 @@ def _publish(table, fresh, n, room, holder, arrays):
 def publish(
     table: np.ndarray, fresh: np.ndarray, room: int, holder: list[Any], arrays: Any
 ) -> bool:
-    """Open a table for the arrays of its model, unless the model was used since the caller began.
+    """Open a table for arrays of `room` columns, unless the model was used since the caller began.
 
-    Parameters
-    ----------
-    table
-        int64 (n,), written.
-    fresh
-        int64 (n,): the new fields, with the generation that the caller began with.
-    room
-        The number of columns of the arrays.
-    holder
-        A list of one object, the owner of the arrays whose addresses are in the table; the object
-        is replaced by `arrays`.
-    arrays
-        The owner of all arrays whose addresses are in `fresh`.
+    The fields `fresh` have the generation that the caller began with. `arrays`, the owner of all
+    arrays whose addresses are in them, takes the place of the former owner in the list `holder`.
 
-    Returns
-    -------
-    Whether the table is open. If not, the table has not changed: the generation is another one, or
+    Return whether the table is open. If not, it has not changed: the generation is another one, or
     compiled code cannot read a name of the schema, or there are more names than columns.
-
     """
     # This reference delays the freeing of the former arrays, and their finalizers, to the end.
     former = holder[0]
@@ -163,16 +143,7 @@ def _release(table, n, holder, nothing):
 
 
 def release(table: np.ndarray, holder: list[Any]) -> None:
-    """Drop the reference to the arrays of a table, if the table is closed.
-
-    Parameters
-    ----------
-    table
-        int64 (n,).
-    holder
-        As for `publish`; its object is replaced by None.
-
-    """
+    """Replace the owner of a table's arrays, in `holder`, by None if the table is closed."""
     former = holder[0]
     if former is not None:
         _release(address_of(table), len(table), id(holder), id(None))

@@ -73,40 +73,16 @@ class NoFastPath:
         """Drop the references to the arrays, if the path is closed; the caller holds the lock."""
 
     def margin_locked(self, x: Any) -> Any:
-        """Return the margin of an event, or None; the caller holds the lock.
+        """Return the margin of an event, or its list of scores; None: take the general path.
 
-        Events that compiled code cannot read are converted first.
-
-        Parameters
-        ----------
-        x
-            The event.
-
-        Returns
-        -------
-        The margin, or a list of one score for each class; None: take the general path.
-
+        The caller holds the lock. Events that compiled code cannot read are converted first.
         """
         return None
 
     def learn_locked_any(self, x: Any, y: Any, w: float = 1.0) -> bool | None:
-        """Learn an event; the caller holds the lock.
+        """Learn an event: True; False if the block is full now; None: take the general path.
 
-        Events and labels that compiled code cannot read are converted first.
-
-        Parameters
-        ----------
-        x
-            The event.
-        y
-            Its label.
-        w
-            Its weight.
-
-        Returns
-        -------
-        True; False if the block is full now; None: nothing was learnt, take the general path.
-
+        The caller holds the lock. What compiled code cannot read is converted first.
         """
         return None
 
@@ -184,20 +160,11 @@ class LinearFastPath(NoFastPath):
         return schema is self.schema and is_sparse == self._is_sparse and fits
 
     def bind(self, target: Target, generation: int) -> bool:
-        """Bind the path to the parts of a model, which opens it.
+        """Bind the path to the parts of a model; return whether that opened it.
 
-        Parameters
-        ----------
-        target
-            The parts of the model.
-        generation
-            What `Generation.advance` returned before any part of the target was read.
-
-        Returns
-        -------
-        Whether the path is open. It is not if the model was used meanwhile, if the numbers of
-        labels and of outputs do not match, or if compiled code cannot read a name.
-
+        `generation` is what `Generation.advance` returned before any part was read. The path stays
+        closed if the model was used meanwhile, if the numbers of labels and of outputs do not
+        match, or if compiled code cannot read a name.
         """
         outputs, _, room = target.state.weights.shape
         n = len(target.labels)
@@ -239,20 +206,8 @@ class LinearFastPath(NoFastPath):
     def check(self, target: Target, generation: int) -> None:
         """Compare each address in an open table with that of the model's array: for debug mode.
 
-        Nothing is compared if the model was used meanwhile, by a signal handler for example.
-
-        Parameters
-        ----------
-        target
-            The current parts of the model.
-        generation
-            The model's generation before any part of the target was read.
-
-        Raises
-        ------
-        StaleAddressError
-            An address or a size is not that of the model's array.
-
+        Raise `StaleAddressError` if one is wrong, unless the model was used after `generation` was
+        read, by a signal handler for example.
         """
         arrays = self._arrays[0]
         if arrays is None or not self.is_open:

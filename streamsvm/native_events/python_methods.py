@@ -34,18 +34,11 @@ class _Definition(ctypes.Structure):
 def methods_of(function: CFunction) -> Callable[[bytes, Any], Callable[..., Any]]:
     """Return a factory of built-in methods that call a compiled function.
 
-    Parameters
-    ----------
-    function
-        Takes an owner and one object; or an owner, the address of an array of arguments and their
-        number. It returns a `new_reference` to an object, and never raises.
+    The function takes an owner and one object; or an owner, the address of an array of arguments
+    and their number. It returns a `new_reference` to an object, and never raises.
 
-    Returns
-    -------
-    A function ``method(table, held)``, which returns a new method. `table` are bytes that the
-    compiled function finds by ``table_of(owner)``; `held` is any object that is to live as long as
-    the method.
-
+    The factory is ``method(table, held)``: `table` are bytes that the compiled function finds by
+    ``table_of(owner)``; `held` is any object that is to live as long as the method.
     """
     function.compile()
     flags = _ONE_ARGUMENT if function.n_arguments == 2 else _ARGUMENTS

@@ -239,18 +239,7 @@ class ScalerFastPath:
         return schema is self.schema
 
     def follow(self, statistics: np.ndarray) -> bool:
-        """Add new features to a path that is open and bound to these statistics.
-
-        Parameters
-        ----------
-        statistics
-            As for `bind`, with room for the new features; the caller holds the lock.
-
-        Returns
-        -------
-        Whether that was possible; else the path must be bound.
-
-        """
+        """Add new features to an open path bound to these statistics; False: it must be bound."""
         n = len(self.schema)
         if n > statistics.shape[1] or not self._is_open_for(statistics):
             return False
@@ -267,20 +256,10 @@ class ScalerFastPath:
         release(self._table, self._arrays)
 
     def bind(self, statistics: np.ndarray, generation: int) -> bool:
-        """Bind the path to the statistics of all features of the schema, which opens it.
+        """Bind the path to the statistics, float64 (N_ROWS, room), of all features of the schema.
 
-        Parameters
-        ----------
-        statistics
-            float64 (N_ROWS, room): at least as many columns as features.
-        generation
-            What `Generation.advance` returned before the statistics were read.
-
-        Returns
-        -------
-        Whether the path is open. It is not if the scaler was used meanwhile, or if compiled code
-        cannot read a name.
-
+        `generation` is what `Generation.advance` returned before they were read. Return whether the
+        path is open: not if the scaler was used meanwhile, or compiled code cannot read a name.
         """
         # Compiled code cannot check the type or the size of an array that it finds by its address.
         if statistics.dtype != np.float64 or len(statistics) != N_ROWS:
@@ -306,20 +285,8 @@ class ScalerFastPath:
     def check(self, statistics: np.ndarray, generation: int) -> None:
         """Compare each address in an open table with that of its array: for debug mode.
 
-        Nothing is compared if the scaler was used meanwhile, by a signal handler for example.
-
-        Parameters
-        ----------
-        statistics
-            The current statistics of the scaler.
-        generation
-            The scaler's generation before the statistics were read.
-
-        Raises
-        ------
-        StaleAddressError
-            An address or a size is not that of the scaler's array.
-
+        Raise `StaleAddressError` if one is wrong, unless the scaler was used after `generation` was
+        read, by a signal handler for example.
         """
         if not self.is_open:
             return

@@ -172,18 +172,10 @@ class Vocabulary:
         return int(self.head[TAKEN])
 
     def update(self, more: int = 256) -> bool:
-        """Add the names that are new in the list, and make room for further ones.
+        """Add the names that are new in the list, and make room for so many more.
 
-        Parameters
-        ----------
-        more
-            How many further names the table shall have room for, at least 0.
-
-        Returns
-        -------
-        Whether the table holds all names of the list: not if one is neither a string nor an int of
-        64 bits.
-
+        Return whether the table holds all names: not if one is neither a string nor an int of 64
+        bits.
         """
         n = len(self._names)
         if 3 * (n + more) > 2 * self.n_slots:
