@@ -129,6 +129,7 @@ class LaRankClassifier(KernelLearner):
     """
 
     new_targets = ClassTargets
+    has_dual = True
     solver: LaRankSolver
 
     def __init__(

@@ -185,6 +185,7 @@ class LASVMClassifier(KernelLearner):
     new_targets = ProblemTargets
     compiles_classes_apart = True
     takes_balanced = True
+    has_dual = True
     solver: LASVMSolver
 
     def __init__(

@@ -110,6 +110,7 @@ class TrackingSVMClassifier(KernelLearner):
 
     """
 
+    has_dual = True
     solver: TrackingSolver
 
     def __init__(
@@ -222,6 +223,12 @@ class TrackingSVMClassifier(KernelLearner):
         """The bound in the papers' form, in expectation: several times as large, for equal C_i."""
         value = None if self.state is None else papers_bound(self.state.info[0])
         return Certificate(value, "" if value is not None else _UNEQUAL)
+
+    @property
+    def kappa(self) -> float:
+        """The share of uniform steps that changed nothing; 0 before any step."""
+        counts = self.solver.counters
+        return counts["null_steps"] / counts["steps"] if counts["steps"] else 0.0
 
     @property
     def covers(self) -> str:

@@ -20,11 +20,13 @@ class ClassCosts:
     several; the array is replaced, not changed.
     """
 
-    def __init__(self, class_weight: Any, takes_balanced: bool) -> None:
+    def __init__(
+        self, class_weight: Any, takes_balanced: bool, counts: np.ndarray | None = None
+    ) -> None:
         check_class_weight(class_weight, takes_balanced)
-        self._class_weight, self.takes_balanced = class_weight, takes_balanced
+        self.class_weight, self.takes_balanced = class_weight, takes_balanced
         self.is_balanced = class_weight == "balanced"
-        self.counts = np.zeros(2)
+        self.counts = np.zeros(2) if counts is None else counts
 
     def of_classes(self, n_classes: int, positive: int) -> ClassCosts:
         """Return the costs of so many classes, of which number `positive` was +1 of two."""
@@ -58,14 +60,14 @@ class ClassCosts:
     def of_next(self, C: float, label: Any, sign: float) -> float:
         """Return the cost of the next example, if it has this label."""
         if not self.is_balanced:
-            return C * float(self._class_weight.get(label, 1.0))
+            return C * float(self.class_weight.get(label, 1.0))
         own = int(sign > 0.0) if len(self.counts) == 2 else int(sign)
         total = self.counts.sum() + 1.0
         return float(C * total / (len(self.counts) * (self.counts[own] + 1.0)))
 
     def of_rows(self, C: float, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
         """Return the cost of each row of a batch; balanced weights count the rows before it."""
-        weight = self._class_weight
+        weight = self.class_weight
         if weight is None:
             return np.full(len(y), C)
         if not self.is_balanced:
@@ -77,13 +79,13 @@ class ClassCosts:
 
     def now(self, C: float, signs: np.ndarray, targets: Targets) -> np.ndarray:
         """Return the costs that examples of these signs, or numbers of classes, would have now."""
-        if self._class_weight is None:
+        if self.class_weight is None:
             return np.full(len(signs), C)
         if self.is_balanced:
             return self.balanced(C)[self._side_of(signs)]
         found, which = np.unique(signs, return_inverse=True)
         labels = [targets.labels.label_of_sign(sign) for sign in found.tolist()]
-        factors = [float(self._class_weight.get(label, 1.0)) for label in labels]
+        factors = [float(self.class_weight.get(label, 1.0)) for label in labels]
         return C * np.array(factors)[which]
 
     def balanced(self, C: float) -> np.ndarray:

@@ -20,7 +20,6 @@ class AnyKernelLearner(AnyLearner, Protocol):
     kernel: Any
     C: float | str
     C_: float
-    class_weight: Any
     sparse: bool | None
     scale: bool | str
     gamma: str
@@ -50,6 +49,9 @@ class AnyKernelLearner(AnyLearner, Protocol):
 
     @property
     def n_support_vectors(self) -> int: ...
+
+    @property
+    def squared_norm(self) -> float: ...
 
     def sizes(self, n_features: int) -> Sizes: ...
 

@@ -21,7 +21,7 @@ from streamsvm.support import states, stores
 from streamsvm.support.kernel_rows import kernel_diagonal
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_block
 from streamsvm.support.kernel_rows.kernel_diagonal import LARGEST_DIAGONAL
-from streamsvm.support.rows import Rows, SparseRows, cut, shape, sparse
+from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
 
@@ -204,3 +204,24 @@ def diagonal_of(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
             "be a moderate number of at least 0; scale the features"
         )
     return diagonal
+
+
+def dense_rows(learner: AnyKernelLearner) -> np.ndarray:
+    """Return the rows kept, as they are compared; without coefficients, which may be many."""
+    state = learner.state
+    return dense(stores.rows_of(state.store, states.n_slots(state), len(learner.schema)))
+
+
+def objective_of(
+    learner: AnyKernelLearner, x: Rows, signs: np.ndarray, weights: np.ndarray
+) -> float:
+    """Return the regularisation, where there is one, plus the mean hinge loss over rows.
+
+    `signs` and `weights` are those of the n rows, which are over the features seen.
+    """
+    margins = learner.margins_of(x) if shape(x)[0] else np.zeros(0)
+    losses = np.maximum(0.0, learner.solver.loss_margin - signs * margins)
+    factors = learner.boxes_now(signs, weights) / learner.C_
+    of_norm = learner.solver.regularisation
+    more = 0.5 * of_norm * learner.squared_norm if of_norm else 0.0
+    return more + (float((factors * losses).mean()) if len(losses) else 0.0)

@@ -22,6 +22,7 @@ from streamsvm.learners.bases.kernel import (
     loaded,
     threads,
 )
+from streamsvm.learners.bases.kernel.availability import of_dual, of_primal
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, KernelSolver, Sizes
@@ -32,7 +33,7 @@ from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.scaled_rows import scaled_rows, unscaled_rows
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.support.rows import Rows, dense, shape
+from streamsvm.support.rows import Rows
 
 
 class KernelLearner(Learner):
@@ -56,6 +57,8 @@ class KernelLearner(Learner):
 
     """
 
+    has_dual = False
+    costs: ClassCosts
     takes_balanced: ClassVar[bool] = False
     """Whether `class_weight` may be "balanced"."""
 
@@ -88,7 +91,6 @@ class KernelLearner(Learner):
         self.n_threads = threads.check_n_jobs(n_jobs)
         # The C in use, as kernel_ is the kernel in use.
         self.C_ = trial.first_cost(C)
-        self.costs = ClassCosts(class_weight, self.takes_balanced)
         self.moments = auto_gamma.new_moments(0)
         candidates = trial.candidates_of(scale, gamma, kernel, self.C_)
         self.trial = trial.Trial(candidates) if candidates else None
@@ -100,6 +102,20 @@ class KernelLearner(Learner):
     def kernel_(self) -> Any:
         """The kernel in use."""
         return self.solver.kernel
+
+    @kernel_.setter
+    def kernel_(self, kernel: Any) -> None:
+        self.solver.kernel = kernel
+
+    @property
+    def class_weight(self) -> Any:
+        """The parameter; it may be changed at any time."""
+        return self.costs.class_weight
+
+    @class_weight.setter
+    def class_weight(self, class_weight: Any) -> None:
+        counts = self.costs.counts if hasattr(self, "costs") else None
+        self.costs = ClassCosts(class_weight, self.takes_balanced, counts)
 
     @property
     def state(self) -> Any:
@@ -114,11 +130,6 @@ class KernelLearner(Learner):
         """Return an empty state with room for the features and labels seen."""
         return self.solver.new_state(self.sizes(len(self.schema)))
 
-    @property
-    def has_dual(self) -> bool:  # type: ignore[override]
-        """Whether it has dual coefficients, from which a duality gap can be measured."""
-        return isinstance(self.solver, DualSolver)
-
     def _dual_solver(self) -> DualSolver:
         if isinstance(self.solver, DualSolver):
             return self.solver
@@ -127,7 +138,7 @@ class KernelLearner(Learner):
     # Learning
 
     learn_rows, margins_of = kernel_batches.learn_rows, kernel_batches.checked_margins
-    diagonal_of = kernel_batches.diagonal_of
+    diagonal_of, dense_rows = kernel_batches.diagonal_of, kernel_batches.dense_rows
 
     def sizes(self, n_features: int) -> Sizes:
         """Return what the state must have room for, if rows have so many features."""
@@ -192,10 +203,6 @@ class KernelLearner(Learner):
         self.is_sparse = True
         self.moments = auto_gamma.sums_of(self.moments, n)
         self.solver.become_sparse()
-
-    def dense_rows(self) -> np.ndarray:
-        """Return the rows kept, as they are compared."""
-        return dense(self.expansion()[0])
 
     def _check_ids(self, ids: Any) -> None:
         if ids is not None and self.solver.refuses_ids is not None:
@@ -263,7 +270,8 @@ class KernelLearner(Learner):
         """
         names = self.feature_names
         if self.state is None:
-            rows, nothing = as_matrix(np.zeros((0, len(names)), np.float32)), np.zeros(0)
+            rows = as_matrix(np.zeros((0, len(self.schema)), np.float32))
+            nothing = np.zeros(0)
             return SupportVectors(names, rows, nothing, [], nothing.astype(np.int64))
         return in_order(names, *self.unscaled_expansion(), self.targets.label_of)
 
@@ -294,21 +302,13 @@ class KernelLearner(Learner):
     def squared_norm(self) -> float:
         """The square of |w|; of several classes, the sum over the problems or classes."""
         with self.lock:
-            return 0.0 if self.state is None else self.solver.squared_norm(len(self.schema))
+            if self.state is None and self.solver.has_norm:
+                return 0.0
+            return self.solver.squared_norm(len(self.schema))
 
-    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        """Return the regularisation, where there is one, plus the mean hinge loss over rows.
+    objective_of = of_primal(kernel_batches.objective_of)
 
-        `signs` and `weights` are those of the n rows, which are over the features seen.
-        """
-        margins = self.margins_of(x) if shape(x)[0] else np.zeros(0)
-        losses = np.maximum(0.0, self.solver.loss_margin - signs * margins)
-        factors = self.boxes_now(signs, weights) / self.C_
-        of_norm = self.solver.regularisation
-        more = 0.5 * of_norm * self.squared_norm if of_norm else 0.0
-        return more + (float((factors * losses).mean()) if len(losses) else 0.0)
-
-    # Of learners with a dual: others have no such attributes
+    # Of learners with a dual, others have no such methods
 
     @property
     def looks(self) -> Looks:
@@ -321,6 +321,7 @@ class KernelLearner(Learner):
         solver = self._dual_solver()
         return 0.0 if solver.state is None else solver.dual
 
+    @of_dual
     def kept_gap(self) -> KeptGap:
         """Return the measured duality gap on the examples kept, summed over the problems.
 
@@ -331,6 +332,7 @@ class KernelLearner(Learner):
         """
         return self._dual_solver().kept_gap(len(self.schema))
 
+    @of_dual
     def gap_beside(self, signs: np.ndarray, margins: np.ndarray, boxes: np.ndarray) -> KeptGap:
         """Return the gap on the examples kept, at the bias that is best for others, too.
 
@@ -338,6 +340,7 @@ class KernelLearner(Learner):
         """
         return self._dual_solver().gap_beside(signs, margins, boxes, len(self.schema))
 
+    @of_dual
     def duality_gap(self) -> float:
         """Return the measured duality gap on the examples kept, divided by the sum of their C_i.
 
@@ -353,6 +356,7 @@ class KernelLearner(Learner):
         gap = self.kept_gap()
         return gap.total / gap.box if gap.box > 0.0 else 0.0
 
+    @of_dual
     def kept_numbers(self) -> np.ndarray:
         """Return the numbers of the examples kept.
 
@@ -363,6 +367,7 @@ class KernelLearner(Learner):
         """
         return self._dual_solver().kept_numbers()
 
+    @of_dual
     def at_bound(self) -> np.ndarray:
         """Return whether each support vector is at its upper bound C_i, in some problem at least.
 
@@ -373,7 +378,7 @@ class KernelLearner(Learner):
         """
         return self._dual_solver().at_bound()
 
-    reserve_sample = finishing.reserve_sample
+    reserve_sample = of_dual(finishing.reserve_sample)
 
     # What model files hold of the trial, and what is computed again when one was read
     trial_content, read_trial = trial.content_of, trial.read_content

@@ -166,6 +166,9 @@ class KernelSolver(abc.ABC):
         n, store = states.n_slots(self.state), self.state.store
         return stores.rows_of(store, n, n_features), self.coefficients(n), store.entered[:n]
 
+    has_norm = False
+    """Whether it has `squared_norm`."""
+
     def squared_norm(self, n_features: int) -> float:
         """Return the square of |w|."""
         raise AttributeError(f"{type(self).__name__} has no norm")
@@ -245,6 +248,8 @@ class DualSolver(KernelSolver):
     def dual(self) -> float:
         """The value of the dual objective."""
         return float(self.state.info[0].dual)
+
+    has_norm = True
 
     def squared_norm(self, n_features: int) -> float:
         """Return the square of |w|."""

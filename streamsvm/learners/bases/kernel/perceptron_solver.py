@@ -143,6 +143,8 @@ class PerceptronSolver(KernelSolver):
         ways = {perceptron.MEAN: mean, perceptron.VOTED: "votes of all models"}
         return ways.get(self.schedule.averaged, "last model")
 
+    has_norm = True
+
     def squared_norm(self, n_features: int) -> float:
         """Return the square of |w|, of the model that predicts, or of the last one with votes."""
         if self.state is None:

@@ -244,7 +244,8 @@ def content_of(learner: AnyKernelLearner) -> tuple[dict[str, Any], dict[str, np.
     arrays = {} if factors is None else {"factors": factors}
     if learner.scales is not None:
         arrays |= learner.scales.as_arrays()
-    if learner.trial is not None:
+    # After an interruption it may lack the last example: then the trial is over in the file.
+    if learner.trial is not None and learner.trial.n_examples >= learner.n_examples:
         arrays |= learner.trial.as_arrays(len(learner.schema))
         own, more = learner.trial.race_as_file()
         content, arrays = content | own, arrays | more

@@ -1,0 +1,34 @@
+"""Methods that only some kernel learners have: of others, they are no attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class _Available:
+    """A method of the classes whose `has_dual` has a value; for others looking it up fails."""
+
+    def __init__(self, method: Callable[..., Any], has_dual: bool) -> None:
+        self._method, self._has_dual = method, has_dual
+        self.__doc__ = method.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, learner: Any, owner: type) -> Any:
+        if cast(Any, owner).has_dual != self._has_dual:
+            raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
+        return self._method if learner is None else self._method.__get__(learner, owner)
+
+
+def of_dual(method: Method) -> Method:
+    """Let only learners with a dual have a method."""
+    return cast(Method, _Available(method, True))
+
+
+def of_primal(method: Method) -> Method:
+    """Let only learners without a dual have a method."""
+    return cast(Method, _Available(method, False))
