@@ -155,7 +155,7 @@ class LinearLearner(Learner):
 
     def margin_one(self, x: Mapping[Name, Any]) -> Any:
         """Return the margin of an event as a float, or its scores as a list; the lock is held."""
-        if not self.fast_path.is_open:
+        if availability.is_on() and not self.fast_path.is_open:
             self.search_rate_if_due()
             self.bind_fast_path()
         margin = self.fast_path.margin_locked(x)
