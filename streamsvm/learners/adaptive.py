@@ -291,11 +291,11 @@ class AdaptiveSVMClassifier(SeveralModels):
                 self._after_examples(seen)
         return np.concatenate(parts)
 
-    def after_event(self, path: EventPath, sign: float, box: float) -> None:
+    def after_event(self, path: EventPath, sign: float, cost: float) -> None:
         """Update the learner after an event was learnt by `EventPath`."""
         model, row = self.in_use, path.row()
         scores = path.margins[0, : self.offsets.size].tolist()
-        model.after_event(path, sign, box)
+        model.after_event(path, sign, cost)
         place, wrong = self.targets.labels.place_of_sign(sign), members.is_wrong(scores, sign)
         self.recent.add_one(row, place, path.weight, wrong)
         self.state.waiting[:] += 1

@@ -194,7 +194,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         Returns
         -------
         ``total``: by how much the objective is at most above the lowest possible one, over the
-        patterns kept; and ``box``, the sum of their C_i. Both are 0 before the first.
+        patterns kept; and ``cost``, the sum of their C_i. Both are 0 before the first.
 
         """
         with self.lock:

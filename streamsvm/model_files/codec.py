@@ -8,6 +8,7 @@ trusted: values that do not fit raise ValueError.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping
 from operator import attrgetter
@@ -35,6 +36,8 @@ LARGEST_COUNT = 2**53
 
 _COUNTS = ("cache_counts", "info", "waiting", "uncounted", "risen")
 """The arrays of counts; in JSON values their names begin with ``n_``."""
+
+_BOX = re.compile(r"(?<![a-z])box(?![a-z])")
 
 Content = tuple[dict[str, Any], dict[str, np.ndarray]]
 """JSON values by name, and arrays by name."""
@@ -158,6 +161,9 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     OverflowError or MemoryError if a value does not fit. A file made by someone else may cause
     other exceptions, too.
     """
+    if "info" in content:
+        content = content | {"info": _of_today(content["info"])}
+    arrays = _of_today(arrays)
     how, left = _classes[content["class"]], NamedArrays(arrays)
     _check_counts(content, arrays)
     if how.read is not None:
@@ -191,6 +197,13 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
         part.mend_gradients()
     how.check(part)
     return part
+
+
+def _of_today(values: Any) -> Any:
+    """Return values under the names of today: older files call the C_i boxes."""
+    if not isinstance(values, Mapping):
+        return values
+    return {_BOX.sub("cost", name): value for name, value in values.items()}
 
 
 def _check_counts(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:

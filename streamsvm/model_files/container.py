@@ -30,7 +30,7 @@ from streamsvm.model_files.json_values import checked
 from streamsvm.model_files.replacing import write
 from streamsvm.support.declaration import as_int
 
-FORMAT = 1
+FORMAT = 2
 """The newest format that this release reads and the one that it writes."""
 
 _MAGIC = b"ARROW1"

@@ -131,7 +131,7 @@ def papers_bound(info: Any, *, blocks: bool = False) -> float | None:
     several classes have nu(x) = sqrt(2 rho2 x) + 2 x / C in the place of mu, where rho2 is 2 R2.
     """
     T = int(info.n_seen)
-    if T == 0 or info.box_least != info.box_most:
+    if T == 0 or info.cost_least != info.cost_most:
         return None
     x, width = max(0.0, float(info.mean_gain)) / T, float(info.width) / T
     return math.sqrt(2.0 * width * x) + (2.0 if blocks else 1.0) * float(info.scaled_gain) / T

@@ -27,7 +27,7 @@ class Discarded(NamedTuple):
     total: float
     low: float
     high: float
-    box: float  # the sum of the C_i of these examples
+    cost: float  # the sum of the C_i of these examples
 
 
 MOST_OF_RESERVE = 2000
@@ -39,10 +39,10 @@ _MORE_DOUBT = 1.5
 NONE_DISCARDED = Discarded(0.0, 0.0, 0.0, 0.0)
 
 
-def discarded(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
+def discarded(losses: np.ndarray, costs: np.ndarray, n: int) -> Discarded:
     """Estimate the sum of losses of n examples from a uniform sample of them.
 
-    `losses` and `boxes` are C_i max(0, 1 - y_i f(x_i)) and C_i of the sample, float64 (m,). The
+    `losses` and `costs` are C_i max(0, 1 - y_i f(x_i)) and C_i of the sample, float64 (m,). The
     bounds are about 95 %: Student's interval of the sample with one more example of the largest
     loss, at least C, so that a sample without any loss does not claim certainty.
     """
@@ -51,15 +51,15 @@ def discarded(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
         return NONE_DISCARDED
     if m == 0:
         return Discarded(math.nan, 0.0, math.inf, math.nan)
-    mean_box = float(boxes.mean())
-    padded = np.append(losses, max(mean_box, float(losses.max())))
+    mean_cost = float(costs.mean())
+    padded = np.append(losses, max(mean_cost, float(losses.max())))
     half = _t_quantile(m) * float(padded.std(ddof=1)) / math.sqrt(len(padded))
     mean = float(losses.mean())
     return Discarded(
         n * mean,
         n * max(0.0, min(mean, float(padded.mean()) - half)),
         n * (float(padded.mean()) + half),
-        n * mean_box,
+        n * mean_cost,
     )
 
 
@@ -99,8 +99,8 @@ def measured(
     of_kept = learner.kept_gap()
     kept = learner.gap_beside(*_weighted(parts)) if parts else of_kept
     left_out = _summed(learner, kept.shift, parts)
-    box = kept.box + left_out.box
-    if not box > 0.0:
+    cost = kept.cost + left_out.cost
+    if not cost > 0.0:
         return dict.fromkeys(GAPS)
     totals = (
         kept.total + left_out.total,
@@ -109,8 +109,8 @@ def measured(
         kept.total + left_out.low,
         kept.total + left_out.high,
     )
-    gaps = {name: total / box for name, total in zip(GAPS, totals, strict=False)}
-    return gaps | {"kept_gap": of_kept.total / kept.box if kept.box > 0.0 else None}
+    gaps = {name: total / cost for name, total in zip(GAPS, totals, strict=False)}
+    return gaps | {"kept_gap": of_kept.total / kept.cost if kept.cost > 0.0 else None}
 
 
 class _Drawn(NamedTuple):
@@ -118,7 +118,7 @@ class _Drawn(NamedTuple):
 
     signs: np.ndarray
     margins: np.ndarray
-    boxes: np.ndarray
+    costs: np.ndarray
     n: int
 
 
@@ -157,29 +157,29 @@ def _left_out(
 
 def _drawn(learner: DualLearner, examples: Any, n: int) -> _Drawn:
     x, signs, weights = examples
-    return _Drawn(signs, learner.margins_of(x), learner.boxes_now(signs, weights), n)
+    return _Drawn(signs, learner.margins_of(x), learner.costs_now(signs, weights), n)
 
 
 def _weighted(parts: list[_Drawn]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return signs, margins and C_i of all examples drawn, times how many each stands for."""
-    boxes = [part.boxes * (part.n / max(1, len(part.boxes))) for part in parts]
+    costs = [part.costs * (part.n / max(1, len(part.costs))) for part in parts]
     signs, margins = ([getattr(part, name) for part in parts] for name in ("signs", "margins"))
-    return np.concatenate(signs), np.concatenate(margins), np.concatenate(boxes)
+    return np.concatenate(signs), np.concatenate(margins), np.concatenate(costs)
 
 
 def _summed(learner: DualLearner, shift: float, parts: list[_Drawn]) -> Discarded:
     """Return the summed losses of the examples that parts stand for."""
     sums: list[Discarded] = []
-    most = box = 0.0
+    most = cost = 0.0
     for part in parts:
-        losses = part.boxes * learner.losses_of(part.signs, part.margins + shift)
+        losses = part.costs * learner.losses_of(part.signs, part.margins + shift)
         if len(losses):
-            sums.append(_sum_of(losses, part.boxes, part.n))
-            box = float(part.boxes.mean())
-            most = max(float(losses.max()), box)
+            sums.append(_sum_of(losses, part.costs, part.n))
+            cost = float(part.costs.mean())
+            most = max(float(losses.max()), cost)
         else:
             # Each is assumed to lose at most as much as the worst of those before: the reserve.
-            sums.append(Discarded(0.0, 0.0, part.n * most, part.n * box))
+            sums.append(Discarded(0.0, 0.0, part.n * most, part.n * cost))
     return (
         Discarded(*(float(sum(values)) for values in zip(*sums, strict=True)))
         if sums
@@ -192,12 +192,12 @@ def _doubt(n: int, m: int) -> float:
     return n * min(1.0, (1.0 + _t_quantile(m)) / (m + 1)) if m else float(n)
 
 
-def _sum_of(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
+def _sum_of(losses: np.ndarray, costs: np.ndarray, n: int) -> Discarded:
     """Return the sum of the losses of n examples, estimated if only some are given."""
     if len(losses) == n:
         total = float(losses.sum())
-        return Discarded(total, total, total, float(boxes.sum()))
-    return discarded(losses, boxes, n)
+        return Discarded(total, total, total, float(costs.sum()))
+    return discarded(losses, costs, n)
 
 
 def sampled_objective(learner: PrimalLearner, sample: PassedBy) -> float | None:
@@ -226,13 +226,13 @@ def stream_objective(
     x, signs, weights = sample.draw(
         n_sampled, len(learner.feature_names), np.zeros(0, np.int64), draws
     )
-    boxes = learner.boxes_now(signs, weights)
-    if not boxes.sum() > 0.0:
+    costs = learner.costs_now(signs, weights)
+    if not costs.sum() > 0.0:
         return dict.fromkeys(OBJECTIVES)
-    loss = discarded(boxes * learner.losses_of(signs, learner.margins_of(x)), boxes, n)
+    loss = discarded(costs * learner.losses_of(signs, learner.margins_of(x)), costs, n)
     regularisation = learner.squared_norm / 2.0
     totals = (loss.total, loss.low, loss.high)
     return {
-        name: float(regularisation + total) / loss.box
+        name: float(regularisation + total) / loss.cost
         for name, total in zip(OBJECTIVES, totals, strict=True)
     }

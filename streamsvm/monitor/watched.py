@@ -87,7 +87,7 @@ class DualLearner(WatchedLearner, Protocol):
     def kept_gap(self) -> KeptGap:
         """Return the gap on the examples kept; call it after the first example."""
 
-    def gap_beside(self, signs: np.ndarray, margins: np.ndarray, boxes: np.ndarray) -> KeptGap:
+    def gap_beside(self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray) -> KeptGap:
         """Return the gap on the examples kept, not normalised, at the bias best for others, too.
 
         The others are not kept: float64 (n,), their signs as the learner codes them, `margins_of`,
@@ -97,7 +97,7 @@ class DualLearner(WatchedLearner, Protocol):
     def kept_numbers(self) -> np.ndarray:
         """Return the numbers of the examples kept, int64, after the first example."""
 
-    def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def costs_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these signs and weights would have now."""
 
     def margins_of(self, x: Rows) -> np.ndarray:

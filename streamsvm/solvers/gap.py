@@ -12,5 +12,5 @@ class KeptGap(NamedTuple):
     """The gap on the examples kept, not normalised."""
 
     total: float  # P - D over the examples kept
-    box: float  # sum of their C_i
+    cost: float  # sum of their C_i
     shift: float  # what to add to the learner's margins for the bias at which this was measured

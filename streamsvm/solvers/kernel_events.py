@@ -10,7 +10,7 @@ and must grow first. Its arguments:
     state, kernel   the state and its kernel
     x               n rows: float32 (n, d), finite, or `SparseRows`
     y               float64 (n,): labels +1.0 or -1.0, or classes, whole numbers below how many
-    box, weight     float64 (n,): C_i of each row, and its example weight
+    cost, weight     float64 (n,): C_i of each row, and its example weight
     numbers         int64 (n,), positive: the numbers of the examples
     diagonal        float32 (n,): k(x, x) of each row
     schedule        the solver's `Schedule`
@@ -32,7 +32,7 @@ from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of_event
 
 @compiled
 def learn_binary(
-    state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins, solver
+    state, kernel, schedule, spare, x, is_last, y, cost, weight, numbers, margins, solver
 ):
     """Learn one row by a solver whose `learn_rows` writes margins float64 (n,)."""
     diagonal = diagonal_of_event(kernel, spare, x)
@@ -40,13 +40,13 @@ def learn_binary(
         return 0
     reuse_values(state.info[0], is_last)
     return call_learn_rows(
-        solver, state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins[0]
+        solver, state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins[0]
     )
 
 
 @compiled
 def learn_multiclass(
-    state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins, solver
+    state, kernel, schedule, spare, x, is_last, y, cost, weight, numbers, margins, solver
 ):
     """Learn one row by a solver whose `learn_rows` writes margins float64 (n, classes)."""
     diagonal = diagonal_of_event(kernel, spare, x)
@@ -54,5 +54,5 @@ def learn_multiclass(
         return 0
     reuse_values(state.info[0], is_last)
     return call_learn_rows(
-        solver, state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins
+        solver, state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins
     )

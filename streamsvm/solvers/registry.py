@@ -27,9 +27,9 @@ _addresses: dict[Any, int] = {}
 learn_event: Any = chosen_by(0, _learn)
 """Learn one row; return 1, or 0 if nothing changed: the state is full, or the kernel refuses it.
 
-Its arguments: state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins, solver.
+Its arguments: state, kernel, schedule, spare, x, is_last, y, cost, weight, numbers, margins, solver.
 x is the row, float32 (1, d), finite, or `SparseRows`, and `spare` a store of one row that may be
-overwritten. `is_last` tells whether `margins_of_event` had this row last. y, box and weight are
+overwritten. `is_last` tells whether `margins_of_event` had this row last. y, cost and weight are
 float64 (1,): +1 or -1, or the class if there are several outputs; C_i; the example weight. numbers,
 int64 (at least 1,), is that of the example. margins, float64 (1, outputs), are written: from before
 the row was learnt. `solver` is what `solver_for` returned.
@@ -48,7 +48,7 @@ _DIAGONAL = types.Array(types.float32, 1, "C")
 
 
 def _signature(
-    state: Any, kernel: Any, x: Any, y: Any, box: Any, weight: Any, numbers: Any, diagonal: Any,
+    state: Any, kernel: Any, x: Any, y: Any, cost: Any, weight: Any, numbers: Any, diagonal: Any,
     schedule: Any, margins: Any,
 ) -> Any:  # fmt: skip
     """Return that of `learn_rows` for the types of its arguments."""

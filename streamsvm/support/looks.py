@@ -23,8 +23,8 @@ SCALARS = [
     ("look_sum", np.float64),  # sum of Z; several looks after one example count as their mean
     ("look_squares", np.float64),  # sum of Z^2, with the weights of `look_sum`
     ("look_most", np.float64),  # largest B, with the weights of `look_sum`
-    ("box_most", np.float64),  # largest C_i so far
-    ("box_least", np.float64),  # smallest C_i so far; 0: not known
+    ("cost_most", np.float64),  # largest C_i so far
+    ("cost_least", np.float64),  # smallest C_i so far; 0: not known
 ]
 """The scalars that a solver with looks has in its record `info`."""
 
@@ -36,18 +36,18 @@ TRIES = 32
 
 
 @compiled
-def note_box(info, box):
+def note_cost(info, cost):
     """Take the C_i of an example that enters into the largest and smallest ones."""
-    if info.box_most == 0.0:
-        info.box_least = box
-    info.box_most = max(info.box_most, box)
-    info.box_least = min(info.box_least, box)
+    if info.cost_most == 0.0:
+        info.cost_least = cost
+    info.cost_most = max(info.cost_most, cost)
+    info.cost_least = min(info.cost_least, cost)
 
 
 @compiled
 def are_equal(info):
     """Tell whether all C_i so far are equal: then uniform draws are in proportion to them."""
-    return info.box_least == info.box_most > 0.0
+    return info.cost_least == info.cost_most > 0.0
 
 
 @compiled
@@ -60,7 +60,7 @@ def record(info, z, bound, weight):
 
 
 @compiled
-def heavy_member(draws, members, n, box, most):
+def heavy_member(draws, members, n, cost, most):
     """Return one of the first n members, drawn with probabilities in proportion to box[member].
 
     n is at least 1, members are int64 (>= n,), box float64, at least 0, some above; `most` is an
@@ -70,15 +70,15 @@ def heavy_member(draws, members, n, box, most):
     tries = max(TRIES, n >> 3) if most > 0.0 else 0
     for _ in range(tries):
         i = members[np.int64(uniform(draws) * n)]
-        if box[i] >= most or uniform(draws) * most < box[i]:
+        if cost[i] >= most or uniform(draws) * most < cost[i]:
             return i
     # One example outweighs all others, or `most` is not known.
     total = 0.0
     for m in range(n):
-        total += box[members[m]]
+        total += cost[members[m]]
     left = uniform(draws) * total
     for m in range(n):
-        left -= box[members[m]]
+        left -= cost[members[m]]
         if left < 0.0:
             return members[m]
     return members[n - 1]

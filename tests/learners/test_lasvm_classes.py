@@ -99,7 +99,7 @@ def test_f_of_the_reserve_is_up_to_date():
     x, y = rows(300, seed=1, noise=0.4)
     model = LASVMClassifier(kernel=RBF, C=20.0, reserve=300)
     model.learn_many(x, y)
-    looks, goes_on = model.solver.second_looks(model), True
+    looks, goes_on = model.solver.revisits(model), True
     while goes_on:
         while not model._finish_some(model.solver.schedule):
             pass

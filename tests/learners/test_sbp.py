@@ -77,7 +77,7 @@ def test_a_row_that_has_left_does_not_matter_any_more(parameters, tmp_path):
     assert len(model.support_vectors()[1]) <= 100
     model.save(tmp_path / "m.svm")
     for info in (model.state.info[0], streamsvm.load(tmp_path / "m.svm").state.info[0]):
-        assert info.box_most == 1.0 and info.box_positive + info.box_negative == 100.0
+        assert info.cost_most == 1.0 and info.cost_positive + info.cost_negative == 100.0
         assert 1.0 < info.r2 < 50.0
 
 

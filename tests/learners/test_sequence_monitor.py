@@ -20,7 +20,7 @@ both = pytest.mark.parametrize("inference", ["greedy", "exact"])
 
 def normalised(model):
     gap = model.kept_gap()
-    return gap.total / gap.box
+    return gap.total / gap.cost
 
 
 @both
@@ -57,7 +57,7 @@ def test_no_part_is_above_its_bound(inference):
             else:
                 scratch = new_scratch(10, *m.weights.shape)
                 part = looks.sentence_part(m, p, model.order_, slot, 3, scratch)
-            assert -1e-6 <= part / p.box[slot] <= bound
+            assert -1e-6 <= part / p.cost[slot] <= bound
 
 
 @both

@@ -100,19 +100,19 @@ def test_steps_that_were_left_out_count_as_made():
     assert papers_bound(info) == pytest.approx(mu(gain / 500, 1.0, 2.0), rel=1e-9)
 
 
-def lemma(gram, y, box, a):
+def lemma(gram, y, cost, a):
     """Return gap / sum C and its bound, at any a within the boxes, from their definitions."""
     f = gram @ (y * a)
     g = 1.0 - y * f
     norm = (y * a) @ f
-    gap = 0.5 * norm + box @ np.maximum(g, 0.0) - (a.sum() - 0.5 * norm)
+    gap = 0.5 * norm + cost @ np.maximum(g, 0.0) - (a.sum() - 0.5 * norm)
     rise = []
     for i in range(len(y)):
-        step = exact_step(a[i], g[i], box[i], gram[i, i])
+        step = exact_step(a[i], g[i], cost[i], gram[i, i])
         rise.append(step * (g[i] - 0.5 * step * gram[i, i]))
-    width = gram.diagonal().max() * np.mean(box**2) / box.mean() ** 2
+    width = gram.diagonal().max() * np.mean(cost**2) / cost.mean() ** 2
     rise = np.mean(rise)
-    return gap / box.sum(), math.sqrt(2.0 * width * rise) + rise / box.mean()
+    return gap / cost.sum(), math.sqrt(2.0 * width * rise) + rise / cost.mean()
 
 
 @settings(max_examples=150, deadline=None)
@@ -127,10 +127,10 @@ def lemma(gram, y, box, a):
 def test_the_lemma_holds_anywhere(seed, n, d, kernel, C, spread):
     x, y = problem(seed, n, d)
     rng = np.random.default_rng(seed)
-    box = C * np.exp(spread * rng.normal(size=n))
+    cost = C * np.exp(spread * rng.normal(size=n))
     gram = expected(kernel, x, x) + 1e-12 * np.eye(n)
-    for a in (np.zeros(n), box, box * rng.uniform(size=n), box * (rng.uniform(size=n) < 0.3)):
-        gap, bound = lemma(gram, y, box, a)
+    for a in (np.zeros(n), cost, cost * rng.uniform(size=n), cost * (rng.uniform(size=n) < 0.3)):
+        gap, bound = lemma(gram, y, cost, a)
         assert -1e-9 * (1.0 + bound) <= gap <= bound * (1 + 1e-9) + 1e-12
 
 
@@ -166,7 +166,7 @@ def test_the_running_mean_of_the_measured_gap_stays_below(kernel, bounds, window
         for k in range(150):
             stream.learn([k])
             kept = tracking_gap(stream.state, stream.solver_kernel, 3)
-            total += kept.total / kept.box
+            total += kept.total / kept.cost
             above = above and 0.0 <= total / (k + 1) <= Looks.of(stream.info).bound()
         held.append(above)
     # With 95 % each; in fact nearly always.

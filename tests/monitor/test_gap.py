@@ -24,10 +24,10 @@ RBF = kernels.RBF(gamma=0.5)
 ALL = (kernels.Linear(scale=0.7), kernels.Polynomial(degree=2, gamma=0.3), RBF)
 
 
-def from_scratch(K, y, box, alpha):
+def from_scratch(K, y, cost, alpha):
     """Return P - D without bias."""
     f = K @ alpha
-    primal = 0.5 * alpha @ f + box @ np.maximum(0.0, 1.0 - y * f)
+    primal = 0.5 * alpha @ f + cost @ np.maximum(0.0, 1.0 - y * f)
     return primal - (y @ alpha - 0.5 * alpha @ f)
 
 
@@ -46,13 +46,13 @@ def test_the_gap_of_kernels_averaged_and_not(seed, n, kernel, C, changes, window
         x, y, unequal(seed, n, C), kernel, PLAIN._replace(**changes), seed, window, 0
     ).all()
     state, members = stream.state, stream.members
-    K, box = stream.kernel_of_members(), state.box[members]
+    K, cost = stream.kernel_of_members(), state.cost[members]
     for averaged, coefficients in ((True, state.average), (False, state.alpha)):
-        truth = from_scratch(K, state.y[members], box, coefficients[members])
-        scale = 1.0 + box.sum() * (1.0 + np.abs(K).max() * box.sum())
+        truth = from_scratch(K, state.y[members], cost, coefficients[members])
+        scale = 1.0 + cost.sum() * (1.0 + np.abs(K).max() * cost.sum())
         kept = tracking_gap(state, stream.solver_kernel, 3, averaged=averaged)
         assert kept.total == pytest.approx(truth, rel=1e-9, abs=1e-12 * scale)
-        assert kept.box == pytest.approx(box.sum()) and kept.shift == 0.0
+        assert kept.cost == pytest.approx(cost.sum()) and kept.shift == 0.0
         assert kept.total >= -1e-12 * scale
     # Looking changes nothing.
     stream.check()
@@ -78,12 +78,12 @@ def test_the_gap_of_explicit_w(seed, n, C, window):
     stream = LinearStream(x, y, unequal(seed, n, C), seed=seed, window=window).all()
     state, members = stream.state, stream.members
     rows = stream.rows_of_members()
-    K, box = KERNEL.scale * rows @ rows.T, state.box[members]
+    K, cost = KERNEL.scale * rows @ rows.T, state.cost[members]
     for averaged, coefficients in ((True, state.average), (False, state.alpha)):
-        truth = from_scratch(K, state.y[members], box, coefficients[members])
+        truth = from_scratch(K, state.y[members], cost, coefficients[members])
         kept = linear_gap(state, KERNEL, 3, averaged=averaged)
-        assert kept.total == pytest.approx(truth, rel=1e-9, abs=1e-9 * (1.0 + box.sum() ** 2))
-        assert kept.box == pytest.approx(box.sum()) and kept.shift == 0.0
+        assert kept.total == pytest.approx(truth, rel=1e-9, abs=1e-9 * (1.0 + cost.sum() ** 2))
+        assert kept.cost == pytest.approx(cost.sum()) and kept.shift == 0.0
 
 
 def test_the_gap_of_very_many_rows_is_an_unbiased_estimate():
@@ -96,23 +96,25 @@ def test_the_gap_of_very_many_rows_is_an_unbiased_estimate():
     average, state = stream.state.average[members], stream.state
     f = KERNEL.scale * rows @ (average @ rows)
     g = 1.0 - state.y[members] * f
-    truth = 0.5 * average @ f + state.box[members] @ np.maximum(0.0, g)
+    truth = 0.5 * average @ f + state.cost[members] @ np.maximum(0.0, g)
     truth -= state.y[members] @ average - 0.5 * average @ f
     draws = np.random.default_rng(0)
     estimates = [linear_gap(state, KERNEL, 3, draws=draws) for _ in range(40)]
     totals = np.array([kept.total for kept in estimates])
     assert totals.std() > 0.0
     assert abs(totals.mean() - truth) <= 5 * totals.std() / math.sqrt(40)
-    assert np.mean([k.box for k in estimates]) == pytest.approx(state.box[members].sum(), rel=0.01)
+    assert np.mean([k.cost for k in estimates]) == pytest.approx(
+        state.cost[members].sum(), rel=0.01
+    )
     assert linear_gap(state, KERNEL, 3) == linear_gap(state, KERNEL, 3)
 
 
 def gap_at(state, b):
     """Return P - D of the kept examples with bias b, from the definitions."""
     live = live_of(state)
-    alpha, y, box = state.alpha[live], state.y[live], (state.upper - state.lower)[live]
+    alpha, y, cost = state.alpha[live], state.y[live], (state.upper - state.lower)[live]
     f = y - state.gradient[live]
-    primal = 0.5 * alpha @ f + box @ np.maximum(0.0, 1.0 - y * (f + b))
+    primal = 0.5 * alpha @ f + cost @ np.maximum(0.0, 1.0 - y * (f + b))
     return primal - (alpha @ y - 0.5 * alpha @ f)
 
 
@@ -137,14 +139,14 @@ def test_the_gap_of_lasvm_is_the_least_over_the_bias(seed, n, kernel, C, limit, 
     live = live_of(state)
     bias = float(lasvm.bias(state))
     kept = lasvm_gap(state, bias)
-    box = (state.upper - state.lower)[live]
+    cost = (state.upper - state.lower)[live]
     candidates = np.r_[state.gradient[live], bias, np.linspace(-3, 3, 25)]
     least = min(gap_at(state, b) for b in candidates)
     K = kernel_of_slots(stream)
-    scale = 1.0 + box.sum() * (1.0 + np.abs(K).max() * np.abs(state.alpha).sum())
+    scale = 1.0 + cost.sum() * (1.0 + np.abs(K).max() * np.abs(state.alpha).sum())
     assert kept.total == pytest.approx(least, rel=1e-9, abs=1e-10 * scale)
     assert gap_at(state, bias + kept.shift) == pytest.approx(least, rel=1e-9, abs=1e-10 * scale)
-    assert kept.total >= -1e-9 * scale and kept.box == pytest.approx(box.sum())
+    assert kept.total >= -1e-9 * scale and kept.cost == pytest.approx(cost.sum())
 
 
 def test_lasvms_gap_vanishes_at_the_optimum():
@@ -181,7 +183,7 @@ def test_no_example_left_out_and_none_sampled():
 
 def test_a_sample_without_loss_claims_no_certainty():
     none = gap.discarded(np.zeros(30), np.full(30, 2.0), 600)
-    assert none.total == none.low == 0.0 and none.box == 1200.0
+    assert none.total == none.low == 0.0 and none.cost == 1200.0
     assert 600 * 2.0 / 31 <= none.high <= 600 * 2.0 * 0.2
 
 
@@ -189,16 +191,16 @@ def test_a_sample_without_loss_claims_no_certainty():
 @pytest.mark.parametrize("m", [50, 400])
 def test_the_interval_covers_the_truth_in_about_95_of_100_draws(share, m):
     rng = np.random.default_rng(0)
-    box = rng.uniform(0.5, 1.5, 5000)
-    losses = box * rng.uniform(0, 2, 5000) * (rng.uniform(size=5000) < share)
+    cost = rng.uniform(0.5, 1.5, 5000)
+    losses = cost * rng.uniform(0, 2, 5000) * (rng.uniform(size=5000) < share)
     covered, estimates = 0, []
     for _ in range(1000):
         sample = rng.integers(0, 5000, m)
-        found = gap.discarded(losses[sample], box[sample], 5000)
+        found = gap.discarded(losses[sample], cost[sample], 5000)
         assert found.low <= found.total <= found.high
         covered += found.low <= losses.sum() <= found.high
         estimates.append(found.total)
-        assert found.box == pytest.approx(5000 * box[sample].mean())
+        assert found.cost == pytest.approx(5000 * cost[sample].mean())
     # 2 % is three standard deviations; few losses in a small sample are skew.
     assert (0.90 if share * m < 10 else 0.93) <= covered / 1000 <= 0.99
     assert np.mean(estimates) == pytest.approx(losses.sum(), rel=5 / math.sqrt(1000 * m * share))

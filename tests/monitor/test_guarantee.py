@@ -100,7 +100,7 @@ RARE = ("sparse", "larank, window")
 
 def gap_of(model):
     gap = model.kept_gap()
-    return gap.total / gap.box if gap.box > 0.0 else 0.0
+    return gap.total / gap.cost if gap.cost > 0.0 else 0.0
 
 
 def holds(model, x, y, w):

@@ -14,8 +14,8 @@ from tests.reference.slow_tracking import SlowDraws
 class SlowLaRank:
     """Given the whole Gram matrix, float64; examples are named by their index in it."""
 
-    def __init__(self, gram, y, box, word, candidates=1, tau=1e-3, window=0, limit=None):
-        self.gram, self.y, self.box, self.tau = gram, np.asarray(y), box, tau
+    def __init__(self, gram, y, cost, word, candidates=1, tau=1e-3, window=0, limit=None):
+        self.gram, self.y, self.cost, self.tau = gram, np.asarray(y), cost, tau
         self.candidates = candidates
         self.window, self.limit = window, limit
         self.draws = SlowDraws(word)
@@ -38,7 +38,7 @@ class SlowLaRank:
         return own - 0.5 * np.einsum("ic,ij,jc->", self.beta, self.gram, self.beta)
 
     def room(self, i, c):
-        return (self.box[i] if c == self.y[i] else 0.0) - self.beta[i, c]
+        return (self.cost[i] if c == self.y[i] else 0.0) - self.beta[i, c]
 
     def step(self, i, rising, falling):
         """SMOSTEP (Algorithm 17)."""
@@ -121,7 +121,7 @@ class SlowLaRank:
             if near:
                 heir = max(near, key=lambda i: self.gram[least, i])
                 self.beta[heir] += min(1.0, self.gram[least, heir] / self.gram[heir, heir]) * own
-                self.box[heir] += self.box[least]
+                self.cost[heir] += self.cost[least]
 
     def learn(self, i):
         """Learn example i by PROCESSNEW alone; return its scores from before."""
@@ -132,7 +132,7 @@ class SlowLaRank:
         return scores
 
 
-def batch_optimum(gram, y, box, n_classes, sweeps=1000):
+def batch_optimum(gram, y, cost, n_classes, sweeps=1000):
     """Return beta at the optimum of the dual, by exact block steps (Crammer and Singer, 2001).
 
     The block of example i: min k/2 |b - b_i - g/k|^2 with sum_c b_c = 0 and b_c <= C [c = y_i],
@@ -140,7 +140,7 @@ def batch_optimum(gram, y, box, n_classes, sweeps=1000):
     """
     n = len(y)
     beta, target = np.zeros((n, n_classes)), np.eye(n_classes)[y]
-    bounds = target * np.asarray(box)[:, None]
+    bounds = target * np.asarray(cost)[:, None]
     for _ in range(sweeps):
         moved = 0.0
         for i in range(n):

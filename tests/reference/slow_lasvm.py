@@ -10,9 +10,9 @@ SEEDS = 5
 class SlowLASVM:
     """Given the whole Gram matrix, float64; examples are named by their index in it."""
 
-    def __init__(self, gram, y, box, tau, second_order=False):
+    def __init__(self, gram, y, cost, tau, second_order=False):
         self.K, self.y, self.tau, self.second_order = gram, y, tau, second_order
-        self.A, self.B = np.minimum(0, box * y), np.maximum(0, box * y)
+        self.A, self.B = np.minimum(0, cost * y), np.maximum(0, cost * y)
         self.alpha, self.g = np.zeros(len(y)), np.zeros(len(y))
         self.S: list[int] = []
         # Set when a choice hung on rounding: two candidates as good as equal

@@ -10,11 +10,11 @@ from tests.reference.slow_lasvm import SlowLASVM
 class SlowPairs:
     """Given the whole Gram matrix, float64; examples are named by their index in it."""
 
-    def __init__(self, gram, y, box, tau, second_order=False):
+    def __init__(self, gram, y, cost, tau, second_order=False):
         k = int(y.max()) + 1
         self.K, self.y, self.n_classes, self.age = gram, y, k, np.arange(1, len(y) + 1)
         self.pairs = {
-            (a, b): SlowLASVM(gram, np.where(y == a, 1.0, -1.0), box, tau, second_order)
+            (a, b): SlowLASVM(gram, np.where(y == a, 1.0, -1.0), cost, tau, second_order)
             for b in range(k)
             for a in range(b)
         }

@@ -14,15 +14,15 @@ class SlowLooks:
         self.n = 0  # examples with looks before those of the twin
         self.total = self.squares = self.most = 0.0
 
-    def heavy(self, members, box, largest):
+    def heavy(self, members, cost, largest):
         """Return one of the members, drawn in proportion to box[member]."""
         for _ in range(max(TRIES, len(members) // 8) if largest > 0.0 else 0):
             i = members[self.draws.below(len(members))]
-            if box[i] >= largest or self.draws.uniform() * largest < box[i]:
+            if cost[i] >= largest or self.draws.uniform() * largest < cost[i]:
                 return i
-        left = self.draws.uniform() * sum(box[i] for i in members)
+        left = self.draws.uniform() * sum(cost[i] for i in members)
         for i in members:
-            left -= box[i]
+            left -= cost[i]
             if left < 0.0:
                 return i
         return members[-1]

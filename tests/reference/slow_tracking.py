@@ -32,9 +32,9 @@ class SlowTracking:
     """Given the whole Gram matrix, float64; examples are named by their index in it."""
 
     def __init__(
-        self, gram, y, box, word, K, process=True, keep_zeros=True, tau=0.0, window=0, reservoir=0
+        self, gram, y, cost, word, K, process=True, keep_zeros=True, tau=0.0, window=0, reservoir=0
     ):
-        self.gram, self.y, self.box, self.K, self.tau = gram, y, box, K, tau
+        self.gram, self.y, self.cost, self.K, self.tau = gram, y, cost, K, tau
         self.process, self.keep_zeros = process, keep_zeros
         self.window, self.reservoir = window, reservoir
         self.draws = SlowDraws(word)
@@ -60,7 +60,7 @@ class SlowTracking:
     def increase(self, i):
         """Return the exact step on i, g_i and what the step adds to the dual."""
         g = 1.0 - self.y[i] * self.f(i)
-        step = max(-self.a[i], min(self.box[i] - self.a[i], g / self.gram[i, i]))
+        step = max(-self.a[i], min(self.cost[i] - self.a[i], g / self.gram[i, i]))
         return step, g, step * (g - 0.5 * step * self.gram[i, i])
 
     def _leave(self, i):
@@ -88,7 +88,7 @@ class SlowTracking:
     def learn(self, k):
         """Learn example k; return its margin from before."""
         margin = self.f(k, self.average)
-        if self.box[k] <= 0.0:
+        if self.cost[k] <= 0.0:
             return margin
         if not self.keep_zeros:
             for i in [i for i in self._order if self.a[i] == 0.0 and i in self.members]:
@@ -99,8 +99,8 @@ class SlowTracking:
         if k not in self.members and self._make_room():
             self.members.append(k)
             self.r2 = max(self.r2, self.gram[k, k])
-            self.equal &= self.largest in (0.0, self.box[k])
-            self.largest = max(self.largest, self.box[k])
+            self.equal &= self.largest in (0.0, self.cost[k])
+            self.largest = max(self.largest, self.cost[k])
         if k in self.members:
             self.arrival[k] = self.n_offered
             self._touch(k)
@@ -118,7 +118,7 @@ class SlowTracking:
             self._order.append(i)
 
     def _moved(self, i, step):
-        return self.box[i] if step == self.box[i] - self.a[i] else self.a[i] + step
+        return self.cost[i] if step == self.cost[i] - self.a[i] else self.a[i] + step
 
     def _steps(self):
         total = 0.0
@@ -137,16 +137,16 @@ class SlowTracking:
             total += gain
             average = (k - 1) / k * average + 1 / k * self.a
             if self.looks is not None and (k == self.K or not self.equal):
-                self._look_at(self.looks.heavy(self.members, self.box, self.largest))
+                self._look_at(self.looks.heavy(self.members, self.cost, self.largest))
         self.average = average
-        box = self.box[self.members]
+        cost = self.cost[self.members]
         self.uniform_gain += total
         self.mean_gain += total / self.K
-        self.scaled_gain += total / self.K / box.mean()
-        self.width += self.r2 * (box**2).mean() / box.mean() ** 2
+        self.scaled_gain += total / self.K / cost.mean()
+        self.width += self.r2 * (cost**2).mean() / cost.mean() ** 2
 
     def _look_at(self, i):
-        g, share = 1.0 - self.y[i] * self.f(i), self.a[i] / self.box[i]
+        g, share = 1.0 - self.y[i] * self.f(i), self.a[i] / self.cost[i]
         signed = self.y * self.a
         bound = 1.0 + np.sqrt(self.r2 * max(0.0, signed @ self.gram @ signed))
         self.looks.record(max((1.0 - share) * g, -share * g), bound, 1.0 / self.K)
@@ -157,16 +157,16 @@ class SlowTracking:
         norm = signed @ self.gram @ signed
         members = self.members
         hinge = np.maximum(0.0, 1.0 - self.y[members] * (self.gram[members] @ signed))
-        return 0.5 * norm + self.box[members] @ hinge - (a.sum() - 0.5 * norm)
+        return 0.5 * norm + self.cost[members] @ hinge - (a.sum() - 0.5 * norm)
 
 
-def optimum(gram, y, box, tolerance=1e-10, passes=20_000):
+def optimum(gram, y, cost, tolerance=1e-10, passes=20_000):
     """Return the a that maximises the dual, by passes of exact coordinate steps."""
     a, f = np.zeros(len(y)), np.zeros(len(y))
     for _ in range(passes):
         worst = 0.0
         for i in range(len(y)):
-            step = max(-a[i], min(box[i] - a[i], (1.0 - y[i] * f[i]) / gram[i, i]))
+            step = max(-a[i], min(cost[i] - a[i], (1.0 - y[i] * f[i]) / gram[i, i]))
             a[i] += step
             f += y[i] * step * gram[i]
             worst = max(worst, abs(step) * gram[i, i])

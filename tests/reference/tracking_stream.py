@@ -50,9 +50,9 @@ class TrackingStream:
     """A state, and rows to give it; rows are named by their index, their number is one more."""
 
     def __init__(
-        self, x, y, box, kernel, schedule=PLAIN, seed=0, window=0, cache_bytes=10**6, capacity=64
+        self, x, y, cost, kernel, schedule=PLAIN, seed=0, window=0, cache_bytes=10**6, capacity=64
     ):
-        self.x, self.y, self.box = x, y, np.broadcast_to(np.asarray(box, float), (len(y),)).copy()
+        self.x, self.y, self.cost = x, y, np.broadcast_to(np.asarray(cost, float), (len(y),)).copy()
         self.kernel, self.schedule, self.cache_bytes = kernel, schedule, cache_bytes
         self.diagonal = diagonal_of(kernel, x)
         self.state = tracking_state.new_state(x.shape[1], cache_bytes, window, seed, capacity)
@@ -74,8 +74,8 @@ class TrackingStream:
         while done < len(rows):
             part = rows[done:]
             done += tracking.learn_rows(
-                self.state, self.solver_kernel, self.x[part], self.y[part], self.box[part],
-                self.box[part], part + 1, self.diagonal[part], self.schedule, margins[done:],
+                self.state, self.solver_kernel, self.x[part], self.y[part], self.cost[part],
+                self.cost[part], part + 1, self.diagonal[part], self.schedule, margins[done:],
             )  # fmt: skip
             if done < len(rows):
                 self.grow(2 * self.state.alpha.size)
@@ -121,15 +121,15 @@ class TrackingStream:
         away = np.ones(state.alpha.size, bool)
         away[members] = False
         assert not state.alpha[away].any() and not state.average[away].any()
-        alpha, y, box = state.alpha[members], state.y[members], state.box[members]
-        assert (y * alpha >= 0.0).all() and (y * alpha <= box).all()
+        alpha, y, cost = state.alpha[members], state.y[members], state.cost[members]
+        assert (y * alpha >= 0.0).all() and (y * alpha <= cost).all()
         average = y * state.average[members]
-        assert (average >= -1e-12 * box).all() and (average <= box * (1 + 1e-12)).all()
+        assert (average >= -1e-12 * cost).all() and (average <= cost * (1 + 1e-12)).all()
         touched = np.flatnonzero(state.is_touched)
         assert sorted(state.touched[: info.n_touched]) == touched.tolist()
         assert set(np.flatnonzero(state.average != state.alpha)) <= set(touched)
-        assert info.box_sum == pytest.approx(box.sum(), rel=1e-9, abs=1e-9)
-        assert info.box_squares == pytest.approx((box**2).sum(), rel=1e-9, abs=1e-9)
+        assert info.cost_sum == pytest.approx(cost.sum(), rel=1e-9, abs=1e-9)
+        assert info.cost_squares == pytest.approx((cost**2).sum(), rel=1e-9, abs=1e-9)
         scale = 1.0 + np.abs(alpha).sum()
         assert info.alpha_sum == pytest.approx(np.abs(alpha).sum(), rel=1e-9, abs=1e-9 * scale)
         if len(members):

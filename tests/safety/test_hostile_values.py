@@ -130,7 +130,7 @@ def test_rows_beyond_single_precision_are_not_predicted(cls, kernel):
     decisions(model, np.eye(2))
 
 
-def of_huge_boxes(cls):
+def of_huge_costs(cls):
     """Return a model of equal rows with both labels, whose steps are far smaller than the boxes."""
     model = cls(kernels.RBF(gamma=0.5), C=1e12)
     model.learn_many(np.full((9, 2), 1.5), np.arange(9) % 2, np.full(9, 1e6))
@@ -140,14 +140,14 @@ def of_huge_boxes(cls):
 @pytest.mark.parametrize("cls", DUAL)
 def test_finish_ends_after_a_bound_on_steps(cls, monkeypatch, caplog):
     monkeypatch.setattr(finishing, "FINISHING_STEPS", 40_000)
-    model = of_huge_boxes(cls)
+    model = of_huge_costs(cls)
     model.finish()
     assert "finish ended before the optimum" in caplog.text or cls is streamsvm.LASVMClassifier
     decisions(model, np.ones((2, 2)))
 
 
 def test_finish_can_be_interrupted():
-    model = of_huge_boxes(streamsvm.LaRankClassifier)
+    model = of_huge_costs(streamsvm.LaRankClassifier)
     timer = threading.Timer(0.2, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):

@@ -26,11 +26,11 @@ def own_gap(model):
     state = model.state
     if isinstance(model, LASVMClassifier):
         n = int(state.info[0].n)
-        box, g = state.upper[:n] - state.lower[:n], state.gradient[:n] - model.bias
-        total = box @ np.maximum(0.0, state.y[:n] * g) - state.alpha[:n] @ g
-        return total / box.sum()
+        cost, g = state.upper[:n] - state.lower[:n], state.gradient[:n] - model.bias
+        total = cost @ np.maximum(0.0, state.y[:n] * g) - state.alpha[:n] @ g
+        return total / cost.sum()
     gap = model.kept_gap()
-    return gap.total / gap.box
+    return gap.total / gap.cost
 
 
 def look(model):
@@ -73,18 +73,18 @@ def test_the_mean_of_looks_is_the_gap(name):
 @pytest.mark.parametrize("most", [0.0, 5.0, 1e9])
 def test_members_are_drawn_in_proportion_to_their_box(most):
     draws = np.array([12345], np.uint64)
-    members, box = np.array([3, 0, 2]), np.array([1.0, 99.0, 5.0, 4.0])
-    found = [heavy_member(draws, members, 3, box, most) for _ in range(N)]
+    members, cost = np.array([3, 0, 2]), np.array([1.0, 99.0, 5.0, 4.0])
+    found = [heavy_member(draws, members, 3, cost, most) for _ in range(N)]
     shares = np.bincount(found, minlength=4) / N
     np.testing.assert_allclose(shares, np.array([1.0, 0.0, 5.0, 4.0]) / 10.0, atol=0.02)
 
 
 def test_one_heavy_example_is_found_without_trying_for_ever():
     draws = np.array([7], np.uint64)
-    box = np.full(1000, 1e-9)
-    box[17] = 1e9
+    cost = np.full(1000, 1e-9)
+    cost[17] = 1e9
     members = np.arange(1000)
-    assert {int(heavy_member(draws, members, 1000, box, 1e9)) for _ in range(50)} == {17}
+    assert {int(heavy_member(draws, members, 1000, cost, 1e9)) for _ in range(50)} == {17}
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -131,13 +131,13 @@ def _predicted(args, is_same):
 
 
 @compiled
-def _learn(args, x, is_last, sign, box, weight):
+def _learn(args, x, is_last, sign, cost, weight):
     """Learn a row; return the index of the label predicted before, or -1 if it was not learnt."""
     state, margins = borrowed(args.state), args.margins
-    y, boxes, weights = args.targets[0], args.targets[1], args.targets[2]
-    y[0], boxes[0], weights[0], args.numbers[EXAMPLE] = sign, box, weight, args.n_learnt[0] + 1
+    y, costs, weights = args.targets[0], args.targets[1], args.targets[2]
+    y[0], costs[0], weights[0], args.numbers[EXAMPLE] = sign, cost, weight, args.n_learnt[0] + 1
     done = learn_event(
-        state, args.kernel, args.schedule, borrowed(args.row_store), x, is_last, y, boxes, weights,
+        state, args.kernel, args.schedule, borrowed(args.row_store), x, is_last, y, costs, weights,
         args.numbers, margins, args.solver,
     )  # fmt: skip
     if done == 0:
@@ -202,7 +202,7 @@ def predict_dense(args, turn, d):
 
 
 @compiled
-def learn_dense(args, turn, d, sign, box, weight):
+def learn_dense(args, turn, d, sign, cost, weight):
     """Learn a dense event of d features; return the index of the label predicted before, or -1."""
     if args.numbers[TURN] != turn:
         return -1
@@ -212,7 +212,7 @@ def learn_dense(args, turn, d, sign, box, weight):
     for c in range(d):
         is_last &= args.row_values[c] == args.last_values[c]
     row = _scaled(args, args.row_values, d).reshape(1, d)
-    label_index = _learn(args, row, is_last, sign, box, weight)
+    label_index = _learn(args, row, is_last, sign, cost, weight)
     if label_index >= 0:
         note(args.event_values[:d], args.statistics)
     return label_index
@@ -271,7 +271,7 @@ def predict_sparse(args, turn, n, d, is_hashed):
 
 
 @compiled
-def learn_sparse(args, turn, n, d, is_hashed, sign, box, weight):
+def learn_sparse(args, turn, n, d, is_hashed, sign, cost, weight):
     """Learn a sparse event of n values; return the index of the label predicted before, or -1."""
     if args.numbers[TURN] != turn:
         return -1
@@ -279,4 +279,4 @@ def learn_sparse(args, turn, n, d, is_hashed, sign, box, weight):
     if x.start[1] < 0:
         return -1
     is_last = _is_last(args, x, args.numbers[LAST_LENGTH])
-    return _learn(args, _scaled_listed(args, x), is_last, sign, box, weight)
+    return _learn(args, _scaled_listed(args, x), is_last, sign, cost, weight)

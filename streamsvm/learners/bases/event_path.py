@@ -184,7 +184,7 @@ class EventPath:
         x: Mapping[Name, Any],
         signs: dict[Any, float],
         sign: float,
-        box: float,
+        cost: float,
         weight: float,
     ) -> int:
         """Learn an event if it is plain; return the same as `learn`.
@@ -199,7 +199,7 @@ class EventPath:
         turn = self._begin()
         self._plain_view[:] = values
         self._d = self._n_plain
-        return event_calls.learn_dense(self._arguments, turn, self._d, sign, box, weight)
+        return event_calls.learn_dense(self._arguments, turn, self._d, sign, cost, weight)
 
     def predict(self, event: Event, is_hashed: bool) -> int:
         """Predict what an `EventReader` read; return the index of the label, -1 to fall back.
@@ -214,11 +214,11 @@ class EventPath:
             return event_calls.predict_sparse(self._arguments, turn, n, d, is_hashed)
         return event_calls.predict_dense(self._arguments, turn, d)
 
-    def learn(self, event: Event, is_hashed: bool, sign: float, box: float, weight: float) -> int:
+    def learn(self, event: Event, is_hashed: bool, sign: float, cost: float, weight: float) -> int:
         """Learn what an `EventReader` read; return the index of the label predicted before.
 
         Returns -1 to fall back, when nothing was learnt: as for `predict`, or because the state is
-        full. `sign` is +1.0 or -1.0, or the index of the class if there are several outputs; `box`
+        full. `sign` is +1.0 or -1.0, or the index of the class if there are several outputs; `cost`
         is C_i, which `weight` is in.
         """
         n, d, values, columns, _ = event
@@ -227,9 +227,9 @@ class EventPath:
         if self.is_sparse:
             self._columns_view[: len(columns)] = columns
             return event_calls.learn_sparse(
-                self._arguments, turn, n, d, is_hashed, sign, box, weight
+                self._arguments, turn, n, d, is_hashed, sign, cost, weight
             )
-        return event_calls.learn_dense(self._arguments, turn, d, sign, box, weight)
+        return event_calls.learn_dense(self._arguments, turn, d, sign, cost, weight)
 
     @property
     def margin(self) -> Any:

@@ -106,7 +106,7 @@ def learn(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         return False
     if sign is None:
         return False
-    box = learner.cost_of(y, sign) * w
+    cost = learner.cost_of(y, sign) * w
     observer = learner.observer
     if observer is not None and observer.asks_probabilities:
         return False
@@ -115,12 +115,12 @@ def learn(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     label_index = -1
     try:
         if path is not None and x.__class__ is dict:
-            label_index = path.learn_plain(learner, x, signs, sign, box, w)
+            label_index = path.learn_plain(learner, x, signs, sign, cost, w)
         if label_index < 0:
-            label_index, path = _read_and_learn(learner, x, signs, (sign, box, w))
+            label_index, path = _read_and_learn(learner, x, signs, (sign, cost, w))
         if label_index < 0 or path is None:
             return False
-        learner.after_event(path, sign, box)
+        learner.after_event(path, sign, cost)
         if observer is not None:
             _tell(learner, observer, path, sign, label_index, w, working_time() - began)
     finally:

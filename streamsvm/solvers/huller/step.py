@@ -154,7 +154,7 @@ def reprocess(state, kernel, d):
 
 
 @compiled
-def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
     y is +1.0 or -1.0; rows with a box of 0 are not learnt; PROCESS does nothing for a number that
@@ -176,7 +176,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             state.info[0].n_values += n
             p, q = products(state.alpha, row, n)
             margins[at] = margin_of(state, p, q)
-            if box[at] <= 0.0:
+            if cost[at] <= 0.0:
                 continue
             process(state, one, r, y[at], weight[at], numbers[at], diagonal[at], row)
             if state.info[0].n_positive > 0 and state.info[0].n_negative > 0:

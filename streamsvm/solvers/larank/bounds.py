@@ -11,7 +11,7 @@ from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.larank.state import beta, forget, set_beta
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import kernel_row
-from streamsvm.support.looks import note_box
+from streamsvm.support.looks import note_cost
 
 
 @compiled
@@ -45,14 +45,14 @@ def project_on_neighbour(state, kernel, s, d):
     own = np.empty(info.n_classes)
     for c in range(info.n_classes):
         own[c] = beta(state, c, s)
-    box = state.box[s]
+    cost = state.cost[s]
     remove(state, kernel, s, d)
     if neighbour < 0:
         return
     k = np.float64(state.diagonal[neighbour])
     share = min(1.0, nearest / k)
-    state.box[neighbour] += box
-    note_box(state.info[0], state.box[neighbour])
+    state.cost[neighbour] += cost
+    note_cost(state.info[0], state.cost[neighbour])
     row = state.cache.values[kernel_row(state.cache, kernel, state.store, neighbour, info.n, d)]
     for c in range(info.n_classes):
         step = share * own[c]

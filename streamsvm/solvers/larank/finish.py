@@ -18,13 +18,13 @@ _REPEATS = 30
 @compiled
 def violation(state, i):
     """Return by how much slot i violates optimality, over all classes; 0 for dead slots."""
-    if state.box[i] == 0.0:
+    if state.cost[i] == 0.0:
         return 0.0
     most, least = -np.inf, np.inf
     for c in range(state.info[0].n_classes):
         g = state.gradient[c, i]
         least = min(least, g)
-        bound = state.box[i] if c == state.y[i] else 0.0
+        bound = state.cost[i] if c == state.y[i] else 0.0
         if g > most and beta(state, c, i) < bound:
             most = g
     return max(0.0, most - least)

@@ -13,10 +13,10 @@ from streamsvm.solvers.gap import KeptGap
 
 @compiled
 def _larank(state):
-    total, boxes = 0.0, 0.0
+    total, costs = 0.0, 0.0
     for s in range(state.info[0].n):
-        box = state.box[s]
-        if box == 0.0:
+        cost = state.cost[s]
+        if cost == 0.0:
             continue
         own, most = state.gradient[state.y[s], s], 0.0
         for c in range(state.info[0].n_classes):
@@ -25,12 +25,12 @@ def _larank(state):
             at = state.place[c, s]
             if c != state.y[s] and at >= 0:
                 total += state.coefficient[c, at] * h
-        total += box * most
-        boxes += box
-    return total, boxes
+        total += cost * most
+        costs += cost
+    return total, costs
 
 
 def larank_gap(state) -> KeptGap:
     """Return the gap over the support patterns of a `LaRankState`."""
-    total, box = _larank(state)
-    return KeptGap(total, box, 0.0)
+    total, cost = _larank(state)
+    return KeptGap(total, cost, 0.0)

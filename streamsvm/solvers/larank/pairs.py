@@ -18,7 +18,7 @@ def own_pair(state, i):
         if g < least:
             falling, least = c, g
         # The coefficient of a class other than y is below its bound 0.
-        if g > most and (c != y or state.coefficient[c, state.place[c, i]] < state.box[i]):
+        if g > most and (c != y or state.coefficient[c, state.place[c, i]] < state.cost[i]):
             rising, most = c, g
     if rising < 0 or most <= least:
         return rising, falling, 0.0
@@ -37,7 +37,7 @@ def pair_of_two(state, i):
 @compiled_within
 def _gain(state, i, rising, slope):
     """Return the gain of a step of slot i, whose coefficient for the class `rising` is not 0."""
-    bound = state.box[i] if rising == state.y[i] else 0.0
+    bound = state.cost[i] if rising == state.y[i] else 0.0
     k = max(np.float64(state.diagonal[i]), 1e-12)
     step = min(slope / (2.0 * k), bound - state.coefficient[rising, state.place[rising, i]])
     return step * (slope - step * k)

@@ -78,7 +78,7 @@ class LaRankState(NamedTuple):
     own: np.ndarray  # own[s, :n_own[s]]: the classes for which slot s has a nonzero coefficient
     n_own: np.ndarray  # number of these classes
     y: np.ndarray  # class of the example
-    box: np.ndarray  # C_s; 0 marks dead and unused slots
+    cost: np.ndarray  # C_s; 0 marks dead and unused slots
     diagonal: np.ndarray  # k(x_s, x_s)
     alive: np.ndarray  # alive[:n_alive]: the slots of support patterns, in no order
     where: np.ndarray  # position of a slot in `alive`
@@ -104,7 +104,7 @@ def _check(state: LaRankState, sizes: dict[str, int]) -> None:
     fits = bool((own[np.arange(k) < n_own[:, None]] < k).all())
     alive = state.alive[: int(info.n_alive)]
     fits = fits and bool((state.where[alive] == np.arange(len(alive))).all())
-    fits = fits and len(alive) == np.count_nonzero(state.box[:n]) and bool(state.box[alive].all())
+    fits = fits and len(alive) == np.count_nonzero(state.cost[:n]) and bool(state.cost[alive].all())
     # `place` and `slot` are inverse, and the numbers of coefficients are right.
     for c in range(k):
         places = state.place[c, :n]
@@ -114,10 +114,10 @@ def _check(state: LaRankState, sizes: dict[str, int]) -> None:
         fits = fits and all(c in own[s, : n_own[s]] for s in slots)
     if not fits or n_own.sum() != state.n_vectors[:k].sum():
         raise ValueError("a slot, class or place contradicts another")
-    found, own_box = coefficients(state), np.zeros((n, state.n_vectors.size))
-    own_box[np.arange(n), state.y[:n]] = state.box[:n]
-    size = 1e-6 * (np.abs(found).sum(axis=1) + state.box[:n])
-    if (np.abs(found.sum(axis=1)) > size).any() or (found > own_box + size[:, None]).any():
+    found, own_cost = coefficients(state), np.zeros((n, state.n_vectors.size))
+    own_cost[np.arange(n), state.y[:n]] = state.cost[:n]
+    size = 1e-6 * (np.abs(found).sum(axis=1) + state.cost[:n])
+    if (np.abs(found.sum(axis=1)) > size).any() or (found > own_cost + size[:, None]).any():
         raise ValueError("a coefficient is out of its bounds, or the sum of some is not 0")
 
 
@@ -134,7 +134,7 @@ declare(
         "own": Field(("slots", "classes"), np.int32),
         "n_own": Field(("slots",), np.int64, range=count_of("classes")),
         "y": Field(("slots",), np.int64, range=index_of("classes")),
-        "box": Field(("slots",), range=BOX),
+        "cost": Field(("slots",), range=BOX),
         "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
         "alive": Field(("slots",), np.int64, range=_A_SLOT, n_used="n_alive"),
         "where": Field(("slots",), np.int64),
@@ -183,7 +183,7 @@ def bounded(state: LaRankState) -> np.ndarray:
     found = [np.zeros(0, bool)]
     for c in range(state.n_vectors.size):
         m = int(state.n_vectors[c])
-        found.append(state.coefficient[c, :m] >= state.box[state.slot[c, :m]])
+        found.append(state.coefficient[c, :m] >= state.cost[state.slot[c, :m]])
     return np.concatenate(found)
 
 
@@ -228,7 +228,7 @@ def set_beta(state, c, s, value):
 def forget(state, s):
     """Mark slot s, whose coefficients are all 0, as dead."""
     info = state.info[0]
-    state.box[s] = 0.0
+    state.cost[s] = 0.0
     state.store.entered[s] = 0
     stores.release(state.store, s)
     row_cache.free(state.cache, s)
@@ -245,7 +245,7 @@ def squeeze(state):
     # Not a literal, for which numba would compile one more version of each function called.
     n_kept = np.int64(0)
     for s in range(info.n):
-        if state.box[s] > 0.0:
+        if state.cost[s] > 0.0:
             state.order[n_kept] = s
             n_kept += 1
     order = state.order
@@ -257,7 +257,7 @@ def squeeze(state):
         state.n_own[s] = state.n_own[old]
         for j in range(state.n_own[s]):
             state.own[s, j] = state.own[old, j]
-        state.y[s], state.box[s] = state.y[old], state.box[old]
+        state.y[s], state.cost[s] = state.y[old], state.cost[old]
         state.diagonal[s] = state.diagonal[old]
         state.where[s] = state.where[old]
         state.alive[state.where[s]] = s
@@ -270,7 +270,7 @@ def squeeze(state):
         for s in range(n_kept, info.n):
             state.place[c, s] = ABSENT
     for s in range(n_kept, info.n):
-        state.box[s] = 0.0
+        state.cost[s] = 0.0
         state.n_own[s] = 0
         # So that a model from a file, which holds no slots beyond n, stays the same to the byte.
         state.own[s] = 0

@@ -37,7 +37,7 @@ from streamsvm.support.draws import below, uniform
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part, squeezed
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import fetch, keep, kernel_row
-from streamsvm.support.looks import note_box
+from streamsvm.support.looks import note_cost
 from streamsvm.support.rows import count, part, width
 
 OPTIMIZES = 10
@@ -83,7 +83,7 @@ def smo_step(state, kernel, i, rising, falling, tau, d):
     info = state.info[0]
     slope = state.gradient[rising, i] - state.gradient[falling, i]
     now = beta(state, rising, i)
-    room = (state.box[i] if rising == state.y[i] else 0.0) - now
+    room = (state.cost[i] if rising == state.y[i] else 0.0) - now
     if rising == falling or slope <= tau or room <= 0.0:
         info.n_null += 1
         return False
@@ -115,18 +115,18 @@ def smo_step(state, kernel, i, rising, falling, tau, d):
 
 
 @compiled_within
-def insert(state, x, y, box, weight, number, diagonal, row, scores):
+def insert(state, x, y, cost, weight, number, diagonal, row, scores):
     """Return a new slot for an example; `row` holds its kernel values with all other slots."""
     info = state.info[0]
     k = info.n
     stores.put(state.store, k, x)
     state.store.entered[k], state.store.weight[k] = number, weight
-    state.y[k], state.box[k], state.diagonal[k] = y, box, diagonal
+    state.y[k], state.cost[k], state.diagonal[k] = y, cost, diagonal
     state.n_own[k] = 0
     for c in range(info.n_classes):
         state.gradient[c, k] = (1.0 if c == y else 0.0) - scores[c]
         state.place[c, k] = ABSENT
-    note_box(info, box)
+    note_cost(info, cost)
     state.alive[info.n_alive] = k
     state.where[k] = info.n_alive
     info.n_alive += 1
@@ -137,7 +137,7 @@ def insert(state, x, y, box, weight, number, diagonal, row, scores):
 
 
 @compiled
-def process_new(state, kernel, x, y, box, weight, number, row, diagonal, schedule):
+def process_new(state, kernel, x, y, cost, weight, number, row, diagonal, schedule):
     """PROCESSNEW (Algorithm 18), with the scores of the example in `state.scores`."""
     info = state.info[0]
     info.n_seen += 1
@@ -152,7 +152,7 @@ def process_new(state, kernel, x, y, box, weight, number, row, diagonal, schedul
         info.n_null += 1
         if schedule.uniform == 0.0:
             return
-    k = insert(state, x, y, box, weight, number, diagonal, row, scores)
+    k = insert(state, x, y, cost, weight, number, diagonal, row, scores)
     if violates:
         smo_step(state, kernel, k, y, falling, schedule.tau, width(x))
 
@@ -169,7 +169,7 @@ def process_old(state, kernel, i, tau, d):
         if g < least:
             falling, least = np.int64(c), g
         if g > most:
-            bound = state.box[i] if c == state.y[i] else 0.0
+            bound = state.cost[i] if c == state.y[i] else 0.0
             if beta(state, c, i) < bound:
                 rising, most = np.int64(c), g
     charge(state, 0, info.n_classes, 0)
@@ -284,7 +284,7 @@ def _values_of_block(state, kernel, rows, size, d, alone):
 
 
 @compiled
-def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
     y has classes, margins float64 (n, classes) the scores; an example whose number is already kept
@@ -308,7 +308,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 n_block = squeezed(state.block, state.order, r, n_block, info.n)
             n = info.n
             fresh = part(x, at, at + 1)
-            if n == state.box.size or not stores.has_room(state.store, fresh):
+            if n == state.cost.size or not stores.has_room(state.store, fresh):
                 return at
             row = state.block[r]
             out = state.block[r : r + 1]
@@ -318,10 +318,10 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             for c in range(margins.shape[1]):
                 margins[at, c] = state.scores[c]
             # An example of weight 0, or that is already a support pattern, is not processed.
-            if box[at] > 0.0 and not stores.contains(state.store.entered, numbers[at], n):
+            if cost[at] > 0.0 and not stores.contains(state.store.entered, numbers[at], n):
                 begin(state, schedule.clock, began)
                 process_new(
-                    state, kernel, fresh, np.int64(y[at]), box[at], weight[at], numbers[at], row,
+                    state, kernel, fresh, np.int64(y[at]), cost[at], weight[at], numbers[at], row,
                     diagonal[at], schedule,
                 )  # fmt: skip
                 charge(state, d, n, 0)

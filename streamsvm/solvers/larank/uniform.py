@@ -25,14 +25,14 @@ _LOOKS = 2
 
 
 @compiled
-def shift_onto(v, own, box):
+def shift_onto(v, own, cost):
     """Return theta with sum_c min(v_c - theta, bound_c) = 0; bound = box for c = own, else 0."""
     theta = v.sum() / v.size
     for _ in range(v.size):
         # Clipping lowers the sum, and so theta: a class that was clipped once remains clipped.
         total, n_free = 0.0, 0
         for c in range(v.size):
-            bound = box if c == own else 0.0
+            bound = cost if c == own else 0.0
             if v[c] - theta > bound:
                 total += bound
             else:
@@ -57,15 +57,15 @@ def block_step(state, kernel, i, tau, d):
     info = state.info[0]
     n_classes = info.n_classes
     # Of a row whose k(x, x) is 0 the box alone ends the step.
-    k = max(np.float64(state.diagonal[i]), 1e-12 / max(1.0, state.box[i]))
+    k = max(np.float64(state.diagonal[i]), 1e-12 / max(1.0, state.cost[i]))
     old, v = np.empty(n_classes), np.empty(n_classes)
     for c in range(n_classes):
         old[c] = beta(state, c, i)
         v[c] = old[c] + state.gradient[c, i] / k
-    theta = shift_onto(v, state.y[i], state.box[i])
+    theta = shift_onto(v, state.y[i], state.cost[i])
     gain, most = 0.0, 0.0
     for c in range(n_classes):
-        bound = state.box[i] if c == state.y[i] else 0.0
+        bound = state.cost[i] if c == state.y[i] else 0.0
         # From here on v is the change of the coefficients.
         new = bound if v[c] - theta > bound else v[c] - theta
         v[c] = new - old[c]
@@ -77,7 +77,7 @@ def block_step(state, kernel, i, tau, d):
     row = state.cache.values[kernel_row(state.cache, kernel, state.store, i, info.n, d)]
     for c in range(n_classes):
         if v[c] != 0.0:
-            bound = state.box[i] if c == state.y[i] else 0.0
+            bound = state.cost[i] if c == state.y[i] else 0.0
             new = old[c] + v[c]
             set_beta(state, c, i, bound if new > bound else new)
             add_scaled(state.gradient[c], row, -v[c], info.n)
@@ -104,15 +104,15 @@ def uniform_steps(state, kernel, steps, tau, d):
 def account(state, gain):
     """Update the sums of the certificate after one example, given the mean gain of its steps."""
     info = state.info[0]
-    boxes, squares, r2 = 0.0, 0.0, 0.0
+    costs, squares, r2 = 0.0, 0.0, 0.0
     for j in range(info.n_alive):
         s = state.alive[j]
-        boxes += state.box[s]
-        squares += state.box[s] ** 2
+        costs += state.cost[s]
+        squares += state.cost[s] ** 2
         r2 = max(r2, np.float64(state.diagonal[s]))
     info.norm = math.sqrt(max(0.0, 2.0 * (info.own_sum - info.dual)))
     info.r2 = r2
-    mean = boxes / info.n_alive
+    mean = costs / info.n_alive
     info.mean_gain += gain
     info.scaled_gain += gain / mean
     # rho2 = 2 R2: the squared distance of two feature vectors of one example.
@@ -123,7 +123,7 @@ def account(state, gain):
 def look(state, weight):
     """Look at a support pattern: see `support.looks`, and `larank.gap` for its part of the gap."""
     info = state.info[0]
-    i = heavy_member(state.look_draws, state.alive, info.n_alive, state.box, info.box_most)
+    i = heavy_member(state.look_draws, state.alive, info.n_alive, state.cost, info.cost_most)
     own, most, paid = state.gradient[state.y[i], i], 0.0, 0.0
     for c in range(info.n_classes):
         h = own - state.gradient[c, i]
@@ -131,4 +131,4 @@ def look(state, weight):
         if c != state.y[i]:
             paid -= beta(state, c, i) * h
     # No difference of two scores exceeds sqrt(2) R |w|.
-    record(info, most - paid / state.box[i], 1.0 + math.sqrt(2.0 * info.r2) * info.norm, weight)
+    record(info, most - paid / state.cost[i], 1.0 + math.sqrt(2.0 * info.r2) * info.norm, weight)

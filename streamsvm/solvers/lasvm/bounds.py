@@ -25,7 +25,7 @@ from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import renew_column
 from streamsvm.support.kernel_rows.kernel_diagonal import own_value
 from streamsvm.support.kernel_rows.kernel_values import expansion
-from streamsvm.support.looks import note_box
+from streamsvm.support.looks import note_cost
 from streamsvm.support.rows import count, part, width
 
 NONE = -1
@@ -185,18 +185,18 @@ def cheapest_pair(state, kernel, first, d):
 
 
 @compiled
-def _widen_box(state, j, i):
+def _widen_cost(state, j, i):
     """Add the box and the weight of i to those of j."""
     state.lower[j] += state.lower[i]
     state.upper[j] += state.upper[i]
-    note_box(state.info[0], state.upper[j] - state.lower[j])
+    note_cost(state.info[0], state.upper[j] - state.lower[j])
     state.store.weight[j] += state.store.weight[i]
 
 
 @compiled
 def project(state, kernel, i, j, d):
     """Give the coefficient and the box of i to j."""
-    _widen_box(state, j, i)
+    _widen_cost(state, j, i)
     step = abs(state.alpha[i])
     if step != 0.0 and state.alpha[i] > 0.0:
         _fixed_step(state, kernel, j, i, step, state.info[0].n, d)
@@ -220,7 +220,7 @@ def _merge(state, kernel, i, j, policy, d):
     k_iz, k_jz = np.float64(row[0, i]), np.float64(row[0, j])
     k_zz = np.float64(own_value(kernel, stores.spare_of(state.store, np.int64(1), d), z))
     # The part of the coefficients that z does not get is first transferred to the best partners.
-    _widen_box(state, j, i)
+    _widen_cost(state, j, i)
     spare = a_i + a_j - (a_i * k_iz + a_j * k_jz) / max(k_zz, 1e-30)
     _transfer(state, kernel, i, spare, d)
     _transfer(state, kernel, j, spare - a_i, d)

@@ -17,7 +17,7 @@ import math
 
 from streamsvm._compile import compiled
 from streamsvm.solvers.lasvm.state import refresh_extremes
-from streamsvm.support.looks import note_box
+from streamsvm.support.looks import note_cost
 
 FADE = 0.997
 LIMIT = 4.0
@@ -53,15 +53,15 @@ def fade(state, rho):
     info.n_over = 0
     info.n_zero = 0
     for s in range(info.n):
-        box = state.upper[s] - state.lower[s]
-        if box == 0.0:
+        cost = state.upper[s] - state.lower[s]
+        if cost == 0.0:
             continue
         state.alpha[s] *= rho
-        if box > LEAST_BOX:
+        if cost > LEAST_BOX:
             state.lower[s] *= rho
             state.upper[s] *= rho
             state.store.weight[s] *= rho
-            note_box(info, state.upper[s] - state.lower[s])
+            note_cost(info, state.upper[s] - state.lower[s])
         # g = y - f, and f is a sum over coefficients.
         state.gradient[s] = state.y[s] - rho * (state.y[s] - state.gradient[s])
         dual += 0.5 * state.alpha[s] * (state.y[s] + state.gradient[s])

@@ -23,7 +23,7 @@ class Outside(NamedTuple):
 
     signs: np.ndarray  # float64 (n,): -1 or +1
     margins: np.ndarray  # float64 (n,): f with the model's own bias
-    boxes: np.ndarray  # float64 (n,): C_i, times the number of examples that each stands for
+    costs: np.ndarray  # float64 (n,): C_i, times the number of examples that each stands for
 
 
 NONE_OUTSIDE = Outside(*(np.zeros(0) for _ in range(3)))
@@ -35,23 +35,23 @@ def lasvm_gap(state: Any, own_bias: float, outside: Outside = NONE_OUTSIDE) -> K
     b is the best for examples `outside`, too; their losses are not in the gap.
     """
     n = int(state.info[0].n)
-    box, g, y = state.upper[:n] - state.lower[:n], state.gradient[:n], state.y[:n]
+    cost, g, y = state.upper[:n] - state.lower[:n], state.gradient[:n], state.y[:n]
     b = _best_bias(
         np.append(g, outside.signs - outside.margins + own_bias),
         np.append(y, outside.signs),
-        np.append(box, outside.boxes),
+        np.append(cost, outside.costs),
     )
     b = own_bias if b is None else b
-    hinge = box @ np.maximum(0.0, y * (g - b))
-    return KeptGap(float(hinge - state.alpha[:n] @ (g - b)), float(box.sum()), b - own_bias)
+    hinge = cost @ np.maximum(0.0, y * (g - b))
+    return KeptGap(float(hinge - state.alpha[:n] @ (g - b)), float(cost.sum()), b - own_bias)
 
 
-def _best_bias(g: np.ndarray, y: np.ndarray, box: np.ndarray) -> float | None:
+def _best_bias(g: np.ndarray, y: np.ndarray, cost: np.ndarray) -> float | None:
     """Return the b that minimises sum box max(0, y (g - b)); None: all b are as good."""
-    of_positives = box[y > 0.0].sum()
-    if not 0.0 < of_positives < box.sum():
+    of_positives = cost[y > 0.0].sum()
+    if not 0.0 < of_positives < cost.sum():
         return None
     order = np.argsort(g)
     # Passing any g raises the slope by its C, whichever its label.
-    slopes = np.cumsum(box[order]) - of_positives
+    slopes = np.cumsum(cost[order]) - of_positives
     return float(g[order[int(np.searchsorted(slopes, 0.0))]])

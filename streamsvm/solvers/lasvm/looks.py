@@ -22,11 +22,11 @@ from streamsvm.support.draws import uniform
 def _heavy_slot(state):
     """Return a live slot, drawn with probabilities in proportion to C_s; -1 if all are dead."""
     info, draws = state.info[0], state.look_draws
-    tries = max(looks.TRIES, info.n >> 3) if info.box_most > 0.0 else 0
+    tries = max(looks.TRIES, info.n >> 3) if info.cost_most > 0.0 else 0
     for _ in range(tries):
         s = np.int64(uniform(draws) * info.n)
-        box = state.upper[s] - state.lower[s]
-        if box >= info.box_most or uniform(draws) * info.box_most < box:
+        cost = state.upper[s] - state.lower[s]
+        if cost >= info.cost_most or uniform(draws) * info.cost_most < cost:
             return s
     # One example outweighs all others, or the largest C_s is not known.
     total = 0.0
@@ -53,8 +53,8 @@ def look(state):
     if info.i >= 0 and info.j >= 0:
         # Below 0 where b may be anything in an interval: then all parts are 0.
         most = max(most, info.g_max - b, b - info.g_min)
-    g, box = state.gradient[s] - b, state.upper[s] - state.lower[s]
+    g, cost = state.gradient[s] - b, state.upper[s] - state.lower[s]
     # Not above the bound by rounding.
-    z = min(most, max(0.0, max(0.0, state.y[s] * g) - state.alpha[s] / box * g))
+    z = min(most, max(0.0, max(0.0, state.y[s] * g) - state.alpha[s] / cost * g))
     looks.record(info, z, most, 1.0)
     info.n_looked += 1

@@ -37,7 +37,7 @@ from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import fill_part, next_rows, squeezed
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.kernel_rows.row_cache import keep, kernel_row
-from streamsvm.support.looks import note_box
+from streamsvm.support.looks import note_cost
 from streamsvm.support.rows import count, part, width
 
 SEEDS = 5
@@ -98,15 +98,15 @@ def pair_step(state, kernel, i, j, n, d):
 
 
 @compiled_within
-def insert(state, x, y, box, weight, number, gradient, diagonal, row):
+def insert(state, x, y, cost, weight, number, gradient, diagonal, row):
     """Add an example to S with alpha = 0; `row` holds its kernel values with all other slots."""
     info = state.info[0]
     k = info.n
     stores.put(state.store, k, x)
     state.store.entered[k], state.store.weight[k] = number, weight
     state.alpha[k], state.gradient[k], state.y[k], state.diagonal[k] = 0.0, gradient, y, diagonal
-    state.lower[k], state.upper[k] = min(0.0, box * y), max(0.0, box * y)
-    note_box(info, box)
+    state.lower[k], state.upper[k] = min(0.0, cost * y), max(0.0, cost * y)
+    note_cost(info, cost)
     info.n = k + 1
     info.n_zero += 1
     row[k] = diagonal
@@ -115,7 +115,7 @@ def insert(state, x, y, box, weight, number, gradient, diagonal, row):
 
 
 @compiled_within
-def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule):
+def process(state, kernel, x, y, cost, weight, number, row, f, diagonal, schedule):
     """PROCESS (Algorithm 11): try to make a fresh example a support vector.
 
     Return whether a step was made. x is a block of one row, with the kernel values `row` and
@@ -146,7 +146,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
                 return False
         elif schedule.second_order > 0.0:
             partner = best_partner(state, row, g, np.float32(diagonal), rising, info.n)
-    k = insert(state, x, y, box, weight, number, g, diagonal, row)
+    k = insert(state, x, y, cost, weight, number, g, diagonal, row)
     if seeding:
         refresh_extremes(state)
         return False
@@ -202,7 +202,7 @@ def reprocess_some(state, kernel, schedule, d):
 
 
 @compiled
-def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
     y is +1.0 or -1.0; PROCESS does nothing for a number that is already in S; margins are f(x) + b.
@@ -235,10 +235,10 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             if slide(schedule.bounds, state, kernel, numbers[at], d):
                 f = expansion(state.alpha, row, n)
             # An example of weight 0 is not processed.
-            if box[at] > 0.0:
+            if cost[at] > 0.0:
                 part_of = share(schedule.bounds, state.info[0])
                 process(
-                    state, kernel, fresh, y[at], box[at] * part_of, weight[at] * part_of,
+                    state, kernel, fresh, y[at], cost[at] * part_of, weight[at] * part_of,
                     numbers[at], row, f, diagonal[at], schedule,
                 )  # fmt: skip
                 is_wrong = int(margins[at] * y[at] <= 0.0)

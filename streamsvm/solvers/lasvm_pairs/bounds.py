@@ -23,7 +23,7 @@ from streamsvm.solvers.lasvm_pairs.state import problem
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import renew_column
 from streamsvm.support.kernel_rows.row_cache import kernel_row
-from streamsvm.support.looks import note_box
+from streamsvm.support.looks import note_cost
 from streamsvm.support.member_store import MemberKernel
 
 
@@ -69,7 +69,7 @@ def _forget_number(state, kernel, number, d):
 @compiled
 def _cheapest(state, smallest):
     """Return the slot that is cheapest to remove; if `smallest`, by the sum of |alpha|."""
-    of, cost = state.problems, state.cost
+    of, cost = state.problems, state.removal_cost
     cost[: state.info[0].n] = 0.0
     for p in range(of.table.size):
         b, start = bias_of(of.table[p]), of.segments[p].start
@@ -113,10 +113,10 @@ def _fade(state, rho):
         fade(own, rho)
         note_problem(info, own)
     for s in range(info.n):
-        if state.box[s] > LEAST_BOX:
-            state.box[s] *= rho
+        if state.cost[s] > LEAST_BOX:
+            state.cost[s] *= rho
             state.store.weight[s] *= rho
-            note_box(info, state.box[s])
+            note_cost(info, state.cost[s])
 
 
 @compiled

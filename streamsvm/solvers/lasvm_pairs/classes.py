@@ -86,7 +86,7 @@ def _seed(state, kernel, p, d):
         y = 1.0 if state.y[slot] == side.positive else -1.0
         state.fresh[0] = slot
         weight, number = state.store.weight[slot], state.store.entered[slot]
-        insert(own, x, y, state.box[slot], weight, number, y, state.diagonal[slot], row)
+        insert(own, x, y, state.cost[slot], weight, number, y, state.diagonal[slot], row)
     refresh_extremes(own)
 
 
@@ -102,7 +102,7 @@ def from_two(two: LASVMState, positive: int, rest: bool, cache_bytes: int) -> Pa
     state = state._replace(store=stores.filled(state.store, stores.rows_of(two.store, n, width)))
     state.store.entered[:n], state.store.weight[:n] = two.store.entered[:n], two.store.weight[:n]
     state.y[:n] = np.where(two.y[:n] > 0.0, positive, 1 - positive)
-    state.box[:n] = two.upper[:n] - two.lower[:n]
+    state.cost[:n] = two.upper[:n] - two.lower[:n]
     state.diagonal[:n] = two.diagonal[:n]
     for name in ("n", "n_values", *(name for name, _ in looks.SCALARS)):
         state.info[0][name] = two.info[0][name]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from streamsvm._compile import borrowed, compiled
-from streamsvm.solvers.lasvm import boxes as two_boxes
 from streamsvm.solvers.lasvm import finish as two_finish
+from streamsvm.solvers.lasvm import reweighting as of_two
 from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm_pairs.state import problem
 from streamsvm.support.member_store import MemberKernel
@@ -40,26 +40,26 @@ def rebuild(state, kernel, d):
 
 
 @compiled
-def set_boxes(state, kernel, costs, d):
+def set_costs(state, kernel, costs, d):
     """Set C_s of every example to costs[class], float64 (classes,), times its weight."""
     of = state.problems
     for s in range(state.info[0].n):
         if state.wanted[s] > 0:
-            state.box[s] = costs[state.y[s]] * state.store.weight[s]
+            state.cost[s] = costs[state.y[s]] * state.store.weight[s]
     for p in range(of.table.size):
         own = problem(state, p)
         two_state.squeeze(own)
-        _set_boxes_of(own, state.box)
+        _set_costs_of(own, state.cost)
         two_state.rebuild(own, MemberKernel(kernel), d)
 
 
 @compiled
-def _set_boxes_of(own, box):
+def _set_costs_of(own, cost):
     """Clip the coefficients of a problem to new boxes, box[slot]; gradients are not updated."""
     rising, falling = 0.0, 0.0
     for s in range(own.info[0].n):
-        size = box[own.store.slot[s]]
-        two_boxes.set_box(own, s, size)
+        size = cost[own.store.slot[s]]
+        of_two.set_cost(own, s, size)
         rising += max(0.0, own.alpha[s])
         falling -= min(0.0, own.alpha[s])
-    two_boxes.restore_sum(own, rising, falling)
+    of_two.restore_sum(own, rising, falling)

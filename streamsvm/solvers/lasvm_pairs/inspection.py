@@ -91,12 +91,12 @@ def delta(state: PairsState) -> float:
 
 def kept_gap(state: PairsState) -> KeptGap:
     """Return the gap on the examples that each problem keeps, summed over the problems."""
-    total, box = 0.0, 0.0
+    total, cost = 0.0, 0.0
     for p, bias in enumerate(biases(state)):
         gap = lasvm_gap(_view(state, p), bias)
-        total, box = total + gap.total, box + gap.box
+        total, cost = total + gap.total, cost + gap.cost
     # Each problem has a best bias of its own.
-    return KeptGap(total, box, 0.0)
+    return KeptGap(total, cost, 0.0)
 
 
 def counters(state: PairsState) -> dict[str, int]:

@@ -37,11 +37,11 @@ def note_problem(info, own):
 def _heavy_member(state):
     """Return the problem of a member and its entry, drawn in proportion to C_s; -1, -1 of none."""
     of, info, draws = state.problems, state.info[0], state.look_draws
-    for _ in range(_TRIES if info.box_most > 0.0 else 0):
+    for _ in range(_TRIES if info.cost_most > 0.0 else 0):
         # Not by the room, which is another one after loading.
         p = np.int64(uniform(draws) * of.table.size)
         s = np.int64(uniform(draws) * info.most_members)
-        u = uniform(draws) * info.box_most
+        u = uniform(draws) * info.cost_most
         at = of.segments[p].start + s
         if s < of.table[p].n and u < of.upper[at] - of.lower[at]:
             return p, at
@@ -69,8 +69,8 @@ def look(state):
     if at < 0:
         return
     b = bias_of(of.table[p])
-    g, box = of.gradient[at] - b, of.upper[at] - of.lower[at]
-    z = max(0.0, max(0.0, of.y[at] * g) - of.alpha[at] / box * g)
+    g, cost = of.gradient[at] - b, of.upper[at] - of.lower[at]
+    z = max(0.0, max(0.0, of.y[at] * g) - of.alpha[at] / cost * g)
     # Not above the bound by rounding.
     looks.record(info, min(z, _reach(of.table[p])), info.look_most, 1.0)
     info.n_looked += 1

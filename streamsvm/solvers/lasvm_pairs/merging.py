@@ -21,15 +21,15 @@ from streamsvm.solvers.merging import CANDIDATES, pair_cost, weight_of
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.kernel_diagonal import own_value
-from streamsvm.support.looks import note_box
+from streamsvm.support.looks import note_cost
 
 _MULTIPLIER, _MODULUS = np.int64(48271), np.int64(2147483647)
 
 
 @compiled
 def _weigh(state):
-    """Write the weight of the vector in each slot to `state.cost`."""
-    of, cost = state.problems, state.cost
+    """Write the weight of the vector in each slot to `state.removal_cost`."""
+    of, cost = state.problems, state.removal_cost
     cost[: state.info[0].n] = 0.0
     for p in range(of.table.size):
         start = of.segments[p].start
@@ -41,8 +41,8 @@ def _weigh(state):
 
 @compiled
 def lightest(state):
-    """Return the slot of the vector of the least `state.cost`, the oldest of several."""
-    found, entered, cost = np.int64(NONE), state.store.entered, state.cost
+    """Return the slot of the vector of the least `state.removal_cost`, the oldest of several."""
+    found, entered, cost = np.int64(NONE), state.store.entered, state.removal_cost
     for s in range(state.info[0].n):
         if state.wanted[s] > 0:
             is_older = found >= 0 and abs(entered[s]) < abs(entered[found])
@@ -92,7 +92,7 @@ def _cheapest_pair(state, kernel, first, row, d):
         j = _nearest(state, row, i)
         if j == NONE:
             continue
-        cost = pair_cost(state.cost, state.diagonal, i, j, row[0, j])
+        cost = pair_cost(state.removal_cost, state.diagonal, i, j, row[0, j])
         if cost < least:
             least, best_i, best_j = cost, i, j
     return best_i, best_j
@@ -134,7 +134,7 @@ def _rewrite(own, i, j, rows, members, k_zz):
     if i != NONE and j != NONE:
         own.lower[j] += own.lower[i]
         own.upper[j] += own.upper[i]
-        note_box(info, own.upper[j] - own.lower[j])
+        note_cost(info, own.upper[j] - own.lower[j])
         info.n_zero += 1 - int(a_i == 0.0) - int(a_j == 0.0) + int(a_z == 0.0)
         own.alpha[i] = 0.0
         mark_dead(own, i)
@@ -160,7 +160,7 @@ def _merge(state, kernel, i, j, policy, d):
     for at, slot in ((0, i), (1, j)):
         x = stores.row_of(store, slot, scratch, d)
         stores.values(kernel, store, x, np.int64(1), d, np.int64(0), n, rows[at : at + 1])
-    h = weight_of(policy, np.float64(rows[0, j]), state.cost[i], state.cost[j])
+    h = weight_of(policy, np.float64(rows[0, j]), state.removal_cost[i], state.removal_cost[j])
     z = stores.between(store, i, j, h, d)
     stores.values(kernel, store, z, np.int64(1), d, np.int64(0), n, rows[2:3])
     k_zz = own_value(kernel, stores.spare_of(store, np.int64(1), d), z)
@@ -186,9 +186,9 @@ def _merge(state, kernel, i, j, policy, d):
         refresh_extremes(own)
         note_problem(state.info[0], own)
     store.entered[j], store.weight[j] = number, weight
-    state.box[j] += state.box[i]
+    state.cost[j] += state.cost[i]
     state.diagonal[j] = k_zz
-    note_box(state.info[0], state.box[j])
+    note_cost(state.info[0], state.cost[j])
 
 
 @compiled
@@ -196,7 +196,7 @@ def merge_two(state, kernel, policy, d):
     """Merge the two cheapest vectors, and return the new slot, True; or one to remove, False."""
     _weigh(state)
     first = lightest(state)
-    if state.cost[first] == 0.0:
+    if state.removal_cost[first] == 0.0:
         return first, False
     row = np.empty((1, state.y.size), np.float32)
     i, j = _cheapest_pair(state, kernel, first, row, d)

@@ -58,7 +58,7 @@ class PairsState(NamedTuple):
 
     store: Store
     y: np.ndarray  # class of the example
-    box: np.ndarray  # its C_s
+    cost: np.ndarray  # its C_s
     diagonal: np.ndarray  # k(x_s, x_s)
     wanted: np.ndarray  # number of problems that it is a member of; 0 marks dead and unused slots
     problems: Problems
@@ -68,7 +68,7 @@ class PairsState(NamedTuple):
     skipped: np.ndarray  # scratch: the number of values that each row of `block` lacks
     needed_by: np.ndarray  # scratch: the classes whose examples need a vector, see `needed`
     order: np.ndarray  # scratch: a permutation of slots, or of members
-    cost: np.ndarray  # scratch: what removing each slot costs
+    removal_cost: np.ndarray  # scratch: what removing each slot costs
     fresh: np.ndarray  # scratch: see `MemberStore`
 
 
@@ -106,7 +106,7 @@ declare(
     {
         "store": STORE,
         "y": Field(("slots",), np.int64, range=index_of("classes")),
-        "box": Field(("slots",), range=BOX),
+        "cost": Field(("slots",), range=BOX),
         "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
         "wanted": Field(("slots",), np.int64, range=NOT_NEGATIVE),
         "problems": PROBLEMS,
@@ -124,7 +124,7 @@ declare(
         "skipped": Field((BLOCK,), np.int64, scratch=True),
         "needed_by": Field(("slots",), np.uint64, scratch=True),
         "order": Field(("slots",), np.int64, scratch=True),
-        "cost": Field(("slots",), scratch=True),
+        "removal_cost": Field(("slots",), scratch=True),
         "fresh": Field((1,), np.int64, scratch=True),
     },
 )
@@ -162,18 +162,18 @@ def arrange(state, n_kept):
     """Move the example in slot order[s] to slot s, for s < n_kept; all others are removed."""
     info, of, order = state.info[0], state.problems, state.order
     place = np.zeros(info.n, np.int64)
-    y, box, wanted = state.y[: info.n].copy(), state.box[: info.n].copy(), state.wanted.copy()
+    y, cost, wanted = state.y[: info.n].copy(), state.cost[: info.n].copy(), state.wanted.copy()
     diagonal = state.diagonal[: info.n].copy()
     stores.reorder(state.store, order, n_kept)
     for s in range(n_kept):
         old = order[s]
         place[old] = s
-        state.y[s], state.box[s] = y[old], box[old]
+        state.y[s], state.cost[s] = y[old], cost[old]
         state.diagonal[s], state.wanted[s] = diagonal[old], wanted[old]
     for s in range(n_kept, info.n):
         state.wanted[s] = 0
         state.store.entered[s] = 0
-        state.box[s] = 0.0
+        state.cost[s] = 0.0
     for p in range(of.table.size):
         start = of.segments[p].start
         for at in range(start, start + of.table[p].n):

@@ -30,7 +30,7 @@ from streamsvm.support import stores
 from streamsvm.support.calibration import update_one
 from streamsvm.support.kernel_rows.fresh_block import fill_part, squeezed
 from streamsvm.support.kernel_rows.kernel_values import expansion
-from streamsvm.support.looks import note_box
+from streamsvm.support.looks import note_cost
 from streamsvm.support.member_store import MemberKernel
 from streamsvm.support.rows import count, part, width
 
@@ -52,7 +52,7 @@ def _has_room(state, y):
 
 
 @compiled_within
-def _learn_in(state, p, kernel, x, y, box, weight, number, row, diagonal, schedule):
+def _learn_in(state, p, kernel, x, y, cost, weight, number, row, diagonal, schedule):
     """Let a problem learn an example, given its row of the store; return y f(x) from before."""
     own, members = problem(state, p), state.problems.row
     info = own.info[0]
@@ -64,7 +64,7 @@ def _learn_in(state, p, kernel, x, y, box, weight, number, row, diagonal, schedu
     if info.i >= 0 and info.j >= 0:
         update_one(state.problems.calibration[p], margin, y)
     shared = MemberKernel(kernel)
-    process(own, shared, x, y, box, weight, number, members, f, diagonal, schedule)
+    process(own, shared, x, y, cost, weight, number, members, f, diagonal, schedule)
     reprocess_some(own, shared, schedule, width(x))
     note_problem(state.info[0], own)
     return y * margin
@@ -81,7 +81,7 @@ def _slot_of(state, number):
 
 
 @compiled_within
-def learn_example(state, kernel, x, y, box, weight, number, row, diagonal, schedule):
+def learn_example(state, kernel, x, y, cost, weight, number, row, diagonal, schedule):
     """Let all problems of class y learn an example; return the least y f(x) from before."""
     info, of, least = state.info[0], state.problems, np.inf
     state.fresh[0] = _slot_of(state, number)
@@ -93,20 +93,20 @@ def learn_example(state, kernel, x, y, box, weight, number, row, diagonal, sched
         if p != NONE:
             sign = 1.0 if of.segments[p].positive == y else -1.0
             margin = _learn_in(
-                state, p, kernel, x, sign, box, weight, number, row, diagonal, schedule
+                state, p, kernel, x, sign, cost, weight, number, row, diagonal, schedule
             )
             least = min(least, margin)
     s = state.fresh[0]
     if s >= 0 and state.wanted[s] > 0:
         state.store.entered[s] = number
         state.store.weight[s] = weight
-        state.y[s], state.box[s], state.diagonal[s] = y, box, diagonal
-        note_box(info, box)
+        state.y[s], state.cost[s], state.diagonal[s] = y, cost, diagonal
+        note_cost(info, cost)
     return least
 
 
 @compiled
-def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
     y has classes; a problem does nothing for a number that it has as a member. margins are float64
@@ -154,9 +154,9 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 write_scores(state, state.problems.margins, margins[at])
             slide(schedule.bounds, state, kernel, numbers[at], d)
             # An example of weight 0 is not processed.
-            if box[at] > 0.0:
+            if cost[at] > 0.0:
                 least = learn_example(
-                    state, kernel, fresh, own_class, box[at], weight[at], numbers[at], row,
+                    state, kernel, fresh, own_class, cost[at], weight[at], numbers[at], row,
                     diagonal[at], schedule,
                 )  # fmt: skip
                 if margins.shape[1] > 0:

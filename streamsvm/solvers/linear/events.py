@@ -22,11 +22,11 @@ def _margins(state, step, schedule, x, out):
 
 
 @compiled
-def _learn(state, step, schedule, spare, x, is_last, y, box, weight, numbers, margins, solver):
+def _learn(state, step, schedule, spare, x, is_last, y, cost, weight, numbers, margins, solver):
     if step.is_sgdqn > 0.0:
-        sgdqn.learn_rows(state, x, y, box, schedule, margins)
+        sgdqn.learn_rows(state, x, y, cost, schedule, margins)
     else:
-        sgd.learn_rows(state, x, y, box, schedule, margins)
+        sgd.learn_rows(state, x, y, cost, schedule, margins)
     return 1
 
 

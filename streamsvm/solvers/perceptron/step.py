@@ -116,16 +116,16 @@ def scale_of_average(schedule, info):
 
 
 @compiled_within
-def step_of(schedule, y, f, square, box):
+def step_of(schedule, y, f, square, cost):
     """Return the coefficient of a fresh example whose margin is too small; square = k(x, x)."""
     if schedule.rule == PERCEPTRON or schedule.rule == PEGASOS:
-        return y * box
+        return y * cost
     loss = 1.0 - y * f
     if schedule.rule == PA_II:
-        return y * loss / (square + 0.5 / box)
+        return y * loss / (square + 0.5 / cost)
     # A row of k(x, x) = 0 cannot change its own margin.
     step = loss / square if square > 0.0 else 0.0
-    return y * (min(box, step) if schedule.rule == PA_I else step)
+    return y * (min(cost, step) if schedule.rule == PA_I else step)
 
 
 @compiled_within
@@ -140,7 +140,7 @@ def _enter(state, x, r, size, slot, weight, number, diagonal):
 
 @compiled
 def _update_unbounded(
-    bounds, state, kernel, x, fresh, r, size, y, f, box, weight, number, diagonal, schedule
+    bounds, state, kernel, x, fresh, r, size, y, f, cost, weight, number, diagonal, schedule
 ):
     slot = np.int64(-1)
     if schedule.averaged != VOTED:
@@ -149,11 +149,11 @@ def _update_unbounded(
         slot = state.info[0].n
         state.info[0].n = slot + 1
         _enter(state, x, r, size, slot, weight, number, diagonal)
-    change(state, slot, step_of(schedule, y, f, np.float64(diagonal), box))
+    change(state, slot, step_of(schedule, y, f, np.float64(diagonal), cost))
 
 
 @compiled
-def _project(state, row, y, f, box, diagonal, schedule):
+def _project(state, row, y, f, cost, diagonal, schedule):
     """Make the step along the projection on the slots, if it is to be; tell whether it was."""
     n = state.info[0].n
     solved = np.empty(n)
@@ -164,14 +164,14 @@ def _project(state, row, y, f, box, diagonal, schedule):
         return False
     state.info[0].damage = max(state.info[0].damage, math.sqrt(distance))
     if k_xx - distance > 1e-6 * k_xx:
-        step = step_of(schedule, y, f, k_xx - distance, box)
+        step = step_of(schedule, y, f, k_xx - distance, cost)
         for s in range(n):
             change(state, s, step * solved[s])
     return True
 
 
 @compiled
-def _project_within(state, row, y, f, box, diagonal):
+def _project_within(state, row, y, f, cost, diagonal):
     """Make the step of Projectron++ on an example within the margin; tell whether it was made."""
     n = state.info[0].n
     solved = np.empty(n)
@@ -182,7 +182,7 @@ def _project_within(state, row, y, f, box, diagonal):
     free = min(loss, 2.0 * (loss - math.sqrt(distance) / eta)) if eta > 0.0 else 0.0
     if free <= 0.0 or k_xx - distance <= 1e-6 * k_xx:
         return False
-    step = y * min(box, free / (k_xx - distance))
+    step = y * min(cost, free / (k_xx - distance))
     for s in range(n):
         change(state, s, step * solved[s])
     return True
@@ -190,19 +190,19 @@ def _project_within(state, row, y, f, box, diagonal):
 
 @compiled
 def _update_budget(
-    bounds, state, kernel, x, fresh, r, size, y, f, box, weight, number, diagonal, schedule
+    bounds, state, kernel, x, fresh, r, size, y, f, cost, weight, number, diagonal, schedule
 ):
     info, row, policy = state.info[0], state.block.values[r], bounds.policy
     if policy == PROJECT_PLUS and y * f > schedule.mistake:
-        if not _project_within(state, row, y, f, box, diagonal):
+        if not _project_within(state, row, y, f, cost, diagonal):
             info.n_steps -= 1
             info.n_null += 1
         return
     slot = stores.slot_of(state, number, info.n)
-    step = step_of(schedule, y, f, np.float64(diagonal), box)
+    step = step_of(schedule, y, f, np.float64(diagonal), cost)
     if slot < 0:
         is_projected = policy == PROJECT or policy == PROJECT_PLUS
-        if is_projected and _project(state, row, y, f, box, diagonal, schedule):
+        if is_projected and _project(state, row, y, f, cost, diagonal, schedule):
             return
         carried, late, factor = 0.0, 0.0, 1.0
         if info.n < bounds.limit:
@@ -246,7 +246,8 @@ _fade: Any = chosen_by(0, {Unbounded: _keep_mean, Budget: _fade_mean})
 counted, and not learnt yet."""
 
 _update: Any = chosen_by(0, {Unbounded: _update_unbounded, Budget: _update_budget})
-"""_update(bounds, state, kernel, x, fresh, r, size, y, f, box, weight, number, diagonal, schedule):
+"""_update(bounds, state, kernel, x, fresh, r, size, y, f, cost, weight, number, diagonal,
+schedule):
 take row r of the block, x, which violates the margin, into the model."""
 
 
@@ -263,7 +264,7 @@ def _predicted(state, schedule, row, n, T, f):
 
 
 @compiled
-def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
     y is +1.0 or -1.0; an example that is a support vector already does not enter again; margins are
@@ -289,7 +290,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             f = scale_of(schedule, T) * expansion(state.alpha, row, n)
             margins[at] = _predicted(state, schedule, row, n, T, f)
             # An example of weight 0 is not learnt.
-            if box[at] <= 0.0:
+            if cost[at] <= 0.0:
                 continue
             state.info[0].n_seen = T + 1
             _fade(schedule.bounds, state)
@@ -300,7 +301,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             ):
                 state.info[0].n_steps += 1
                 _update(
-                    schedule.bounds, state, kernel, one, fresh, r, size, y[at], f, box[at],
+                    schedule.bounds, state, kernel, one, fresh, r, size, y[at], f, cost[at],
                     weight[at], numbers[at], diagonal[at], schedule,
                 )  # fmt: skip
             else:

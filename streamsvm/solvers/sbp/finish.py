@@ -44,7 +44,7 @@ def _compute_ahead(state, kernel, drawn, d, most):
         if size == most:
             break
         s, least = step.draw_candidate(state, draws)
-        if least >= state.box[s] or not step.is_near(state, s, state.levels[LAST, BAND]):
+        if least >= state.cost[s] or not step.is_near(state, s, state.levels[LAST, BAND]):
             continue
         line = cache.line_of[s]
         if line != row_cache.NONE and cache.length[line] == n:

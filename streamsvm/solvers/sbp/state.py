@@ -35,9 +35,9 @@ INFO = np.dtype(
         ("sum_scale", np.float64),  # A
         ("sum_weight", np.float64),  # sum of omega
         ("r2", np.float64),  # largest k(x, x) of the rows kept
-        ("box_positive", np.float64),  # sum of the weights of the positive rows kept
-        ("box_negative", np.float64),  # the same of the negative ones
-        ("box_most", np.float64),  # largest weight of the rows kept
+        ("cost_positive", np.float64),  # sum of the weights of the positive rows kept
+        ("cost_negative", np.float64),  # the same of the negative ones
+        ("cost_most", np.float64),  # largest weight of the rows kept
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
     ]
 )
@@ -63,7 +63,7 @@ class SBPState(NamedTuple):
     late: np.ndarray  # sum of (change of alpha) A
     f: np.ndarray  # sum_t alpha_t k(x_t, x_s)
     late_f: np.ndarray  # sum_t late_t k(x_t, x_s)
-    box: np.ndarray  # class weight times example weight; 0 in free slots
+    cost: np.ndarray  # class weight times example weight; 0 in free slots
     y: np.ndarray  # +1 or -1
     diagonal: np.ndarray  # k(x_s, x_s)
     heights: np.ndarray  # scratch: responses y_s <w, x_s>
@@ -76,15 +76,15 @@ class SBPState(NamedTuple):
 def _check(state: SBPState, sizes: dict[str, int]) -> None:
     """Refuse rows without a weight, and free slots with one; measure the rows as `_measure`."""
     members = state.active.members[: state.active.counts[0].n_members]
-    is_member = np.zeros(len(state.box), bool)
+    is_member = np.zeros(len(state.cost), bool)
     is_member[members] = True
-    if ((state.box > 0.0) != is_member).any() or (np.abs(state.y[members]) != 1.0).any():
+    if ((state.cost > 0.0) != is_member).any() or (np.abs(state.y[members]) != 1.0).any():
         raise ValueError("weights or signs do not fit the rows kept")
-    kept, info = state.box[members], state.info[0]
+    kept, info = state.cost[members], state.info[0]
     sums = [kept[state.y[members] == sign].sum() for sign in (1.0, -1.0)]
-    info.box_positive, info.box_negative = sums
+    info.cost_positive, info.cost_negative = sums
     # Of older files these are the largest values so far, of rows that may have left.
-    info.box_most, info.r2 = kept.max(initial=0.0), state.diagonal[members].max(initial=0.0)
+    info.cost_most, info.r2 = kept.max(initial=0.0), state.diagonal[members].max(initial=0.0)
 
 
 declare(
@@ -92,7 +92,7 @@ declare(
     {
         **active_set.PARTS,
         **dict.fromkeys(("alpha", "late", "f", "late_f"), Field(("slots",))),
-        "box": Field(("slots",), range=BOX),
+        "cost": Field(("slots",), range=BOX),
         "y": Field(("slots",), range=SIGN),
         "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
         "heights": Field(("slots",), scratch=True),
@@ -109,7 +109,7 @@ declare(
                 "r2": NOT_NEGATIVE,
             },
             reset=("ready",),
-            retired=("box_least",),
+            retired=("cost_least",),
         ),
     },
     _check,
@@ -163,7 +163,7 @@ def project(state):
 
 
 @compiled_leaf
-def _measure(box, y, diagonal, n):
+def _measure(cost, y, diagonal, n):
     """Return the sums of the weights of both classes, the largest weight, and the largest k(x, x).
 
     They are computed anew when a row leaves: with a heavy one a running sum would lose the others,
@@ -171,7 +171,7 @@ def _measure(box, y, diagonal, n):
     """
     positive, negative, most, r2 = 0.0, 0.0, 0.0, np.float32(0.0)
     for s in range(n):
-        b = box[s]
+        b = cost[s]
         positive += b if y[s] > 0.0 else 0.0
         negative += b if y[s] < 0.0 else 0.0
         most = max(most, b)
@@ -191,9 +191,9 @@ def remove(state, kernel, s, d):
         add_row(state.f, state.late_f, row, -state.alpha[s], -state.late[s], n)
         project(state)
     state.alpha[s] = state.late[s] = 0.0
-    state.box[s] = 0.0
-    info.box_positive, info.box_negative, info.box_most, info.r2 = _measure(
-        state.box, state.y, state.diagonal, n
+    state.cost[s] = 0.0
+    info.cost_positive, info.cost_negative, info.cost_most, info.r2 = _measure(
+        state.cost, state.y, state.diagonal, n
     )
     active_set.leave(state.active, s)
     stores.release(state.store, s)
@@ -202,25 +202,25 @@ def remove(state, kernel, s, d):
 
 
 @compiled
-def enter(state, x, y, box, weight, number, diagonal, row):
+def enter(state, x, y, cost, weight, number, diagonal, row):
     """Put a row into a slot, with coefficient 0; return the slot. `row` gets its own value."""
     info, n_before = state.info[0], state.active.counts[0].n
     s = active_set.enter(state.active, state.active.counts[0].n_offered)
     n = state.active.counts[0].n
     stores.put(state.store, s, x)
     state.store.entered[s], state.store.weight[s] = number, weight
-    state.y[s], state.box[s], state.diagonal[s] = y, box, diagonal
+    state.y[s], state.cost[s], state.diagonal[s] = y, cost, diagonal
     row[s] = diagonal
     if s < n_before:
         # The slot was used before: cached kernel values of its old example are invalid.
         row_cache.set_column(state.cache, s, row)
     state.f[s] = expansion(state.alpha, row, n)
     state.late_f[s] = expansion(state.late, row, n)
-    info.box_most = max(info.box_most, box)
+    info.cost_most = max(info.cost_most, cost)
     if y > 0.0:
-        info.box_positive += box
+        info.cost_positive += cost
     else:
-        info.box_negative += box
+        info.cost_negative += cost
     info.r2 = max(info.r2, np.float64(diagonal))
     info.last_number = max(info.last_number, number)
     return s
@@ -233,7 +233,7 @@ def rebuild(state, kernel, d):
     square, info.r2 = 0.0, 0.0
     row_cache.clear(state.cache, n)
     for s in range(n):
-        if state.box[s] == 0.0:
+        if state.cost[s] == 0.0:
             continue
         row = values_of_slot(state, kernel, s, n, d)
         state.diagonal[s] = row[s]
@@ -249,7 +249,7 @@ def rebuild(state, kernel, d):
 def exchange_classes(state):
     """Exchange the negative and the positive class."""
     info = state.info[0]
-    info.box_positive, info.box_negative = info.box_negative, info.box_positive
+    info.cost_positive, info.cost_negative = info.cost_negative, info.cost_positive
     for s in range(state.alpha.size):
         state.y[s], state.alpha[s], state.late[s] = -state.y[s], -state.alpha[s], -state.late[s]
         state.f[s], state.late_f[s] = -state.f[s], -state.late_f[s]

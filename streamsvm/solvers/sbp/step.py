@@ -73,17 +73,17 @@ class Schedule(NamedTuple):
 def can_step(state, p):
     """Tell whether there are rows to make iterations on; for a bias, of both classes."""
     info = state.info[0]
-    least = min(info.box_positive, info.box_negative)
-    most = max(info.box_positive, info.box_negative)
+    least = min(info.cost_positive, info.cost_negative)
+    most = max(info.cost_positive, info.cost_negative)
     return (least if p.bias > 0.0 else most) > 0.0
 
 
 @compiled
 def _levels(state, p, which):
     info, n = state.info[0], state.active.counts[0].n
-    volume = p.nu * (info.box_positive + info.box_negative)
+    volume = p.nu * (info.cost_positive + info.cost_negative)
     find_levels(
-        state.heights, state.box, state.y, p.bias > 0.0, volume, state.levels[which], state.tops, n
+        state.heights, state.cost, state.y, p.bias > 0.0, volume, state.levels[which], state.tops, n
     )
 
 
@@ -116,7 +116,7 @@ def draw_candidate(state, draws):
     n = state.active.counts[0].n_members
     u = uniform(draws) * n
     place = np.int64(u)
-    return state.active.members[place], (u - place) * state.info[0].box_most
+    return state.active.members[place], (u - place) * state.info[0].cost_most
 
 
 @compiled_within
@@ -133,7 +133,7 @@ def covered_weight(state, s):
     height, top = state.heights[s], state.tops[c, 0]
     if height > top:
         return 0.0
-    return state.box[s] if height < top else state.box[s] * state.tops[c, 1]
+    return state.cost[s] if height < top else state.cost[s] * state.tops[c, 1]
 
 
 @compiled
@@ -209,7 +209,7 @@ def margin_of(state, p, row):
     """Return the margin, given kernel values; with a bias and rows of one class only, its sign."""
     info, n = state.info[0], state.active.counts[0].n
     if not can_step(state, p):
-        return np.sign(info.box_positive - info.box_negative)
+        return np.sign(info.cost_positive - info.cost_negative)
     if info.sum_weight == 0.0:
         return 0.0
     if p.averaged > 0.0:
@@ -227,13 +227,13 @@ def margin_scale(state):
 
 
 @compiled
-def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
+def _learn_row(state, kernel, x, r, y, cost, weight, number, diagonal, schedule):
     """Learn row r of the block x; return its margin from before."""
     d = width(x)
     row = fresh_block.values_of(state.block, kernel, state.store, x, r)
     margin = margin_of(state, schedule.numbers, row)
     # An example of weight 0 is not learnt.
-    if box <= 0.0:
+    if cost <= 0.0:
         return margin
     if stores.slot_of(state, number, state.active.counts[0].n) == active_set.NONE:
         state.active.counts[0].n_offered += 1
@@ -242,14 +242,14 @@ def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
         if old >= 0:
             remove(state, kernel, old, d)
         if old != active_set.REFUSED:
-            slot = enter(state, part(x, r, r + 1), y, box, weight, number, diagonal, row)
+            slot = enter(state, part(x, r, r + 1), y, cost, weight, number, diagonal, row)
             fresh_block.note(state.block, slot, r)
     _steps(state, kernel, schedule.numbers, d)
     return margin
 
 
 @compiled
-def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
     y is +1.0 or -1.0, box the class weight times the example weight; a row that is kept already is
@@ -274,7 +274,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 return at
             state.info[0].n_values += 0 if are_only_kept else state.active.counts[0].n
             margins[at] = _learn_row(
-                state, kernel, rows, r, y[at], box[at], weight[at], numbers[at], diagonal[at],
+                state, kernel, rows, r, y[at], cost[at], weight[at], numbers[at], diagonal[at],
                 schedule,
             )  # fmt: skip
         start += count(rows)

@@ -40,42 +40,42 @@ _MOST_STEPS = 200
 
 
 @compiled_leaf
-def _water_below(heights, box, level, n):
+def _water_below(heights, cost, level, n):
     """Return the width covered at a level, and the volume of the water below it."""
     width, volume = 0.0, 0.0
     for s in range(n):
         depth = level - heights[s]
-        b = box[s] if depth >= 0.0 else 0.0
+        b = cost[s] if depth >= 0.0 else 0.0
         width += b
         volume += b * depth
     return width, volume
 
 
 @compiled
-def _lowest(heights, box, n):
+def _lowest(heights, cost, n):
     level = np.inf
     for s in range(n):
-        if box[s] > 0.0:
+        if cost[s] > 0.0:
             level = min(level, heights[s])
     return level
 
 
 @compiled
-def _level_of_basin(heights, box, volume, start, n):
+def _level_of_basin(heights, cost, volume, start, n):
     """Return the level of water of a volume over all columns, from any level to start with."""
     level = start
-    width, below = _water_below(heights, box, level, n)
+    width, below = _water_below(heights, cost, level, n)
     if width == 0.0:
         level = heights[:n].max()
-        width, below = _water_below(heights, box, level, n)
+        width, below = _water_below(heights, cost, level, n)
     # This step may go up, as the start may be below. As the function is convex, it ends at or above
     # the level looked for, and all later steps go down.
     level += (volume - below) / width
     for _ in range(_MOST_STEPS):
-        width, below = _water_below(heights, box, level, n)
+        width, below = _water_below(heights, cost, level, n)
         if width == 0.0:
             # Almost no volume, and rounding: below all columns.
-            return _lowest(heights, box, n)
+            return _lowest(heights, cost, n)
         lower = level - (below - volume) / width
         if not lower < level:
             break
@@ -84,11 +84,11 @@ def _level_of_basin(heights, box, volume, start, n):
 
 
 @compiled_leaf
-def _covered(heights, box, y, sign, low, high, n):
+def _covered(heights, cost, y, sign, low, high, n):
     """Return width and area of the columns of a class up to `low`, and how many are above."""
     width, area, size = 0.0, 0.0, 0
     for s in range(n):
-        b = box[s] if y[s] * sign >= 0.0 and heights[s] <= low else 0.0
+        b = cost[s] if y[s] * sign >= 0.0 and heights[s] <= low else 0.0
         width += b
         area += b * heights[s]
         size += 1 if low < heights[s] <= high else 0
@@ -118,20 +118,20 @@ def _sort(heights, widths):
 
 
 @compiled
-def _basin(heights, box, y, sign, low, high, n):
+def _basin(heights, cost, y, sign, low, high, n):
     """Return the columns of a class, +1.0 or -1.0, and what is to be added to the volume.
 
-    All n columns, with float64 heights, widths (`box`) and classes, up to `low` are taken together
+    All n columns, with float64 heights, widths (`cost`) and classes, up to `low` are taken together
     as one of the height `low`, and all above `high` as one of the height `high`. The result:
     heights, ascending; widths; how much less water the columns up to `low` take at their own
     heights; the number of columns in between, in the band.
     """
-    width, area, size = _covered(heights, box, y, sign, low, high, n)
+    width, area, size = _covered(heights, cost, y, sign, low, high, n)
     found, widths = np.empty(size + 2), np.empty(size + 2)
     found[0], widths[0], size = low, width, 1
     for s in range(n):
-        if low < heights[s] <= high and box[s] > 0.0 and y[s] * sign >= 0.0:
-            found[size], widths[size] = heights[s], box[s]
+        if low < heights[s] <= high and cost[s] > 0.0 and y[s] * sign >= 0.0:
+            found[size], widths[size] = heights[s], cost[s]
             size += 1
     _sort(found[1:size], widths[1:size])
     found[size], widths[size] = high, np.inf
@@ -188,24 +188,24 @@ def _fill(p, width_p, q, width_q, volume, tops):
 
 
 @compiled
-def _levels_within(heights, box, y, volume, at_p, at_q, band, tops, n):
+def _levels_within(heights, cost, y, volume, at_p, at_q, band, tops, n):
     """Return both levels, NaN if they are not within the band, and how many columns are in it."""
-    p, width_p, lacking, size = _basin(heights, box, y, 1.0, at_p - band, at_p + band, n)
-    q, width_q, other, more = _basin(heights, box, y, -1.0, at_q - band, at_q + band, n)
+    p, width_p, lacking, size = _basin(heights, cost, y, 1.0, at_p - band, at_p + band, n)
+    q, width_q, other, more = _basin(heights, cost, y, -1.0, at_q - band, at_q + band, n)
     level_p, level_q = _fill(p, width_p, q, width_q, volume + lacking + other, tops)
     return level_p, level_q, size + more
 
 
 @compiled
-def _find_both(heights, box, y, volume, levels, tops, n):
+def _find_both(heights, cost, y, volume, levels, tops, n):
     """Find the levels of both classes, with a bias: see `find_levels`."""
     band: Any = levels[BAND] if levels[BAND] > 0.0 else np.inf
     at_p, at_q = levels[0], levels[1]
-    level_p, level_q, size = _levels_within(heights, box, y, volume, at_p, at_q, band, tops, n)
+    level_p, level_q, size = _levels_within(heights, cost, y, volume, at_p, at_q, band, tops, n)
     while np.isnan(level_p) and band < np.inf:
         # At last it is infinite, and has all columns.
         band = 4.0 * band if band < 1e6 * (abs(at_p) + abs(at_q)) else np.inf
-        level_p, level_q, size = _levels_within(heights, box, y, volume, at_p, at_q, band, tops, n)
+        level_p, level_q, size = _levels_within(heights, cost, y, volume, at_p, at_q, band, tops, n)
     if np.isnan(level_p):
         # As in `find_levels`.
         level_p, level_q = 0.0, 0.0
@@ -220,10 +220,10 @@ def _find_both(heights, box, y, volume, levels, tops, n):
 
 
 @compiled
-def find_levels(heights, box, y, has_bias, volume, levels, tops, n):
+def find_levels(heights, cost, y, has_bias, volume, levels, tops, n):
     """Find the water levels over both classes, from those found last.
 
-    `heights` are the responses y_i <w, x_i>, `box` weights s_i, 0 for slots without a row, y
+    `heights` are the responses y_i <w, x_i>, `cost` weights s_i, 0 for slots without a row, y
     classes, +1.0 or -1.0: all float64 (at least n,). With a bias each class has a level of its own,
     and there must be rows of both, else of one. `volume` is nu times the sum of the weights.
 
@@ -233,9 +233,9 @@ def find_levels(heights, box, y, has_bias, volume, levels, tops, n):
     columns of this height is, above 0 and at most 1.
     """
     if has_bias:
-        _find_both(heights, box, y, volume, levels, tops, n)
+        _find_both(heights, cost, y, volume, levels, tops, n)
         return
-    level = _level_of_basin(heights, box, volume, levels[0], n)
+    level = _level_of_basin(heights, cost, volume, levels[0], n)
     # Responses have overflowed: only a damaged model file can have such.
     level = 0.0 if np.isnan(level) else level
     levels[BAND] = abs(level - levels[0])

@@ -66,10 +66,10 @@ def process_old(model, patterns, order, slot, n, scratch, only_vectors):
     """Make a PROCESSOLD or OPTIMIZE step, which may add a vector; return the gain in the dual."""
     store, offsets, head = patterns.store, offsets_of(patterns, slot), patterns.head[slot]
     columns, values, truth = store.columns, store.values, sequence_of(patterns.labels, head)
-    box, beta = patterns.box[slot], patterns.beta
+    cost, beta = patterns.cost[slot], patterns.beta
     # h of a sequence less h of the true one: 0 for that.
     up, down, lowest, highest = NONE, head, np.inf, 0.0
-    if beta[head] < box:
+    if beta[head] < cost:
         up, lowest = head, 0.0
     v = patterns.next[head]
     while v != NONE:
@@ -90,7 +90,7 @@ def process_old(model, patterns, order, slot, n, scratch, only_vectors):
         square = distance_of(
             order, columns, values, offsets, high, low, scratch.spread, scratch.steps
         )
-        most = (box if up == head else 0.0) - beta[up]
+        most = (cost if up == head else 0.0) - beta[up]
         step = min((highest - lowest) / square, most) if square > 0.0 else 0.0
         if step > 0.0:
             model.info[0].n_moved += 1
@@ -100,7 +100,7 @@ def process_old(model, patterns, order, slot, n, scratch, only_vectors):
             move_weights(
                 model.weights, model.moves, order, columns, values, offsets, high, low, step
             )
-            _move(beta, up, down, step, box if up == head else 0.0, box)
+            _move(beta, up, down, step, cost if up == head else 0.0, cost)
     drop_zeros(patterns, slot)
     if beta[head] == 0.0:
         release(patterns, slot)
@@ -108,13 +108,13 @@ def process_old(model, patterns, order, slot, n, scratch, only_vectors):
 
 
 @compiled_within
-def _move(beta, up, down, step, bound, box):
+def _move(beta, up, down, step, bound, cost):
     """Move a coefficient; what is at a bound but for rounding is set to it."""
     beta[up] += step
     beta[down] -= step
-    if abs(beta[up] - bound) <= _TINY * box:
+    if abs(beta[up] - bound) <= _TINY * cost:
         beta[up] = bound
-    if abs(beta[down]) <= _TINY * box:
+    if abs(beta[down]) <= _TINY * cost:
         beta[down] = 0.0
 
 
@@ -134,17 +134,17 @@ def _worst(model, patterns, order, slot, offsets, down, highest, n, scratch):
 
 
 @compiled
-def _note_pattern(model, order, values, offsets, truth, box):
+def _note_pattern(model, order, values, offsets, truth, cost):
     """Take the bounds of a new pattern: at worst two sequences differ at all of its tokens."""
     length, loss = 0.0, 0.0
     for t in range(truth.size):
         length += np.sqrt(square_of(values, offsets[t], offsets[t + 1]) + order)
         loss += model.cost[truth[t]]
-    note_pattern(model.info[0], box, 2.0 * length * length, loss)
+    note_pattern(model.info[0], cost, 2.0 * length * length, loss)
 
 
 @compiled
-def _enter(model, patterns, schedule, x, begin, stop, number, truth, labels, box, step, scratch):
+def _enter(model, patterns, schedule, x, begin, stop, number, truth, labels, cost, step, scratch):
     """Make a sentence a support pattern, with coefficients of the true labels and of others."""
     active = patterns.active
     if active.counts[0].n_members >= schedule.limit:
@@ -156,13 +156,13 @@ def _enter(model, patterns, schedule, x, begin, stop, number, truth, labels, box
     patterns.store.entered[slot] = number
     lengths = (x.start[begin + 1 : stop + 1] - x.start[begin:stop]).astype(np.int32)
     label_pool.put(patterns.lengths, slot, lengths)
-    patterns.box[slot] = box
+    patterns.cost[slot] = cost
     patterns.head[slot] = new_vector(patterns, truth, step, np.int64(NONE))
     new_vector(patterns, labels, -step, patterns.head[slot])
 
 
 @compiled
-def process_new(model, patterns, schedule, x, begin, stop, number, truth, box, n, scratch):
+def process_new(model, patterns, schedule, x, begin, stop, number, truth, cost, n, scratch):
     """Make a PROCESSNEW step on a fresh sentence, the tokens begin .. stop-1 of x."""
     order, offsets, info = schedule.order, x.start[begin : stop + 1], model.info[0]
     is_perceptron = schedule.method == PERCEPTRON
@@ -174,14 +174,14 @@ def process_new(model, patterns, schedule, x, begin, stop, number, truth, box, n
         return
     rise, square = 0.0, 0.0
     if is_perceptron:
-        step = box
+        step = cost
     else:
         rise = rise_of(model.weights, model.moves, order, columns, values, offsets, truth, labels)
         h = loss_of(model.cost, truth, labels) - rise
         square = distance_of(
             order, columns, values, offsets, truth, labels, scratch.spread, scratch.steps
         )
-        step = min(h / square, box) if square > 0.0 else 0.0
+        step = min(h / square, cost) if square > 0.0 else 0.0
     if step <= 0.0:
         return
     info.n_moved += 1
@@ -193,12 +193,14 @@ def process_new(model, patterns, schedule, x, begin, stop, number, truth, box, n
         )
     if schedule.method == LARANK:
         note_step(info, rise, step, square)
-        _note_pattern(model, order, values, offsets, truth, box)
-        _enter(model, patterns, schedule, x, begin, stop, number, truth, labels, box, step, scratch)
+        _note_pattern(model, order, values, offsets, truth, cost)
+        _enter(
+            model, patterns, schedule, x, begin, stop, number, truth, labels, cost, step, scratch
+        )
 
 
 @compiled
-def learn(model, patterns, schedule, x, first, labels, known, box, draws, done, scratch):
+def learn(model, patterns, schedule, x, first, labels, known, cost, draws, done, scratch):
     """Learn sentences in order; return how many are learnt, fewer than all if room is short.
 
     The parameters are those of `greedy.learn`, and `scratch` for the longest sentence.
@@ -223,7 +225,7 @@ def learn(model, patterns, schedule, x, first, labels, known, box, draws, done, 
         if stop > begin:
             process_new(
                 model, patterns, schedule, x, begin, stop, active.counts[0].n_offered,
-                labels[begin:stop], box[i], n, scratch,
+                labels[begin:stop], cost[i], n, scratch,
             )  # fmt: skip
         for _ in range(schedule.n_reprocess):
             for o in range(1 + schedule.n_optimize):

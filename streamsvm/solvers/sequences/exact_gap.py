@@ -16,16 +16,16 @@ from streamsvm.solvers.sequences.worst_labels import best_labels, violation
 @compiled
 def kept_gap(model, patterns, order, n, scratch):
     """Return the gap over the support patterns, and the sum of their C_i."""
-    active, gap, boxes = patterns.active, 0.0, 0.0
+    active, gap, costs = patterns.active, 0.0, 0.0
     for m in range(active.counts[0].n_members):
         slot = active.members[m]
         gap += sentence_part(model, patterns, order, slot, n, scratch)
-        boxes += patterns.box[slot]
-    return gap, boxes
+        costs += patterns.cost[slot]
+    return gap, costs
 
 
 @compiled
-def other_gap(model, patterns, order, x, first, labels, box, slots, n, scratch):
+def other_gap(model, patterns, order, x, first, labels, cost, slots, n, scratch):
     """Return the gap of the sentences whose `slots` are -1, no patterns: their losses times C."""
     gap = 0.0
     for i in range(first.size - 1):
@@ -35,12 +35,12 @@ def other_gap(model, patterns, order, x, first, labels, box, slots, n, scratch):
         offsets, truth = x.start[begin : stop + 1], labels[begin:stop]
         worst = best_labels(model, x.columns, x.values, offsets, truth, n, scratch)
         h = violation(model, order, x.columns, x.values, offsets, truth, worst)
-        gap += box[i] * max(0.0, h)
+        gap += cost[i] * max(0.0, h)
     return gap
 
 
 @compiled
-def learn_again(model, patterns, schedule, x, first, labels, box, slots, n, done, scratch):
+def learn_again(model, patterns, schedule, x, first, labels, cost, slots, n, done, scratch):
     """Make PROCESSOLD on the support patterns among all sentences, PROCESSNEW on the others.
 
     The parameters are those of `other_gap`; sentences are numbered in their order. Returns how many
@@ -56,7 +56,7 @@ def learn_again(model, patterns, schedule, x, first, labels, box, slots, n, done
             process_old(model, patterns, schedule.order, slot, n, scratch, np.bool_(False))
         elif stop > begin:
             process_new(
-                model, patterns, schedule, x, begin, stop, i + 1, labels[begin:stop], box[i], n,
+                model, patterns, schedule, x, begin, stop, i + 1, labels[begin:stop], cost[i], n,
                 scratch,
             )  # fmt: skip
     return first.size - 1

@@ -44,11 +44,11 @@ _TINY = 1e-12
 
 
 @compiled_within
-def choose_step(scores, beta, label, box, n, square, only_vectors):
+def choose_step(scores, beta, label, cost, n, square, only_vectors):
     """Choose labels c+ and c-; return them and lambda, which is 0 if no step helps.
 
     `scores` are float32 (>= n,), of n labels, `beta` float64 (>= n,) the coefficients of the token,
-    `label` its label, `box` C_i, and `square` |Phi_g(i, c+) - Phi_g(i, c-)|^2. With `only_vectors`
+    `label` its label, `cost` C_i, and `square` |Phi_g(i, c+) - Phi_g(i, c-)|^2. With `only_vectors`
     only labels with a coefficient are considered, as OPTIMIZE does.
     """
     up, down = -1, -1
@@ -59,23 +59,23 @@ def choose_step(scores, beta, label, box, n, square, only_vectors):
         violation = np.float64(scores[c]) + (0.0 if c == label else 1.0)
         if violation > highest:
             highest, down = violation, c
-        if violation < lowest and beta[c] < (box if c == label else 0.0):
+        if violation < lowest and beta[c] < (cost if c == label else 0.0):
             lowest, up = violation, c
     if up < 0 or not highest > lowest or square <= 0.0:
         return up, down, 0.0
-    most = (box if up == label else 0.0) - beta[up]
+    most = (cost if up == label else 0.0) - beta[up]
     return up, down, min((highest - lowest) / square, most)
 
 
 @compiled_within
-def move(beta, label, box, up, down, step):
+def move(beta, label, cost, up, down, step):
     """Move a coefficient; what is at a bound but for rounding is set to it."""
     beta[up] += step
     beta[down] -= step
-    bound = box if up == label else 0.0
-    if abs(beta[up] - bound) <= _TINY * box:
+    bound = cost if up == label else 0.0
+    if abs(beta[up] - bound) <= _TINY * cost:
         beta[up] = bound
-    if abs(beta[down]) <= _TINY * box:
+    if abs(beta[down]) <= _TINY * cost:
         beta[down] = 0.0
 
 
@@ -89,8 +89,8 @@ def process_old(model, patterns, order, slot, n, scores, only_vectors):
     add_scores(model.weights, store.columns, store.values, begin, stop, scores)
     add_moves(model.moves, order, patterns.past[slot], scores)
     square = 2.0 * (store.norm[slot] + order)
-    beta, label, box = patterns.beta[slot], patterns.label[slot], patterns.box[slot]
-    up, down, step = choose_step(scores, beta, label, box, n, square, only_vectors)
+    beta, label, cost = patterns.beta[slot], patterns.label[slot], patterns.cost[slot]
+    up, down, step = choose_step(scores, beta, label, cost, n, square, only_vectors)
     model.info[0].n_steps += 1
     if step <= 0.0:
         return 0.0
@@ -98,7 +98,7 @@ def process_old(model, patterns, order, slot, n, scores, only_vectors):
     rise = np.float64(scores[up]) - np.float64(scores[down])
     note_step(model.info[0], rise, step, square)
     loss = (0.0 if down == label else 1.0) - (0.0 if up == label else 1.0)
-    move(beta, label, box, up, down, step)
+    move(beta, label, cost, up, down, step)
     change(model.weights, store.columns, store.values, begin, stop, up, down, step)
     change_moves(model.moves, order, patterns.past[slot], up, down, step)
     if beta[label] == 0.0:
@@ -131,7 +131,7 @@ def _reprocess(model, patterns, schedule, n, draws, picks, scores):
 
 
 @compiled
-def _enter(model, patterns, schedule, x, t, number, label, past, box, beta):
+def _enter(model, patterns, schedule, x, t, number, label, past, cost, beta):
     """Make a token a support pattern; tokens are numbered from 1."""
     active = patterns.active
     if active.counts[0].n_members >= schedule.limit:
@@ -145,11 +145,11 @@ def _enter(model, patterns, schedule, x, t, number, label, past, box, beta):
     for s in range(schedule.order):
         patterns.past[slot, s] = past[s]
     patterns.beta[slot, : beta.size] = beta
-    patterns.box[slot] = box
+    patterns.cost[slot] = cost
 
 
 @compiled
-def process_new(model, patterns, schedule, x, t, number, label, past, box, n, scores, beta):
+def process_new(model, patterns, schedule, x, t, number, label, past, cost, n, scores, beta):
     """Make a PROCESSNEW step on a fresh token; `past` are the labels before, `beta` is scratch."""
     order, begin, stop = schedule.order, x.start[t], x.start[t + 1]
     scores[:] = 0.0
@@ -159,10 +159,10 @@ def process_new(model, patterns, schedule, x, t, number, label, past, box, n, sc
     info = model.info[0]
     if schedule.method == PERCEPTRON:
         guess = np.int64(np.argmax(scores[:n]))
-        up, down, step = np.int64(label), guess, 0.0 if guess == label else box
+        up, down, step = np.int64(label), guess, 0.0 if guess == label else cost
     else:
         square = 2.0 * (square_of(x.values, begin, stop) + order)
-        up, down, step = choose_step(scores, beta, label, box, n, square, np.bool_(False))
+        up, down, step = choose_step(scores, beta, label, cost, n, square, np.bool_(False))
     info.n_steps += 1
     if step <= 0.0:
         return
@@ -176,13 +176,13 @@ def process_new(model, patterns, schedule, x, t, number, label, past, box, n, sc
     if schedule.method == LARANK:
         square = 2.0 * (square_of(x.values, begin, stop) + order)
         note_step(info, np.float64(scores[up]) - np.float64(scores[down]), step, square)
-        note_pattern(info, box, square, 1.0)
-        move(beta, label, box, up, down, step)
-        _enter(model, patterns, schedule, x, t, number, label, past, box, beta)
+        note_pattern(info, cost, square, 1.0)
+        move(beta, label, cost, up, down, step)
+        _enter(model, patterns, schedule, x, t, number, label, past, cost, beta)
 
 
 @compiled
-def learn(model, patterns, schedule, x, first, labels, known, box, draws, done):
+def learn(model, patterns, schedule, x, first, labels, known, cost, draws, done):
     """Learn sentences in order; return how many are learnt, fewer than all if room is short.
 
     x: SparseRows, a row for each token; first: int64 (sentences + 1,), the first token of each;
@@ -207,7 +207,7 @@ def learn(model, patterns, schedule, x, first, labels, known, box, draws, done):
             if old >= 0:
                 remove(model, patterns, schedule.order, old)
                 info.n_forgotten += 1
-            c = box[i] * model.cost[labels[t]]
+            c = cost[i] * model.cost[labels[t]]
             process_new(
                 model, patterns, schedule, x, t, active.counts[0].n_offered, labels[t], past, c,
                 known[i], scores, beta,

@@ -15,16 +15,16 @@ from streamsvm.solvers.sequences.token_patterns import have_room
 def kept_gap(model, patterns, order, n):
     """Return the gap over the support patterns, and the sum of their C_i."""
     scores = np.zeros(model.weights.shape[1], np.float32)
-    active, gap, boxes = patterns.active, 0.0, 0.0
+    active, gap, costs = patterns.active, 0.0, 0.0
     for m in range(active.counts[0].n_members):
         slot = active.members[m]
         gap += token_part(model, patterns, order, slot, n, scores)
-        boxes += patterns.box[slot]
-    return gap, boxes
+        costs += patterns.cost[slot]
+    return gap, costs
 
 
 @compiled
-def other_gap(model, patterns, order, x, first, labels, box, slots, n):
+def other_gap(model, patterns, order, x, first, labels, cost, slots, n):
     """Return the gap of the tokens whose `slots` are -1, no patterns: hinge losses times C."""
     scores = np.zeros(model.weights.shape[1], np.float32)
     past, none, gap = np.zeros(max(1, order), np.int32), np.zeros(n), 0.0
@@ -36,7 +36,7 @@ def other_gap(model, patterns, order, x, first, labels, box, slots, n):
             scores[:] = 0.0
             add_scores(model.weights, x.columns, x.values, x.start[t], x.start[t + 1], scores)
             add_moves(model.moves, order, past, scores)
-            gap += part_of(scores, labels[t], box[i] * model.cost[labels[t]], none, n)
+            gap += part_of(scores, labels[t], cost[i] * model.cost[labels[t]], none, n)
     return gap
 
 
@@ -47,7 +47,7 @@ def _past_of(labels, begin, t, past):
 
 
 @compiled
-def learn_again(model, patterns, schedule, x, first, labels, box, slots, n, done):
+def learn_again(model, patterns, schedule, x, first, labels, cost, slots, n, done):
     """Make PROCESSOLD on the support patterns among all tokens, PROCESSNEW on the others.
 
     The parameters are those of `other_gap`; tokens are numbered in their order. Returns
@@ -67,7 +67,7 @@ def learn_again(model, patterns, schedule, x, first, labels, box, slots, n, done
                 process_old(model, patterns, schedule.order, slot, n, scores, np.bool_(False))
                 continue
             _past_of(labels, first[i], t, past)
-            c = box[i] * model.cost[labels[t]]
+            c = cost[i] * model.cost[labels[t]]
             process_new(model, patterns, schedule, x, t, t + 1, labels[t], past, c, n, scores, beta)
     return first.size - 1
 

@@ -246,7 +246,7 @@ class Greedy(SequenceSolver):
     def at_bound(self) -> np.ndarray:
         """Return which of the nonzero coefficients are at their upper bound."""
         beta = self.patterns.beta
-        is_at: np.ndarray = beta >= self.patterns.box[:, None]
+        is_at: np.ndarray = beta >= self.patterns.cost[:, None]
         return is_at[beta != 0.0]
 
     def linear_part(self) -> float:
@@ -301,7 +301,7 @@ class Exact(SequenceSolver):
         """Return which of the nonzero coefficients are at their upper bound."""
         patterns = self.patterns
         heads, is_at = patterns.head[self.members], np.zeros(patterns.beta.size, bool)
-        is_at[heads] = patterns.beta[heads] >= patterns.box[self.members]
+        is_at[heads] = patterns.beta[heads] >= patterns.cost[self.members]
         return is_at[patterns.beta != 0.0]
 
     def linear_part(self) -> float:

@@ -49,7 +49,7 @@ class KernelTokens(NamedTuple):
     label: np.ndarray  # int32 (slots,)
     past: np.ndarray  # int32 (slots, order): 1 + the labels before, 0 for none
     beta: np.ndarray  # float64 (slots, classes)
-    box: np.ndarray  # float64 (slots,): C_i
+    cost: np.ndarray  # float64 (slots,): C_i
     diagonal: np.ndarray  # float64 (slots,): k(x_s, x_s)
     row: np.ndarray  # float32 (1, slots) scratch: kernel values of a fresh token
 
@@ -81,7 +81,7 @@ def grown(old: KernelTokens, slots: int, classes: int, d: int, budget: int) -> K
         cache=row_cache.resized(old.cache, slots, d, budget),
         active=states.grown_arrays(old.active, {"slots": slots, "window": window}),
     )
-    copy_arrays(old, new, ("f", "label", "past", "beta", "box", "diagonal"))
+    copy_arrays(old, new, ("f", "label", "past", "beta", "cost", "diagonal"))
     return new
 
 
@@ -132,14 +132,14 @@ def process_old(model, patterns, kernel, order, slot, n, scores, only_vectors):
     """Make a PROCESSOLD or OPTIMIZE step on a pattern."""
     _scores_of(model, patterns, order, slot, scores)
     square = 2.0 * (patterns.diagonal[slot] + order)
-    beta, label, box = patterns.beta[slot], patterns.label[slot], patterns.box[slot]
-    up, down, step = choose_step(scores, beta, label, box, n, square, only_vectors)
+    beta, label, cost = patterns.beta[slot], patterns.label[slot], patterns.cost[slot]
+    up, down, step = choose_step(scores, beta, label, cost, n, square, only_vectors)
     model.info[0].n_steps += 1
     if step <= 0.0:
         return
     model.info[0].n_moved += 1
     note_step(model.info[0], scores[up] - scores[down], step, square)
-    move(beta, label, box, up, down, step)
+    move(beta, label, cost, up, down, step)
     used, d = patterns.active.counts[0].n, patterns.store.panels.shape[1]
     row = patterns.cache.values[kernel_row(patterns.cache, kernel, patterns.store, slot, used, d)]
     _shift_f(model, patterns, order, patterns.past[slot], row, up, down, step)
@@ -199,7 +199,7 @@ def _expand(patterns, row, out):
 
 
 @compiled
-def process_new(model, patterns, schedule, kernel, x, number, label, past, box, n, scores):
+def process_new(model, patterns, schedule, kernel, x, number, label, past, cost, n, scores):
     """Make a PROCESSNEW step on a fresh token, float32 (1, d)."""
     order, info, d = schedule.order, model.info[0], patterns.store.panels.shape[1]
     used = patterns.active.counts[0].n
@@ -209,30 +209,30 @@ def process_new(model, patterns, schedule, kernel, x, number, label, past, box, 
     add_moves(model.moves, order, past, scores)
     none = np.zeros(scores.size)
     # With any positive square it tells whether there is a step.
-    _, _, step = choose_step(scores, none, label, box, n, 1.0, np.bool_(False))
+    _, _, step = choose_step(scores, none, label, cost, n, 1.0, np.bool_(False))
     info.n_steps += 1
     if step <= 0.0:
         return
     slot = _enter(model, patterns, schedule, kernel, x, number, scores)
-    patterns.label[slot], patterns.box[slot] = label, box
+    patterns.label[slot], patterns.cost[slot] = label, cost
     for s in range(order):
         patterns.past[slot, s] = past[s]
     # Once more, as another pattern may have left.
     _scores_of(model, patterns, order, slot, scores)
     square, beta = 2.0 * (patterns.diagonal[slot] + order), patterns.beta[slot]
-    up, down, step = choose_step(scores, beta, label, box, n, square, np.bool_(False))
+    up, down, step = choose_step(scores, beta, label, cost, n, square, np.bool_(False))
     if step <= 0.0:
         _release(patterns, slot)
         return
     info.n_moved += 1
     note_step(info, scores[up] - scores[down], step, square)
-    note_pattern(info, box, square, 1.0)
-    move(beta, label, box, up, down, step)
+    note_pattern(info, cost, square, 1.0)
+    move(beta, label, cost, up, down, step)
     _shift_f(model, patterns, order, past, patterns.row[0], up, down, step)
 
 
 @compiled
-def learn(model, patterns, schedule, kernel, x, first, labels, known, box, draws, done):
+def learn(model, patterns, schedule, kernel, x, first, labels, known, cost, draws, done):
     """Learn sentences in order: as `greedy.learn`, but x is float32 (tokens, d)."""
     scores = np.zeros(patterns.beta.shape[1])
     past = np.zeros(max(1, schedule.order), np.int32)
@@ -248,7 +248,7 @@ def learn(model, patterns, schedule, kernel, x, first, labels, known, box, draws
             if old >= 0:
                 remove(model, patterns, kernel, order, old)
                 info.n_forgotten += 1
-            c = box[i] * model.cost[labels[t]]
+            c = cost[i] * model.cost[labels[t]]
             process_new(
                 model, patterns, schedule, kernel, x[t : t + 1], counts.n_offered, labels[t], past,
                 c, known[i], scores,
@@ -271,27 +271,29 @@ def _look(model, patterns, order, n, scores):
     active, info = patterns.active, model.info[0]
     members = active.counts[0].n_members
     if members > 0:
-        slot = heavy_member(model.look_draws, active.members, members, patterns.box, info.box_most)
+        slot = heavy_member(
+            model.look_draws, active.members, members, patterns.cost, info.cost_most
+        )
         part = _part(model, patterns, order, slot, n, scores)
-        note_look(info, part / patterns.box[slot])
+        note_look(info, part / patterns.cost[slot])
 
 
 @compiled_within
 def _part(model, patterns, order, slot, n, scores):
     """Return the part of the gap of a pattern; `scores` is scratch."""
     _scores_of(model, patterns, order, slot, scores)
-    return part_of(scores, patterns.label[slot], patterns.box[slot], patterns.beta[slot], n)
+    return part_of(scores, patterns.label[slot], patterns.cost[slot], patterns.beta[slot], n)
 
 
 @compiled
 def kept_gap(model, patterns, order, n):
     """Return the gap over the support patterns, and the sum of their C_i."""
-    scores, active, gap, boxes = np.zeros(patterns.beta.shape[1]), patterns.active, 0.0, 0.0
+    scores, active, gap, costs = np.zeros(patterns.beta.shape[1]), patterns.active, 0.0, 0.0
     for m in range(active.counts[0].n_members):
         slot = active.members[m]
         gap += _part(model, patterns, order, slot, n, scores)
-        boxes += patterns.box[slot]
-    return gap, boxes
+        costs += patterns.cost[slot]
+    return gap, costs
 
 
 @compiled

@@ -16,7 +16,7 @@ from streamsvm.support.looks import heavy_member
 
 
 @compiled
-def part_of(scores, label, box, beta, n):
+def part_of(scores, label, cost, beta, n):
     """Return the part of a token: C_i max(0, max_c h(c) - h(y)) + sum_c beta_c (h(c) - h(y))."""
     worst, total = 0.0, 0.0
     for c in range(n):
@@ -24,7 +24,7 @@ def part_of(scores, label, box, beta, n):
             h = 1.0 + np.float64(scores[c]) - np.float64(scores[label])
             worst = max(worst, h)
             total += beta[c] * h
-    return box * worst + total
+    return cost * worst + total
 
 
 @compiled
@@ -37,7 +37,7 @@ def token_part(model, patterns, order, slot, n, scores):
         model.weights, store.columns, store.values, begin, begin + store.length[slot], scores
     )
     add_moves(model.moves, order, patterns.past[slot], scores)
-    return part_of(scores, patterns.label[slot], patterns.box[slot], patterns.beta[slot], n)
+    return part_of(scores, patterns.label[slot], patterns.cost[slot], patterns.beta[slot], n)
 
 
 @compiled
@@ -48,7 +48,7 @@ def sentence_part(model, patterns, order, slot, n, scratch):
     truth = sequence_of(patterns.labels, head)
     worst = best_labels(model, columns, values, offsets, truth, n, scratch)
     h = violation(model, order, columns, values, offsets, truth, worst)
-    part = patterns.box[slot] * max(0.0, h)
+    part = patterns.cost[slot] * max(0.0, h)
     v = patterns.next[head]
     while v != NONE:
         labels = sequence_of(patterns.labels, v)
@@ -63,7 +63,7 @@ def _drawn(model, patterns):
     """Return the slot of a pattern, drawn in proportion to C_i; there is at least one."""
     active = patterns.active
     n = active.counts[0].n_members
-    return heavy_member(model.look_draws, active.members, n, patterns.box, model.info[0].box_most)
+    return heavy_member(model.look_draws, active.members, n, patterns.cost, model.info[0].cost_most)
 
 
 @compiled
@@ -72,7 +72,7 @@ def look_at_token(model, patterns, order, n, scores):
     if patterns.active.counts[0].n_members > 0:
         slot = _drawn(model, patterns)
         part = token_part(model, patterns, order, slot, n, scores)
-        note_look(model.info[0], part / patterns.box[slot])
+        note_look(model.info[0], part / patterns.cost[slot])
 
 
 @compiled
@@ -81,4 +81,4 @@ def look_at_sentence(model, patterns, order, n, scratch):
     if patterns.active.counts[0].n_members > 0:
         slot = _drawn(model, patterns)
         part = sentence_part(model, patterns, order, slot, n, scratch)
-        note_look(model.info[0], part / patterns.box[slot])
+        note_look(model.info[0], part / patterns.cost[slot])

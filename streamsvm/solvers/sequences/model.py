@@ -186,9 +186,9 @@ def note_step(info, rise, step, square):
 
 
 @compiled_within
-def note_pattern(info, box, square, loss):
+def note_pattern(info, cost, square, loss):
     """Take C_i, the largest |Phi(i, c) - Phi(i, c')|^2 and the largest loss of a new pattern."""
-    looks.note_box(info, box)
+    looks.note_cost(info, cost)
     info.reach = max(info.reach, np.sqrt(square))
     info.loss_most = max(info.loss_most, loss)
 

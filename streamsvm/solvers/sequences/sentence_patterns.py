@@ -34,7 +34,7 @@ class SentencePatterns(NamedTuple):
     store: SparseStore  # the features of all tokens; `entered` is the number of the sentence
     active: ActiveSet  # which slots are in use
     lengths: LabelPool  # how many features each token has
-    box: np.ndarray  # float64 (slots,): C_i
+    cost: np.ndarray  # float64 (slots,): C_i
     head: np.ndarray  # int64 (slots,): the support vector of the true labels
     labels: LabelPool  # the labels of each support vector
     beta: np.ndarray  # float64 (vectors,)
@@ -57,7 +57,7 @@ def new_patterns(window: int, slots: int = _FEWEST, vectors: int = 4 * _FEWEST) 
 def grown(old: SentencePatterns) -> SentencePatterns:
     """Return the patterns with room for what `have_room` was asked for."""
     counts, window = old.counts, old.active.ring.size
-    slots, vectors, more = old.box.size, old.beta.size, int(counts[MORE_LABELS])
+    slots, vectors, more = old.cost.size, old.beta.size, int(counts[MORE_LABELS])
     if old.active.counts[0].n_members == slots:
         slots *= 2
     while counts[N_VECTORS] - counts[N_FREE] + counts[MORE_VECTORS] > vectors:
@@ -70,7 +70,7 @@ def grown(old: SentencePatterns) -> SentencePatterns:
         np.full(slots, NONE), label_pool.grown(old.labels, vectors, more), np.zeros(vectors),
         np.full(vectors, NONE), old.counts,
     )  # fmt: skip
-    copy_arrays(old, new, ("box", "head", "beta", "next"))
+    copy_arrays(old, new, ("cost", "head", "beta", "next"))
     return new
 
 
@@ -83,7 +83,7 @@ def have_room(patterns, n_tokens, n_entries, n_vectors):
     counts[MORE_VECTORS], counts[MORE_LABELS] = n_vectors, n_vectors * n_tokens
     fits = label_pool.have_room(patterns.lengths, n_tokens)
     fits = fits and label_pool.have_room(patterns.labels, n_vectors * n_tokens)
-    fits = fits and active.n_free + patterns.box.size - active.n > 0
+    fits = fits and active.n_free + patterns.cost.size - active.n > 0
     n_used = counts[N_VECTORS] - counts[N_FREE]
     return store_fits and fits and n_used + n_vectors <= patterns.beta.size
 
@@ -203,7 +203,7 @@ def filled(
     each token; counts: int32 (slots,), support vectors of each sentence; betas, float64, and
     labels, int32: coefficients and labels of all support vectors.
     """
-    slots, vectors = patterns.box.size, patterns.beta.size
+    slots, vectors = patterns.cost.size, patterns.beta.size
     patterns = patterns._replace(
         lengths=label_pool.grown(patterns.lengths, slots, tokens.size),
         labels=label_pool.grown(patterns.labels, vectors, labels.size),

@@ -35,7 +35,7 @@ class TokenPatterns(NamedTuple):
     label: np.ndarray  # int32 (slots,)
     past: np.ndarray  # int32 (slots, order): 1 + the labels before, 0 for none
     beta: np.ndarray  # float64 (slots, classes)
-    box: np.ndarray  # float64 (slots,): C_i
+    cost: np.ndarray  # float64 (slots,): C_i
 
 
 def new_patterns(order: int, classes: int, window: int, slots: int = _FEWEST) -> TokenPatterns:
@@ -57,7 +57,7 @@ def grown(old: TokenPatterns, slots: int, classes: int) -> TokenPatterns:
     new = new_patterns(old.past.shape[1], max(classes, old.beta.shape[1]), window, slots)
     active = states.grown_arrays(old.active, {"slots": slots, "window": window})
     new = new._replace(store=store, active=active)
-    copy_arrays(old, new, ("label", "past", "beta", "box"))
+    copy_arrays(old, new, ("label", "past", "beta", "cost"))
     return new
 
 

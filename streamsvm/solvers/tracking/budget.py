@@ -23,7 +23,7 @@ from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
 from streamsvm.support.kernel_rows.kernel_diagonal import own_value
 from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
-from streamsvm.support.looks import note_box
+from streamsvm.support.looks import note_cost
 
 
 @compiled
@@ -113,15 +113,15 @@ def _project(state, kernel, i, j, d):
     diagonal = np.float64(state.diagonal[j])
     part = abs(state.alpha[i]) * np.float64(row_i[j]) / max(diagonal, 1e-30)
     weight = state.store.weight[i] + state.store.weight[j]
-    box = state.box[i] + state.box[j]
+    cost = state.cost[i] + state.cost[j]
     remove(state, kernel, i, d)
     info = state.info[0]
-    info.box_sum += box - state.box[j]
-    info.box_squares += box * box - state.box[j] * state.box[j]
-    state.box[j], state.store.weight[j] = box, weight
-    note_box(info, box)
+    info.cost_sum += cost - state.cost[j]
+    info.cost_squares += cost * cost - state.cost[j] * state.cost[j]
+    state.cost[j], state.store.weight[j] = cost, weight
+    note_cost(info, cost)
     y = state.y[j]
-    step = min(part, box - y * state.alpha[j])
+    step = min(part, cost - y * state.alpha[j])
     gain = step * (1.0 - y * state.f[j]) - 0.5 * step * step * diagonal
     shift(state, kernel, j, y * step, d)
     info.dual += gain
@@ -139,7 +139,7 @@ def _merge(state, kernel, i, j, policy, d):
     row = np.zeros((1, state.alpha.size), np.float32)
     stores.values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
     part = a_i * np.float64(row[0, i]) + a_j * np.float64(row[0, j])
-    y, box = state.y[i], state.box[i] + state.box[j]
+    y, cost = state.y[i], state.cost[i] + state.cost[j]
     weight = state.store.weight[i] + state.store.weight[j]
     # As new as the newer of the two; negative, since it is no example that may come again.
     number = -max(abs(state.store.entered[i]), abs(state.store.entered[j]))
@@ -147,7 +147,7 @@ def _merge(state, kernel, i, j, policy, d):
     # remove() adds both to `lost`; what z brings back is taken from it.
     remove(state, kernel, i, d)
     remove(state, kernel, j, d)
-    slot = enter(state, y, box, weight, number, arrival, np.float32(0.0))
+    slot = enter(state, y, cost, weight, number, arrival, np.float32(0.0))
     stores.put(state.store, slot, z)
     diagonal = own_value(kernel, stores.spare_of(state.store, np.int64(1), d), z)
     row[0, slot] = diagonal
@@ -157,7 +157,7 @@ def _merge(state, kernel, i, j, policy, d):
     row_cache.set_column(state.cache, slot, row[0])
     row_cache.keep(state.cache, slot, row[0], n)
     fresh_block.note(state.block, slot, np.int64(fresh_block.FOREIGN))
-    a_z = max(0.0, min(box, part / max(np.float64(diagonal), 1e-30)))
+    a_z = max(0.0, min(cost, part / max(np.float64(diagonal), 1e-30)))
     f_z = expansion(state.alpha, row[0], n)
     state.alpha[slot] = state.average[slot] = y * a_z
     info.alpha_sum += a_z

@@ -32,7 +32,7 @@ def _best_member(state):
         y, diagonal = state.y[i], np.float64(state.diagonal[i])
         g = 1.0 - y * state.f[i]
         a = y * state.alpha[i]
-        step = exact_step(a, g, state.box[i], diagonal)
+        step = exact_step(a, g, state.cost[i], diagonal)
         # A step below the last digit of the coefficient is none.
         if a + step == a:
             continue

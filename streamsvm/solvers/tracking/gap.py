@@ -20,16 +20,16 @@ SAMPLED_MEMBERS = 4096
 
 
 @compiled
-def _gap_of(members, coefficients, f, box, y):
+def _gap_of(members, coefficients, f, cost, y):
     """Return the sum of equation 4 and the sum of C_i over members; f[m] is for members[m]."""
-    total, boxes = 0.0, 0.0
+    total, costs = 0.0, 0.0
     for m in range(members.size):
         s = members[m]
         a = y[s] * coefficients[s]
         g = 1.0 - y[s] * f[m]
-        total += max((box[s] - a) * g, -a * g)
-        boxes += box[s]
-    return total, boxes
+        total += max((cost[s] - a) * g, -a * g)
+        costs += cost[s]
+    return total, costs
 
 
 @compiled
@@ -48,13 +48,13 @@ def _tracking(state, kernel, averaged, d):
     for m in range(n_members):
         own[m] = f[members[m]]
     coefficients = state.average if averaged else state.alpha
-    return _gap_of(members, coefficients, own, state.box, state.y)
+    return _gap_of(members, coefficients, own, state.cost, state.y)
 
 
 def tracking_gap(state, kernel, d, averaged=True) -> KeptGap:
     """Return the gap of the averaged classifier, or of the last iterate."""
-    total, box = _tracking(state, kernel, bool(averaged), d)
-    return KeptGap(total, box, 0.0)
+    total, cost = _tracking(state, kernel, bool(averaged), d)
+    return KeptGap(total, cost, 0.0)
 
 
 @compiled
@@ -64,7 +64,7 @@ def _linear(state, scale, members, averaged, d):
     for m in range(members.size):
         f[m] = scale * product(w, row_at(state.store, members[m], d))
     coefficients = state.average if averaged else state.alpha
-    return _gap_of(members, coefficients, f, state.box, state.y)
+    return _gap_of(members, coefficients, f, state.cost, state.y)
 
 
 def linear_gap(state, kernel, d, averaged=True, draws=None) -> KeptGap:
@@ -79,5 +79,5 @@ def linear_gap(state, kernel, d, averaged=True, draws=None) -> KeptGap:
         draws = draws or np.random.default_rng(0)
         factor = len(members) / SAMPLED_MEMBERS
         members = members[draws.integers(0, len(members), SAMPLED_MEMBERS)]
-    total, box = _linear(state, kernel.scale, members, bool(averaged), d)
-    return KeptGap(factor * total, factor * box, 0.0)
+    total, cost = _linear(state, kernel.scale, members, bool(averaged), d)
+    return KeptGap(factor * total, factor * cost, 0.0)

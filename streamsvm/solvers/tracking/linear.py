@@ -49,7 +49,7 @@ class LinearTrackingState(NamedTuple):
     w_average: np.ndarray  # the mean of w over the iterates since the last example
     alpha: np.ndarray  # signed coefficients
     average: np.ndarray  # the mean of alpha over the iterates since the last example
-    box: np.ndarray  # C_s
+    cost: np.ndarray  # C_s
     y: np.ndarray  # +1 or -1
     diagonal: np.ndarray  # k(x_s, x_s)
     touched: np.ndarray  # slots where `average` differs from `alpha`
@@ -171,12 +171,12 @@ def step_on(state, scale, i, share, tau, d, look_weight):
         look_at(state, i, f, look_weight)
     g = 1.0 - y * f
     a = y * state.alpha[i]
-    step = exact_step(a, g, state.box[i], state.diagonal[i])
+    step = exact_step(a, g, state.cost[i], state.diagonal[i])
     gain = step * (g - 0.5 * step * state.diagonal[i])
     if step == 0.0 or abs(g) <= tau:
         return gain, False
-    if step == state.box[i] - a:
-        state.alpha[i] = y * state.box[i]
+    if step == state.cost[i] - a:
+        state.alpha[i] = y * state.cost[i]
     elif step == -a:
         state.alpha[i] = 0.0
     else:
@@ -217,16 +217,16 @@ def _look(state, scale, weight, probability, d):
     if probability < 1.0 and uniform(state.look_draws) >= probability:
         return
     members, n_members = state.active.members, state.active.counts[0].n_members
-    most = state.info[0].box_most
-    i = looks.heavy_member(state.look_draws, members, n_members, state.box, most)
+    most = state.info[0].cost_most
+    i = looks.heavy_member(state.look_draws, members, n_members, state.cost, most)
     look_at(state, i, scale * product(state.w, row_at(state.store, i, d)), weight)
 
 
 @compiled_within
-def _learn_row(state, scale, block, y, box, weight, number, schedule):
+def _learn_row(state, scale, block, y, cost, weight, number, schedule):
     d, info, x = width(block), state.info[0], _row_of(block)
     margin = scale * product(state.w_average if schedule.averaged > 0.0 else state.w, x)
-    if box <= 0.0:
+    if cost <= 0.0:
         return margin
     settle(state, schedule.keep_zeros > 0.0)
     state.w_average[:] = state.w
@@ -239,7 +239,7 @@ def _learn_row(state, scale, block, y, box, weight, number, schedule):
     if slot != NONE:
         active_set.renew(state.active, slot)
     elif old != active_set.REFUSED:
-        slot = enter(state, y, box, weight, number, counts.n_offered, scale * _square(x))
+        slot = enter(state, y, cost, weight, number, counts.n_offered, scale * _square(x))
         stores.put(state.store, slot, block)
     if slot != NONE:
         touch(state, slot)
@@ -277,7 +277,7 @@ def _learn_row(state, scale, block, y, box, weight, number, schedule):
 
 
 @compiled
-def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: as `tracking.step.learn_rows`; `diagonal` is not used."""
     state = borrowed(state)
     for r in range(count(x)):
@@ -286,7 +286,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         if full or not stores.has_room(state.store, row):
             return r
         margins[r] = _learn_row(
-            state, kernel.scale, row, y[r], box[r], weight[r], numbers[r], schedule
+            state, kernel.scale, row, y[r], cost[r], weight[r], numbers[r], schedule
         )
     return count(x)
 

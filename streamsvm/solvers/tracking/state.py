@@ -45,8 +45,8 @@ INFO = np.dtype(
         ("scaled_gain", np.float64),  # the same, each divided by the mean C_i of its active set
         ("width", np.float64),  # sum over t of R2 mean(C_i^2) / mean(C_i)^2
         ("r2", np.float64),  # R2: largest k(x, x) so far
-        ("box_sum", np.float64),  # sum of C_i over the active set
-        ("box_squares", np.float64),  # sum of C_i^2 over the active set
+        ("cost_sum", np.float64),  # sum of C_i over the active set
+        ("cost_squares", np.float64),  # sum of C_i^2 over the active set
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
         ("alpha_sum", np.float64),  # sum of a_i over the active set
         *looks.SCALARS,
@@ -64,7 +64,7 @@ class TrackingState(NamedTuple):
     alpha: np.ndarray  # signed coefficients, 0 <= y alpha <= C
     average: np.ndarray  # the mean of alpha over the iterates since the last example
     f: np.ndarray  # sum_i alpha_i k(x_i, x_s)
-    box: np.ndarray  # C_s
+    cost: np.ndarray  # C_s
     y: np.ndarray  # +1 or -1
     diagonal: np.ndarray  # k(x_s, x_s)
     touched: np.ndarray  # slots where `average` differs from `alpha`
@@ -76,7 +76,7 @@ class TrackingState(NamedTuple):
 
 SCALARS = Record(INFO, ranges={"n_touched": count_of("slots")}, reset=("ready",))
 SHARED = {
-    "box": Field(("slots",), range=BOX),
+    "cost": Field(("slots",), range=BOX),
     "y": Field(("slots",), range=SIGN),
     "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
     "touched": Field(("slots",), np.int64, range=index_of("slots"), n_used="n_touched"),
@@ -135,22 +135,22 @@ def leave(state, slot):
     active_set.leave(state.active, slot)
     stores.release(state.store, slot)
     state.store.entered[slot] = 0
-    box = state.box[slot]
-    state.info[0].box_sum -= box
-    state.info[0].box_squares -= box * box
+    cost = state.cost[slot]
+    state.info[0].cost_sum -= cost
+    state.info[0].cost_squares -= cost * cost
 
 
 @compiled_within
-def enter(state, y, box, weight, number, arrival, diagonal):
+def enter(state, y, cost, weight, number, arrival, diagonal):
     """Return a slot for a new example with coefficient 0; the caller sets its row and its f."""
     info = state.info[0]
     slot = active_set.enter(state.active, arrival)
     state.store.entered[slot], state.store.weight[slot] = number, weight
     state.alpha[slot] = state.average[slot] = 0.0
-    state.y[slot], state.box[slot], state.diagonal[slot] = y, box, diagonal
-    info.box_sum += box
-    info.box_squares += box * box
-    looks.note_box(info, box)
+    state.y[slot], state.cost[slot], state.diagonal[slot] = y, cost, diagonal
+    info.cost_sum += cost
+    info.cost_squares += cost * cost
+    looks.note_cost(info, cost)
     info.r2 = max(info.r2, np.float64(diagonal))
     info.last_number = max(info.last_number, number)
     return slot
@@ -159,11 +159,11 @@ def enter(state, y, box, weight, number, arrival, diagonal):
 @compiled_within
 def account(info, gain, steps, n_members):
     """Update the sums of the certificate, given the gain of the uniform steps of an example."""
-    mean_box = info.box_sum / n_members
+    mean_cost = info.cost_sum / n_members
     info.mean_gain += gain / steps
-    info.scaled_gain += gain / (steps * mean_box)
+    info.scaled_gain += gain / (steps * mean_cost)
     # At least 1, which rounding could violate for equal boxes: the bound would be too low.
-    info.width += info.r2 * max(1.0, info.box_squares / (n_members * mean_box * mean_box))
+    info.width += info.r2 * max(1.0, info.cost_squares / (n_members * mean_cost * mean_cost))
 
 
 @compiled
@@ -199,8 +199,8 @@ def note_most(info, weight):
 @compiled
 def look_at(state, i, f, weight):
     """Look at the example in slot i, with f = f(x_i): equation (4) of the paper, over C_i."""
-    y, box = state.y[i], state.box[i]
-    g, share = 1.0 - y * f, y * state.alpha[i] / box
+    y, cost = state.y[i], state.cost[i]
+    g, share = 1.0 - y * f, y * state.alpha[i] / cost
     z = max((1.0 - share) * g, -share * g)
     looks.record(state.info[0], z, most_of_looks(state.info[0]), weight)
 

@@ -59,18 +59,18 @@ class Schedule(NamedTuple):
 
 
 @compiled
-def exact_step(a, g, box, diagonal):
+def exact_step(a, g, cost, diagonal):
     """Return the coordinate step of equation (3)."""
     step = g / max(diagonal, TINY)
-    return max(-a, min(box - a, step))
+    return max(-a, min(cost - a, step))
 
 
 @compiled_within
 def _move(state, i, step, row, n):
     """Add `step` to a_i; a coefficient that reaches its bound is set to it, without rounding."""
     y, a = state.y[i], state.y[i] * state.alpha[i]
-    if step == state.box[i] - a:
-        state.alpha[i] = y * state.box[i]
+    if step == state.cost[i] - a:
+        state.alpha[i] = y * state.cost[i]
     elif step == -a:
         state.alpha[i] = 0.0
     else:
@@ -90,7 +90,7 @@ def reprocess(state, kernel, i, share, tau, d):
     y = state.y[i]
     g = 1.0 - y * state.f[i]
     diagonal = np.float64(state.diagonal[i])
-    step = exact_step(y * state.alpha[i], g, state.box[i], diagonal)
+    step = exact_step(y * state.alpha[i], g, state.cost[i], diagonal)
     info.n_steps += 1
     if step == 0.0:
         info.n_null += 1
@@ -116,7 +116,7 @@ def process(state, slot, row):
     y = state.y[slot]
     g = 1.0 - y * state.f[slot]
     diagonal = np.float64(state.diagonal[slot])
-    step = exact_step(y * state.alpha[slot], g, state.box[slot], diagonal)
+    step = exact_step(y * state.alpha[slot], g, state.cost[slot], diagonal)
     touch(state, slot)
     if step == 0.0:
         return
@@ -184,10 +184,10 @@ it is the example in `slot`, which has just come again."""
 
 
 @compiled_within
-def _enter(state, x, y, box, weight, number, diagonal, row, r):
+def _enter(state, x, y, cost, weight, number, diagonal, row, r):
     """Enter row r of the block in a slot, with a_i = 0; `row` holds its kernel values."""
     n_before = state.active.counts[0].n
-    slot = enter(state, y, box, weight, number, state.active.counts[0].n_offered, diagonal)
+    slot = enter(state, y, cost, weight, number, state.active.counts[0].n_offered, diagonal)
     stores.put(state.store, slot, x)
     row[slot] = diagonal
     if slot < n_before:
@@ -203,8 +203,8 @@ def _enter(state, x, y, box, weight, number, diagonal, row, r):
 def _look(state, weight):
     """Look at one of the members, which are not none: see `support.looks`."""
     members, n_members = state.active.members, state.active.counts[0].n_members
-    most = state.info[0].box_most
-    i = looks.heavy_member(state.look_draws, members, n_members, state.box, most)
+    most = state.info[0].cost_most
+    i = looks.heavy_member(state.look_draws, members, n_members, state.cost, most)
     look_at(state, i, state.f[i], weight)
 
 
@@ -248,14 +248,14 @@ def margin_of(state, row, averaged):
 
 
 @compiled_within
-def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
+def _learn_row(state, kernel, x, r, y, cost, weight, number, diagonal, schedule):
     """Learn row r of the block x; return its margin from before."""
     d = width(x)
     row = fresh_block.values_of(state.block, kernel, state.store, x, r)
     state.info[0].n_values += state.active.counts[0].n
     margin = margin_of(state, row, schedule.averaged)
     # An example of weight 0 is not learnt.
-    if box <= 0.0:
+    if cost <= 0.0:
         return margin
     settle(state, schedule.keep_zeros > 0.0)
     state.active.counts[0].n_offered += 1
@@ -268,7 +268,7 @@ def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
         if _make_room(schedule.bounds, state, kernel, y * f < 1.0, d):
             # Again, since a merge may have replaced the row of a slot.
             row = fresh_block.values_of(state.block, kernel, state.store, x, r)
-            slot = _enter(state, part(x, r, r + 1), y, box, weight, number, diagonal, row, r)
+            slot = _enter(state, part(x, r, r + 1), y, cost, weight, number, diagonal, row, r)
     if slot != NONE:
         if schedule.process > 0.0:
             process(state, slot, row)
@@ -279,7 +279,7 @@ def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
 
 
 @compiled
-def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
     y is +1.0 or -1.0, and margins are f of each row; examples are recognised by their numbers.
@@ -298,7 +298,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             ):
                 return at
             margins[at] = _learn_row(
-                state, kernel, rows, r, y[at], box[at], weight[at], numbers[at], diagonal[at],
+                state, kernel, rows, r, y[at], cost[at], weight[at], numbers[at], diagonal[at],
                 schedule,
             )  # fmt: skip
             r += 1

@@ -45,8 +45,8 @@ def margins_of(state, x, out):
 
 
 @compiled
-def _learn(state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins, solver):
-    learn_rows(state, x, y, box, margins[0])
+def _learn(state, kernel, schedule, spare, x, is_last, y, cost, weight, numbers, margins, solver):
+    learn_rows(state, x, y, cost, margins[0])
     return 1
 
 

@@ -44,12 +44,12 @@ class Stream:
 
     def learn(self, first, stop):
         margins, done = np.zeros(stop - first), 0
-        numbers, box = np.arange(1, len(self.y) + 1), np.ones(len(self.y))
+        numbers, cost = np.arange(1, len(self.y) + 1), np.ones(len(self.y))
         while first + done < stop:
             part = slice(first + done, stop)
             done += step.learn_rows(
                 self.state, bound(self.kernel, self.state.store), cut(self.x, part.start, stop),
-                self.y[part], box[part], box[part], numbers[part], self.diagonal[part],
+                self.y[part], cost[part], cost[part], numbers[part], self.diagonal[part],
                 self.schedule, margins[done:],
             )  # fmt: skip
             if first + done < stop:

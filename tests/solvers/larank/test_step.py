@@ -40,8 +40,8 @@ def gram_of(x):
 class Stream:
     """A state, fed and grown as a learner would."""
 
-    def __init__(self, x, y, box, schedule, seed=0, kernel=RBF, capacity=64, cache=1e6):
-        self.x, self.y, self.box, self.schedule, self.kernel = x, y, box, schedule, kernel
+    def __init__(self, x, y, cost, schedule, seed=0, kernel=RBF, capacity=64, cache=1e6):
+        self.x, self.y, self.cost, self.schedule, self.kernel = x, y, cost, schedule, kernel
         self.cache = int(cache)
         self.state = larank_state.new_state(
             x.shape[1], self.cache, new_draws(seed), 2, capacity=capacity
@@ -61,7 +61,7 @@ class Stream:
             while end < stop and self.y[end] < known:
                 end += 1
             if known > state.n_vectors.size:
-                state = self.grow(state.box.size, 2 * known)
+                state = self.grow(state.cost.size, 2 * known)
             state.info[0].n_classes = known
             margins = np.zeros((end - start, known))
             rows = slice(start, end)
@@ -72,7 +72,7 @@ class Stream:
                 self.solver_kernel,
                 self.x[rows],
                 self.y[rows].astype(float),
-                self.box[rows],
+                self.cost[rows],
                 np.ones(n),
                 own,
                 np.ones(n, np.float32),
@@ -81,7 +81,7 @@ class Stream:
             )
             self.scores += [row.copy() for row in margins[:done]]
             if done < n:
-                self.grow(2 * state.box.size, state.n_vectors.size)
+                self.grow(2 * state.cost.size, state.n_vectors.size)
             start += done
         return self
 
@@ -114,13 +114,13 @@ def check(stream):
     beta, y = stream.beta(), stream.y
     np.testing.assert_allclose(beta.sum(axis=1), 0.0, atol=1e-9)
     # Who took over from others has their boxes, too.
-    box, kept = stream.box.copy(), np.flatnonzero(state.box[:n] > 0.0)
-    box[state.store.entered[kept] - 1] = state.box[kept]
-    assert (beta <= np.eye(beta.shape[1])[y] * box[:, None] + 1e-12).all()
+    cost, kept = stream.cost.copy(), np.flatnonzero(state.cost[:n] > 0.0)
+    cost[state.store.entered[kept] - 1] = state.cost[kept]
+    assert (beta <= np.eye(beta.shape[1])[y] * cost[:, None] + 1e-12).all()
     gram = gram_of(stream.x)
     assert dual_of(gram, y, beta) == pytest.approx(info.dual, rel=1e-5, abs=1e-5)
     entered = state.store.entered[:n]
-    alive = np.flatnonzero(state.box[:n] > 0.0)
+    alive = np.flatnonzero(state.cost[:n] > 0.0)
     assert sorted(state.alive[: info.n_alive].tolist()) == alive.tolist()
     assert (entered[alive] > 0).all()
     np.testing.assert_array_equal(state.where[state.alive[: info.n_alive]], range(info.n_alive))
@@ -147,8 +147,8 @@ def check(stream):
 )
 def test_invariants_hold_and_the_dual_never_falls(seed, k, C, schedule):
     x, y = problem(seed, 90, k)
-    box = np.random.default_rng(seed).uniform(0.5, 1.5, 90) * C
-    stream, dual = Stream(x, y, box, schedule, seed), 0.0
+    cost = np.random.default_rng(seed).uniform(0.5, 1.5, 90) * C
+    stream, dual = Stream(x, y, cost, schedule, seed), 0.0
     for start in range(0, 90, 15):
         stream.learn(start, start + 15)
         check(stream)
@@ -161,11 +161,11 @@ def test_invariants_hold_and_the_dual_never_falls(seed, k, C, schedule):
 @pytest.mark.parametrize("bounds", [{}, {"window": 30}, {"limit": 12}], ids=str)
 def test_process_new_and_bounds_do_what_the_slow_twin_does(bounds):
     x, y = problem(3, 120, 4)
-    box = np.random.default_rng(3).uniform(0.5, 3.0, 120)
+    cost = np.random.default_rng(3).uniform(0.5, 3.0, 120)
     schedule = larank.Schedule(7e-4, 0.0, 0.0)
     schedule = schedule._replace(bounds=bounds_of(bounds.get("window"), bounds.get("limit")))
-    stream = Stream(x, y, box, schedule, seed=5)
-    twin = SlowLaRank(gram_of(x), y, box.copy(), new_draws(5)[0], tau=7e-4, **bounds)
+    stream = Stream(x, y, cost, schedule, seed=5)
+    twin = SlowLaRank(gram_of(x), y, cost.copy(), new_draws(5)[0], tau=7e-4, **bounds)
     for i in range(120):
         scores = twin.learn(i)
         stream.learn(i, i + 1)
@@ -182,10 +182,10 @@ def test_process_new_and_bounds_do_what_the_slow_twin_does(bounds):
 def test_each_operation_is_that_of_the_slow_twin(operation, candidates):
     """But for equal gradients, as a step makes them: last bits say which of the two is meant."""
     x, y = problem(3, 120, 4)
-    box = np.random.default_rng(3).uniform(0.5, 3.0, 120)
+    cost = np.random.default_rng(3).uniform(0.5, 3.0, 120)
     schedule = larank.Schedule(7e-4, 0.0, 0.0, candidates=float(candidates))
-    stream = Stream(x, y, box, schedule, seed=5)
-    twin = SlowLaRank(gram_of(x), y, box, 0, candidates, 7e-4)
+    stream = Stream(x, y, cost, schedule, seed=5)
+    twin = SlowLaRank(gram_of(x), y, cost, 0, candidates, 7e-4)
     twin.n_classes = 4
     for i in range(0, 120, 20):
         state, moved = stream.learn(i, i + 20).state, 0
@@ -226,9 +226,9 @@ def test_the_fixed_schedule_is_one_process_old_and_ten_optimize():
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 119), max_size=5))
 def test_batches_caches_and_capacities_do_not_change_a_bit(seed, cuts):
     x, y = problem(seed, 120, 5)
-    box = np.full(120, 5.0)
-    one = Stream(x, y, box, ADAPTIVE, seed).learn(0, 120)
-    other = Stream(x, y, box, ADAPTIVE, seed, capacity=256, cache=0)
+    cost = np.full(120, 5.0)
+    one = Stream(x, y, cost, ADAPTIVE, seed).learn(0, 120)
+    other = Stream(x, y, cost, ADAPTIVE, seed, capacity=256, cache=0)
     places = [0, *sorted(set(cuts)), 120]
     for start, stop in itertools.pairwise(places):
         other.learn(start, stop)
@@ -243,8 +243,8 @@ def test_batches_caches_and_capacities_do_not_change_a_bit(seed, cuts):
 def test_some_epochs_and_finishing_reach_the_batch_optimum(seed, k, C):
     x, y = problem(seed, 40, k)
     y[:k] = np.arange(k)
-    box = np.full(40, C)
-    stream = Stream(x, y, box, ADAPTIVE._replace(tau=1e-5), seed)
+    cost = np.full(40, C)
+    stream = Stream(x, y, cost, ADAPTIVE._replace(tau=1e-5), seed)
     # Examples that were no patterns in one epoch may be in the next.
     for _ in range(8):
         stream.learn(0, 40)
@@ -252,10 +252,10 @@ def test_some_epochs_and_finishing_reach_the_batch_optimum(seed, k, C):
         while larank_finish.finish_some(stream.state, kernel, stream.schedule, 3) > 1e-5:
             pass
         check(stream)
-    best = batch_optimum(gram_of(x), y, box, k)
+    best = batch_optimum(gram_of(x), y, cost, k)
     assert stream.state.info[0].dual == pytest.approx(dual_of(gram_of(x), y, best), rel=1e-4)
     gap = larank_gap(stream.state)
-    assert gap.total <= 1e-3 * gap.box
+    assert gap.total <= 1e-3 * gap.cost
 
 
 def test_two_classes_are_the_svm_without_bias():
@@ -305,16 +305,16 @@ def test_the_gap_is_primal_minus_dual():
     st.integers(0, 7),
     st.floats(0.01, 10.0),
 )
-def test_a_block_is_projected_onto_its_constraints(values, own, box):
+def test_a_block_is_projected_onto_its_constraints(values, own, cost):
     v, own = np.array(values), own % len(values)
-    theta = shift_onto(v, own, box)
-    bounds = np.where(np.arange(len(v)) == own, box, 0.0)
+    theta = shift_onto(v, own, cost)
+    bounds = np.where(np.arange(len(v)) == own, cost, 0.0)
     b = np.minimum(v - theta, bounds)
     assert b.sum() == pytest.approx(0.0, abs=1e-9)
     # No other point of the set is nearer: tried on points towards each corner.
     for c in range(len(v)):
         corner = np.zeros(len(v))
-        corner[own], corner[c] = box, corner[c] - box
+        corner[own], corner[c] = cost, corner[c] - cost
         for share in (1e-3, 0.1, 1.0):
             other = (1 - share) * b + share * (corner if c != own else np.zeros(len(v)))
             assert ((other - v) ** 2).sum() >= ((b - v) ** 2).sum() - 1e-9

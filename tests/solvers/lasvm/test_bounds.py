@@ -69,8 +69,8 @@ def check(stream):
     state, info = stream.state, stream.state.info[0]
     n, live = int(info.n), live_of(state)
     alpha, lower, upper, y = (a[:n] for a in (state.alpha, state.lower, state.upper, state.y))
-    boxes = (upper - lower).sum()
-    assert abs(alpha.sum()) <= 1e-11 * (1.0 + boxes)
+    costs = (upper - lower).sum()
+    assert abs(alpha.sum()) <= 1e-11 * (1.0 + costs)
     assert (alpha >= lower).all() and (alpha <= upper).all()
     assert (lower[live][y[live] > 0] == 0.0).all() and (upper[live][y[live] < 0] == 0.0).all()
     dead = np.setdiff1d(np.arange(n), live)
@@ -81,7 +81,7 @@ def check(stream):
     named = numbers[numbers > 0].tolist()
     assert numbers.all() and len(set(named)) == len(named)
     K = kernel_of_slots(stream)
-    scale = 1.0 + np.abs(K).max(initial=0.0) * (np.abs(alpha).sum() + boxes)
+    scale = 1.0 + np.abs(K).max(initial=0.0) * (np.abs(alpha).sum() + costs)
     fresh = y - K @ alpha
     np.testing.assert_allclose(state.gradient[live], fresh[live], rtol=0, atol=1e-9 * scale)
     dual = alpha @ y - 0.5 * alpha @ K @ alpha
@@ -116,10 +116,10 @@ def check(stream):
 )
 def test_invariants_after_every_row(schedule, seed, n, d, C, weighted, linear):
     x, y = problem(seed, n, d)
-    box = C * (np.random.default_rng(seed).uniform(0.2, 2, n) if weighted else np.ones(n))
+    cost = C * (np.random.default_rng(seed).uniform(0.2, 2, n) if weighted else np.ones(n))
     # Merging is for RBF kernels.
     kernel = LINEAR if linear and policy_of(schedule) != MERGE else RBF
-    stream = Stream(x, y, box, kernel, schedule)
+    stream = Stream(x, y, cost, kernel, schedule)
     gained = 0.0
     for k in range(n):
         stream.learn(k, k + 1)
@@ -167,7 +167,7 @@ def test_making_room_again_and_again(seed, policy, C):
     state, info = stream.state, stream.state.info[0]
     while len(live_of(state)) > 2:
         m, before, lost = len(live_of(state)), fresh_dual(stream), float(info.lost)
-        boxes, weights = (state.upper - state.lower).sum(), state.store.weight[live_of(state)].sum()
+        costs, weights = (state.upper - state.lower).sum(), state.store.weight[live_of(state)].sum()
         slot = lasvm_bounds.make_room(state, stream.solver_kernel, policy, 2)
         check(stream)
         live = live_of(state)
@@ -179,10 +179,10 @@ def test_making_room_again_and_again(seed, policy, C):
         if slot >= 0:
             assert policy in (MERGE, MERGE_MEAN) and slot in live
         if policy in (REMOVE, SMALLEST):
-            assert now[0] < boxes and now[1] == weights - 1.0
+            assert now[0] < costs and now[1] == weights - 1.0
         elif slot >= 0 or (policy == PROJECT and now[1] == weights):
             # Somebody stands for one more.
-            assert now == pytest.approx((boxes, weights))
+            assert now == pytest.approx((costs, weights))
 
 
 def test_the_smallest_and_the_least_harmful_leave():
@@ -237,12 +237,12 @@ def test_a_merged_vector_keeps_the_sum_and_lies_between_two():
 @given(seed=st.integers(0, 2**31), cuts=st.lists(st.integers(1, 90), min_size=1, max_size=5))
 def test_batches_caches_and_capacities_do_not_change_a_bit(way, seed, cuts):
     x, y = problem(seed, sum(cuts), 3, noise=1.0)
-    box = np.random.default_rng(seed).uniform(0.5, 5.0, len(y))
-    one = Stream(x, y, box, RBF, WAYS[way], capacity=512)
+    cost = np.random.default_rng(seed).uniform(0.5, 5.0, len(y))
+    one = Stream(x, y, cost, RBF, WAYS[way], capacity=512)
     for k in range(len(y)):
         one.learn(k, k + 1)
     for cache_bytes, capacity in ((0, 32), (10**7, 512)):
-        many = Stream(x, y, box, RBF, WAYS[way], cache_bytes, capacity)
+        many = Stream(x, y, cost, RBF, WAYS[way], cache_bytes, capacity)
         start = 0
         for size in cuts:
             many.learn(start, start + size)
@@ -273,7 +273,7 @@ def test_further_epochs_and_finishing(policy):
 def test_all_is_right_after_many_rows(schedule):
     x, y = problem(3, 4000, 3)
     stream = Stream.__new__(Stream)
-    stream.x, stream.y, stream.box = x, y, np.full(4000, 2.0)
+    stream.x, stream.y, stream.cost = x, y, np.full(4000, 2.0)
     stream.kernel, stream.schedule, stream.cache_bytes = RBF, schedule, 10**6
     # RBF kernels have a diagonal of ones: no Gram matrix of all rows is needed.
     stream.gram = np.broadcast_to(np.float64(1.0), (4000, 4000))
@@ -286,8 +286,8 @@ def test_all_is_right_after_many_rows(schedule):
 
 def test_rows_without_weight_do_not_keep_others_in_the_window():
     x, y = problem(0, 60, 3)
-    box = np.where(np.arange(60) % 3 == 0, 0.0, 1.0)
-    stream = Stream(x, y, box, RBF, within(window=10)).all()
+    cost = np.where(np.arange(60) % 3 == 0, 0.0, 1.0)
+    stream = Stream(x, y, cost, RBF, within(window=10)).all()
     check(stream)
     assert (stream.state.store.entered[live_of(stream.state)] > 50).all()
 

@@ -13,13 +13,13 @@ def random_state(seed, n, C=2.0, grid=None):
     rng = np.random.default_rng(seed)
     state = lasvm_state.new_state(1, 0, max(32, n))
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    box = C * rng.uniform(0.1, 1.0, n)
+    cost = C * rng.uniform(0.1, 1.0, n)
     kind = rng.choice(["free", "full", "zero", "dead"], size=n, p=rng.dirichlet(np.ones(4)))
-    box[kind == "dead"] = 0.0
+    cost[kind == "dead"] = 0.0
     state.y[:n] = y
-    state.lower[:n], state.upper[:n] = np.minimum(0, box * y), np.maximum(0, box * y)
+    state.lower[:n], state.upper[:n] = np.minimum(0, cost * y), np.maximum(0, cost * y)
     share = np.select([kind == "free", kind == "full"], [rng.uniform(0.1, 0.9, n), 1.0], 0.0)
-    state.alpha[:n] = share * box * y
+    state.alpha[:n] = share * cost * y
     g = rng.normal(size=n)
     state.gradient[:n] = np.round(g / grid) * grid if grid else g
     state.diagonal[:n] = rng.uniform(0.5, 2.0, n)

@@ -25,8 +25,8 @@ ALL = (kernels.Linear(), kernels.Polynomial(degree=2, gamma=0.3), kernels.RBF(ga
 class Stream:
     """A state, and rows to give it."""
 
-    def __init__(self, x, y, box, kernel, schedule, cache_bytes=10**6, capacity=64):
-        self.x, self.y, self.box = x, y, box
+    def __init__(self, x, y, cost, kernel, schedule, cache_bytes=10**6, capacity=64):
+        self.x, self.y, self.cost = x, y, cost
         self.kernel, self.schedule, self.cache_bytes = kernel, schedule, cache_bytes
         self.gram = values(kernel, x, x).astype(float)
         self.state = lasvm_state.new_state(x.shape[1], cache_bytes, capacity)
@@ -43,7 +43,7 @@ class Stream:
         while start < stop:
             part = slice(start, stop)
             start += lasvm.learn_rows(
-                self.state, self.solver_kernel, self.x[part], self.y[part], self.box[part],
+                self.state, self.solver_kernel, self.x[part], self.y[part], self.cost[part],
                 weight[part], numbers[part], diagonal[part], self.schedule, self.margins[part],
             )  # fmt: skip
             if start < stop:
@@ -72,7 +72,7 @@ class Stream:
     def check(self):
         """Boxes, the sum, the dual, cached gradients and extremes against fresh ones."""
         state, n = self.state, int(self.state.info[0].n)
-        alpha, C = state.alpha[:n], self.box.max()
+        alpha, C = state.alpha[:n], self.cost.max()
         live = state.lower[:n] != state.upper[:n]
         assert (alpha >= state.lower[:n]).all() and (alpha <= state.upper[:n]).all()
         assert not alpha[~live].any() and not state.alpha[n:].any()
@@ -112,8 +112,8 @@ def problem(seed, n, d, noise=0.5):
 )
 def test_invariants_after_every_row(seed, n, d, kernel, C, schedule, weighted):
     x, y = problem(seed, n, d)
-    box = C * (np.random.default_rng(seed).uniform(0, 2, n) if weighted else np.ones(n))
-    stream = Stream(x, y, box, kernel, schedule)
+    cost = C * (np.random.default_rng(seed).uniform(0, 2, n) if weighted else np.ones(n))
+    stream = Stream(x, y, cost, kernel, schedule)
     before = 0.0
     for r in range(n):
         stream.learn(r, r + 1)
@@ -132,11 +132,11 @@ def test_each_row_does_what_the_slow_twin_does(schedule, kernel):
     # After a step its two gradients are equal up to rounding, and the next choice may hang on that:
     # so the twin starts every row from the compiled state, and tells when a choice was a coin toss.
     x, y = problem(1, 250, 3)
-    box = np.full(250, 2.0)
-    stream = Stream(x, y, box, kernel, schedule)
+    cost = np.full(250, 2.0)
+    stream = Stream(x, y, cost, kernel, schedule)
     compared = 0
     for k in range(250):
-        slow = SlowLASVM(stream.gram, y, box, 1e-3, schedule.second_order > 0)
+        slow = SlowLASVM(stream.gram, y, cost, 1e-3, schedule.second_order > 0)
         state = stream.state
         live = np.flatnonzero(state.lower != state.upper)
         slow.S = (state.store.entered[live] - 1).tolist()
@@ -163,12 +163,12 @@ def test_each_row_does_what_the_slow_twin_does(schedule, kernel):
 )
 def test_batches_caches_and_capacities_do_not_change_a_bit(seed, cuts, kernel, schedule):
     x, y = problem(seed, sum(cuts), 3, noise=1.0)
-    box = np.full(len(y), 3.0)
-    one = Stream(x, y, box, kernel, schedule, capacity=512)
+    cost = np.full(len(y), 3.0)
+    one = Stream(x, y, cost, kernel, schedule, capacity=512)
     for r in range(len(y)):
         one.learn(r, r + 1)
     for cache_bytes, capacity in ((0, 32), (10**7, 512)):
-        many = Stream(x, y, box, kernel, schedule, cache_bytes, capacity)
+        many = Stream(x, y, cost, kernel, schedule, cache_bytes, capacity)
         start = 0
         for size in cuts:
             many.learn(start, start + size)
@@ -232,11 +232,11 @@ def test_one_class_keeps_a_few_seeds():
 
 def test_shrinking_reaches_the_twins_optimum():
     x, y = problem(5, 400, 2, noise=1.0)
-    box = np.full(400, 50.0)
+    cost = np.full(400, 50.0)
     # No removal before the finishing, many steps in it: shrinking has something to do.
     everything = lasvm.Schedule(1e-3, 0.0, np.inf, 0.0, 1.0)
-    stream = Stream(x, y, box, kernels.RBF(gamma=2.0), everything).all()
-    slow = SlowLASVM(stream.gram, y, box, 1e-3, True)
+    stream = Stream(x, y, cost, kernels.RBF(gamma=2.0), everything).all()
+    slow = SlowLASVM(stream.gram, y, cost, 1e-3, True)
     entered = stream.state.store.entered[: int(stream.state.info[0].n)]
     kept = entered[entered > 0] - 1
     slow.S = kept.tolist()

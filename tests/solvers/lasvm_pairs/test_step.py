@@ -113,11 +113,11 @@ def twin_of(own):
     """Return the slow twin of a state, and its rows."""
     (live, rows, found), of = vectors_and_members(own), own.problems
     gram = values(KERNEL, rows, rows).astype(float)
-    twin = SlowPairs(gram, own.y[live], own.box[live], 1e-3)
+    twin = SlowPairs(gram, own.y[live], own.cost[live], 1e-3)
     twin.age, twin.pairs = np.abs(own.store.entered[live]), {}
     for p, (where, at) in enumerate(found):
         signs = np.where(own.y[live] == of.segments[p].positive, 1.0, -1.0)
-        one = twin.pairs[p] = SlowLASVM(gram, signs, own.box[live], 1e-3)
+        one = twin.pairs[p] = SlowLASVM(gram, signs, own.cost[live], 1e-3)
         one.S, one.g[where] = where.tolist(), of.gradient[at]
         one.alpha[where], one.A[where], one.B[where] = of.alpha[at], of.lower[at], of.upper[at]
     return twin, rows.astype(float)

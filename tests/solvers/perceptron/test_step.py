@@ -65,11 +65,11 @@ def schedule_of(rule, name=None, averaged=True, margin=None, limit=LIMIT):
 class Stream:
     """A state that learns rows of a problem by their numbers, growing as a learner does."""
 
-    def __init__(self, schedule, x, y, box, is_sparse=False, cache_bytes=10**6):
+    def __init__(self, schedule, x, y, cost, is_sparse=False, cache_bytes=10**6):
         is_projected = schedule.bounds != UNBOUNDED and schedule.bounds.policy in PROJECTING
         basis = int(schedule.bounds.limit) if is_projected else 0
         self.state = states.new_seeded(PerceptronState, 3, cache_bytes, 5, is_sparse, basis=basis)
-        self.schedule, self.y, self.box = schedule, y, box
+        self.schedule, self.y, self.cost = schedule, y, cost
         self.x = sparse(x) if is_sparse else x
 
     def learn(self, first, stop, numbers=None):
@@ -79,7 +79,7 @@ class Stream:
             part = slice(first + done, stop)
             done += step.learn_rows(
                 self.state, bound(kernels.RBF(GAMMA), self.state.store),
-                cut(self.x, first + done, stop), self.y[part], self.box[part], self.box[part],
+                cut(self.x, first + done, stop), self.y[part], self.cost[part], self.cost[part],
                 numbers[done:], np.ones(stop - first - done, np.float32), self.schedule,
                 margins[done:],
             )  # fmt: skip
@@ -121,11 +121,11 @@ def slow(schedule, rule, name):
 @pytest.mark.parametrize("averaged", [True, False])
 @pytest.mark.parametrize(("rule", "name"), CASES)
 def test_it_is_its_slow_twin(rule, name, averaged):
-    x, y, box = problem()
+    x, y, cost = problem()
     schedule = schedule_of(rule, name, averaged)
-    twin, fast = slow(schedule, rule, name), Stream(schedule, x, y, box)
+    twin, fast = slow(schedule, rule, name), Stream(schedule, x, y, cost)
     expected = [
-        twin.learn(*row) for row in zip(x.astype(float), y, box, range(1, N + 1), strict=True)
+        twin.learn(*row) for row in zip(x.astype(float), y, cost, range(1, N + 1), strict=True)
     ]
     margins = fast.learn(0, N)
     assert twin.closest > 1e-5
@@ -144,11 +144,11 @@ def test_it_is_its_slow_twin(rule, name, averaged):
 @pytest.mark.parametrize("rule", slow_but(["perceptron", "PA-I", "pegasos"], "PA-I"))
 def test_where_vectors_are_merged_older_models_fade_as_in_the_twin(rule):
     n = 900
-    x, y, box = problem(7, n)
+    x, y, cost = problem(7, n)
     schedule = schedule_of(rule, "merge", limit=60)
-    twin, fast = slow(schedule, rule, "merge"), Stream(schedule, x, y, box)
+    twin, fast = slow(schedule, rule, "merge"), Stream(schedule, x, y, cost)
     twin.limit = 60
-    rows = zip(x.astype(float), y, box, range(1, n + 1), strict=True)
+    rows = zip(x.astype(float), y, cost, range(1, n + 1), strict=True)
     expected = np.array([twin.learn(*row) for row in rows])
     margins = fast.learn(0, n)
     # Merging magnifies rounding: the first models that count half are compared.
@@ -159,9 +159,9 @@ def test_where_vectors_are_merged_older_models_fade_as_in_the_twin(rule):
 
 @pytest.mark.parametrize("rule", ["perceptron", "pegasos"])
 def test_the_average_stays_the_same_when_models_fade(rule):
-    x, y, box = problem(8)
+    x, y, cost = problem(8)
     schedule, out = schedule_of(rule, "merge"), np.zeros((2, N))
-    fast = Stream(schedule, x, y, box)
+    fast = Stream(schedule, x, y, cost)
     fast.learn(0, N)
     kernel = bound(kernels.RBF(GAMMA), fast.state.store)
     step.margins_of(fast.state, kernel, schedule, x, out[0])
@@ -175,12 +175,12 @@ def test_the_average_stays_the_same_when_models_fade(rule):
 
 def test_votes_are_those_of_all_models():
     """An example that comes again counts as a new one; any batches give the same votes."""
-    x, y, box = problem(4)
+    x, y, cost = problem(4)
     schedule = schedule_of("perceptron", averaged=step.VOTED)
-    twin, fast = slow(schedule, "perceptron", None), Stream(schedule, x, y, box)
-    parts = Stream(schedule, x, y, box)
+    twin, fast = slow(schedule, "perceptron", None), Stream(schedule, x, y, cost)
+    parts = Stream(schedule, x, y, cost)
     for _ in range(2):
-        rows = zip(x.astype(float), y, box, range(1, N + 1), strict=True)
+        rows = zip(x.astype(float), y, cost, range(1, N + 1), strict=True)
         expected = [twin.learn(*row) for row in rows]
         margins = fast.learn(0, N)
         np.testing.assert_allclose(margins, expected, rtol=0, atol=1e-9)
@@ -197,11 +197,11 @@ def test_votes_are_those_of_all_models():
 
 
 def test_projectron_plus_plus_learns_within_the_margin_without_keeping():
-    x, y, box = problem(6)
+    x, y, cost = problem(6)
     found = {}
     for name in ("project", "project++"):
         stream = Stream(
-            schedule_of("perceptron", name, margin=1.0 if "+" in name else 0.1), x, y, box
+            schedule_of("perceptron", name, margin=1.0 if "+" in name else 0.1), x, y, cost
         )
         stream.learn(0, N)
         found[name] = stream.state.info[0]
@@ -213,11 +213,11 @@ def test_projectron_plus_plus_learns_within_the_margin_without_keeping():
 
 @pytest.mark.parametrize(("rule", "name"), [("PA-I", None), ("pegasos", "merge")])
 def test_a_second_epoch_adds_to_what_is_there(rule, name):
-    x, y, box = problem(1)
+    x, y, cost = problem(1)
     schedule = schedule_of(rule, name)
-    twin, fast = slow(schedule, rule, name), Stream(schedule, x, y, box)
+    twin, fast = slow(schedule, rule, name), Stream(schedule, x, y, cost)
     for _ in range(2):
-        for row in zip(x[:60].astype(float), y[:60], box[:60], range(1, 61), strict=True):
+        for row in zip(x[:60].astype(float), y[:60], cost[:60], range(1, 61), strict=True):
             twin.learn(*row)
         fast.learn(0, 60)
     assert fast.n == len(twin.rows)
@@ -233,9 +233,9 @@ def test_a_second_epoch_adds_to_what_is_there(rule, name):
     limit=st.integers(2, 40),
 )
 def test_invariants_and_any_batches(case, seed, cuts, limit):
-    x, y, box = problem(seed)
+    x, y, cost = problem(seed)
     schedule = schedule_of(*case, limit=limit)
-    once, parts = Stream(schedule, x, y, box), Stream(schedule, x, y, box, cache_bytes=0)
+    once, parts = Stream(schedule, x, y, cost), Stream(schedule, x, y, cost, cache_bytes=0)
     margins = once.learn(0, N)
     edges = [0, *sorted(cuts), N]
     found = [parts.learn(*edge) for edge in pairwise(edges)]
@@ -245,7 +245,7 @@ def test_invariants_and_any_batches(case, seed, cuts, limit):
             getattr(parts.state, name)[: once.n].tobytes()
         )
     info = once.state.info[0]
-    assert info.n_seen == np.count_nonzero(box) == info.n_steps + info.n_null
+    assert info.n_seen == np.count_nonzero(cost) == info.n_steps + info.n_null
     assert once.n <= (limit if case[1] else N)
     gram, alpha = once.gram(), once.state.alpha[: once.n]
     if case[1] == "remove":
@@ -260,9 +260,9 @@ def test_invariants_and_any_batches(case, seed, cuts, limit):
 @compiles("kernel perceptrons sparse")
 @pytest.mark.parametrize("name", [None, "merge", "bpa-s"])
 def test_sparse_rows_are_as_dense_ones(name):
-    x, y, box = problem(2)
+    x, y, cost = problem(2)
     schedule = schedule_of("PA-I", name)
-    dense, thin = Stream(schedule, x, y, box), Stream(schedule, x, y, box, is_sparse=True)
+    dense, thin = Stream(schedule, x, y, cost), Stream(schedule, x, y, cost, is_sparse=True)
     np.testing.assert_allclose(dense.learn(0, N), thin.learn(0, N), rtol=0, atol=2e-4)
     np.testing.assert_allclose(dense.rows(), thin.rows(), atol=1e-5)
 
@@ -280,9 +280,9 @@ def test_shrinkage_is_the_largest_that_is_allowed(sigma, mu, allowed):
 
 
 def test_a_change_of_the_kernel_recomputes_what_depends_on_it():
-    x, y, box = problem(3)
+    x, y, cost = problem(3)
     for name in ("remove", "project"):
-        stream = Stream(schedule_of("perceptron", name), x, y, box)
+        stream = Stream(schedule_of("perceptron", name), x, y, cost)
         stream.learn(0, N)
         kernel = bound(kernels.RBF(2.0 * GAMMA), stream.state.store)
         perceptron_state.rebuild(stream.state, kernel, 3)

@@ -60,7 +60,7 @@ def pair(stream):
 def sums(stream):
     """Return the sum of the boxes and of the weights of the members."""
     members = stream.members
-    return stream.state.box[members].sum(), stream.state.store.weight[members].sum()
+    return stream.state.cost[members].sum(), stream.state.store.weight[members].sum()
 
 
 def make_room(stream, policy, wanted=True):
@@ -140,18 +140,18 @@ def test_making_room_again_and_again(seed, n, d, kernel, policy, C):
         kernel = RBF
     stream = learnt(seed, n, kernel, C, d)
     while len(stream.members) > 2:
-        m, (boxes, weights) = len(stream.members), sums(stream)
+        m, (costs, weights) = len(stream.members), sums(stream)
         found, loss = budget.least_harmful(stream.state)
-        gone = float(stream.state.box[found])
+        gone = float(stream.state.cost[found])
         needed = policy in (PROJECT, *MERGES) and loss > 0.0
         has_neighbour = pair(stream)[1] >= 0
         made, _ = make_room(stream, policy)
         assert made and len(stream.members) == m - 1
         if needed and has_neighbour:
             # Somebody stands for one more.
-            assert sums(stream) == pytest.approx((boxes, weights), rel=1e-12)
+            assert sums(stream) == pytest.approx((costs, weights), rel=1e-12)
         elif policy != SMALLEST:
-            assert sums(stream) == pytest.approx((boxes - gone, weights - gone), rel=1e-9, abs=1e-9)
+            assert sums(stream) == pytest.approx((costs - gone, weights - gone), rel=1e-9, abs=1e-9)
 
 
 def test_the_smallest_coefficient_leaves():
@@ -167,7 +167,7 @@ def test_the_smallest_coefficient_leaves():
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_fresh_example_that_is_not_wanted_displaces_none_that_is_needed(policy):
     stream = needed(4, 30, C=50.0)
-    before = {name: getattr(stream.state, name).copy() for name in ("alpha", "f", "box")}
+    before = {name: getattr(stream.state, name).copy() for name in ("alpha", "f", "cost")}
     members = stream.members.copy()
     made, change = make_room(stream, policy, wanted=False)
     assert not made and change == 0.0
@@ -249,7 +249,7 @@ def test_projection_gives_the_neighbour_what_lies_along_it():
         own, other = members.index(i), members.index(j)
         alpha = state.alpha.copy()
         part = abs(alpha[i]) * K[own, other] / K[other, other]
-        room = state.box[i] + state.box[j] - abs(alpha[j])
+        room = state.cost[i] + state.cost[j] - abs(alpha[j])
         make_room(stream, PROJECT)
         alpha[j] += state.y[j] * min(part, room)
         alpha[i] = 0.0
@@ -271,7 +271,7 @@ def test_a_merged_vector_lies_between_two_and_takes_their_part_over(policy, kern
             continue
         members = stream.members.copy()
         ends = np.array([row_of(stream, i), row_of(stream, j)])
-        a, boxes = np.abs(state.alpha[[i, j]]), state.box[[i, j]]
+        a, costs = np.abs(state.alpha[[i, j]]), state.cost[[i, j]]
         numbers = state.store.entered[[i, j]]
         rest = {int(s): state.alpha[s] for s in members if s not in (i, j)}
         make_room(stream, policy)
@@ -284,9 +284,9 @@ def test_a_merged_vector_lies_between_two_and_takes_their_part_over(policy, kern
         to_ends = values(kernel, z[None], ends)[0].astype(float)
         own = expected(kernel, z[None], z[None])[0, 0]
         assert state.diagonal[slot] == pytest.approx(own, rel=1e-5)
-        a_z = max(0.0, min(boxes.sum(), a @ to_ends / state.diagonal[slot]))
+        a_z = max(0.0, min(costs.sum(), a @ to_ends / state.diagonal[slot]))
         assert abs(state.alpha[slot]) == pytest.approx(a_z, rel=1e-6)
-        assert state.box[slot] == pytest.approx(boxes.sum())
+        assert state.cost[slot] == pytest.approx(costs.sum())
         assert state.store.entered[slot] == -numbers.max()
         for s, alpha in rest.items():
             assert state.alpha[s] == alpha

@@ -39,8 +39,8 @@ WAYS = [
 class LinearStream(TrackingStream):
     """The same rows for a state with explicit w."""
 
-    def __init__(self, x, y, box, kernel=KERNEL, schedule=PLAIN, seed=0, window=0, capacity=64):
-        super().__init__(x, y, box, kernel, schedule, seed, window, 0)
+    def __init__(self, x, y, cost, kernel=KERNEL, schedule=PLAIN, seed=0, window=0, capacity=64):
+        super().__init__(x, y, cost, kernel, schedule, seed, window, 0)
         self.state = tracking_linear.new_state(x.shape[1], window, seed, capacity)
         x = x.astype(float)
         self.gram = kernel.scale * x @ x.T
@@ -51,8 +51,8 @@ class LinearStream(TrackingStream):
         while done < len(rows):
             part = rows[done:]
             done += tracking_linear.learn_rows(
-                self.state, self.kernel, self.x[part], self.y[part], self.box[part],
-                self.box[part], part + 1, self.diagonal[part], self.schedule, margins[done:],
+                self.state, self.kernel, self.x[part], self.y[part], self.cost[part],
+                self.cost[part], part + 1, self.diagonal[part], self.schedule, margins[done:],
             )  # fmt: skip
             if done < len(rows):
                 capacity = 2 * self.state.alpha.size
@@ -72,8 +72,8 @@ class LinearStream(TrackingStream):
         """Boxes, both w, the dual and the active set, against fresh values."""
         state = self.state
         members = check_active_set(state.active, state.store.entered)
-        alpha, y, box = state.alpha[members], state.y[members], state.box[members]
-        assert (y * alpha >= 0.0).all() and (y * alpha <= box).all()
+        alpha, y, cost = state.alpha[members], state.y[members], state.cost[members]
+        assert (y * alpha >= 0.0).all() and (y * alpha <= cost).all()
         x, scale = self.rows_of_members(), 1.0 + np.abs(alpha).sum()
         np.testing.assert_allclose(state.w, alpha @ x, rtol=0, atol=rel * scale)
         w_average = state.average[members] @ x
@@ -81,13 +81,13 @@ class LinearStream(TrackingStream):
         assert self.info.dual == pytest.approx(self.fresh_dual(), rel=rel, abs=rel * scale)
         diagonal = self.kernel.scale * (x**2).sum(axis=1)
         np.testing.assert_allclose(state.diagonal[members], diagonal, rtol=1e-12)
-        assert self.info.box_sum == pytest.approx(box.sum(), rel=1e-9, abs=1e-9)
+        assert self.info.cost_sum == pytest.approx(cost.sum(), rel=1e-9, abs=1e-9)
 
 
 def twin_of(stream, window):
     s = stream.schedule
     return SlowTracking(
-        stream.gram, stream.y, stream.box, stream.state.draws[0], int(s.steps), s.process > 0,
+        stream.gram, stream.y, stream.cost, stream.state.draws[0], int(s.steps), s.process > 0,
         s.keep_zeros > 0, s.tau, window,
         int(s.bounds.limit) if isinstance(s.bounds, Reservoir) else 0,
     )  # fmt: skip
@@ -121,9 +121,9 @@ def test_each_row_does_what_the_slow_twin_does(way):
 def test_w_is_the_version_with_kernel_values(way):
     schedule, window = WAYS[way]
     x, y = problem(3, 150, 4)
-    box = unequal(3, 150)
-    explicit = LinearStream(x, y, box, KERNEL, schedule, 5, window).all()
-    implicit = TrackingStream(x, y, box, KERNEL, schedule, 5, window).all()
+    cost = unequal(3, 150)
+    explicit = LinearStream(x, y, cost, KERNEL, schedule, 5, window).all()
+    implicit = TrackingStream(x, y, cost, KERNEL, schedule, 5, window).all()
     for name in ("alpha", "average"):
         a, b = (s.of_rows(getattr(s.state, name)) for s in (explicit, implicit))
         np.testing.assert_allclose(a, b, atol=1e-5)
@@ -183,16 +183,16 @@ def test_the_dual_and_w_are_right_after_a_million_steps(window):
 def test_batches_and_capacities_do_not_change_a_bit(way):
     schedule, window = WAYS[way]
     x, y = problem(5, 200, 3)
-    box = unequal(5, 200)
-    one = LinearStream(x, y, box, KERNEL, schedule, 1, window, capacity=512)
+    cost = unequal(5, 200)
+    one = LinearStream(x, y, cost, KERNEL, schedule, 1, window, capacity=512)
     for k in range(200):
         one.learn([k])
-    many = LinearStream(x, y, box, KERNEL, schedule, 1, window, capacity=4)
+    many = LinearStream(x, y, cost, KERNEL, schedule, 1, window, capacity=4)
     many.learn(np.arange(77)).learn(np.arange(77, 200))
     n = int(one.state.active.counts[0].n)
     for name in ("w", "w_average", "info", "draws"):
         np.testing.assert_array_equal(getattr(one.state, name), getattr(many.state, name), name)
-    for name in ("alpha", "average", "y", "box", "diagonal"):
+    for name in ("alpha", "average", "y", "cost", "diagonal"):
         mine, theirs = getattr(one.state, name), getattr(many.state, name)
         np.testing.assert_array_equal(mine[:n], theirs[:n], name)
     np.testing.assert_array_equal(one.margins, many.margins)
@@ -213,9 +213,9 @@ def test_more_features_are_zero_so_far():
 
 def test_examples_that_come_again_and_rows_without_weight():
     x, y = problem(7, 60, 3)
-    box = unequal(7, 60)
-    box[::4] = 0.0
-    stream = LinearStream(x, y, box, schedule=SUPPORT)
+    cost = unequal(7, 60)
+    cost[::4] = 0.0
+    stream = LinearStream(x, y, cost, schedule=SUPPORT)
     slow = twin_of(stream, 0)
     for _ in range(3):
         stream.all().check()
@@ -242,7 +242,7 @@ def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(window):
     np.testing.assert_array_equal(stream.state.w_average, stream.state.w)
     rows = np.sort(stream.state.store.entered[stream.members] - 1)
     gram = stream.gram[np.ix_(rows, rows)]
-    a = optimum(gram, y[rows], stream.box[rows])
+    a = optimum(gram, y[rows], stream.cost[rows])
     best = a.sum() - 0.5 * (y[rows] * a) @ gram @ (y[rows] * a)
     assert best * (1 - 1e-6) <= stream.info.dual <= best * (1 + 1e-9)
     assert {name: float(stream.info[name]) for name in names} == before

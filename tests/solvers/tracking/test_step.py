@@ -44,7 +44,7 @@ WAYS = [
 def twin_of(stream, window=0):
     s = stream.schedule
     slow = SlowTracking(
-        stream.gram, stream.y, stream.box, stream.state.draws[0], int(s.steps), s.process > 0,
+        stream.gram, stream.y, stream.cost, stream.state.draws[0], int(s.steps), s.process > 0,
         s.keep_zeros > 0, s.tau, window,
         int(s.bounds.limit) if isinstance(s.bounds, Reservoir) else 0,
     )  # fmt: skip
@@ -88,8 +88,8 @@ def test_each_row_does_what_the_slow_twin_does(kernel, window, schedule, process
     tau = 0.03 if K == 5 else 0.0
     schedule = schedule._replace(steps=float(K), process=process, tau=tau)
     # With equal C_i the draws of the steps are looks.
-    box = np.full(90, 2.0) if K == 20 else unequal(1, 90, C=2.0)
-    stream = TrackingStream(x, y, box, kernel, schedule, seed=K, window=window)
+    cost = np.full(90, 2.0) if K == 20 else unequal(1, 90, C=2.0)
+    stream = TrackingStream(x, y, cost, kernel, schedule, seed=K, window=window)
     slow = twin_of(stream, window)
     margins = []
     for k in range(90):
@@ -171,8 +171,8 @@ def test_invariants_after_every_row(seed, n, d, kernel, C, way, weighted):
     schedule, window = way
     if getattr(schedule.bounds, "policy", None) == MERGE:
         kernel = RBF
-    box = unequal(seed, n, C) if weighted else C
-    stream = TrackingStream(x, y, box, kernel, schedule, seed, window)
+    cost = unequal(seed, n, C) if weighted else C
+    stream = TrackingStream(x, y, cost, kernel, schedule, seed, window)
     gained = 0.0
     for k in range(n):
         stream.learn([k])
@@ -194,12 +194,12 @@ def test_invariants_after_every_row(seed, n, d, kernel, C, way, weighted):
     st.floats(-1e3, 1e3),
     st.sampled_from([0.0, 1e-3, 1.0, 50.0]),
 )
-def test_a_step_is_the_best_within_the_box(share, box, g, diagonal):
-    a = share * box
-    step = exact_step(a, g, box, diagonal)
-    assert -a <= step <= box - a
+def test_a_step_is_the_best_within_the_box(share, cost, g, diagonal):
+    a = share * cost
+    step = exact_step(a, g, cost, diagonal)
+    assert -a <= step <= cost - a
     worth = lambda s: s * (g - 0.5 * s * diagonal)  # noqa: E731
-    others = np.linspace(-a, box - a, 41)
+    others = np.linspace(-a, cost - a, 41)
     assert worth(step) >= worth(others).max() - 1e-9 * (1.0 + abs(worth(step)))
     assert worth(step) >= 0.0
 
@@ -218,7 +218,7 @@ def test_the_dual_is_right_after_a_million_steps():
 def state_of(stream):
     """Return all that counts of a state, to compare bit for bit."""
     state, n = stream.state, int(stream.state.active.counts[0].n)
-    arrays = {name: getattr(state, name)[:n] for name in ("alpha", "average", "f", "box", "y")}
+    arrays = {name: getattr(state, name)[:n] for name in ("alpha", "average", "f", "cost", "y")}
     arrays |= {"members": stream.members, "entered": state.store.entered[:n]}
     arrays |= {"draws": state.draws, "margins": stream.margins, "info": np.asarray(state.info)}
     return arrays | {"x": stream.state.store.panels.shape[1], "counts": state.active.counts}
@@ -239,12 +239,12 @@ def test_batches_caches_and_capacities_do_not_change_a_bit(way, seed, cuts):
     rows = np.arange(len(y))
     # A second epoch, over some rows.
     rows = np.concatenate([rows, rows[::2]])
-    box = unequal(seed, len(y), C=3.0)
-    one = TrackingStream(x, y, box, RBF, schedule, seed, window, capacity=512)
+    cost = unequal(seed, len(y), C=3.0)
+    one = TrackingStream(x, y, cost, RBF, schedule, seed, window, capacity=512)
     for k in rows:
         one.learn([k])
     for cache_bytes, capacity in ((0, 32), (10**7, 512)):
-        many = TrackingStream(x, y, box, RBF, schedule, seed, window, cache_bytes, capacity)
+        many = TrackingStream(x, y, cost, RBF, schedule, seed, window, cache_bytes, capacity)
         start = 0
         for size in (*cuts, len(rows)):
             many.learn(rows[start : start + size])
@@ -263,11 +263,11 @@ def test_a_state_that_was_sent_goes_on_as_if_it_had_stayed():
 
 def test_rows_without_weight_are_passed_over():
     x, y = problem(7, 80, 3)
-    box = unequal(7, 80)
+    cost = unequal(7, 80)
     skipped = np.arange(80) % 3 == 1
-    box[skipped] = 0.0
-    with_them = TrackingStream(x, y, box, RBF, window=20).all()
-    without = TrackingStream(x, y, box, RBF, window=20).learn(np.flatnonzero(~skipped))
+    cost[skipped] = 0.0
+    with_them = TrackingStream(x, y, cost, RBF, window=20).all()
+    without = TrackingStream(x, y, cost, RBF, window=20).learn(np.flatnonzero(~skipped))
     for name in ("alpha", "average"):
         np.testing.assert_array_equal(
             with_them.of_rows(getattr(with_them.state, name)),
@@ -293,8 +293,8 @@ def test_K_follows_the_largest_kernel_value():
 @pytest.mark.parametrize("window", [0, 40])
 def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(kernel, window):
     x, y = problem(9, 80, 3)
-    box = unequal(9, 80, C=3.0)
-    stream = TrackingStream(x, y, box, kernel, PLAIN._replace(tau=0.01), window=window).all()
+    cost = unequal(9, 80, C=3.0)
+    stream = TrackingStream(x, y, cost, kernel, PLAIN._replace(tau=0.01), window=window).all()
     names = (
         "n_seen", "n_steps", "n_null", "mean_gain", "scaled_gain", "width", "skipped",
         "process_gain",
@@ -312,7 +312,7 @@ def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(kernel, 
     stream.check(rel=1e-8)
     rows = np.sort(stream.state.store.entered[stream.members] - 1)
     gram = stream.gram[np.ix_(rows, rows)]
-    a = optimum(gram, y[rows], box[rows])
+    a = optimum(gram, y[rows], cost[rows])
     best = a.sum() - 0.5 * (y[rows] * a) @ gram @ (y[rows] * a)
     assert best * (1 - 1e-6) <= stream.info.dual <= best * (1 + 1e-9)
     assert {name: float(stream.info[name]) for name in names} == before

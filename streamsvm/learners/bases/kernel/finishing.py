@@ -110,12 +110,12 @@ def look_again(
         if learner.is_learning:
             refuse_to_learn()
         trial.end(learner)
-        second_looks = reserving(learner).second_looks(learner)
+        revisits = reserving(learner).revisits(learner)
     for _ in range(_MOST_LOOKS):
         if not finish():
             return
         with learner.lock:
-            if not second_looks.learn_violating(allowed()):
+            if not revisits.learn_violating(allowed()):
                 return
     _log.warning("finish ended after %d looks at the reserve", _MOST_LOOKS)
 

@@ -55,17 +55,17 @@ def learn_rows(
         stop = row_after(numbers, start, until)
         part = slice(start, stop)
         learnt = np.flatnonzero(numbers[part] > 0)
-        box = np.zeros(stop - start)
+        cost = np.zeros(stop - start)
         if len(learnt):
             costs = learner.costs.of_rows(learner.C_, y[part][learnt], labels[part].take(learnt))
-            box[learnt] = costs * w[part][learnt]
+            cost[learnt] = costs * w[part][learnt]
         fresh = cut(x, start, stop)
         adapting.become_sparse_if_large(learner, shape(x)[1], seen)
         if learner.is_sparse:
             # The learner may have become sparse after the batch was read.
             fresh = sparse(fresh)
         scaled = scaled_rows(fresh, learner.factors)
-        rows = (scaled, y[part], box, w[part], numbers[part], diagonal[part])
+        rows = (scaled, y[part], cost, w[part], numbers[part], diagonal[part])
         counts: list[int] = []
         try:
             learn_part(learner, rows, margins[part], counts)
@@ -221,7 +221,7 @@ def objective_of(
     """
     margins = learner.margins_of(x) if shape(x)[0] else np.zeros(0)
     losses = np.maximum(0.0, learner.solver.loss_margin - signs * margins)
-    factors = learner.boxes_now(signs, weights) / learner.C_
+    factors = learner.costs_now(signs, weights) / learner.C_
     of_norm = learner.solver.regularisation
     more = 0.5 * of_norm * learner.squared_norm if of_norm else 0.0
     return more + (float((factors * losses).mean()) if len(losses) else 0.0)

@@ -215,7 +215,7 @@ class KernelLearner(Learner):
         # Without another call where it can be: each event asks.
         return self.C_ if self.class_weight is None else self.costs.of_next(self.C_, label, sign)
 
-    def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def costs_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these signs, or class numbers, would have now."""
         return self.costs.now(self.C_, signs, self.targets) * weights
 
@@ -333,12 +333,12 @@ class KernelLearner(Learner):
         return self._dual_solver().kept_gap(len(self.schema))
 
     @of_dual
-    def gap_beside(self, signs: np.ndarray, margins: np.ndarray, boxes: np.ndarray) -> KeptGap:
+    def gap_beside(self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray) -> KeptGap:
         """Return the gap on the examples kept, at the bias that is best for others, too.
 
-        `boxes` are the C_i of the others, times the number of examples that each stands for.
+        `costs` are the C_i of the others, times the number of examples that each stands for.
         """
-        return self._dual_solver().gap_beside(signs, margins, boxes, len(self.schema))
+        return self._dual_solver().gap_beside(signs, margins, costs, len(self.schema))
 
     @of_dual
     def duality_gap(self) -> float:
@@ -354,7 +354,7 @@ class KernelLearner(Learner):
         if self._dual_solver().state is None:
             return 0.0
         gap = self.kept_gap()
-        return gap.total / gap.box if gap.box > 0.0 else 0.0
+        return gap.total / gap.cost if gap.cost > 0.0 else 0.0
 
     @of_dual
     def kept_numbers(self) -> np.ndarray:

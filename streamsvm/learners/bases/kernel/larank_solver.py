@@ -10,7 +10,7 @@ from streamsvm.learners.bases.kernel import loaded
 from streamsvm.learners.bases.kernel.kernel_solver import Sizes
 from streamsvm.learners.bases.kernel.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
-from streamsvm.learners.bases.kernel.second_looks import SecondLooksOfLaRank
+from streamsvm.learners.bases.kernel.revisits import RevisitsOfLaRank
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.larank import events as events  # registers the solver
 from streamsvm.solvers.larank import state as larank_state
@@ -45,7 +45,7 @@ class LaRankSolver(ReservingSolver):
     """
 
     step, states = larank, larank_state
-    second_looks = SecondLooksOfLaRank
+    revisits = RevisitsOfLaRank
     more_counts: ClassVar[dict[str, str]] = {
         "argmax_new": "n_new",
         "argmax_old": "n_old",
@@ -76,7 +76,7 @@ class LaRankSolver(ReservingSolver):
         """Return the state, created or grown to hold so many features and classes."""
         state: LaRankState = super().state_for(sizes)
         if sizes.n_classes > state.n_vectors.size:
-            capacity, d = state.box.size, states.n_columns(state)
+            capacity, d = state.cost.size, states.n_columns(state)
             room = max(sizes.n_classes, min(2 * sizes.n_classes, self._max_classes or _ANY))
             state = self.state = states.grown(state, capacity, d, self.cache_bytes, room)
         state.info[0].n_classes = sizes.n_classes

@@ -11,13 +11,13 @@ from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver, reserving
-from streamsvm.learners.bases.kernel.second_looks import SecondLooks
-from streamsvm.learners.bases.kernel.second_looks_of_classes import SecondLooksOfClasses
+from streamsvm.learners.bases.kernel.revisits import Revisits
+from streamsvm.learners.bases.kernel.revisits_of_classes import RevisitsOfClasses
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.lasvm import boxes
 from streamsvm.solvers.lasvm import events as events  # registers the solver
 from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import inspection as lasvm_inspection
+from streamsvm.solvers.lasvm import reweighting
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm.gap import Outside
@@ -40,11 +40,11 @@ class LASVMSolver(ReservingSolver):
     each, and not one for each pair.
     """
 
-    step, states = lasvm, boxes
+    step, states = lasvm, reweighting
     inspection: Any = lasvm_inspection
     """The module by which the state is asked."""
 
-    second_looks = SecondLooks
+    revisits = Revisits
     finish_some: ClassVar[Any] = staticmethod(lasvm_finish.finish_some)
     """finish_some(state, kernel, schedule, n_features, n_steps) makes steps on the rows kept."""
 
@@ -78,7 +78,7 @@ class LASVMSolver(ReservingSolver):
     def set_costs(self, costs: np.ndarray, n_features: int) -> None:
         """Set the C_i of all examples, given those of the negative and the positive class."""
         kernel = self.bound_kernel(self.state)
-        boxes.set_boxes(self.state, kernel, costs[0], costs[1], n_features)
+        reweighting.set_costs(self.state, kernel, costs[0], costs[1], n_features)
 
     # The reserve
 
@@ -158,7 +158,7 @@ class PairsSolver(LASVMSolver):
     """LASVM for several classes: a problem for each pair of them, or each class and the rest."""
 
     step, states, inspection = pairs, pairs_finish, pairs_inspection
-    second_looks = SecondLooksOfClasses
+    revisits = RevisitsOfClasses
     finish_some = staticmethod(pairs_finish.finish_some)
 
     def new_state(self, sizes: Sizes) -> Any:
@@ -189,7 +189,7 @@ class PairsSolver(LASVMSolver):
 
     def set_costs(self, costs: np.ndarray, n_features: int) -> None:
         """Set the C_i of all examples, given those of each class."""
-        pairs_finish.set_boxes(self.state, self.bound_kernel(self.state), costs, n_features)
+        pairs_finish.set_costs(self.state, self.bound_kernel(self.state), costs, n_features)
 
     def problem_margins(self, x: Rows, sizes: Sizes) -> np.ndarray:
         """Return the margins of rows in each problem, float64 (n, problems)."""

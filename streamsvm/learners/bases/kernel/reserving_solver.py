@@ -20,8 +20,8 @@ class ReservingSolver(DualSolver):
     goes on with that of the best.
     """
 
-    second_looks: ClassVar[Any]
-    """The class of `SecondLooks` by which `finish` looks at the rows of the reserve again."""
+    revisits: ClassVar[Any]
+    """The class of `Revisits` by which `finish` looks at the rows of the reserve again."""
 
     kept_rows: Reserve
 

@@ -79,7 +79,7 @@ class TrackingSolver(DualSolver):
     def at_bound(self) -> np.ndarray:
         """Return whether each nonzero coefficient is at its upper bound C_i."""
         alpha = self.state.alpha
-        return np.asarray((np.abs(alpha) >= self.state.box)[alpha != 0.0])
+        return np.asarray((np.abs(alpha) >= self.state.cost)[alpha != 0.0])
 
     def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
         """Tell whether the margins of the rows in the slots `at` are right."""

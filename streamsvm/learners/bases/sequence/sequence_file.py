@@ -63,7 +63,7 @@ def _arrays_of(solver: SequenceSolver, d: int, k: int, n: int) -> dict[str, _Arr
         return found
     found["look_draws"] = _Array(model.look_draws, _DRAWS)
     found["entered"] = _Array(patterns.store.entered[:n], COUNT)
-    found["box"] = _Array(patterns.box[:n], NOT_NEGATIVE)
+    found["cost"] = _Array(patterns.cost[:n], NOT_NEGATIVE)
     if isinstance(solver, Exact):
         return found
     found["past"] = _Array(patterns.past[:n], Range(0, k))
@@ -218,7 +218,7 @@ def _patterns_of(
         vectors = max(256, 2 * arrays.length_of("beta", 0))
         new = sentence_patterns.new_patterns(window, slots, vectors)
     # The store may have more room than was asked for.
-    room = {"slots": new.box.size, "window": window}
+    room = {"slots": new.cost.size, "window": window}
     store = stores.filled(new.store, rows)
     new = new._replace(store=store, active=states.grown_arrays(active, room))
     return _with_sentences(arrays, new, rows, k) if isinstance(solver, Exact) else new

@@ -38,7 +38,7 @@ class _Expansion(NamedTuple):
         return found
 
 
-class SecondLooks:
+class Revisits:
     """The rows of a learner's reserve, with f(x) kept up to date while the learner finishes.
 
     The learner has two classes; the caller holds its lock here and in each call.
@@ -95,7 +95,7 @@ class SecondLooks:
         rows, wrong = rows[is_violating], wrong[is_violating]
         if allowed > 0.0:
             signs, weights = self._facts["sign"][rows], self._facts["weight"][rows]
-            if self._learner.boxes_now(signs, weights) @ wrong <= allowed:
+            if self._learner.costs_now(signs, weights) @ wrong <= allowed:
                 return rows[:0]
         return rows
 
@@ -186,8 +186,8 @@ class SecondLooks:
         signs, weights, numbers = (
             np.ascontiguousarray(facts[name]) for name in ("sign", "weight", "number")
         )
-        box = learner.boxes_now(signs, weights)
-        rows = (x, signs, box, weights, numbers, learner.diagonal_of(x))
+        cost = learner.costs_now(signs, weights)
+        rows = (x, signs, cost, weights, numbers, learner.diagonal_of(x))
         kernel_batches.learn_part(learner, rows, self._scratch(len(facts)), [])
         # Looks are at the model after an example of the stream, and none came.
         state = learner.state
@@ -197,7 +197,7 @@ class SecondLooks:
         return bool(learner.counters["steps"] > steps)
 
 
-class SecondLooksOfLaRank(SecondLooks):
+class RevisitsOfLaRank(Revisits):
     """The same with the scores of a LaRank.
 
     `_f` has a column for each class, and so have the coefficients of an expansion.

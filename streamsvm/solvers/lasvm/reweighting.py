@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from streamsvm._compile import compiled
 from streamsvm.solvers.lasvm.state import rebuild, refresh_extremes
-from streamsvm.support.looks import note_box
+from streamsvm.support.looks import note_cost
 
 
 @compiled
-def set_box(state, s, box):
+def set_cost(state, s, cost):
     """Set the box of an example, and clip its coefficient."""
-    note_box(state.info[0], box)
-    state.upper[s] = box if state.y[s] > 0.0 else 0.0
-    state.lower[s] = -box if state.y[s] < 0.0 else 0.0
+    note_cost(state.info[0], cost)
+    state.upper[s] = cost if state.y[s] > 0.0 else 0.0
+    state.lower[s] = -cost if state.y[s] < 0.0 else 0.0
     state.alpha[s] = min(state.upper[s], max(state.lower[s], state.alpha[s]))
 
 
@@ -27,7 +27,7 @@ def restore_sum(state, rising, falling):
 
 
 @compiled
-def set_boxes(state, kernel, c_negative, c_positive, d):
+def set_costs(state, kernel, c_negative, c_positive, d):
     """Set C_s of every example kept to C_y times its weight; return whether any has changed.
 
     Coefficients outside their new box are clipped. To restore sum_s alpha_s = 0, the coefficients
@@ -40,10 +40,10 @@ def set_boxes(state, kernel, c_negative, c_positive, d):
         if state.lower[s] == state.upper[s]:
             continue
         c = c_positive if state.y[s] > 0.0 else c_negative
-        box = c * state.store.weight[s]
+        cost = c * state.store.weight[s]
         old = state.upper[s] - state.lower[s]
-        changed |= abs(box - old) > 1e-9 * old
-        set_box(state, s, box)
+        changed |= abs(cost - old) > 1e-9 * old
+        set_cost(state, s, cost)
         rising += max(0.0, state.alpha[s])
         falling -= min(0.0, state.alpha[s])
     if not changed:

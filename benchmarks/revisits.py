@@ -1,4 +1,4 @@
-"""Second looks against none and LIBSVM: ``python -m benchmarks.second_looks``.
+"""Second looks against none and LIBSVM: ``python -m benchmarks.revisits``.
 
 One epoch and `finish`, with ``reserve=0`` and with the default, in some random orders; LASVM, and
 of several classes LaRank, too. Printed: the mean test error in %, the mean dual, the seconds of the

@@ -40,14 +40,14 @@ def beta_of(model, n, k):
     return found
 
 
-def gap_of(model, x, y, box):
+def gap_of(model, x, y, cost):
     """Return the dual and the duality gap over rows that were examples 1, 2, ..."""
     gram, every = gram_of(x), np.arange(len(y))
     beta = beta_of(model, len(y), 4)
     dual, f = dual_of(gram, y, beta), gram @ beta
     own = f[every, y]
     f[every, y] = -np.inf
-    losses = box * np.maximum(0.0, 1.0 - own + f.max(axis=1))
+    losses = cost * np.maximum(0.0, 1.0 - own + f.max(axis=1))
     return dual, beta[every, y].sum() - 2.0 * dual + losses.sum()
 
 
@@ -89,7 +89,7 @@ def test_the_dual_never_falls_and_scores_are_up_to_date():
     x, y = rows(250, seed=3)
     model = LaRankClassifier(RBF, C=20.0, reserve=250, seed=1)
     model.learn_many(x, y)
-    looks, duals, goes_on = model.solver.second_looks(model), [model.dual], True
+    looks, duals, goes_on = model.solver.revisits(model), [model.dual], True
     while goes_on:
         goes_on = looks.learn_violating()
         duals.append(model.dual)

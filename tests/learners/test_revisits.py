@@ -11,7 +11,7 @@ import streamsvm
 from streamsvm import LASVMClassifier, kernels
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.kernel import reserve as reserves
-from streamsvm.learners.bases.kernel import second_looks
+from streamsvm.learners.bases.kernel import revisits
 from streamsvm.learners.bases.kernel.reserve import FACTS, STRETCHES, Reserve
 from streamsvm.support.rows import dense, sparse, taken
 from tests.learners.test_lasvm import optimum, rows
@@ -156,9 +156,9 @@ def test_with_all_rows_in_reserve_one_pass_reaches_libsvms_optimum(C, weights, i
     signs = np.where(y, 1.0, -1.0)[own]
     fresh = alpha @ signs - 0.5 * alpha @ gram_of(x)[np.ix_(own, own)] @ alpha
     assert model.dual == pytest.approx(fresh, rel=1e-5)
-    box = model.boxes_now(signs, np.broadcast_to(w, 400)[own])
+    cost = model.costs_now(signs, np.broadcast_to(w, 400)[own])
     assert abs(alpha.sum()) < 1e-9 * C * 400
-    assert (alpha * signs > 0.0).all() and (abs(alpha) <= box * (1.0 + 1e-12)).all()
+    assert (alpha * signs > 0.0).all() and (abs(alpha) <= cost * (1.0 + 1e-12)).all()
 
 
 @settings(max_examples=12, deadline=None)
@@ -167,7 +167,7 @@ def test_the_dual_never_falls_and_f_is_up_to_date(seed, C, most):
     x, y = rows(250, seed=seed, noise=0.5)
     model = LASVMClassifier(kernel=RBF, C=C, reserve=most)
     model.learn_many(x, y)
-    looks, duals = second_looks.SecondLooks(model), [model.dual]
+    looks, duals = revisits.Revisits(model), [model.dual]
     while True:
         while not model._finish_some(model.solver.schedule):
             pass

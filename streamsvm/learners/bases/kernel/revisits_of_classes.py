@@ -1,6 +1,6 @@
 """Second looks of LASVM for several classes: at each row in each binary problem of its class.
 
-As in `second_looks`, with f(x) for each problem that learns the row. A row is learnt again if it
+As in `revisits`, with f(x) for each problem that learns the row. A row is learnt again if it
 violates optimality in one that does not have it as a member.
 """
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
-from streamsvm.learners.bases.kernel.second_looks import SecondLooks
+from streamsvm.learners.bases.kernel.revisits import Revisits
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores
@@ -29,7 +29,7 @@ class _Expansions(NamedTuple):
     alpha: np.ndarray  # its coefficient
 
 
-class SecondLooksOfClasses(SecondLooks):
+class RevisitsOfClasses(Revisits):
     """The rows of a reserve, with f(x) of each problem kept up to date while the learner finishes.
 
     `_f` has a column for each problem of the row's class: one against one that of the problem with
