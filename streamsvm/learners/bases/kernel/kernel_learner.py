@@ -110,11 +110,12 @@ class KernelLearner(Learner):
     @property
     def class_weight(self) -> Any:
         """The parameter; it may be changed at any time."""
-        return self.costs.class_weight
+        return self._class_weight
 
     @class_weight.setter
     def class_weight(self, class_weight: Any) -> None:
         counts = self.costs.counts if hasattr(self, "costs") else None
+        self._class_weight = class_weight
         self.costs = ClassCosts(class_weight, self.takes_balanced, counts)
 
     @property
@@ -186,8 +187,7 @@ class KernelLearner(Learner):
     def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
         """Add a class; return the function that converts earlier signs, None if they stay."""
         if label in self.targets.labels.seen:
-            # A batch may also be cut before an example of a class that is known.
-            return None
+            return None  # a batch may also be cut before an example of a known class
         changes, change = adapting.with_class(self, label)
         # Set in one step, so that labels and signs match after an interruption.
         self.__dict__.update(changes)
