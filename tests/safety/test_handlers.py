@@ -1,5 +1,7 @@
 """Signal handlers, and methods of the user's objects, that learn while a model learns."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,7 +103,7 @@ def test_a_linear_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch
     monkeypatch.setattr(owner, step, interrupted)
     for i, x in enumerate(stream):
         for learner in (model, twin):
-            learner.learn_one(x, i % 2, 0.0 if i % 5 == 4 else 1.0)
+            learner.learn_one(x, i % 2, Fraction(0) if i % 5 == 4 else 1.0)
     monkeypatch.undo()
     assert tried and model.n_examples == twin.n_examples == 80
     assert model.solver.first_rows.n_rows == 80 and model.classes == [0, 1]

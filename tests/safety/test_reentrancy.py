@@ -1,6 +1,7 @@
 """Models that are used by what runs in the middle of their methods, on the same thread."""
 
 import copy
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ needs_native_events = pytest.mark.skipif(not is_on(), reason="native events are 
 
 SIGNALS = """
 import random, signal, sys, time
+from fractions import Fraction
 import numpy as np
 from streamsvm import SVMSGDClassifier
 from streamsvm.errors import ModelBusyError
@@ -55,8 +57,8 @@ signal.signal(signal.SIGALRM, handler)
 signal.setitimer(signal.ITIMER_REAL, 1e-3)
 began, i = time.monotonic(), 0
 while time.monotonic() - began < 6.0 and classes[0] < 150:
-    # A weight of 0 takes the general path, and binds the fast one anew each time.
-    model.learn_one(event, i % 3, 0.0 if i % 2 else 1.0)
+    # A weight that is a fraction takes the general path, and binds the fast one anew each time.
+    model.learn_one(event, i % 3, Fraction(0) if i % 2 else 1.0)
     model.predict_one(event)
     i += 1
     learnt[0] += 1
@@ -79,6 +81,7 @@ def test_a_signal_handler_that_learns(seed):
 
 KERNEL_SIGNALS = """
 import random, signal, sys, time
+from fractions import Fraction
 from streamsvm import LASVMClassifier, LaRankClassifier, TrackingSVMClassifier
 from streamsvm.errors import ModelBusyError
 
@@ -92,7 +95,7 @@ def event():
 
 for _ in range(40):
     model.learn_one(*event())
-model.learn_one(*event(), 0.0)
+model.learn_one(*event(), Fraction(0))
 learnt[0] = 41
 
 def handler(number, frame):
@@ -109,7 +112,7 @@ signal.signal(signal.SIGALRM, handler)
 signal.setitimer(signal.ITIMER_REAL, 1e-3)
 began, i = time.monotonic(), 0
 while time.monotonic() - began < 2.0:
-    model.learn_one(*event(), 0.0 if i % 3 else 1.0)
+    model.learn_one(*event(), Fraction(0) if i % 3 else 1.0)
     i += 1
 # Not by its timer, which a pending call of the handler would set again.
 signal.signal(signal.SIGALRM, signal.SIG_IGN)
@@ -148,10 +151,10 @@ def test_a_kernel_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch
 
     monkeypatch.setattr(owner, step, interrupted)
     for i, (x, y) in enumerate(stream):
-        # By the general path (at a weight of 0) and by that of events.
+        # By the general path (of a weight that is a fraction) and by that of events.
         armed = {step} if i > 20 else set()
         for learner in (model, twin):
-            learner.learn_one(x, y, 0.0 if i % 4 == 2 else 1.0)
+            learner.learn_one(x, y, Fraction(0) if i % 4 == 2 else 1.0)
     assert len(tried) > 1 or step == "adapt"
     assert tried and model.n_examples == twin.n_examples == 64
     assert model.feature_names == ["a", "b"]
