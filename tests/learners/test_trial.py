@@ -388,7 +388,6 @@ def test_files_that_contradict_themselves_are_refused(tmp_path):
         {"factors": np.full(5, np.nan, np.float32)},
         {"choice": trial.Choice(0, 1, True)},
         {"C_": -1.0},
-        {"n_learnt": np.array([60])},
     ):
         wrong = pickle.loads(pickle.dumps(model))
         wrong.__dict__.update(change)

@@ -135,10 +135,10 @@ def test_foreign_files(file, content, words):
 
 
 def test_newer_format(file, monkeypatch):
-    monkeypatch.setattr(model_file, "FORMAT", 2)
+    monkeypatch.setattr(model_file, "FORMAT", 3)
     learnt(*rows(30)).save(file)
     monkeypatch.undo()
-    with pytest.raises(NewerModelFileError, match="in format 2; this release reads up to 1"):
+    with pytest.raises(NewerModelFileError, match="in format 3; this release reads up to 2"):
         streamsvm.load(file)
 
 

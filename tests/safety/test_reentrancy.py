@@ -164,6 +164,7 @@ def test_a_kernel_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch
 
 LABELS = """
 import sys, traceback
+from fractions import Fraction
 import numpy as np
 from streamsvm import SVMSGDClassifier
 
@@ -186,7 +187,7 @@ for label in (a, b, "c"):
     model.learn_one(event, label)
 for _ in range(20):
     armed[0] = True
-    model.learn_one(event, a, 0.0)
+    model.learn_one(event, a, Fraction(0))
     armed[0] = False
 assert len(model.classes) == 3 + count[0] == model.state.weights.shape[0] and count[0] > 0
 before, n = model.state.weights.copy(), model.n_examples

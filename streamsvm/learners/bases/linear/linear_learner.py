@@ -352,10 +352,11 @@ class LinearLearner(Learner):
     def _contents(self) -> dict[str, Any]:
         self.search_rate_if_due()
         contents = super()._contents()
-        for name in ("fast_path", "_event_label", "_event_learn"):
+        for name in ("fast_path", "_event_label", "_event_learn", "pace"):
             del contents[name]
         return contents | {"solver": self.solver.without_room(len(self.schema))}
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)
+        self.pace = BindingPace()
         self.set_fast_path(NoFastPath())
