@@ -139,8 +139,8 @@ def learn_part(
 
 
 def _is_worth_threads(learner: AnyKernelLearner, state: Any, d: int) -> bool:
-    n = states.n_computed(state)
-    return learner.n_threads > 1 and threads.are_worth_it(state.store, n, d)
+    # With one thread first: to count the slots takes some 100 us.
+    return learner.n_threads > 1 and threads.are_worth_it(state.store, states.n_computed(state), d)
 
 
 def _fill_block(learner: AnyKernelLearner, state: Any, x: Rows) -> None:
