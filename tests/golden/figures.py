@@ -18,7 +18,7 @@ from tests.golden.problems import Problem
 
 NAMES = ("banana", "waveform", "usps", "adult", "adult_100", "mnist_8")
 
-# The papers' schedule: one REPROCESS an example, partners by gradient, no second looks.
+# The papers' schedule: one REPROCESS an example, partners by gradient, no revisits.
 PAPER = {"reprocess": 1, "delta_max": None, "second_order": False, "reserve": 0}
 
 

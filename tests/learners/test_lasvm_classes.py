@@ -79,7 +79,7 @@ def optimum(x, y, C, rest, weights=None):
 
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
 @pytest.mark.parametrize("is_sparse", slow_but([False, True], False, compiling=SPARSE))
-def test_one_pass_and_second_looks_reach_the_optimum_of_all_problems(multiclass, is_sparse):
+def test_one_pass_and_revisits_reach_the_optimum_of_all_problems(multiclass, is_sparse):
     x, y = rows(400, seed=5, noise=0.3)
     w = np.random.default_rng(1).uniform(0.2, 3.0, 400)
     best = optimum(x, y, 10.0, multiclass == "ovr", w)

@@ -1,4 +1,4 @@
-"""The reserve, and second looks at it: against LIBSVM, a slow twin, and what must always hold."""
+"""The reserve, whose rows are revisited: against LIBSVM, a slow twin, and what must always hold."""
 
 import pickle
 

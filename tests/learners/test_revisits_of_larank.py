@@ -1,4 +1,4 @@
-"""LaRank's reserve, and second looks at it: near the optimum of all rows, and what must hold."""
+"""LaRank's reserve, whose rows are revisited: near the optimum of all rows, and what must hold."""
 
 import numpy as np
 import pytest

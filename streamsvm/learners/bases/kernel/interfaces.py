@@ -1,4 +1,4 @@
-"""What the parts of a kernel learner use of it: batches, trials, adaptation, second looks."""
+"""What the parts of a kernel learner use of it: batches, trials, adaptation, revisits."""
 
 from __future__ import annotations
 

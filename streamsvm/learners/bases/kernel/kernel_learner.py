@@ -170,7 +170,7 @@ class KernelLearner(Learner):
         """Update reserve, scale, gamma and class weights after an event was learnt."""
         n, solver = self.n_learnt.item(), self.solver
         if self.costs.is_balanced:
-            self.costs.count(np.array([sign]))
+            self.costs.count_one(sign)
         # First: a trial of scale and width replaces the reserve by one that has this row already.
         if isinstance(solver, ReservingSolver):
             margin = solver.wants(sign, path.margins)
