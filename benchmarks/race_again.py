@@ -29,7 +29,7 @@ from river import drift
 
 from benchmarks.drift_streams import Events, numeric, streams
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
-from streamsvm.learners.bases.kernel import rescaling
+from streamsvm.learners.bases.kernel import feature_scales
 
 KEPT = 1024
 STREAMS = (
@@ -60,16 +60,16 @@ def plain(new: Callable[[], Any], events: Events, at_1024: Callable[[Any], None]
 
 def always(new: Callable[[], Any], events: Events) -> Outcome:
     """Return the outcome of a learner that follows the smallest change of scales."""
-    differ = rescaling.differ
-    rescaling.differ = lambda ratio: True
+    differ = feature_scales.differ
+    feature_scales.differ = lambda ratio: True
     try:
         return plain(new, events, lambda model: None)
     finally:
-        rescaling.differ = differ
+        feature_scales.differ = differ
 
 
 def _freeze(model: Any) -> None:
-    model.scales = None
+    model.preparation.scales = None
 
 
 def again(
@@ -114,14 +114,15 @@ def learn(model: Any, x: Any, y: Any) -> bool:
 def like(model: Any) -> Any:
     """Return a new learner with the scale and width that another one uses."""
     fresh = type(model)(kernel=kernels.RBF(gamma=model.kernel_.gamma), seed=1)
-    fresh.schema, fresh.factors = model.schema, model.factors
+    fresh.schema, fresh.preparation.factors = model.schema, model.preparation.factors
     return fresh
 
 
 def is_other(fresh: Any, model: Any) -> bool:
     """Tell whether rows are scaled in one only, or gamma is another one by more than a factor 2."""
     ratio = fresh.kernel_.gamma / model.kernel_.gamma
-    return (fresh.factors is None) != (model.factors is None) or not 0.5 <= ratio <= 2.0
+    are_scaled = [one.preparation.factors is not None for one in (fresh, model)]
+    return are_scaled[0] != are_scaled[1] or not 0.5 <= ratio <= 2.0
 
 
 WAYS: dict[str, Callable[[Callable[[], Any], Events], Outcome]] = {

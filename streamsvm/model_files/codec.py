@@ -144,8 +144,7 @@ def to_file(part: Any) -> Content:
         arrays["calibration"] = part.targets.calibration
         if hasattr(part, "kernel_"):
             content["kernel_"] = kernel_as_json(part.kernel_)
-            arrays["moments"] = part.moments
-            records, own = part.trial_content()
+            records, own = part.preparation.as_file(part)
             content, arrays = content | records, arrays | own
         if part.state is not None:
             records, own = as_arrays(part.state, _sizes(part))
@@ -185,7 +184,8 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
         of = attrgetter(owner)(part) if owner else part
         setattr(of, attribute, left.take(name, declared, _sizes(part)))
     if hasattr(part, "kernel_"):
-        _read_kernel(part, content, left)
+        part.solver.kernel = kernel_from_json(checked(content.get("kernel_"), dict, "kernel_"))
+        part.preparation.read(part, content, left)
     if hasattr(part, "targets"):
         _read_state(part, content, left, tuple(how.attributes))
     is_kernel_model = hasattr(part, "kernel_") and part.state is not None
@@ -252,16 +252,6 @@ def _read_learner(
     # After the labels, since the shape of the calibration depends on their number.
     new = part.targets.calibration
     part.targets.calibration = arrays.take("calibration", Field(new.shape, new.dtype), {})
-
-
-def _read_kernel(part: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
-    """Set what kernel learners have beside their state: kernel and moments."""
-    part.solver.kernel = kernel_from_json(checked(content.get("kernel_"), dict, "kernel_"))
-    n_known = arrays.length_of("moments", 1)
-    if n_known > len(part.schema):
-        raise ValueError("moments are of more features than there are")
-    part.moments = arrays.take("moments", Field((2, n_known)), {})
-    part.read_trial(content, arrays)
 
 
 def _read_state(

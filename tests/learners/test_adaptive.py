@@ -16,7 +16,7 @@ from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.learners.bases.adaptive import members, standby
 from streamsvm.learners.bases.kept_examples import WRONG, KeptExamples
-from streamsvm.learners.bases.kernel import rescaling
+from streamsvm.learners.bases.kernel import adapting
 from streamsvm.solvers.adaptive import last_label, step
 from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.support.rows import SparseRows, dense
@@ -191,7 +191,7 @@ def test_the_other_models_compare_rows_as_the_first_does():
     assert ("; the model in use has gamma" in model.chosen) == (model.in_use is not first)
     for other, width in zip(others, (1 / 4, 1 / 16, 4), strict=True):
         assert other.kernel_.gamma == pytest.approx(width * first.kernel_.gamma)
-        np.testing.assert_array_equal(other.factors, first.factors)
+        np.testing.assert_array_equal(other.preparation.factors, first.preparation.factors)
     assert [member.C for member in model.models] == [1.0, 10.0, 10.0, 1.0]
     assert [member.window for member in model.models] == [10_000, 10_000, 10_000, 1000]
 
@@ -236,14 +236,14 @@ def test_when_scales_change_the_other_models_follow_and_forget_nothing():
     x[:, 1] *= scales.astype(np.float32)
     one, many = AdaptiveSVMClassifier(scale=True), AdaptiveSVMClassifier(scale=True)
     learnt(many, x[:1100], y[:1100])
-    before = many.models[0].factors.copy()
+    before = many.models[0].preparation.factors.copy()
     learnt(many, x[1100:], y[1100:])
     by_events(one, x, y)
     assert content(one) == content(many)
     first, *others = many.models
-    assert first.factors[1] < 0.5 * before[1]
+    assert first.preparation.factors[1] < 0.5 * before[1]
     for other in others:
-        np.testing.assert_array_equal(other.factors, first.factors)
+        np.testing.assert_array_equal(other.preparation.factors, first.preparation.factors)
         # More than began with the last 1,024 examples.
         assert other.n_examples > 2000
 
@@ -336,11 +336,11 @@ def test_a_model_that_sleeps_before_it_learns_follows_new_scales():
     for start in range(0, 1536, 32):
         model.learn_many(x[start : start + 32], y[start : start + 32].tolist())
     first, *_, last = model.models
-    assert last.state is None and first.trial is None
-    first.__dict__.update(rescaling.with_factors(first, 1.5 * first.factors))
+    assert last.state is None and first.preparation.trial is None
+    adapting.rescale(first, 1.5 * first.preparation.factors)
     # While errors are calm, models are compared at multiples of 128 examples.
     model.learn_many(x[1536:], y[1536:].tolist())
-    assert last is model.models[-1] and last.factors is first.factors
+    assert last is model.models[-1] and last.preparation.factors is first.preparation.factors
 
 
 def test_memory_is_bounded_by_the_window():
@@ -602,7 +602,9 @@ def test_models_catch_up_in_parts(n_classes, tmp_path, monkeypatch):
     assert ((state.waiting > 128) & (state.asleep == 0)).sum() < behind.sum()
     first, *others = many.models
     assert all(member.n_examples for member in others)
-    assert all(np.array_equal(member.factors, first.factors) for member in others)
+    assert all(
+        np.array_equal(member.preparation.factors, first.preparation.factors) for member in others
+    )
     # `finish` waits for none.
     many.finish()
     assert all(not w or s for w, s in zip(state.waiting, state.asleep, strict=True))

@@ -73,7 +73,7 @@ def test_rows_that_were_best_as_they_are_keep_their_weights_when_a_unit_changes(
     # Once the 2,048th example is learnt.
     assert right(model, x, y, 1500) > clean - 0.04
     if cls is not AdaptiveSVMClassifier:
-        assert model.chosen.startswith("raw rows, ") and model.factors[1] < 0.01
+        assert model.chosen.startswith("raw rows, ") and model.preparation.factors[1] < 0.01
 
 
 @TWO
@@ -85,7 +85,10 @@ def test_a_feature_that_was_constant_weighs_as_the_others_do(cls):
     model = cls(seed=1)
     assert right(model, x, y, 1500) > clean - 0.04
     assert model.chosen.startswith("raw rows, ")
-    assert model.factors[1] == pytest.approx(1 / 30, rel=0.5) and model.factors[0] == 1.0
+    assert (
+        model.preparation.factors[1] == pytest.approx(1 / 30, rel=0.5)
+        and model.preparation.factors[0] == 1.0
+    )
 
 
 def test_a_feature_that_is_seldom_another_value_is_not_made_larger():
@@ -93,7 +96,7 @@ def test_a_feature_that_is_seldom_another_value_is_not_made_larger():
     x = np.hstack([x, np.zeros((4200, 1), np.float32)])
     x[1500::200, 3] = 0.01
     model = learnt(LASVMClassifier(), x, y)
-    assert model.chosen.startswith("raw rows, ") and model.factors is None
+    assert model.chosen.startswith("raw rows, ") and model.preparation.factors is None
 
 
 def changing(n):
@@ -117,7 +120,7 @@ def test_events_batches_and_files_follow_alike(cls, n, tmp_path):
         assert other.chosen == many.chosen
     assert all(content(other) == content(many) for other in (one, *copies))
     if cls is not AdaptiveSVMClassifier:
-        assert many.factors[1] < 0.02 and many.factors[3] < 0.1
+        assert many.preparation.factors[1] < 0.02 and many.preparation.factors[3] < 0.1
         rows = many.support_vectors().rows[:, None]
         assert np.abs(rows / x.std(axis=0) - x / x.std(axis=0)).max(axis=2).min(axis=1).max() < 1e-4
 
@@ -125,7 +128,7 @@ def test_events_batches_and_files_follow_alike(cls, n, tmp_path):
 def test_rows_that_are_to_be_left_as_they_are_are():
     x, y = changing(2100)
     model = learnt(LASVMClassifier(scale=False), x, y)
-    assert model.scales is None and model.factors is None
+    assert model.preparation.scales is None and model.preparation.factors is None
 
 
 def test_statistics_are_those_of_the_slow_twin():
@@ -162,7 +165,7 @@ def test_files_that_contradict_themselves_are_refused(tmp_path):
         "weights": np.full(4, -1.0),
     }.items():
         wrong = pickle.loads(pickle.dumps(model))
-        setattr(wrong.scales, name, value)
+        setattr(wrong.preparation.scales, name, value)
         wrong.save(tmp_path / "wrong.svm")
         with pytest.raises(ModelFileError):
             streamsvm.load(tmp_path / "wrong.svm")

@@ -10,7 +10,7 @@ import streamsvm
 from streamsvm import LaRankClassifier, LASVMClassifier
 from streamsvm.errors import ModelFileError
 from streamsvm.learners.bases.kernel.feature_scales import HALF, FeatureScales, differ
-from streamsvm.learners.bases.kernel.trials import trial
+from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support.feature_statistics import COUNT, VARIANCE
 from tests.learners.test_trial import LEARNERS, content, learnt, stream
@@ -36,7 +36,7 @@ def test_events_and_batches_rescale_alike(cls, n):
     for row, label in zip(x.tolist(), y.tolist(), strict=True):
         one.learn_one(dict(enumerate(row)), label)
     assert content(one) == content(many)
-    assert (many.factors[2] < 1e-3) == (n >= 2048)
+    assert (many.preparation.factors[2] < 1e-3) == (n >= 2048)
     for row in x[:20]:
         expected = many.decision_function_many(row.reshape(1, -1))[0].tolist()
         got = one.decision_function_one(dict(enumerate(row.tolist())))
@@ -48,8 +48,8 @@ def test_accuracy_recovers_when_scales_change(cls):
     x, y = changing(4000)
     followed = new(cls).predict_then_learn_many(x, y.tolist())
     frozen = learnt(new(cls), x[:1024], y[:1024], parts=())
-    trial.end(frozen)
-    frozen.scales = None
+    race.end(frozen)
+    frozen.preparation.scales = None
     as_before = frozen.predict_then_learn_many(x[1024:], y[1024:].tolist())
     right = np.mean(np.array(followed)[-1500:] == y[-1500:])
     assert right > 0.9 > 0.8 > np.mean(np.array(as_before)[-1500:] == y[-1500:])
@@ -61,7 +61,7 @@ def test_the_model_is_that_of_the_rescaled_rows():
     model = learnt(new(LASVMClassifier, C=10.0, reserve=400), x, y)
     found = model.support_vectors()
     np.testing.assert_allclose(found.rows, x[found.entered - 1], rtol=1e-5)
-    scaled = scaled_rows(x, model.factors)
+    scaled = scaled_rows(x, model.preparation.factors)
     held, facts = model.solver.kept_rows.rows()
     np.testing.assert_allclose(held, scaled[facts["number"] - 1], rtol=1e-5)
     gram = np.exp(-model.kernel_.gamma * cdist(scaled, scaled, "sqeuclidean"))
@@ -87,7 +87,10 @@ def test_files_go_on_as_the_model_does(cls, n, tmp_path):
     for other in (model, *copies):
         learnt(other, x[n:], y[n:], parts=(10,))
     assert content(copies[0]) == content(copies[1]) == content(model)
-    assert model.factors[2] < 1e-3 and model.memory_parts["scratch"] > model.scales.nbytes > 0
+    assert (
+        model.preparation.factors[2] < 1e-3
+        and model.memory_parts["scratch"] > model.preparation.scales.nbytes > 0
+    )
 
 
 def test_statistics_are_those_of_all_rows():
@@ -112,41 +115,78 @@ def test_a_feature_that_comes_later_is_scaled_when_the_stream_has_doubled():
     one = new(LASVMClassifier)
     for i, row in enumerate(x.tolist()):
         one.learn_one(dict(enumerate(row[: 2 if i < 1400 else 5])), bool(y[i]))
-    assert len(one.factors) == 5 and one.factors[2] == pytest.approx(0.0178, rel=0.1)
-    assert one.factors[4] == 1.0
+    assert len(one.preparation.factors) == 5 and one.preparation.factors[2] == pytest.approx(
+        0.0178, rel=0.1
+    )
+    assert one.preparation.factors[4] == 1.0
 
 
 def test_steady_scales_are_left_alone():
     x, y = stream(2100, noise_scale=100.0)
     model = learnt(new(LASVMClassifier), x[:1030], y[:1030])
-    before = model.factors
+    before = model.preparation.factors
     learnt(model, x[1030:], y[1030:])
-    assert model.factors is before
+    assert model.preparation.factors is before
     assert not differ(np.array([1.2, 0.9])) and differ(np.array([1.0, 0.6]))
 
 
 def test_raw_rows_and_sparse_rows_keep_no_statistics():
     x, y = stream(1100)
-    assert learnt(LASVMClassifier(scale=False), x, y).scales is None
+    assert learnt(LASVMClassifier(scale=False), x, y).preparation.scales is None
     model = learnt(new(LASVMClassifier), x, y)
-    assert model.scales is not None
+    assert model.preparation.scales is not None
     model.become_sparse()
     learnt(model, *changing(1000))
-    assert model.scales is None
+    assert model.preparation.scales is None
 
 
 def test_files_that_contradict_themselves_are_refused(tmp_path):
     model = learnt(new(LASVMClassifier), *stream(1100))
     for name, value in {
-        "statistics": -np.abs(model.scales.statistics),
+        "statistics": -np.abs(model.preparation.scales.statistics),
         "is_flag": np.zeros(9, bool),
     }.items():
         wrong = pickle.loads(pickle.dumps(model))
-        setattr(wrong.scales, name, value)
+        setattr(wrong.preparation.scales, name, value)
         wrong.save(tmp_path / "wrong.svm")
         with pytest.raises(ModelFileError):
             streamsvm.load(tmp_path / "wrong.svm")
-    assert model.scales.statistics[VARIANCE].min() > 0.0
+    assert model.preparation.scales.statistics[VARIANCE].min() > 0.0
+
+
+@pytest.mark.parametrize("is_rebuilt", [False, True])
+@pytest.mark.parametrize(
+    ("cls", "n_classes"), [(LASVMClassifier, 2), (LASVMClassifier, 3), (LaRankClassifier, 3)]
+)
+@pytest.mark.parametrize(
+    ("parameters", "n"), [({"scale": False, "gamma": "scale"}, 8), ({"scale": True}, 2048)]
+)
+def test_an_interruption_leaves_scale_and_width_as_the_model_has_them(
+    cls, n_classes, parameters, n, is_rebuilt, monkeypatch
+):
+    x, y = changing(n)
+    x[4:] *= 9.0
+    y = y * 1 + (x[:, 0] > 1.0) * (n_classes > 2)
+    y[:n_classes] = range(n_classes)
+    model = learnt(cls(C=1.0, seed=1, **parameters), x[:-1], y[:-1])
+    gamma, factors = model.kernel_.gamma, model.preparation.factors
+    states = model.solver.states
+    rebuild = states.rebuild
+
+    def interrupted(*arguments):
+        if is_rebuilt:
+            rebuild(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(states, "rebuild", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.learn_one(dict(enumerate(x[-1].tolist())), y[-1].item())
+    assert model.n_examples == n
+    assert model.kernel_.gamma == gamma and model.preparation.factors is factors
+    dual = model.dual
+    model.solver.rebuild(len(model.schema))
+    assert model.dual == pytest.approx(dual)
 
 
 def test_with_a_limit_of_support_vectors_a_narrower_kernel_must_be_better_by_more_than_chance():

@@ -140,17 +140,17 @@ def test_a_race_over_many_events_is_the_same_in_batches_copies_and_files(
     model = learnt(pickle.loads(pickle.dumps(one)), x[:n], y[:n])
     for row, label in zip(x[:n].tolist(), y[:n].tolist(), strict=True):
         one.learn_one(dict(enumerate(row)), label)
-    assert content(one) == content(model) and model.trial.begun is not None
+    assert content(one) == content(model) and model.preparation.trial.begun is not None
     model.save(tmp_path / "m.svm")
     models = [model, one, streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
     for other in models:
         learnt(other, x[n:], y[n:], parts=(100,))
     assert all(content(other) == content(model) for other in models)
-    assert model.trial is None and "on the first 1,024" in model.chosen
+    assert model.preparation.trial is None and "on the first 1,024" in model.chosen
     # `finish` does not leave it to events that may not come.
     early = learnt(cls(seed=1), x[:1026], y[:1026])
     early.finish()
-    assert early.trial is None
+    assert early.preparation.trial is None
 
 
 @LEARNERS
@@ -181,7 +181,7 @@ def test_the_few_features_that_matter_are_found(cls, tmp_path, monkeypatch):
     x, y = few(1800)
     model = learnt(cls(seed=1), x[:1100], y[:1100])
     # In the middle of the race.
-    assert model.trial.begun is not None
+    assert model.preparation.trial.begun is not None
     model.save(tmp_path / "m.svm")
     models = [model, streamsvm.load(tmp_path / "m.svm")]
     for other in models:
@@ -194,7 +194,7 @@ def test_the_few_features_that_matter_are_found(cls, tmp_path, monkeypatch):
     assert np.mean(np.array(model.predict_many(test)) == labels) > 0.88
     # They still count little when all are scaled otherwise, and in files.
     model.save(tmp_path / "m.svm")
-    scales = streamsvm.load(tmp_path / "m.svm").scales
+    scales = streamsvm.load(tmp_path / "m.svm").preparation.scales
     assert np.flatnonzero(scales.relevance == 1.0).tolist() == [3, 7, 9]
     assert scales.factors()[3] > 4.0 * scales.factors()[4]
     assert "matter" not in learnt(cls(seed=1, scale=False), x[:1100], y[:1100]).chosen
@@ -245,7 +245,7 @@ def test_a_larger_c_is_tried_unless_it_is_given(cls, n_classes, tmp_path):
 def test_the_rule_is_the_learner_without_a_trial():
     x, y = stream(1200)
     rule = learnt(LASVMClassifier(scale=False, gamma="scale"), x, y)
-    assert rule.trial is None and rule.choice is None
+    assert rule.preparation.trial is None and rule.preparation.choice is None
     total = x[:1024].var(axis=0, dtype=np.float64).sum()
     assert rule.kernel_.gamma == pytest.approx(1 / total, rel=0.05)
 
@@ -275,8 +275,10 @@ def test_zeros_and_ones_are_not_scaled_and_outliers_do_not_ruin_a_scale():
     x, y = stream(1100, noise_scale=100.0)
     x[500, 0] = 1e6
     model = learnt(LASVMClassifier(scale=True), x, y)
-    assert model.factors[4] == 1.0
-    assert model.factors[0] > 0.4 and model.factors[2] == pytest.approx(0.01, rel=0.1)
+    assert model.preparation.factors[4] == 1.0
+    assert model.preparation.factors[0] > 0.4 and model.preparation.factors[2] == pytest.approx(
+        0.01, rel=0.1
+    )
 
 
 @LEARNERS
@@ -299,7 +301,7 @@ def test_copies_and_files_go_on_as_the_model_does(cls, n, tmp_path):
         assert content(other) == content(model) and other.chosen == model.chosen
     for other in (model, *copies):
         learnt(other, x[n:], y[n:], parts=(100,))
-        assert (other.trial is None) and "on the first 1,024" in other.chosen
+        assert (other.preparation.trial is None) and "on the first 1,024" in other.chosen
     assert content(copies[0]) == content(copies[1]) == content(model)
 
 
@@ -316,7 +318,7 @@ def test_labels_and_features_that_come_later(n_classes):
     w = [0.5 + i % 3 for i in range(1100)]
     many.learn_many(x[:600, :3], labels[:600], w=w[:600])
     many.learn_many(x[600:], labels[600:], w=w[600:])
-    assert content(one) == content(many) and len(many.factors) == 5
+    assert content(one) == content(many) and len(many.preparation.factors) == 5
 
 
 @pytest.mark.parametrize(
@@ -346,12 +348,12 @@ def test_sparse_rows_are_not_scaled():
     model = LASVMClassifier()
     model.learn_many(x, y.tolist())
     # The labels have a nearly linear margin: a wide kernel with a large C.
-    assert model.factors is None and "C 10: best of 4 on" in model.chosen
+    assert model.preparation.factors is None and "C 10: best of 4 on" in model.chosen
     # Dense rows of mostly zeros become sparse while they are on trial.
     dense = np.zeros((1100, 600), np.float32)
     dense[np.arange(1100), draws.integers(0, 600, 1100)] = 5.0 * draws.normal(size=1100)
     later = learnt(LASVMClassifier(), dense, dense.sum(axis=1) > 0)
-    assert later.is_sparse and later.factors is None
+    assert later.is_sparse and later.preparation.factors is None
 
 
 def test_further_epochs_of_the_same_rows_are_not_counted():
@@ -376,7 +378,7 @@ def test_parameters_are_checked(cls):
     for wrong in ("large", None, 0.0, True):
         with pytest.raises(ParameterError, match="use a number"):
             cls(C=wrong)
-    assert cls(kernel=kernels.RBF(gamma=1.0)).trial is None
+    assert cls(kernel=kernels.RBF(gamma=1.0)).preparation.trial is None
     assert cls(kernel=kernels.RBF(gamma=1.0)).C_ == 1.0
 
 
@@ -387,10 +389,10 @@ def test_files_that_contradict_themselves_are_refused(tmp_path):
         {"factors": np.ones(9, np.float32)},
         {"factors": np.full(5, np.nan, np.float32)},
         {"choice": trial.Choice(0, 1, True)},
-        {"C_": -1.0},
+        {"C": -1.0},
     ):
         wrong = pickle.loads(pickle.dumps(model))
-        wrong.__dict__.update(change)
+        wrong.preparation = wrong.preparation.changed(**change)
         wrong.save(tmp_path / "wrong.svm")
         with pytest.raises(ModelFileError):
             streamsvm.load(tmp_path / "wrong.svm")
@@ -428,7 +430,7 @@ def test_the_reserve_holds_rows_in_the_scale_of_the_model(n, parameters, tmp_pat
     assert len(numbers) == len(set(numbers))
     assert (len(numbers) > 20) == (parameters != {"reserve": 0})
     if len(numbers):
-        np.testing.assert_array_equal(rows, scaled_rows(x[numbers - 1], model.factors))
+        np.testing.assert_array_equal(rows, scaled_rows(x[numbers - 1], model.preparation.factors))
     one = LASVMClassifier(scale=True, C=10.0, **parameters)
     for row, label in zip(x.tolist(), y.tolist(), strict=True):
         one.learn_one(dict(enumerate(row)), label)
@@ -446,7 +448,7 @@ def test_with_all_rows_in_reserve_a_scaled_model_reaches_the_optimum_of_the_scal
     model = learnt(LASVMClassifier(scale=True, C=10.0, reserve=1100), x, y)
     before = model.dual
     model.finish()
-    scaled, signs = scaled_rows(x, model.factors), np.where(y, 1.0, -1.0)
+    scaled, signs = scaled_rows(x, model.preparation.factors), np.where(y, 1.0, -1.0)
     gram = np.exp(-model.kernel_.gamma * cdist(scaled, scaled, "sqeuclidean"))
     assert model.dual == pytest.approx(optimum(scaled, y, gram, 10.0), rel=1e-3)
     assert model.dual > 1.001 * before

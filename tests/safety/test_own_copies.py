@@ -62,6 +62,14 @@ def test_what_a_copy_learns_is_its_own(cls, make):
     assert "new of the copy" not in model.feature_names
 
 
+def test_first_examples_of_a_copy_are_its_own():
+    model = LASVMClassifier()
+    learn(model, 40, 0)
+    learn(copy.copy(model), 10, 1)
+    kept = model.preparation.trial.last(99, len(model.schema))
+    assert kept.marks.tolist() == list(range(1, 41))
+
+
 def test_a_copy_of_a_scaler_is_its_own():
     scaler = StandardScaler()
     scaler.learn_one({"a": 1.0})

@@ -55,7 +55,8 @@ class EventPath:
         schema, is_sparse, room = learner.schema, learner.is_sparse, model.room_for_features()
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
         n_outputs, kernel = model.targets.zeros(1).size, model.bound_kernel(state)
-        factors, last_label = getattr(model, "factors", None), learner.repeats
+        preparation, last_label = getattr(model, "preparation", None), learner.repeats
+        factors = None if preparation is None else preparation.factors
         n = LONGEST if is_sparse else room
         self.margins = np.zeros((1, n_outputs))
         self._row_values, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)

@@ -50,7 +50,7 @@ def examples_for(learner: SeveralModels) -> Examples | None:
     if _is_due(risen, EVERY_TRIAL) and learner.in_use.n_examples >= 2 * LENGTH_OF_TRIAL:
         examples = learner.recent.last(LENGTH_OF_TRIAL, d)
         fresh = members.new_first(learner, learner.targets.labels)
-        fresh.trial.only_at(LENGTH_OF_TRIAL // 2)
+        fresh.preparation.trial.only_at(LENGTH_OF_TRIAL // 2)
         if _errs_less(learner, fresh, examples):
             return examples
     return None

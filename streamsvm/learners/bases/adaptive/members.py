@@ -21,7 +21,7 @@ from streamsvm import kernels
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.learners.bases.kept_examples import Examples
-from streamsvm.learners.bases.kernel import rescaling
+from streamsvm.learners.bases.kernel import adapting
 from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.solvers.adaptive import step
@@ -91,7 +91,7 @@ def new_other(learner: SeveralModels, labels: Any, first: Any, kind: Kind) -> An
     """Return a new model of a kind, which compares rows as the first model does."""
     kernel = kernels.RBF(gamma=first.kernel_.gamma * kind.width)
     model = kind.learner(kernel, **parameters_of(learner, kind))
-    model.factors = first.factors
+    model.preparation.factors = first.preparation.factors
     return prepared(learner, labels, model)
 
 
@@ -99,8 +99,8 @@ def begun(learner: SeveralModels, labels: Any, examples: Examples, are_all: bool
     """Return new models, of which the first has learnt examples: one of each kind, or only it."""
     first = new_first(learner, labels)
     if len(examples.classes):
-        if first.trial is not None:
-            first.trial.expect(len(examples.classes))
+        if first.preparation.trial is not None:
+            first.preparation.trial.expect(len(examples.classes))
         learn_examples(first, examples, labels.seen)
     kinds = kinds_of(labels)[1:] if are_all else ()
     return [first, *(new_other(learner, labels, first, kind) for kind in kinds)]
@@ -157,24 +157,20 @@ def adopt(learner: SeveralModels, model: Any) -> None:
 
 def rescale(other: Any, first: Any, kind: Kind) -> None:
     """Let a model follow the first one, if that has only rescaled its rows after its trial."""
-    is_scaled = first.trial is None and first.factors is not None and not first.is_sparse
-    if not is_scaled or is_like(other, first, kind) or other.is_sparse:
-        return
-    if other.kernel_.gamma == first.kernel_.gamma * kind.width:
-        if other.state is None:
-            # It fell asleep before it learnt anything.
-            other.factors = first.factors
-        else:
-            other.__dict__.update(rescaling.with_factors(other, first.factors))
+    found = first.preparation
+    may_differ = found.trial is None and found.factors is not None and not first.is_sparse
+    is_of_width = other.kernel_.gamma == first.kernel_.gamma * kind.width
+    if may_differ and is_of_width and not (other.is_sparse or is_like(other, first, kind)):
+        adapting.rescale(other, found.factors)
 
 
 def is_like(other: Any, first: Any, kind: Kind) -> bool:
     """Tell whether a model is of a kind, and still compares rows as the first one does."""
     if type(other) is not kind.learner:
         return False
-    return other.kernel_.gamma == first.kernel_.gamma * kind.width and (
-        other.factors is first.factors or np.array_equal(other.factors, first.factors)
-    )
+    own, factors = other.preparation.factors, first.preparation.factors
+    is_scaled_alike = own is factors or np.array_equal(own, factors)
+    return other.kernel_.gamma == first.kernel_.gamma * kind.width and is_scaled_alike
 
 
 def learn(

@@ -143,7 +143,7 @@ def renew_others(learner: SeveralModels, budget: float) -> None:
     Those that begin anew learn within the budget: see `catch_up`.
     """
     first, state = learner.models[0], learner.state
-    if first.trial is not None and first.n_examples not in RENEWED_AT:
+    if first.preparation.trial is not None and first.n_examples not in RENEWED_AT:
         return
     used, models = int(state.info[IN_USE]), [first]
     for m, kind in enumerate(members.kinds_of(learner.targets.labels)[1:], start=1):
@@ -184,7 +184,7 @@ def choose(learner: SeveralModels, n: int, budget: float) -> float:
     step.choose(state)
     if may_sleep and not _is_alarmed(state):
         step.fall_asleep(state)
-        if learner.models[0].trial is not None:
+        if learner.models[0].preparation.trial is not None:
             # The others wait for the scale and the width that it finds.
             state.asleep[0] = 0
     if hasattr(learner, "is_rehearsal_copy"):

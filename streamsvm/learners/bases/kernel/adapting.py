@@ -13,58 +13,47 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.features import density
 from streamsvm.labels.growing_labels import spread_to
-from streamsvm.learners.bases import rehearsal
-from streamsvm.learners.bases.event_path import EventPath
-from streamsvm.learners.bases.kernel import auto_gamma, definiteness, rescaling
-from streamsvm.learners.bases.kernel.feature_scales import stride
+from streamsvm.learners.bases.kernel import auto_gamma, definiteness
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
-from streamsvm.learners.bases.kernel.trials import trial
+from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.support import states
 
 
-def after_event(learner: AnyKernelLearner, path: EventPath, sign: float, n: int) -> None:
-    """Take note of the event that a path has learnt, as example number n."""
-    if learner.trial is not None or (learner.kernel is None and n <= auto_gamma.LAST_SET):
-        row = path.row()
-        if n <= auto_gamma.LAST_SET:
-            learner.moments = auto_gamma.updated(learner.moments, n - 1, row)
-        if learner.trial is not None:
-            labels = learner.targets.labels
-            place = labels.seen.index(labels.label_of_sign(sign))
-            learner.trial.add_one(row, place, path.weight, n)
-    elif learner.scales is not None and n % stride(n - 1) == 0:
-        learner.scales.learn(path.row())
-    # At powers of two, as in `kernel_batches.learn_rows`.
-    if n & (n - 1) == 0:
-        adapt(learner, n)
-        rehearsal.look(learner)
-    elif learner.trial is not None:
-        trial.step(learner, n)
-
-
 def adapt(learner: AnyKernelLearner, n: int) -> None:
-    """Update gamma, class weights and the kind of rows after n examples, a power of two."""
-    solver = learner.solver
-    follows = learner.kernel is None and (learner.trial is None or not learner.trial.is_due(n))
-    if follows and learner.choice is None and n <= auto_gamma.LAST_SET:
-        moments = learner.moments
-        if learner.is_sparse:
-            moments = auto_gamma.moments_of(moments, n)
-        gamma = auto_gamma.gamma_of(moments, n)
-        if auto_gamma.is_worth_it(solver.kernel.gamma, gamma):
-            solver.kernel = kernels.RBF(gamma=gamma)
-            solver.rebuild(len(learner.schema))
+    """Update gamma, class weights and the kind of rows after n examples, and go on with the trial.
+
+    All but the trial changes only if n is a power of two.
+    """
+    if n & (n - 1):
+        race.step(learner, n)
+        return
+    solver, gamma = learner.solver, learner.preparation.gamma_by_rule(n, learner.is_sparse)
+    if gamma is not None and auto_gamma.is_worth_it(solver.kernel.gamma, gamma):
+        learner.replace(solver=solver.with_kernel(kernels.RBF(gamma=gamma), len(learner.schema)))
     rebalance(learner)
-    if learner.sparse is None and not learner.is_sparse and solver.state is not None:
+    if learner.sparse is None and not learner.is_sparse and learner.state is not None:
         if density.are_sparse(learner.dense_rows()):
             learner.become_sparse_after(n)
     # Last, when it is known whether rows are sparse.
-    if learner.trial is not None:
-        trial.step(learner, n)
-    elif learner.scales is not None:
-        learner.__dict__.update(rescaling.adapt(learner))
+    if learner.preparation.trial is not None:
+        race.step(learner, n)
+    else:
+        factors = learner.preparation.factors_due()
+        if factors is not None:
+            rescale(learner, factors)
     if learner.kernel is not None:
         definiteness.look(learner, n)
+
+
+def rescale(learner: AnyKernelLearner, factors: np.ndarray) -> None:
+    """Multiply each feature by other factors, float32 (d,), in the dense rows kept, too.
+
+    The model is computed anew from its coefficients: the kernel always compares rows of one scale.
+    """
+    solver, preparation = learner.solver, learner.preparation
+    ratio = factors / preparation.factors_in_use(factors.size)
+    scaled = solver.with_rows_scaled(ratio, len(learner.schema))
+    learner.replace(solver=scaled, preparation=preparation.changed(factors=factors))
 
 
 def rebalance(learner: AnyKernelLearner) -> None:

@@ -14,8 +14,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserving_solver import reserving
-from streamsvm.learners.bases.kernel.trials import trial
-from streamsvm.learners.bases.scaled_rows import unscaled_rows
+from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, taken
 
@@ -109,7 +108,7 @@ def look_again(
     with learner.lock:
         if learner.is_learning:
             refuse_to_learn()
-        trial.end(learner)
+        race.end(learner)
         revisits = reserving(learner).revisits(learner)
     for _ in range(_MOST_LOOKS):
         if not finish():
@@ -141,5 +140,5 @@ def reserve_sample(
         rows = outside
         if len(outside) > n:
             rows = outside[np.sort(draws.sample(range(len(outside)), n))]
-        found = unscaled_rows(taken(x, rows), learner.factors)
+        found = learner.preparation.unscaled(taken(x, rows))
         return found, facts["sign"][rows], facts["weight"][rows], facts["number"][outside]

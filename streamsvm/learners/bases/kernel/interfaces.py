@@ -8,8 +8,8 @@ import numpy as np
 
 from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
-from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.learners.bases.kernel.preparation import Preparation
 from streamsvm.support.rows import Rows
 
 
@@ -18,20 +18,12 @@ class AnyKernelLearner(AnyLearner, Protocol):
 
     costs: ClassCosts
     kernel: Any
-    C: float | str
-    C_: float
     sparse: bool | None
-    scale: bool | str
-    gamma: str
     cache_mb: float
     n_threads: int
     seed: int | None
     n_indefinite: int
-    moments: np.ndarray
-    factors: np.ndarray | None
-    scales: FeatureScales | None
-    trial: Any  # a `Trial`, or None
-    choice: Any  # a `Choice`, or None
+    preparation: Preparation
     is_rehearsal_copy: bool
 
     @property
@@ -40,6 +32,9 @@ class AnyKernelLearner(AnyLearner, Protocol):
 
     @property
     def kernel_(self) -> Any: ...
+
+    @property
+    def C_(self) -> float: ...  # noqa: N802
 
     @property
     def state(self) -> Any: ...
@@ -52,6 +47,8 @@ class AnyKernelLearner(AnyLearner, Protocol):
 
     @property
     def squared_norm(self) -> float: ...
+
+    def replace(self, **parts: Any) -> None: ...
 
     def sizes(self, n_features: int) -> Sizes: ...
 

@@ -14,9 +14,7 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.kernel import adapting, auto_gamma, threads
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
-from streamsvm.learners.bases.kernel.trials import trial
-from streamsvm.learners.bases.late_rows import row_after, rows_where
-from streamsvm.learners.bases.scaled_rows import scaled_rows
+from streamsvm.learners.bases.late_rows import row_after
 from streamsvm.support import states, stores
 from streamsvm.support.kernel_rows import kernel_diagonal
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_block
@@ -49,8 +47,7 @@ def learn_rows(
     while start < len(y):
         seen = learner.n_examples
         until = auto_gamma.next_power_of_two(seen) - seen
-        if learner.trial is not None and learner.trial.begun is not None:
-            # Candidates learn a little after each event.
+        if learner.preparation.is_racing:
             until = 1
         stop = row_after(numbers, start, until)
         part = slice(start, stop)
@@ -64,7 +61,7 @@ def learn_rows(
         if learner.is_sparse:
             # The learner may have become sparse after the batch was read.
             fresh = sparse(fresh)
-        scaled = scaled_rows(fresh, learner.factors)
+        scaled = learner.preparation.scaled(fresh)
         rows = (scaled, y[part], cost, w[part], numbers[part], diagonal[part])
         counts: list[int] = []
         try:
@@ -95,18 +92,9 @@ def _count(
     learner.costs.count(y[learnt])
     if isinstance(learner.solver, ReservingSolver):
         learner.solver.note(scaled, (y, w, numbers, margins), seen)
-    if learner.kernel is None and seen < auto_gamma.LAST_SET and len(learnt):
-        examples = rows_where(x, numbers > 0)
-        learner.moments = auto_gamma.updated(learner.moments, seen, examples)
-    if learner.trial is not None and len(learnt):
-        classes = labels.take(learnt).places_in(learner.targets.labels.seen)
-        learner.trial.add(rows_where(x, numbers > 0), classes, w[learnt], numbers[learnt])
-    elif learner.scales is not None:
-        learner.scales.learn_some(rows_where(x, numbers > 0), seen)
-    if seen < n == auto_gamma.next_power_of_two(seen):
+    learner.preparation.note(learner, (x, labels, w, numbers), seen)
+    if seen < n:
         adapting.adapt(learner, n)
-    elif seen < n and learner.trial is not None:
-        trial.step(learner, n)
 
 
 def learn_part(
@@ -180,7 +168,7 @@ def checked_margins(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
 
     Raises FeatureError if a margin is too large for single precision.
     """
-    margins = margins_of(learner, scaled_rows(x, learner.factors))
+    margins = margins_of(learner, learner.preparation.scaled(x))
     if not np.isfinite(margins).all():
         r = int(np.flatnonzero(~np.isfinite(margins.reshape(len(margins), -1)).all(axis=1))[0])
         raise FeatureError(

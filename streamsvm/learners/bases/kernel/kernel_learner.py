@@ -13,10 +13,10 @@ from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
+from streamsvm.learners.bases import rehearsal
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.kernel import (
     adapting,
-    auto_gamma,
     finishing,
     kernel_batches,
     loaded,
@@ -24,13 +24,11 @@ from streamsvm.learners.bases.kernel import (
 )
 from streamsvm.learners.bases.kernel.availability import of_dual, of_primal
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
-from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, KernelSolver, Sizes
+from streamsvm.learners.bases.kernel.preparation import Preparation
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, as_matrix, in_order
-from streamsvm.learners.bases.kernel.trials import trial
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.bases.scaled_rows import scaled_rows, unscaled_rows
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.support.rows import Rows
@@ -50,10 +48,8 @@ class KernelLearner(Learner):
 
     Attributes
     ----------
-    trial, choice, factors, scales, moments
-        The first examples, while scale and width are on trial; what was chosen; float32, what each
-        feature is multiplied by; statistics of the rows since the trial, if rows are scaled; and
-        those from which gamma is computed.
+    solver, preparation, costs, targets
+        Its parts: what it learns with; scale and width; class weights; labels and calibration.
 
     """
 
@@ -89,14 +85,7 @@ class KernelLearner(Learner):
         self.cache_mb, self.n_jobs, self.scale, self.gamma = cache_mb, n_jobs, scale, gamma
         self.is_sparse = density.check_sparse(*rows[:2])
         self.n_threads = threads.check_n_jobs(n_jobs)
-        # The C in use, as kernel_ is the kernel in use.
-        self.C_ = trial.first_cost(C)
-        self.moments = auto_gamma.new_moments(0)
-        candidates = trial.candidates_of(scale, gamma, kernel, self.C_)
-        self.trial = trial.Trial(candidates) if candidates else None
-        self.choice: trial.Choice | None = None
-        self.factors: np.ndarray | None = None
-        self.scales: FeatureScales | None = None
+        self.preparation = Preparation(kernel, C, scale, gamma)
 
     @property
     def kernel_(self) -> Any:
@@ -106,6 +95,11 @@ class KernelLearner(Learner):
     @kernel_.setter
     def kernel_(self, kernel: Any) -> None:
         self.solver.kernel = kernel
+
+    @property
+    def C_(self) -> float:  # noqa: N802
+        """The C in use."""
+        return self.preparation.C
 
     @property
     def class_weight(self) -> Any:
@@ -168,29 +162,34 @@ class KernelLearner(Learner):
 
     def after_event(self, path: EventPath, sign: float, cost: float) -> None:
         """Update reserve, scale, gamma and class weights after an event was learnt."""
-        n, solver = self.n_learnt.item(), self.solver
+        n, solver, preparation = self.n_learnt.item(), self.solver, self.preparation
         if self.costs.is_balanced:
             self.costs.count_one(sign)
         # First: a trial of scale and width replaces the reserve by one that has this row already.
         if isinstance(solver, ReservingSolver):
             margin = solver.wants(sign, path.margins)
             if margin is not None and path.weight > 0.0:
-                row = scaled_rows(path.row(), self.factors)
+                row = preparation.scaled(path.row())
                 solver.kept_rows.add_one(row, (n, n, sign, path.weight, margin))
             solver.kept_rows.now = n
-        adapting.after_event(self, path, sign, n)
+        if preparation.note_event(self, path, sign, n):
+            adapting.adapt(self, n)
+            rehearsal.look(self)
 
     def margins_of_learning(self, n: int) -> np.ndarray:
         """Return an array of zeros for what the solver writes of n rows when it learns them."""
         return self.targets.zeros(n)
+
+    def replace(self, **parts: Any) -> None:
+        """Replace parts by others in one step, so that they match after an interruption."""
+        self.__dict__.update(parts)
 
     def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
         """Add a class; return the function that converts earlier signs, None if they stay."""
         if label in self.targets.labels.seen:
             return None  # a batch may also be cut before an example of a known class
         changes, change = adapting.with_class(self, label)
-        # Set in one step, so that labels and signs match after an interruption.
-        self.__dict__.update(changes)
+        self.replace(**changes)
         return change
 
     def become_sparse(self) -> None:
@@ -200,9 +199,8 @@ class KernelLearner(Learner):
 
     def become_sparse_after(self, n: int) -> None:
         """Store rows as their nonzero features from now on, after n examples."""
-        self.is_sparse = True
-        self.moments = auto_gamma.sums_of(self.moments, n)
-        self.solver.become_sparse()
+        solver, preparation = self.solver.made_sparse(), self.preparation.made_sparse(n)
+        self.replace(is_sparse=True, solver=solver, preparation=preparation)
 
     def _check_ids(self, ids: Any) -> None:
         if ids is not None and self.solver.refuses_ids is not None:
@@ -213,7 +211,8 @@ class KernelLearner(Learner):
     def cost_of(self, label: Any, sign: float) -> float:
         """Return the C_i of the next example, if it has this label, for an example weight of 1."""
         # Without another call where it can be: each event asks.
-        return self.C_ if self.class_weight is None else self.costs.of_next(self.C_, label, sign)
+        C = self.preparation.C
+        return C if self._class_weight is None else self.costs.of_next(C, label, sign)
 
     def costs_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these signs, or class numbers, would have now."""
@@ -228,19 +227,19 @@ class KernelLearner(Learner):
     def unscaled_expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return what `expansion` does, with rows as they came."""
         rows, coefficients, entered = self.expansion()
-        return unscaled_rows(rows, self.factors), coefficients, entered
+        return self.preparation.unscaled(rows), coefficients, entered
 
     @property
     def description(self) -> str:
         """The parameters in use that matter most: kernel, C, class weights."""
         weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        choice = "" if self.choice is None else f" ({self.chosen})"
+        choice = "" if self.chosen is None else f" ({self.chosen})"
         return f"{self.kernel_!r}, C={self.C_:g}{weights}{choice}"
 
     @property
     def chosen(self) -> str | None:
         """Scale, gamma and C in words, and of how many they were the best; None: no trial yet."""
-        return None if self.choice is None else trial.in_words(self)
+        return self.preparation.in_words(self.kernel_)
 
     @property
     def n_support_vectors(self) -> int:
@@ -254,9 +253,7 @@ class KernelLearner(Learner):
         parts["names"] = self.schema.memory_usage
         if reserve is not None:
             parts["reserve"] = reserve.nbytes
-        for part in (self.trial, self.scales):
-            if part is not None:
-                parts["scratch"] += part.nbytes
+        parts["scratch"] += self.preparation.nbytes
         return parts
 
     def support_vectors(self) -> Any:
@@ -380,8 +377,7 @@ class KernelLearner(Learner):
 
     reserve_sample = of_dual(finishing.reserve_sample)
 
-    # What model files hold of the trial, and what is computed again when one was read
-    trial_content, read_trial = trial.content_of, trial.read_content
+    # What is computed again when a model file was read
     mend_diagonal, mend_gradients = loaded.mend_diagonal, loaded.mend_gradients
 
     def know_labels(self, seen: list[Any]) -> None:
@@ -393,7 +389,8 @@ class KernelLearner(Learner):
     # Copies
 
     def _contents(self) -> dict[str, Any]:
-        return super()._contents() | {"solver": self.solver.without_cache()}
+        parts = {"solver": self.solver.without_cache()}
+        return super()._contents() | parts | {"preparation": self.preparation.without_race()}
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)

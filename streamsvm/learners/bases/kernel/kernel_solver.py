@@ -12,6 +12,7 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
 from streamsvm.features.schema import Schema
 from streamsvm.learners.bases.kernel.reserve import Reserve
+from streamsvm.learners.bases.scaled_rows import rescale
 from streamsvm.monitor.certificate import Looks
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import states, stores
@@ -102,10 +103,29 @@ class KernelSolver(abc.ABC):
         """Set the C_i of all examples, given those of each class: if these may be balanced."""
         raise AssertionError("there are no balanced weights")
 
-    def with_rows_scaled(self, state: Any, ratio: np.ndarray) -> Self:
-        """Return a solver of a state whose features were multiplied by a ratio."""
+    def _apart(self, **attributes: Any) -> Self:
+        """Return a solver with other attributes, a state of its own, and no cached rows."""
+        # As a whole: the draws of a solver are those of its state.
+        new = copy.deepcopy(self.without_cache(), {id(self.kept_rows): self.kept_rows})
+        new.restore_cache()
+        if hasattr(new.state, "cache"):
+            new.state.cache.counts[:] = self.state.cache.counts
+        return new.changed(**attributes)
+
+    def with_kernel(self, kernel: Any, n_features: int) -> Self:
+        """Return a solver with another kernel; this one is not changed."""
+        new = self._apart(kernel=kernel)
+        new.rebuild(n_features)
+        return new
+
+    def with_rows_scaled(self, ratio: np.ndarray, n_features: int) -> Self:
+        """Return a solver whose features, of dense rows, are multiplied by a ratio; as above."""
         kept = None if self.kept_rows is None else self.kept_rows.rescaled(ratio)
-        return self.changed(state=state, kept_rows=kept)
+        new = self._apart(kept_rows=kept)
+        if new.state is not None:
+            rescale(new.state.store.panels, ratio)
+            new.rebuild(n_features)
+        return new
 
     # Compiled code
 
@@ -154,10 +174,11 @@ class KernelSolver(abc.ABC):
         if n_slots > self.state.store.entered.size:
             self.grow(n_slots, states.n_columns(self.state))
 
-    def become_sparse(self) -> None:
-        """Store rows as their nonzero features from now on."""
-        if self.state is not None:
-            self.state = states.made_sparse(self.state, self.cache_bytes)
+    def made_sparse(self) -> Self:
+        """Return a solver that stores rows as their nonzero features; this one is not changed."""
+        if self.state is None:
+            return self
+        return self.changed(state=states.made_sparse(self.state, self.cache_bytes))
 
     # Inspection
 

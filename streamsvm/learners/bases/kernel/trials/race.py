@@ -26,6 +26,7 @@ from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.trials import relevance
 from streamsvm.learners.bases.kernel.trials.cost import Cost
 from streamsvm.learners.bases.kernel.trials.progressive_errors import ProgressiveErrors
+from streamsvm.learners.bases.kernel.trials.trial import LAST, Begun, Candidate, Choice, Trial
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states
 from streamsvm.support.rows import cut, shape, sparse
@@ -62,34 +63,12 @@ _CACHE_MB = 64.0
 and 80 for hundreds."""
 
 
-class Candidate(NamedTuple):
-    """What is tried."""
-
-    width: float  # gamma divided by that of the rule
-    is_scaled: bool  # whether features are divided by their standard deviations
-    C: float
-    is_weighted: bool = False  # whether features that seem irrelevant count little
-
-
-class Begun(NamedTuple):
-    """What a learner was like when a race began, as far as examples do not tell."""
-
-    n: int  # the number of examples
-    n_kept: int  # those of them that its trial has: another number after an interruption only
-    n_slots: int  # in use: a candidate has room for as many examples at once
-    n_classes: int
-    winner: Candidate | None  # of the race before
-    variances: np.ndarray  # float64 (d,): of all values of each feature
-    draws: np.ndarray  # uint64 (1,): the state of the random numbers; (0,) without
-
-
 def begun(learner: AnyKernelLearner, n: int, winner: Candidate | None) -> Begun:
     """Return what a race needs to know that begins after n examples of a learner."""
-    assert learner.trial is not None
-    moments, n_kept = learner.moments, learner.trial.n_examples
-    if learner.is_sparse:
-        moments = auto_gamma.moments_of(moments, n)
-    variances = np.pad(moments[1] / n, (0, len(learner.schema) - moments.shape[1]))
+    preparation = learner.preparation
+    assert preparation.trial is not None
+    n_kept = preparation.trial.n_examples
+    variances = preparation.variances(n, len(learner.schema), learner.is_sparse)
     draws = getattr(learner.solver, "draws", np.zeros(0, np.uint64)).copy()
     n_slots = states.n_slots(learner.state)
     return Begun(n, n_kept, n_slots, len(learner.targets.labels.seen), winner, variances, draws)
@@ -126,9 +105,8 @@ class Race:
     The caller of each method holds its lock.
     """
 
-    def __init__(self, learner: AnyKernelLearner, begun: Begun) -> None:
-        assert learner.trial is not None
-        self._learner, self._trial, self.begun = learner, learner.trial, begun
+    def __init__(self, learner: AnyKernelLearner, trial: Trial, begun: Begun) -> None:
+        self._learner, self._trial, self.begun = learner, trial, begun
         self.n_candidates = 0
         self.scales = FeatureScales()
         self.relevance: np.ndarray | None = None
@@ -161,7 +139,31 @@ class Race:
         """Bytes of the models."""
         return sum(model.memory_usage for model in self._models)
 
-    def learn_later(self, scales: FeatureScales, n: int) -> None:
+    def changes(self, best: Tried, n: int) -> dict[str, Any]:
+        """Return the parts of the learner, after n examples, that the race replaces by others."""
+        learner, model = self._learner, best.model
+        preparation, is_last = learner.preparation, self.begun.n == LAST
+        if model.targets.labels.seen != learner.targets.labels.seen:
+            # Its classes have other numbers: only if a learner was told of some that do not come.
+            return {"preparation": preparation.changed(trial=None)} if is_last else {}
+        relevance = self.relevance if best.candidate.is_weighted else None
+        n_relevant = 0 if relevance is None else int((relevance == 1.0).sum())
+        is_scaled = best.factors is not None
+        choice = Choice(self.n_candidates, self.begun.n, is_scaled, n_relevant)
+        scales = None
+        if is_last and (is_scaled or preparation.scale == "auto") and not learner.is_sparse:
+            scales = self.scales
+            if not is_scaled:
+                scales.keep_weights()
+            scales.relevance = relevance
+            scales.begin_half()
+            self._learn_later(scales, n)
+        found: dict[str, Any] = {"choice": choice, "C": model.C_, "factors": best.factors}
+        found |= {"scales": scales, "trial": None if is_last else self._trial}
+        solver = learner.solver.continuing(model.solver)
+        return {"solver": solver, "preparation": preparation.changed(**found)}
+
+    def _learn_later(self, scales: FeatureScales, n: int) -> None:
         """Let scales learn the examples that came since the race began, up to number n."""
         x, start = self._later(self.begun.n_kept, self._count)[0], self.begun.n
         while start < n:
@@ -199,7 +201,8 @@ class Race:
         for rank in order:
             best = yield from self._better(self._tried(candidates[rank], rank), best)
         assert best is not None
-        if self._learner.C == "auto" and self._learner.gamma == "auto":
+        preparation = self._learner.preparation
+        if preparation.finds_C and preparation.gamma == "auto":
             width, C = best.candidate.width * SMOOTHER[0], best.candidate.C * SMOOTHER[1]
             smoother = best.candidate._replace(width=width, C=C)
             best = yield from self._better(self._tried(smoother, len(candidates)), best, looks=())
@@ -285,13 +288,13 @@ class Race:
         learner, candidates = self._learner, self._trial.candidates
         if learner.is_sparse:
             return list(dict.fromkeys(c._replace(is_scaled=False) for c in candidates))
-        if learner.scale == "auto" and self.scales.are_alike(self._variances):
+        if learner.preparation.scale == "auto" and self.scales.are_alike(self._variances):
             return [c for c in candidates if not c.is_scaled]
         return list(candidates)
 
     def _relevance(self) -> Generator[None, None, np.ndarray | None]:
         """Return what features are multiplied by, from the older half of the examples, or None."""
-        if self._learner.is_sparse or self._learner.scale != "auto":
+        if self._learner.is_sparse or self._learner.preparation.scale != "auto":
             return None
         is_used = self._is_new[: self.begun.n_kept // 2]
         x, classes = (fact[: is_used.size][is_used] for fact in self._examples[:2])
@@ -328,6 +331,41 @@ class Race:
         self._left -= _OF_PAIR * self.begun.n_classes**2
         errors = model.observer = ProgressiveErrors(model.losses_of)
         return Tried(candidate, rank, errors, model, factors)
+
+
+def step(learner: AnyKernelLearner, n: int) -> None:
+    """Begin a race if one is due after n examples, and work on it; the caller holds the lock."""
+    trial = learner.preparation.trial
+    if trial is not None and trial.is_due(n):
+        # One that is not over yet is left: this one has more examples.
+        if trial.race is not None:
+            trial.race.leave()
+        trial.begun, trial.race = begun(learner, n, trial.winner), None
+    _advance(learner, n, BUDGET)
+
+
+def end(learner: AnyKernelLearner) -> None:
+    """End the race that is on, if there is one, whatever it takes; the caller holds the lock."""
+    _advance(learner, learner.n_examples, 1e300)
+
+
+def _advance(learner: AnyKernelLearner, n: int, budget: float) -> None:
+    trial = learner.preparation.trial
+    if trial is None or trial.begun is None:
+        return
+    # It is put back when nothing has interrupted its step. Without it, after an interruption, in a
+    # copy, or from a file, all steps so far are made again.
+    running, trial.race = trial.race, None
+    if running is None:
+        running = Race(learner, trial, trial.begun)
+        for later in range(n - trial.begun.n, 0, -1):
+            running.advance(trial.n_examples - later, BUDGET)
+    best = running.advance(trial.n_examples, budget)
+    if best is None:
+        trial.race = running
+        return
+    learner.replace(**running.changes(best, n))
+    trial.begun, trial.winner = None, best.candidate
 
 
 def _first(examples: Any, n: int) -> Any:

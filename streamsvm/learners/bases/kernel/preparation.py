@@ -1,0 +1,207 @@
+"""How a kernel learner prepares its rows: their scale, the gamma that goes with it, and C."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from streamsvm._parameter_checks import check_cost, check_positive
+from streamsvm.learners.bases.event_path import EventPath
+from streamsvm.learners.bases.interfaces import AnyLearner
+from streamsvm.learners.bases.kernel import auto_gamma
+from streamsvm.learners.bases.kernel.feature_scales import FeatureScales, stride
+from streamsvm.learners.bases.kernel.trials.trial import LAST, Choice, Trial, candidates_of
+from streamsvm.learners.bases.late_rows import rows_where
+from streamsvm.learners.bases.scaled_rows import padded, scaled_rows, unscaled_rows
+from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
+from streamsvm.support.rows import Rows
+
+
+class Preparation:
+    """How rows are scaled before the solver compares them, and which gamma and C go with it.
+
+    It takes note of the first examples, which decide, and of features that change later. What the
+    solver depends on is changed by replacing both in one step (`KernelLearner.replace`).
+
+    Attributes
+    ----------
+    C, moments
+        The C in use; what gamma is computed from, of the first rows: see `auto_gamma`.
+    trial, choice
+        The first examples, while scale and width are on trial, and what was chosen; or None.
+    factors
+        float32, what each feature is multiplied by; None: rows are taken as they are.
+    scales
+        Statistics of the rows since the trial, if rows are scaled anew when they change; or None.
+
+    """
+
+    def __init__(self, kernel: Any, C: float | str, scale: bool | str, gamma: str) -> None:
+        self.scale, self.gamma = scale, gamma
+        self.finds_C, self.follows_rule = isinstance(C, str) and C == "auto", kernel is None
+        self.C = 1.0 if self.finds_C else check_cost(C)
+        candidates = candidates_of(scale, gamma, kernel, self.C)
+        self.moments = auto_gamma.new_moments(0)
+        self.trial = Trial(candidates) if candidates else None
+        self.choice: Choice | None = None
+        self.factors: np.ndarray | None = None
+        self.scales: FeatureScales | None = None
+
+    def changed(self, **attributes: Any) -> Preparation:
+        """Return one with other values of some attributes, which shares all else."""
+        new = copy.copy(self)
+        new.__dict__.update(attributes)
+        return new
+
+    def without_race(self) -> Preparation:
+        """Return it without candidates that learn now, which a copy makes again."""
+        trial = copy.copy(self.trial)
+        if trial is not None:
+            trial.race = None
+        return self.changed(trial=trial)
+
+    @property
+    def is_racing(self) -> bool:
+        """Whether candidates learn a little after each event."""
+        return self.trial is not None and self.trial.begun is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the first examples, of candidates, and of statistics."""
+        return sum(part.nbytes for part in (self.trial, self.scales) if part is not None)
+
+    # Rows
+
+    def scaled(self, x: Rows) -> Any:
+        """Return rows as the solver compares them."""
+        return scaled_rows(x, self.factors)
+
+    def unscaled(self, x: Rows) -> Any:
+        """Return rows of the solver as they came."""
+        return unscaled_rows(x, self.factors)
+
+    def factors_in_use(self, d: int) -> np.ndarray:
+        """Return what d features are multiplied by, float32 (d,)."""
+        return padded(np.zeros(0, np.float32) if self.factors is None else self.factors, d)
+
+    # Examples
+
+    def note_event(self, learner: AnyLearner, path: EventPath, sign: float, n: int) -> bool:
+        """Take note of the event that a path has learnt as number n; tell whether to adapt now."""
+        trial = self.trial
+        if trial is not None or (self.follows_rule and n <= LAST):
+            row = path.row()
+            if n <= LAST:
+                self.moments = auto_gamma.updated(self.moments, n - 1, row)
+            if trial is not None:
+                labels = learner.targets.labels
+                place = labels.seen.index(labels.label_of_sign(sign))
+                trial.add_one(row, place, path.weight, n)
+        elif self.scales is not None and n % stride(n - 1) == 0:
+            self.scales.learn(path.row())
+        return trial is not None or n & (n - 1) == 0
+
+    def note(self, learner: AnyLearner, examples: tuple[Any, ...], seen: int) -> None:
+        """Take note of rows that were learnt after `seen` examples.
+
+        `examples` are rows, labels, weights, and numbers, 0 of rows that are only predicted.
+        """
+        is_early = self.follows_rule and seen < LAST
+        if not is_early and self.trial is None and self.scales is None:
+            return
+        x, labels, w, numbers = examples
+        learnt, x = np.flatnonzero(numbers > 0), rows_where(x, numbers > 0)
+        if is_early and len(learnt):
+            self.moments = auto_gamma.updated(self.moments, seen, x)
+        if self.trial is not None and len(learnt):
+            classes = labels.take(learnt).places_in(learner.targets.labels.seen)
+            self.trial.add(x, classes, w[learnt], numbers[learnt])
+        elif self.scales is not None:
+            self.scales.learn_some(x, seen)
+
+    def variances(self, n: int, d: int, is_sparse: bool) -> np.ndarray:
+        """Return the variances of d features over the first n rows, at most `LAST`."""
+        moments = auto_gamma.moments_of(self.moments, n) if is_sparse else self.moments
+        return np.pad(moments[1] / n, (0, d - moments.shape[1]))
+
+    # What follows from them
+
+    def gamma_by_rule(self, n: int, is_sparse: bool) -> float | None:
+        """Return the gamma of the rule after n examples; None: it is not to be followed now."""
+        if not self.follows_rule or self.choice is not None or n > LAST:
+            return None
+        if self.trial is not None and self.trial.is_due(n):
+            return None
+        moments = auto_gamma.moments_of(self.moments, n) if is_sparse else self.moments
+        return auto_gamma.gamma_of(moments, n)
+
+    def factors_due(self) -> np.ndarray | None:
+        """Return other factors if scales have changed enough; asked when the stream has doubled."""
+        if self.scales is None:
+            return None
+        factors = self.scales.followed(self.factors_in_use(self.scales.is_flag.size))
+        self.scales.begin_half()
+        return factors
+
+    def made_sparse(self, n: int) -> Preparation:
+        """Return that of rows that are sparse after n examples: they keep the factors they have."""
+        return self.changed(moments=auto_gamma.sums_of(self.moments, n), scales=None)
+
+    def in_words(self, kernel: Any) -> str | None:
+        """Return what was chosen, and of how many candidates it was the best; None: no trial."""
+        if self.choice is None:
+            return None
+        n, first, is_scaled, n_relevant = self.choice
+        rows = "scaled rows" if is_scaled else "raw rows"
+        rows += f", {n_relevant} features that matter" if n_relevant else ""
+        cost = f", C {self.C:g}" if self.finds_C else ""
+        return f"{rows}, gamma {kernel.gamma:.2g}{cost}: best of {n} on the first {first:,}"
+
+    # Files
+
+    def as_file(self, learner: AnyLearner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what a file of a learner holds of it: JSON values and arrays."""
+        content: dict[str, Any] = {}
+        if self.choice is not None:
+            *numbers, is_scaled, n_relevant = self.choice
+            content = {"trial": numbers, "scaled": is_scaled, "relevant": n_relevant}
+            content |= {"C_": self.C} if self.finds_C else {}
+        arrays = {"moments": self.moments}
+        arrays |= {} if self.factors is None else {"factors": self.factors}
+        arrays |= {} if self.scales is None else self.scales.as_arrays()
+        if self.trial is not None:
+            own, more = self.trial.as_file(learner.n_examples, len(learner.schema))
+            content, arrays = content | own, arrays | more
+        return content, arrays
+
+    def read(self, learner: AnyLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
+        """Set what `as_file` returned; raise ValueError if it does not fit."""
+        n, d, n_classes = learner.n_examples, len(learner.schema), len(learner.targets.labels.seen)
+        n_moments = arrays.length_of("moments", 1)
+        if n_moments > d:
+            raise ValueError("moments are of more features than there are")
+        self.moments = arrays.take("moments", Field((2, n_moments)), {})
+        if "trial" in content:
+            values = content["trial"]
+            if not isinstance(values, list) or len(values) != 2:
+                raise ValueError("trial is no list of two numbers")
+            # Older files have factors only if scaled rows were chosen.
+            is_scaled = bool(content.get("scaled", "factors" in arrays))
+            n_candidates, n_examples = (as_int("trial", value, 1) for value in values)
+            n_relevant = as_int("relevant", content.get("relevant", 0), 0)
+            self.choice = Choice(n_candidates, n_examples, is_scaled, n_relevant)
+            if self.finds_C:
+                self.C = check_positive("C_", as_float("C_", content.get("C_")))
+        if "factors" in arrays:
+            n_factors = arrays.length_of("factors", 0)
+            if n_factors > d:
+                raise ValueError("factors are of more features than there are")
+            field = Field((n_factors,), np.float32, range=Range(1e-31, 1e31))
+            self.factors = arrays.take("factors", field, {})
+        scales = FeatureScales.read(arrays, d)
+        # Older files have those of rows that had just become sparse.
+        self.scales = None if learner.is_sparse else scales
+        if self.trial is not None and not self.trial.read_file(content, arrays, n, d, n_classes):
+            self.trial = None
