@@ -155,22 +155,21 @@ def adopt(learner: SeveralModels, model: Any) -> None:
     model.is_learning = True
 
 
-def rescale(other: Any, first: Any, kind: Kind) -> None:
-    """Let a model follow the first one, if that has only rescaled its rows after its trial."""
-    found = first.preparation
-    may_differ = found.trial is None and found.factors is not None and not first.is_sparse
+def follows(other: Any, first: Any, kind: Kind) -> bool:
+    """Tell whether a model is of a kind, and compares rows as the first one does.
+
+    If the first one has only rescaled its rows after its trial, the model does so, too.
+    """
     is_of_width = other.kernel_.gamma == first.kernel_.gamma * kind.width
-    if may_differ and is_of_width and not (other.is_sparse or is_like(other, first, kind)):
-        adapting.rescale(other, found.factors)
-
-
-def is_like(other: Any, first: Any, kind: Kind) -> bool:
-    """Tell whether a model is of a kind, and still compares rows as the first one does."""
-    if type(other) is not kind.learner:
+    if type(other) is not kind.learner or not is_of_width:
         return False
-    own, factors = other.preparation.factors, first.preparation.factors
-    is_scaled_alike = own is factors or np.array_equal(own, factors)
-    return other.kernel_.gamma == first.kernel_.gamma * kind.width and is_scaled_alike
+    own, found = other.preparation.factors, first.preparation.factors
+    if own is found or np.array_equal(own, found):
+        return True
+    if first.preparation.trial is not None or found is None or first.is_sparse or other.is_sparse:
+        return False
+    adapting.rescale(other, found)
+    return True
 
 
 def learn(

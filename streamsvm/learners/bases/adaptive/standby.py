@@ -148,9 +148,7 @@ def renew_others(learner: SeveralModels, budget: float) -> None:
     used, models = int(state.info[IN_USE]), [first]
     for m, kind in enumerate(members.kinds_of(learner.targets.labels)[1:], start=1):
         model = learner.models[m] if m < len(learner.models) else None
-        if model is not None:
-            members.rescale(model, first, kind)
-        if model is None or not members.is_like(model, first, kind):
+        if model is None or not members.follows(model, first, kind):
             model = members.new_other(learner, learner.targets.labels, first, kind)
             state.waiting[m] = min(first.n_examples, learner.recent.n_known)
             state.uncounted[m] = 0
