@@ -219,7 +219,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         if is_other_kind:
             # Models of other classes than before learn again what is kept.
             if self.models:
-                examples = self.recent.examples(len(self.schema))
+                examples = self.recent.last(self.recent.n_examples, len(self.schema))
                 are_all = len(self.models) > 1
                 changed["models"] = members.begun(self, labels, examples, are_all)
                 standby.begin_anew(self, changed, len(examples.classes))
@@ -297,7 +297,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         scores = path.margins[0, : self.offsets.size].tolist()
         model.after_event(path, sign, cost)
         place, wrong = self.targets.labels.place_of_sign(sign), members.is_wrong(scores, sign)
-        self.recent.add_one(row, place, path.weight, wrong)
+        self.recent.add_one(row, (place, path.weight, wrong))
         self.state.waiting[:] += 1
         n = self.n_learnt[0] = self.n_examples + 1
         if n % EVERY == 0:

@@ -433,14 +433,14 @@ def test_recent_rows_are_the_last_ones():
     for i in range(57):
         row = np.full((1, 1 + i // 30), i, np.float32)
         if i % 3:
-            kept.add_one(row, i % 2, 0.5 * i, i % 5 == 0)
+            kept.add_one(row, (i % 2, 0.5 * i, i % 5 == 0))
         else:
             kept.add(row, np.array([i % 2]), np.array([0.5 * i]), np.array([i % 5 == 0]))
         facts.append((i % 2, 0.5 * i, i % 5 == 0))
     last = kept.last(4, 2)
     assert last.x[:, 0].tolist() == [53, 54, 55, 56] and last.x.shape == (4, 2)
     assert list(zip(*(part.tolist() for part in last[1:]), strict=True)) == facts[-4:]
-    assert len(kept.last(99, 2).classes) == 10 and len(kept.examples(2).classes) == 10
+    assert len(kept.last(99, 2).classes) == 10 and kept.n_examples == 10
 
 
 def test_of_several_classes_each_support_vector_counts_once():

@@ -65,7 +65,6 @@ def test_hashed_rows_have_their_width_before_the_first_example():
 
 def test_a_model_interrupted_before_its_trial_noted_an_example_loads(tmp_path):
     model = learnt(LASVMClassifier(), 41)
-    kept = model.preparation.trial.examples(2)
-    model.preparation.trial._blocks, model.preparation.trial.n_examples = [kept.first(40)], 40
+    model.preparation.trial.keep(np.arange(40))
     model.save(tmp_path / "m.svm")
     assert streamsvm.load(tmp_path / "m.svm").n_examples == 41

@@ -53,7 +53,7 @@ def test_a_reserve_does_not_depend_on_how_the_stream_is_cut(most, window, sizes,
     one, many = Reserve(most, window), Reserve(most, window)
     for r in range(n):
         one.add(kind(x[r : r + 1]), facts[r : r + 1])
-        assert len(one) <= most
+        assert one.n_rows <= most
     start = 0
     for size in sizes:
         many.add(kind(x[start : start + size]), facts[start : start + size])
@@ -96,7 +96,7 @@ def test_the_default_is_bounded_in_bytes_and_large_margins_leave_first(monkeypat
         assert one.nbytes <= 50_000
         if r == 399:
             # There is room.
-            assert len(one) == 400 and one.threshold == np.inf
+            assert one.n_rows == 400 and one.threshold == np.inf
         elif r == 999:
             # The smallest margins of all, above 2.5.
             kept, most = held(one)[1]["margin"], one.threshold

@@ -114,7 +114,7 @@ def test_examples_of_one_class_alone_are_looked_at_when_there_is_another():
     x, _ = rows(60)
     model = LaRankClassifier(RBF, reserve=60, seed=1)
     model.learn_many(x[:30], np.zeros(30, int))
-    assert model.n_support_patterns == 0 and len(model.solver.kept_rows) == 30
+    assert model.n_support_patterns == 0 and model.solver.kept_rows.n_rows == 30
     model.finish()
     model.learn_many(x[30:], np.ones(30, int))
     model.finish(share=0.0)

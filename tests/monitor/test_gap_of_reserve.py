@@ -72,5 +72,5 @@ def test_examples_that_came_more_than_once_are_not_counted_once():
     model = LASVMClassifier(kernels.RBF(gamma=2.0), reserve=2 * N)
     for _ in range(2):
         model.learn_many(x, y, ids=np.arange(1, N + 1))
-    assert len(model.solver.kept_rows) == 2 * N
+    assert model.solver.kept_rows.n_rows == 2 * N
     assert len(model.reserve_sample(10, 0, random.Random(0))[3]) == 0

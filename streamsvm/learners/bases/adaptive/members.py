@@ -119,7 +119,7 @@ def with_class(learner: SeveralModels, labels: Any, label: Any) -> list[Any]:
             if m == state.info[IN_USE]:
                 use_first(learner)
             found[m] = new_other(learner, labels, found[0], kind)
-            state.waiting[m] = min(found[0].n_examples, learner.recent.n_known)
+            state.waiting[m] = min(found[0].n_examples, learner.recent.n_examples)
     except BaseException:
         # All models have the learner's classes, or the next class would be another one in each.
         for model, contents in zip(learner.models, before, strict=True):

@@ -99,7 +99,7 @@ def catch_up(learner: SeveralModels, budget: float = BUDGET, fewest: int = 2 * E
         n = min(waiting, max(least, int(min(most, waiting))))
         if not n:
             continue
-        wrong = members.learn_examples(model, examples.first(n), learner.targets.labels.seen)
+        wrong = members.learn_examples(model, examples.part(0, n), learner.targets.labels.seen)
         n = len(wrong)
         step.fade(state, m, wrong[uncounted:], len(examples.classes) - n)
         state.uncounted[m] = max(0, uncounted - n)
@@ -150,7 +150,7 @@ def renew_others(learner: SeveralModels, budget: float) -> None:
         model = learner.models[m] if m < len(learner.models) else None
         if model is None or not members.follows(model, first, kind):
             model = members.new_other(learner, learner.targets.labels, first, kind)
-            state.waiting[m] = min(first.n_examples, learner.recent.n_known)
+            state.waiting[m] = min(first.n_examples, learner.recent.n_examples)
             state.uncounted[m] = 0
             if state.asleep[m]:
                 # What it erred as it was before says nothing.

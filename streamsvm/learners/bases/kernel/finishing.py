@@ -135,7 +135,7 @@ def reserve_sample(
         x, facts = reserve.rows()
         is_outside = ~np.isin(facts["number"], learner.kept_numbers())
         outside = np.flatnonzero(is_outside & (facts["arrived"] > n_before))
-        if len(facts) < len(reserve):
+        if len(facts) < reserve.n_rows:
             outside = outside[:0]
         rows = outside
         if len(outside) > n:

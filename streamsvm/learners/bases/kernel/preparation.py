@@ -98,7 +98,7 @@ class Preparation:
             if trial is not None:
                 labels = learner.targets.labels
                 place = labels.seen.index(labels.label_of_sign(sign))
-                trial.add_one(row, place, path.weight, n)
+                trial.add_one(row, (place, path.weight, n))
         elif self.scales is not None and n % stride(n - 1) == 0:
             self.scales.learn(path.row())
         return trial is not None or n & (n - 1) == 0

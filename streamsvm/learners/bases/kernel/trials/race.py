@@ -177,7 +177,7 @@ class Race:
         """Return the examples after the first `start` ones, up to number `stop`."""
         trial = self._trial
         found = trial.last(trial.n_examples - start, len(self._learner.schema))
-        return _first(found, stop - start)
+        return found.part(0, stop - start)
 
     # The work, which pauses when the budget is spent
 
@@ -222,9 +222,7 @@ class Race:
         stops = [n // part for part in looks] if best is not None and n >= _MANY else []
         for stop in [*stops, n]:
             start = tried.model.n_examples
-            examples = [cut(self._examples[0], start, stop)]
-            examples += [fact[start:stop] for fact in self._examples[1:]]
-            yield from self._learn(tried, examples, stop)
+            yield from self._learn(tried, self._examples.part(start, stop), stop)
             tried.errors.settle(self._is_new[:stop])
             if best is not None and stop < n and best.errors.are_fewer_by(_FAR, tried.errors):
                 break
@@ -263,7 +261,7 @@ class Race:
         found = trial.last(trial.n_examples, len(learner.schema))
         if learner.is_sparse:
             found = found._replace(x=sparse(found.x))
-        self._examples = _first(found, begun.n_kept)
+        self._examples: Any = found.part(0, begun.n_kept)
         x, classes, weights, numbers = self._examples
         seen = list(learner.targets.labels.seen)[: begun.n_classes]
         # A model of the adaptive learner may begin with examples that lack some classes, or have
@@ -366,10 +364,6 @@ def _advance(learner: AnyKernelLearner, n: int, budget: float) -> None:
         return
     learner.replace(**running.changes(best, n))
     trial.begun, trial.winner = None, best.candidate
-
-
-def _first(examples: Any, n: int) -> Any:
-    return [cut(examples.x, 0, n), *(fact[:n] for fact in examples[1:])]
 
 
 def _learner_like(learner: AnyKernelLearner, gamma: float, C: float) -> Any:
