@@ -19,7 +19,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.growing_labels import spread_to
-from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases import rehearsal
 from streamsvm.learners.bases.adaptive import (
@@ -41,7 +41,7 @@ from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import AdaptiveState
 from streamsvm.support import states
 from streamsvm.support.locked import refuse_to_learn
-from streamsvm.support.rows import Rows, cut, dense, shape
+from streamsvm.support.rows import Rows, dense, shape
 
 _log = logging.getLogger(__name__)
 
@@ -258,33 +258,23 @@ class AdaptiveSVMClassifier(SeveralModels):
 
     # Learning
 
-    def learn_rows(
-        self,
-        x: Rows,
-        y: np.ndarray,
-        labels: LabelColumn,
-        w: np.ndarray,
-        numbers: np.ndarray,
-        diagonal: np.ndarray,
-    ) -> np.ndarray:
+    def learn_rows(self, rows: LabelledRows) -> np.ndarray:
         """Learn rows, of number 0 only predict; return margins before."""
-        is_example, seen_labels = numbers > 0, self.targets.labels.seen
         # Now, as comparing labels may run code of the user's, which may raise.
-        classes = labels.places_in(seen_labels)
+        classes = rows.labels.places_in(self.targets.labels.seen)
         if not self.models:
             self.models = [members.new_first(self, self.targets.labels)]
         parts, start, seen = [], 0, self.n_examples
-        while start < len(y):
-            stop = row_after(numbers, start, EVERY - seen % EVERY)
-            part = slice(start, stop)
-            fresh, learnt = cut(x, start, stop), is_example[part]
-            margins = members.learn(self.in_use, fresh, labels[part], w[part], learnt)
-            parts.append(repeated_labels.corrected(self, margins, y[part], learnt))
+        while start < len(rows.y):
+            stop = row_after(rows.numbers, start, EVERY - seen % EVERY)
+            part, own = rows.part(start, stop), classes[start:stop]
+            learnt = part.numbers > 0
+            margins = members.learn(self.in_use, part.x, part.labels, part.w, learnt)
+            parts.append(repeated_labels.corrected(self, margins, part.y, learnt))
             kept = np.flatnonzero(learnt)
             if len(kept):
-                wrong = members.are_wrong(margins[kept], y[part][kept])
-                kept_rows = rows_where(fresh, learnt)
-                self.recent.add(kept_rows, classes[part][kept], w[part][kept], wrong)
+                wrong = members.are_wrong(margins[kept], part.y[kept])
+                self.recent.add(rows_where(part.x, learnt), own[kept], part.w[kept], wrong)
                 self.state.waiting[:] += len(kept)
             start, seen = stop, seen + len(kept)
             if len(kept):

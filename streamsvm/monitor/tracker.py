@@ -17,6 +17,7 @@ from streamsvm.monitor.rates import Rates, Scores
 from streamsvm.monitor.record import record_of
 from streamsvm.monitor.sample import NEVER, PassedBy
 from streamsvm.monitor.watched import learner_of
+from streamsvm.support.learnt import Learnt
 
 _SAMPLE_FOR_GAP = 100
 _SAMPLE_FOR_OBJECTIVE = 500
@@ -159,24 +160,11 @@ class TrackingMonitor(Presentation):
 
     # Calls of the learner
 
-    def learnt(
-        self,
-        x: np.ndarray,
-        signs: np.ndarray,
-        labels: list[Any],
-        predicted: list[Any],
-        margins: np.ndarray,
-        weights: np.ndarray,
-        numbers: np.ndarray,
-        seconds: float,
-    ) -> None:
-        """Record n examples that were just learnt; the learner calls this: see `TrainingObserver`.
-
-        The signs and margins are those before learning, `predicted` the labels before it; `seconds`
-        is how long learning took.
-        """
+    def learnt(self, learnt: Learnt) -> None:
+        """Record n examples that were just learnt; the learner calls this."""
         # This is called at each event: all else is left to `_process`.
         self._take_noted()
+        labels, predicted = learnt.labels, learnt.predicted
         n = self._n + len(labels)
         self._n = n
         if self._expected:
@@ -184,9 +172,9 @@ class TrackingMonitor(Presentation):
             del self._expected[: len(labels)]
         self._labels += labels
         self._predicted += predicted
-        self._seconds.append(seconds)
+        self._seconds.append(learnt.seconds)
         if n >= self._wake or len(labels) > 1:
-            self._process(x, signs, margins, weights, numbers)
+            self._process(learnt)
 
     def note(self, label: Any, predicted: Any, seconds: float) -> bool:
         """Record one learnt example cheaply, if nothing is due at it. The learner calls this.
@@ -209,24 +197,17 @@ class TrackingMonitor(Presentation):
         self._predicted += predicted
         self._seconds += seconds
 
-    def _process(
-        self,
-        x: np.ndarray,
-        signs: np.ndarray,
-        margins: np.ndarray,
-        weights: np.ndarray,
-        numbers: np.ndarray,
-    ) -> None:
+    def _process(self, learnt: Learnt) -> None:
         """Sample the examples just learnt, and measure or score if that is due."""
-        n_new = len(signs)
+        n_new = len(learnt.signs)
         if n_new > 1:
             self._batch_seconds += self._seconds[-1]
             self._seconds[-1] /= n_new
             self._batch_seconds -= self._seconds[-1]
         if self.scores.wants_probabilities:
-            self._probabilities += map(self.learner.probabilities_of, margins.tolist())
+            self._probabilities += map(self.learner.probabilities_of, learnt.margins.tolist())
         self.passed_by.seen = self._n - n_new
-        self.passed_by.offer(x, signs, weights, numbers)
+        self.passed_by.offer(learnt.x, learnt.signs, learnt.weights, learnt.numbers)
         if self._n >= self.seen.due:
             self.seen.advance(self.learner.looks, self._n)
         if self._n >= self._due:

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamsvm._parameter_checks import check_size
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
@@ -63,10 +64,10 @@ class PerceptronClassifier(Learner):
             self.state = states.grown_arrays(self.state, {"features": max(d, 2 * room)})
         return self.state
 
-    def learn_rows(self, x, y, labels, w, numbers, diagonal) -> np.ndarray:
-        margins = np.zeros(len(y))
-        x = sparse(x) if self.is_sparse else x
-        step.learn_rows(self.state_for(x), x, y, w, margins)
+    def learn_rows(self, rows: LabelledRows) -> np.ndarray:
+        margins = np.zeros(len(rows.y))
+        x = sparse(rows.x) if self.is_sparse else rows.x
+        step.learn_rows(self.state_for(x), x, rows.y, rows.w, margins)
         return margins
 
     def margins_of(self, x: Rows) -> np.ndarray:

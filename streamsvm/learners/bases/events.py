@@ -22,7 +22,7 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import label_runs, rehearsal
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.interfaces import AnyLearner
-from streamsvm.learners.bases.training_observer import tell
+from streamsvm.support.learnt import learnt_one
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import shape
 
@@ -143,7 +143,8 @@ def _tell(
     label, predicted = labels.label_of_sign(sign), labels.ordered[label_index]
     if not observer.note(label, predicted, seconds):
         number = learner.n_examples
-        tell(observer, path.row(), sign, label, predicted, path.margin, w, number, seconds)
+        row, margin = path.row(), path.margin
+        observer.learnt(learnt_one(row, sign, label, predicted, margin, w, number, seconds))
 
 
 def _read_and_learn(

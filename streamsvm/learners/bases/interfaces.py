@@ -11,6 +11,7 @@ from streamsvm.features.event_reader import EventReader
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.support.rows import Rows
@@ -62,12 +63,4 @@ class AnyLearner(Protocol):
 
     def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None: ...
 
-    def learn_rows(
-        self,
-        x: Rows,
-        y: np.ndarray,
-        labels: LabelColumn,
-        w: np.ndarray,
-        numbers: np.ndarray,
-        diagonal: np.ndarray,
-    ) -> np.ndarray: ...
+    def learn_rows(self, rows: LabelledRows) -> np.ndarray: ...

@@ -17,9 +17,11 @@ from streamsvm.features import batches, frames
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases import late_rows
 from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.late_rows import LateRows
+from streamsvm.support.learnt import Learnt
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
@@ -117,47 +119,36 @@ def learn(
     if learner.event_path is not None:
         # This may be a signal handler, while an event is read.
         learner.event_path.invalidate()
-    runs = labels.runs(learner.targets.labels.seen)
-    whole = learner.observer is None or learner.observer.wanted() >= len(labels)
-    if len(runs) == 1 and whole and labels[0] in learner.targets.labels.seen:
-        return _learn_run(learner, x, labels, w, numbers, diagonal, late=late)
+    if numbers is None:
+        numbers = learner.n_examples + np.arange(1, len(labels) + 1)
+    # Numbered when their classes are known.
+    whole = LabelledRows(x, np.zeros(len(labels)), labels, w, numbers, diagonal)
+    runs, observer = labels.runs(learner.targets.labels.seen), learner.observer
+    is_one = observer is None or observer.wanted() >= len(labels)
+    if len(runs) == 1 and is_one and labels[0] in learner.targets.labels.seen:
+        return _learn_run(learner, whole, late=late)
     predicted: list[LabelColumn] = []
     for start, stop in _parts(learner, runs, numbers):
         # The first example of a new class is predicted with the classes before it.
-        n_known = len(learner.targets.labels.seen)
-        first = None
+        n_known, first = len(learner.targets.labels.seen), None
         if labels[start] not in learner.targets.labels.seen:
             first = learner.predicted_before_class(cut(x, start, start + 1))
         change = learner.add_class(labels[start])
         if change is not None and learner.observer is not None:
             learner.observer.turn_signs(change)
-        part = slice(start, stop)
-        part_numbers = None if numbers is None else numbers[part]
-        column = _learn_run(
-            learner,
-            cut(x, start, stop),
-            labels[part],
-            w[part],
-            part_numbers,
-            diagonal[part],
-            n_known if n_known < len(learner.targets.labels.seen) else None,
-            late,
-            start,
-            first,
-        )
+        known = n_known if n_known < len(learner.targets.labels.seen) else None
+        column = _learn_run(learner, whole.part(start, stop), known, late, start, first)
         predicted.append(column)
     return LabelColumn.joined(predicted)
 
 
 def _parts(
-    learner: AnyLearner, runs: list[tuple[int, int]], numbers: np.ndarray | None
+    learner: AnyLearner, runs: list[tuple[int, int]], numbers: np.ndarray
 ) -> Iterator[tuple[int, int]]:
     """Yield the runs, cut where the learner's monitor wants to be told of the examples."""
     for start, stop in runs:
         while learner.observer is not None and stop - start > learner.observer.wanted():
-            cut_at = start + learner.observer.wanted()
-            if numbers is not None:
-                cut_at = late_rows.row_after(numbers[:stop], start, learner.observer.wanted())
+            cut_at = late_rows.row_after(numbers[:stop], start, learner.observer.wanted())
             if cut_at == stop:
                 break
             yield start, cut_at
@@ -167,11 +158,7 @@ def _parts(
 
 def _learn_run(
     learner: AnyLearner,
-    x: Rows,
-    labels: LabelColumn,
-    w: np.ndarray,
-    numbers: np.ndarray | None,
-    diagonal: np.ndarray,
+    rows: LabelledRows,
     n_known: int | None = None,
     late: LateRows | None = None,
     start: int = 0,
@@ -183,29 +170,27 @@ def _learn_run(
     `start` of those that `late` is about. `first` is what was predicted for it already, if it was.
     """
     began = working_time()
-    n = learner.n_examples
-    signs = labels.numbers(learner.targets.number_of)
-    if numbers is None:
-        numbers = np.arange(n + 1, n + 1 + len(labels))
-    margins = learner.learn_rows(x, signs, labels, w, numbers, diagonal)
+    n, observer = learner.n_examples, learner.observer
+    rows = rows.numbered_by(learner.targets)
+    margins = learner.learn_rows(rows)
     predicted: LabelColumn = learner.targets.labels_of(margins, n_known)
     if first is not None:
         predicted = LabelColumn.joined([first, predicted[1:]])
     everything = predicted
+    x, signs, labels, w, numbers, _ = rows
     if late is not None:
         earlier = late.note(start, predicted)
         is_learnt = numbers > 0
         x, kept = late_rows.rows_where(x, is_learnt), np.flatnonzero(is_learnt)
         signs, margins, w, numbers = signs[kept], margins[kept], w[kept], numbers[kept]
         labels, predicted = labels.take(kept), predicted.take(kept)
-        if learner.observer is not None and earlier:
-            learner.observer.expect(earlier)
+        if observer is not None and earlier:
+            observer.expect(earlier)
     learner.n_learnt[0] = n + len(labels)
-    if learner.observer is not None and len(labels):
+    if observer is not None and len(labels):
+        of_labels = (labels.tolist(), predicted.tolist())
         seconds = working_time() - began
-        learner.observer.learnt(
-            x, signs, labels.tolist(), predicted.tolist(), margins, w, numbers, seconds
-        )
+        observer.learnt(Learnt(x, signs, *of_labels, margins, w, numbers, seconds))
     # After the observer, which computes probabilities with the calibration from before learning.
     if len(learner.targets.labels.seen) > 1:
         learner.targets.calibrate(margins, signs)

@@ -16,6 +16,7 @@ from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases import events, label_runs, words
 from streamsvm.learners.bases.event_path import Bound, EventPath
@@ -88,15 +89,7 @@ class Learner(Locked, base.MiniBatchClassifier):
         """Return k(x, x) of rows; raise `FeatureError` if the kernel cannot take one."""
 
     @abc.abstractmethod
-    def learn_rows(
-        self,
-        x: Rows,
-        y: np.ndarray,
-        labels: LabelColumn,
-        w: np.ndarray,
-        numbers: np.ndarray,
-        diagonal: np.ndarray,
-    ) -> np.ndarray:
+    def learn_rows(self, rows: LabelledRows) -> np.ndarray:
         """Learn rows, of number 0 only predict (their labels come later); return margins before."""
 
     @abc.abstractmethod

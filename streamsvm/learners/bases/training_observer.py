@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamsvm.support.rows import Rows
+from streamsvm.support.learnt import Learnt
 
 
 class TrainingObserver(Protocol):
@@ -16,22 +16,8 @@ class TrainingObserver(Protocol):
     asks_probabilities: bool
     """Whether it must be told before the calibration learns a margin; then no fast path is used."""
 
-    def learnt(
-        self,
-        x: Rows,
-        signs: np.ndarray,
-        labels: list[Any],
-        predicted: list[Any],
-        margins: np.ndarray,
-        weights: np.ndarray,
-        numbers: np.ndarray,
-        seconds: float,
-    ) -> None:
-        """Take note of n examples, which took so many seconds to learn.
-
-        Rows may be views of the caller's arrays. Signs are +1 or -1, or class indices. Labels and
-        margins were predicted before each example was learnt.
-        """
+    def learnt(self, learnt: Learnt) -> None:
+        """Take note of n examples that were just learnt."""
 
     def note(self, label: Any, predicted: Any, seconds: float) -> bool:
         """Count one example; False: it was not counted, and `learnt` must be called."""
@@ -48,20 +34,3 @@ class TrainingObserver(Protocol):
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Convert the signs that were stored so far by the function `change`."""
         return
-
-
-def tell(
-    observer: TrainingObserver,
-    x: Rows,
-    sign: float,
-    label: Any,
-    predicted: Any,
-    margin: Any,
-    weight: float,
-    number: int,
-    seconds: float,
-) -> None:
-    """Call `TrainingObserver.learnt` for one example."""
-    margins, numbers = np.array([margin]), np.array([number])
-    signs, weights = np.array([sign]), np.array([float(weight)])
-    observer.learnt(x, signs, [label], [predicted], margins, weights, numbers, seconds)

@@ -19,6 +19,7 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.learners.bases.kernel import adapting
@@ -184,7 +185,8 @@ def learn(
         x = sparse(x)
     numbers = np.where(is_example, n + np.cumsum(is_example), 0)
     signs = labels.numbers(model.targets.number_of)
-    margins: np.ndarray = model.learn_rows(x, signs, labels, w, numbers, model.diagonal_of(x))
+    rows = LabelledRows(x, signs, labels, w, numbers, model.diagonal_of(x))
+    margins: np.ndarray = model.learn_rows(rows)
     learnt = np.flatnonzero(is_example)
     model.n_learnt[0] = n + len(learnt)
     return scores_of(model, margins)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import FeatureError
-from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.kernel import adapting, auto_gamma, threads
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
@@ -24,75 +24,60 @@ from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
 
 
-def learn_rows(
-    learner: AnyKernelLearner,
-    x: Rows,
-    y: np.ndarray,
-    labels: LabelColumn,
-    w: np.ndarray,
-    numbers: np.ndarray,
-    diagonal: np.ndarray,
-) -> np.ndarray:
+def learn_rows(learner: AnyKernelLearner, rows: LabelledRows) -> np.ndarray:
     """Learn n rows over the features of the schema; return the margins from before each was learnt.
 
     Gamma and class weights are updated when the number of examples is a power of two. The batch is
     split there, so that the model does not depend on how the stream is cut into batches.
 
-    `y`, float64 (n,), is +1 or -1, for several classes their numbers 0, 1, ...; `w`, `numbers` and
-    `diagonal`, float64, int64 and float32 (n,), are example weights, example numbers, and k(x, x).
-    Rows of number 0 are only predicted. The margins are float64 (n,), or (n, classes).
+    The margins are float64 (n,), or (n, classes).
     """
-    margins = learner.margins_of_learning(len(y))
-    start = 0
-    while start < len(y):
+    n_rows, start = len(rows.y), 0
+    margins = learner.margins_of_learning(n_rows)
+    while start < n_rows:
         seen = learner.n_examples
         until = auto_gamma.next_power_of_two(seen) - seen
         if learner.preparation.is_racing:
             until = 1
-        stop = row_after(numbers, start, until)
-        part = slice(start, stop)
-        learnt = np.flatnonzero(numbers[part] > 0)
-        cost = np.zeros(stop - start)
-        if len(learnt):
-            costs = learner.costs.of_rows(learner.C_, y[part][learnt], labels[part].take(learnt))
-            cost[learnt] = costs * w[part][learnt]
-        fresh = cut(x, start, stop)
-        adapting.become_sparse_if_large(learner, shape(x)[1], seen)
+        stop = row_after(rows.numbers, start, until)
+        part = rows.part(start, stop)
+        cost = _costs_of(learner, part)
+        adapting.become_sparse_if_large(learner, shape(rows.x)[1], seen)
         if learner.is_sparse:
             # The learner may have become sparse after the batch was read.
-            fresh = sparse(fresh)
-        scaled = learner.preparation.scaled(fresh)
-        rows = (scaled, y[part], cost, w[part], numbers[part], diagonal[part])
+            part = part._replace(x=sparse(part.x))
+        scaled = learner.preparation.scaled(part.x)
         counts: list[int] = []
         try:
-            learn_part(learner, rows, margins[part], counts)
+            arguments = (scaled, part.y, cost, part.w, part.numbers, part.diagonal)
+            learn_part(learner, arguments, margins[start:stop], counts)
         finally:
-            done = slice(start, start + sum(counts))
-            n = done.stop - done.start
-            targets = y[done], labels[done], w[done], numbers[done], margins[done]
-            _count(learner, cut(fresh, 0, n), cut(scaled, 0, n), *targets)
+            n = sum(counts)
+            _count(learner, part.part(0, n), cut(scaled, 0, n), margins[start : start + n])
         start = stop
     return margins
 
 
+def _costs_of(learner: AnyKernelLearner, rows: LabelledRows) -> np.ndarray:
+    """Return the C_i of rows, 0 of those that are only predicted."""
+    cost, learnt = np.zeros(len(rows.y)), np.flatnonzero(rows.numbers > 0)
+    if len(learnt):
+        costs = learner.costs.of_rows(learner.C_, rows.y[learnt], rows.labels.take(learnt))
+        cost[learnt] = costs * rows.w[learnt]
+    return cost
+
+
 def _count(
-    learner: AnyKernelLearner,
-    x: Rows,
-    scaled: Rows,
-    y: np.ndarray,
-    labels: LabelColumn,
-    w: np.ndarray,
-    numbers: np.ndarray,
-    margins: np.ndarray,
+    learner: AnyKernelLearner, rows: LabelledRows, scaled: Rows, margins: np.ndarray
 ) -> None:
     """Count rows that were learnt, and adapt the learner to them."""
-    seen, learnt = learner.n_examples, np.flatnonzero(numbers > 0)
+    seen, learnt = learner.n_examples, np.flatnonzero(rows.numbers > 0)
     # First, so that no other example gets these numbers, whatever interrupts the rest.
     learner.n_learnt[0] = n = seen + len(learnt)
-    learner.costs.count(y[learnt])
+    learner.costs.count(rows.y[learnt])
     if isinstance(learner.solver, ReservingSolver):
-        learner.solver.note(scaled, (y, w, numbers, margins), seen)
-    learner.preparation.note(learner, (x, labels, w, numbers), seen)
+        learner.solver.note(scaled, (rows.y, rows.w, rows.numbers, margins), seen)
+    learner.preparation.note(learner, rows, seen)
     if seen < n:
         adapting.adapt(learner, n)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm._parameter_checks import check_cost, check_positive
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.kernel import auto_gamma
@@ -103,21 +104,18 @@ class Preparation:
             self.scales.learn(path.row())
         return trial is not None or n & (n - 1) == 0
 
-    def note(self, learner: AnyLearner, examples: tuple[Any, ...], seen: int) -> None:
-        """Take note of rows that were learnt after `seen` examples.
-
-        `examples` are rows, labels, weights, and numbers, 0 of rows that are only predicted.
-        """
+    def note(self, learner: AnyLearner, rows: LabelledRows, seen: int) -> None:
+        """Take note of rows that were learnt after `seen` examples."""
         is_early = self.follows_rule and seen < LAST
         if not is_early and self.trial is None and self.scales is None:
             return
-        x, labels, w, numbers = examples
-        learnt, x = np.flatnonzero(numbers > 0), rows_where(x, numbers > 0)
+        is_learnt = rows.numbers > 0
+        learnt, x = np.flatnonzero(is_learnt), rows_where(rows.x, is_learnt)
         if is_early and len(learnt):
             self.moments = auto_gamma.updated(self.moments, seen, x)
         if self.trial is not None and len(learnt):
-            classes = labels.take(learnt).places_in(learner.targets.labels.seen)
-            self.trial.add(x, classes, w[learnt], numbers[learnt])
+            classes = rows.labels.take(learnt).places_in(learner.targets.labels.seen)
+            self.trial.add(x, classes, rows.w[learnt], rows.numbers[learnt])
         elif self.scales is not None:
             self.scales.learn_some(x, seen)
 

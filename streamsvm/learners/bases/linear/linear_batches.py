@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.features import density
-from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.linear import rate_search
 from streamsvm.learners.bases.linear.interfaces import AnyLinearLearner
@@ -16,30 +16,24 @@ from streamsvm.solvers.linear import state as linear_state
 from streamsvm.support.rows import Rows, cut, dense, shape, sparse
 
 
-def learn_rows(
-    model: AnyLinearLearner,
-    x: Rows,
-    y: np.ndarray,
-    labels: LabelColumn,
-    w: np.ndarray,
-    numbers: np.ndarray,
-    diagonal: np.ndarray,
-) -> np.ndarray:
+def learn_rows(model: AnyLinearLearner, rows: LabelledRows) -> np.ndarray:
     """Learn rows, of number 0 only predict; return margins before."""
+    w, y = rows.w, rows.y
     if model.class_weight is not None:
-        w = w * labels.numbers(lambda label: model.cost_of(label, 0.0))
+        w = w * rows.labels.numbers(lambda label: model.cost_of(label, 0.0))
     # Code that ran while the rows were read may have opened it.
     model.close_fast_path()
     margins = model.targets.zeros(len(y))
     of_outputs = margins.reshape(len(y), model.n_outputs)
-    start, seen, is_example, solver = 0, model.n_examples, numbers > 0, model.solver
+    start, seen, is_example, solver = 0, model.n_examples, rows.numbers > 0, model.solver
     while start < len(y):
         kept, stop = solver.first_rows, len(y)
         if kept is not None:
-            stop = row_after(numbers, start, rate_search.next_search(seen) - seen)
+            stop = row_after(rows.numbers, start, rate_search.next_search(seen) - seen)
         part = slice(start, stop)
         # They may have become sparse since the batch was read.
-        fresh = sparse(cut(x, start, stop)) if model.is_sparse else cut(x, start, stop)
+        fresh = cut(rows.x, start, stop)
+        fresh = sparse(fresh) if model.is_sparse else fresh
         model.make_room(shape(fresh)[1])
         learnt = np.flatnonzero(is_example[part])
         done: list[Any] = []

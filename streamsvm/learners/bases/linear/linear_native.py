@@ -10,12 +10,12 @@ from streamsvm._compiling import working_time
 from streamsvm.features.names import Name
 from streamsvm.learners.bases.linear import rate_search
 from streamsvm.learners.bases.linear.interfaces import AnyLinearLearner
-from streamsvm.learners.bases.training_observer import tell
 from streamsvm.native_events import availability
 from streamsvm.native_events.event_reader import LONGEST
 from streamsvm.native_events.linear_path import LinearFastPath, NoFastPath, Target
 from streamsvm.native_events.python_objects import PLAIN
 from streamsvm.solvers.linear.state import LinearState
+from streamsvm.support.learnt import learnt_one
 
 _WORTH_BINDING = 32
 """The number of events on the fast path that make up for the time of binding it."""
@@ -141,7 +141,7 @@ def learn_watched(
     if not observer.note(label, predicted, seconds):
         row = model.schema.known_row(x) if model.is_sparse else model.fast_path.last_row()
         sign, number = model.targets.number_of(label), model.n_examples
-        tell(observer, row, sign, label, predicted, margin, w, number, seconds)
+        observer.learnt(learnt_one(row, sign, label, predicted, margin, w, number, seconds))
     return True
 
 

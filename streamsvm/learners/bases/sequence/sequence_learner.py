@@ -23,6 +23,7 @@ from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.sequences.inference import Batch, SequenceSolver
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sentences import Sentences, read_sentences
+from streamsvm.support.learnt import Learnt
 from streamsvm.support.locked import Locked, refuse_to_learn
 from streamsvm.support.rows import SparseRows
 
@@ -235,9 +236,8 @@ class SequenceLearner(Locked, base.Estimator):
         labels = [self.seen[code] for code in codes.tolist()]
         numbers = np.arange(self.n_tokens - n, self.n_tokens) + 1
         none = np.zeros(n)
-        self.observer.learnt(
-            x, codes.astype(float), labels, guessed, none, none + 1.0, numbers, seconds
-        )
+        facts = (codes.astype(float), labels, guessed, none, none + 1.0, numbers, seconds)
+        self.observer.learnt(Learnt(x, *facts))
 
     def _contents(self) -> dict[str, Any]:
         # A copy is its own: a monitor observes one learner.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from streamsvm.learners.bases.training_observer import TrainingObserver
-from streamsvm.support.rows import Rows
+from streamsvm.support.learnt import Learnt
 
 _BEYOND_CHANCE = 1.5
 
@@ -60,17 +59,8 @@ class ProgressiveErrors(TrainingObserver):
 
     # As a `TrainingObserver`
 
-    def learnt(
-        self,
-        x: Rows,
-        signs: np.ndarray,
-        labels: list[Any],
-        predicted: list[Any],
-        margins: np.ndarray,
-        weights: np.ndarray,
-        numbers: np.ndarray,
-        seconds: float,
-    ) -> None:
+    def learnt(self, learnt: Learnt) -> None:
         """Take note of n examples; see `TrainingObserver.learnt`."""
-        wrong = np.array([a != b for a, b in zip(labels, predicted, strict=True)], bool)
-        self._parts.append((wrong, self._losses_of(signs, margins)))
+        pairs = zip(learnt.labels, learnt.predicted, strict=True)
+        wrong = np.array([a != b for a, b in pairs], bool)
+        self._parts.append((wrong, self._losses_of(learnt.signs, learnt.margins)))

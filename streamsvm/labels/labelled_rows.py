@@ -1,0 +1,32 @@
+"""Rows with their labels, as they are handed from a batch to the solver and back to a monitor."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.targets import Targets
+from streamsvm.support.rows import Rows, cut
+
+
+class LabelledRows(NamedTuple):
+    """n rows over the features of a schema, and what is known of each."""
+
+    x: Rows
+    y: np.ndarray  # float64 (n,): what the targets make of the labels: see `Targets.number_of`
+    labels: LabelColumn
+    w: np.ndarray  # float64 (n,): example weights
+    numbers: np.ndarray  # int64 (n,): example numbers; 0: only predicted, as its label comes later
+    diagonal: np.ndarray  # float32 (n,): k(x, x)
+
+    def part(self, start: int, stop: int) -> LabelledRows:
+        """Return the rows from `start` to before `stop`, as views."""
+        x, *others = self
+        facts: list[Any] = [*others]
+        return LabelledRows(cut(x, start, stop), *(fact[start:stop] for fact in facts))
+
+    def numbered_by(self, targets: Targets) -> LabelledRows:
+        """Return them with what other targets make of the labels."""
+        return self._replace(y=self.labels.numbers(targets.number_of))
