@@ -15,7 +15,6 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.solvers.huller import events as events  # registers the solver
 from streamsvm.solvers.huller import state as huller_state
 from streamsvm.solvers.huller import step as huller
 from streamsvm.solvers.huller.state import HullerState

@@ -16,7 +16,6 @@ from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
-from streamsvm.solvers.sbp import events as events  # registers the solver
 from streamsvm.solvers.sbp import finish as sbp_finish
 from streamsvm.solvers.sbp import state as sbp_state
 from streamsvm.solvers.sbp import step as sbp

@@ -25,7 +25,9 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_leaf
-from streamsvm.solvers.huller.state import margin_of, products
+from streamsvm.solvers.huller.state import HullerState, margin_of, products
+from streamsvm.solvers.kernel_events import learn_binary
+from streamsvm.solvers.registry import register_solver
 from streamsvm.support import active_set, stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
@@ -198,3 +200,13 @@ def margins_of(state, kernel, x, out):
             p, q = products(state.alpha, state.block.values[r], n)
             out[start + r] = margin_of(state, p, q)
         start += size
+
+
+@compiled
+def _event_margins(state, kernel, schedule, x, out):
+    margins_of(state, kernel, x, out[0])
+    # The scratch now has the kernel values of this row.
+    state.info[0].ready = state.active.counts[0].n
+
+
+register_solver(HullerState, learn_binary, _event_margins, learn_rows)

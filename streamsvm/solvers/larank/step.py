@@ -26,11 +26,13 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within, prefetch
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
+from streamsvm.solvers.kernel_events import learn_multiclass
 from streamsvm.solvers.larank.bounds import stay_within
 from streamsvm.solvers.larank.pairs import own_pair, pair_of_two
 from streamsvm.solvers.larank.rates import assumed_cycles, begin, charge, rate
-from streamsvm.solvers.larank.state import ABSENT, beta, forget, set_beta, squeeze
+from streamsvm.solvers.larank.state import ABSENT, LaRankState, beta, forget, set_beta, squeeze
 from streamsvm.solvers.larank.uniform import uniform_steps
+from streamsvm.solvers.registry import register_solver
 from streamsvm.support import stores
 from streamsvm.support.clock import cycles
 from streamsvm.support.draws import below, uniform
@@ -351,3 +353,13 @@ def margins_of(state, kernel, x, out):
             for c in range(out.shape[1]):
                 out[start + r, c] = state.scores[c]
         start += size
+
+
+@compiled
+def _event_margins(state, kernel, schedule, x, out):
+    margins_of(state, kernel, x, out)
+    # The scratch now has the kernel values of this row.
+    state.info[0].ready = state.info[0].n
+
+
+register_solver(LaRankState, learn_multiclass, _event_margins, learn_rows)

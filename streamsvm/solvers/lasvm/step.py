@@ -29,10 +29,12 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
+from streamsvm.solvers.kernel_events import learn_binary
 from streamsvm.solvers.lasvm.bounds import kept_rows, mark_dead, share, slide, stay_within
 from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
 from streamsvm.solvers.lasvm.looks import look
-from streamsvm.solvers.lasvm.state import bias, refresh_extremes, squeeze
+from streamsvm.solvers.lasvm.state import LASVMState, bias, refresh_extremes, squeeze
+from streamsvm.solvers.registry import register_solver
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import fill_part, next_rows, squeezed
 from streamsvm.support.kernel_rows.kernel_values import expansion
@@ -263,3 +265,13 @@ def margins_of(state, kernel, x, out):
         for r in range(size):
             out[start + r] = expansion(state.alpha, state.block[r], n) + b
         start += size
+
+
+@compiled
+def _event_margins(state, kernel, schedule, x, out):
+    margins_of(state, kernel, x, out[0])
+    # The scratch now has the kernel values of this row.
+    state.info[0].ready = state.info[0].n
+
+
+register_solver(LASVMState, learn_binary, _event_margins, learn_rows)

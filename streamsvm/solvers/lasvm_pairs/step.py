@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm.solvers.kernel_events import learn_multiclass
 from streamsvm.solvers.lasvm.bounds import kept_rows
 from streamsvm.solvers.lasvm.state import bias
 from streamsvm.solvers.lasvm.state import squeeze as squeeze_problem
@@ -25,7 +26,8 @@ from streamsvm.solvers.lasvm_pairs.looks import look, note_problem
 from streamsvm.solvers.lasvm_pairs.needed import fill
 from streamsvm.solvers.lasvm_pairs.problems import NONE, n_turns, problem_of_turn
 from streamsvm.solvers.lasvm_pairs.scores import write_margins, write_scores
-from streamsvm.solvers.lasvm_pairs.state import BLOCK, problem, squeeze
+from streamsvm.solvers.lasvm_pairs.state import BLOCK, PairsState, problem, squeeze
+from streamsvm.solvers.registry import register_solver
 from streamsvm.support import stores
 from streamsvm.support.calibration import update_one
 from streamsvm.support.kernel_rows.fresh_block import fill_part, squeezed
@@ -197,3 +199,13 @@ def margins_of(state, kernel, x, out):
 def problem_margins_of(state, kernel, x, out):
     """Write the margin of each problem for rows x into out, float64 (n, problems)."""
     _write(state, kernel, x, True, out)
+
+
+@compiled
+def _event_margins(state, kernel, schedule, x, out):
+    margins_of(state, kernel, x, out)
+    # The scratch now has the kernel values of this row.
+    state.info[0].ready = state.info[0].n
+
+
+register_solver(PairsState, learn_multiclass, _event_margins, learn_rows)

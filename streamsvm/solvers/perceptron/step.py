@@ -59,8 +59,17 @@ from streamsvm.solvers.bounds import (
     Budget,
     Unbounded,
 )
+from streamsvm.solvers.kernel_events import learn_binary
 from streamsvm.solvers.perceptron.budget import BPA_S, PROJECT_PLUS, make_room, uses_rows
-from streamsvm.solvers.perceptron.state import change, extend_inverse, fade_average, put, solve
+from streamsvm.solvers.perceptron.state import (
+    PerceptronState,
+    change,
+    extend_inverse,
+    fade_average,
+    put,
+    solve,
+)
+from streamsvm.solvers.registry import register_solver
 from streamsvm.support import stores
 from streamsvm.support.averages import summed, voted
 from streamsvm.support.kernel_rows import fresh_block, row_cache
@@ -325,3 +334,13 @@ def margins_of(state, kernel, schedule, x, out):
                 f = scale_of(schedule, T) * expansion(state.alpha, row, n)
             out[start + r] = _predicted(state, schedule, row, n, T, f)
         start += size
+
+
+@compiled
+def _event_margins(state, kernel, schedule, x, out):
+    margins_of(state, kernel, schedule, x, out[0])
+    # The scratch now has the kernel values of this row.
+    state.info[0].ready = state.info[0].n
+
+
+register_solver(PerceptronState, learn_binary, _event_margins, learn_rows)

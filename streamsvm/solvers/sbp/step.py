@@ -38,7 +38,18 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
-from streamsvm.solvers.sbp.state import LAST, MEAN, add_row, enter, project, remove, write_heights
+from streamsvm.solvers.kernel_events import learn_binary
+from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.sbp.state import (
+    LAST,
+    MEAN,
+    SBPState,
+    add_row,
+    enter,
+    project,
+    remove,
+    write_heights,
+)
 from streamsvm.solvers.sbp.water import bias_of, find_levels, level_of
 from streamsvm.support import active_set, stores
 from streamsvm.support.averages import summed
@@ -292,3 +303,13 @@ def margins_of(state, kernel, schedule, x, out):
         for r in range(size):
             out[start + r] = margin_of(state, schedule.numbers, state.block.values[r])
         start += size
+
+
+@compiled
+def _event_margins(state, kernel, schedule, x, out):
+    margins_of(state, kernel, schedule, x, out[0])
+    # The scratch now has the kernel values of this row.
+    state.info[0].ready = state.active.counts[0].n
+
+
+register_solver(SBPState, learn_binary, _event_margins, learn_rows)

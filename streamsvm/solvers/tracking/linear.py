@@ -14,6 +14,8 @@ import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm._parameter_checks import MOST_STEPS
+from streamsvm.solvers.kernel_events import learn_binary
+from streamsvm.solvers.registry import register_solver
 from streamsvm.solvers.tracking.state import (
     SHARED,
     account,
@@ -308,3 +310,12 @@ def exchange_classes(state):
 
 def rebuild(state: LinearTrackingState, kernel: Any, d: int) -> None:
     """Do nothing: a linear kernel has no gamma that could change."""
+
+
+@compiled
+def _event_margins(state, kernel, schedule, x, out):
+    w = state.w_average if schedule.averaged > 0.0 else state.w
+    margins_of(kernel, w, x, out[0])
+
+
+register_solver(LinearTrackingState, learn_binary, _event_margins, learn_rows)

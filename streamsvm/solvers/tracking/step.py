@@ -30,8 +30,10 @@ import numpy as np
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
 from streamsvm._parameter_checks import MOST_STEPS
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds, Budget, Reservoir, Unbounded, Window
+from streamsvm.solvers.kernel_events import learn_binary
+from streamsvm.solvers.registry import register_solver
 from streamsvm.solvers.tracking import budget
-from streamsvm.solvers.tracking.state import account, enter, look_at, settle, touch
+from streamsvm.solvers.tracking.state import TrackingState, account, enter, look_at, settle, touch
 from streamsvm.support import active_set, looks, stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
@@ -317,3 +319,14 @@ def margins_of(state, kernel, coefficients, x, out):
         for r in range(size):
             out[start + r] = expansion(coefficients, state.block.values[r], n)
         start += size
+
+
+@compiled
+def _event_margins(state, kernel, schedule, x, out):
+    coefficients = state.average if schedule.averaged > 0.0 else state.alpha
+    margins_of(state, kernel, coefficients, x, out[0])
+    # The scratch now has the kernel values of this row.
+    state.info[0].ready = state.active.counts[0].n
+
+
+register_solver(TrackingState, learn_binary, _event_margins, learn_rows)

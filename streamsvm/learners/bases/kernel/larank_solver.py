@@ -12,7 +12,6 @@ from streamsvm.learners.bases.kernel.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
 from streamsvm.learners.bases.kernel.revisits import RevisitsOfLaRank
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.larank import events as events  # registers the solver
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
 from streamsvm.solvers.larank.gap import larank_gap

@@ -14,7 +14,6 @@ from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver, re
 from streamsvm.learners.bases.kernel.revisits import Revisits
 from streamsvm.learners.bases.kernel.revisits_of_classes import RevisitsOfClasses
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.lasvm import events as events  # registers the solver
 from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import inspection as lasvm_inspection
 from streamsvm.solvers.lasvm import reweighting
@@ -22,7 +21,6 @@ from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm.gap import Outside
 from streamsvm.solvers.lasvm_pairs import classes, files, layout
-from streamsvm.solvers.lasvm_pairs import events as pairs_events  # noqa: F401  # registers the solver
 from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
 from streamsvm.solvers.lasvm_pairs import inspection as pairs_inspection
 from streamsvm.solvers.lasvm_pairs import state as pairs_state

@@ -14,7 +14,6 @@ from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.solvers import bounds
 from streamsvm.solvers.bounds import UNBOUNDED, Budget
 from streamsvm.solvers.perceptron import budget as policies
-from streamsvm.solvers.perceptron import events as events  # registers the solver
 from streamsvm.solvers.perceptron import state as perceptron_state
 from streamsvm.solvers.perceptron import step as perceptron
 from streamsvm.solvers.perceptron.state import PerceptronState

@@ -9,7 +9,6 @@ import numpy as np
 from streamsvm.learners.bases.kernel import loaded
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, Sizes
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.tracking import events as events  # registers the solvers
 from streamsvm.solvers.tracking import gap
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import state as tracking_state

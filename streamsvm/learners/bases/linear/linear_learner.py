@@ -26,8 +26,8 @@ from streamsvm.monitor.certificate import Certificate
 from streamsvm.native_events import availability
 from streamsvm.native_events.linear_path import NoFastPath
 from streamsvm.solvers.linear import state as linear_state
-from streamsvm.solvers.linear.events import Step
 from streamsvm.solvers.linear.state import LinearState
+from streamsvm.solvers.linear.step import Step
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, shape
 
