@@ -35,6 +35,8 @@ def to_arrays(state: PairsState) -> dict[str, np.ndarray]:
     arrays = {f"problem_{name}": of.table[name].copy() for name in _SCALARS}
     at = members_of(of)
     arrays |= {f"member_{name}": getattr(of, name)[at] for name in _MEMBERS}
+    # Of a member that was removed it depends on which kernel rows were cached.
+    arrays["member_gradient"][arrays["member_lower"] == arrays["member_upper"]] = 0.0
     return arrays | {"problem_calibration": of.calibration, "cache_counts": of.counts}
 
 
