@@ -19,8 +19,17 @@ from streamsvm.support import calibration as platt
 class Targets:
     """The labels of a learner with one margin, and the calibration of its probabilities.
 
+    A solver is given float64 (n,): -1 or +1 for each label while `has_one_margin`, else its index
+    in `labels.seen`. What it returns, margins or scores, means something to the targets only.
+
     A learner replaces its targets as a whole when a label comes, so that labels and numbers match
     whatever interrupts it. `calibration` is the array with which margins become probabilities.
+
+    All kinds, also those that do not derive from this one, have `labels`, of which `seen` are in
+    files and `most` is the limit; `n_classes`; `having`; and `labels_of` what a solver returned.
+    `SequenceTargets` has no more but its own reader. Another kind for rows has all methods here: of
+    a label `number_of` and `labels.check`, and of margins their `zeros`, labels, decisions,
+    probabilities, `calibrate` and `losses`.
     """
 
     new_labels: ClassVar[type] = BinaryLabels
@@ -29,6 +38,11 @@ class Targets:
         self.labels = self.new_labels() if labels is None else labels
         # Changed in place.
         self.calibration = self.new_calibration() if calibration is None else calibration
+
+    @property
+    def n_classes(self) -> int:
+        """How many labels were seen."""
+        return len(self.labels.seen)
 
     @property
     def has_one_margin(self) -> bool:
@@ -61,7 +75,7 @@ class Targets:
 
     def zeros(self, n: int) -> np.ndarray:
         """Return the margins of n rows, all 0."""
-        return np.zeros(n) if self.has_one_margin else np.zeros((n, len(self.labels.seen)))
+        return np.zeros(n) if self.has_one_margin else np.zeros((n, self.n_classes))
 
     def label_of(self, margin: Any) -> Any:
         """Return the label that a margin, or a list of scores, predicts; None before any label."""
@@ -105,7 +119,7 @@ class Targets:
 
     def _softmax(self, margins: np.ndarray) -> np.ndarray:
         """Return the probabilities of n rows of scores, float64 (n, classes)."""
-        scores = margins[:, : len(self.labels.seen)]
+        scores = margins[:, : self.n_classes]
         found = np.array([platt.softmax(self.calibration, row) for row in scores])
         return found.reshape(scores.shape)
 
@@ -172,14 +186,14 @@ class ProblemTargets(GrowingTargets):
 
     def zeros(self, n: int) -> np.ndarray:
         """Return the margins of n rows, all 0."""
-        return np.zeros(n) if self.has_one_margin else np.zeros((n, 2 * len(self.labels.seen) + 1))
+        return np.zeros(n) if self.has_one_margin else np.zeros((n, 2 * self.n_classes + 1))
 
     def decisions(self, margins: np.ndarray) -> np.ndarray:
         """Return the margins, without probabilities."""
-        return margins if self.has_one_margin else margins[:, : len(self.labels.seen)]
+        return margins if self.has_one_margin else margins[:, : self.n_classes]
 
     def _softmax(self, margins: np.ndarray) -> np.ndarray:
-        k = len(self.labels.seen)
+        k = self.n_classes
         p: np.ndarray = np.exp(margins[:, k : 2 * k])
         return p / p.sum(axis=1, keepdims=True)
 

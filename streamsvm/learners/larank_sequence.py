@@ -17,13 +17,11 @@ from streamsvm._parameter_checks import (
     weights_of,
 )
 from streamsvm.errors import ParameterError
+from streamsvm.labels.class_labels import ClassLabels
+from streamsvm.labels.sequence_targets import SequenceTargets
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.sequence.new_solver import new_solver
-from streamsvm.learners.bases.sequence.sequence_batches import (
-    label_lists,
-    read_labels,
-    sentences_in,
-)
+from streamsvm.learners.bases.sequence.sequence_batches import label_lists, sentences_in
 from streamsvm.learners.bases.sequence.sequence_file import SETTINGS_WITH_KERNELS
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT, SequenceLearner
 from streamsvm.monitor.certificate import Certificate, Looks
@@ -185,7 +183,7 @@ class LaRankSequenceLabeler(SequenceLearner):
     def dual(self) -> float:
         """The dual objective."""
         with self.lock:
-            square = self.solver.square_norm(self.n_features, len(self.seen))
+            square = self.solver.square_norm(self.n_features, self.targets.n_classes)
             return self.solver.linear_part() - 0.5 * square
 
     def kept_gap(self) -> KeptGap:
@@ -198,9 +196,9 @@ class LaRankSequenceLabeler(SequenceLearner):
 
         """
         with self.lock:
-            if not self.seen:
+            if not self.targets.n_classes:
                 return KeptGap(0.0, 0.0, 0.0)
-            return KeptGap(*self.solver.kept_gap(len(self.seen)), 0.0)
+            return KeptGap(*self.solver.kept_gap(self.targets.n_classes), 0.0)
 
     # What a monitor asks for: see `streamsvm.monitor.watched`.
 
@@ -294,8 +292,10 @@ class LaRankSequenceLabeler(SequenceLearner):
                 f"finish with X: {sentences.n} sentences of {sentences.n_tokens} tokens, but "
                 f"{n} of {n_tokens} were learnt; give all of them, in the same order"
             )
-        labels, known, seen = read_labels(label_lists(y), sentences, self.seen)
-        if seen != self.seen:
+        # Without a limit, as the error is another one than that of one class too many.
+        own = SequenceTargets(ClassLabels(self.classes))
+        labels, known, targets = own.read(label_lists(y), sentences)
+        if targets is not own:
             raise ParameterError("finish with y: there are labels that were not learnt")
         x = vocabulary.known_rows(self.vocabulary, sentences, self.n_known_features)
         return Batch(x, sentences.first, labels, known, weights_of(w, sentences.n) * self.cost)
@@ -312,16 +312,16 @@ class LaRankSequenceLabeler(SequenceLearner):
             if gap <= wanted:
                 break
             if batch is not None:
-                self.solver.learn_again(batch, len(self.seen))
-            self.solver.improve(len(self.seen))
+                self.solver.learn_again(batch, self.targets.n_classes)
+            self.solver.improve(self.targets.n_classes)
             gap = self._gap_of(batch)
             if progress is not None:
                 progress(gap, self.n_support_vectors)
         return gap
 
     def _gap_of(self, batch: Batch | None) -> float:
-        n, gap = len(self.seen), self.kept_gap().total
-        return gap if batch is None else gap + self.solver.other_gap(batch, n)
+        gap = self.kept_gap().total
+        return gap if batch is None else gap + self.solver.other_gap(batch, self.targets.n_classes)
 
 
 register_learner(LaRankSequenceLabeler, "sequence_larank", **SETTINGS_WITH_KERNELS)

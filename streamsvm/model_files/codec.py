@@ -132,10 +132,11 @@ def to_file(part: Any) -> Content:
         content["features"] = [as_json(name, "the feature name") for name in part.schema.names]
     arrays = {name: attrgetter(path)(part) for name, (path, _) in how.attributes.items()}
     if hasattr(part, "targets"):
+        content["labels"] = [as_json(label, "the label") for label in part.targets.labels.seen]
+    if _is_learner_of_rows(part):
         content |= {
             "n_ignored": part.schema.n_ignored,
             "is_sparse": part.is_sparse,
-            "labels": [as_json(label, "the label") for label in part.targets.labels.seen],
             "n_examples": part.n_examples,
         }
         statistics = part.schema.missing.statistics[:, : len(part.schema.names)]
@@ -175,7 +176,7 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     )
     if hasattr(part, "schema"):
         names = distinct(content.get("features"), "features")
-        if hasattr(part, "targets"):
+        if _is_learner_of_rows(part):
             _read_learner(part, content, names, left)
         else:
             part.schema = Schema(names)
@@ -186,7 +187,7 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     if hasattr(part, "kernel_"):
         part.solver.kernel = kernel_from_json(checked(content.get("kernel_"), dict, "kernel_"))
         part.preparation.read(part, content, left)
-    if hasattr(part, "targets"):
+    if _is_learner_of_rows(part):
         _read_state(part, content, left, tuple(how.attributes))
     is_kernel_model = hasattr(part, "kernel_") and part.state is not None
     if is_kernel_model:
@@ -219,11 +220,24 @@ def _check_counts(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> 
             raise ValueError(f"{name}: {value} is more than a count can be, {LARGEST_COUNT}")
 
 
+def labels_in(content: Mapping[str, Any], most: int | None) -> list[Any]:
+    """Return the labels of a learner's file; at most so many, if that is given."""
+    labels = distinct(content.get("labels"), "labels")
+    if None in labels or (most is not None and len(labels) > most):
+        raise ValueError("there are more labels than the learner takes, or one is null")
+    return labels
+
+
+def _is_learner_of_rows(part: Any) -> bool:
+    """Tell whether it has all that `Learner` has: sentences have no schema."""
+    return hasattr(part, "targets") and hasattr(part, "schema")
+
+
 def _sizes(part: Any) -> dict[str, int]:
     if not hasattr(part, "schema"):
         return {}
-    labels = part.targets.labels.seen if hasattr(part, "targets") else ()
-    return {"features": len(part.schema), "classes": len(labels), "sides": max(2, len(labels))}
+    n = part.targets.n_classes if _is_learner_of_rows(part) else 0
+    return {"features": len(part.schema), "classes": n, "sides": max(2, n)}
 
 
 def _read_learner(
@@ -244,10 +258,7 @@ def _read_learner(
     part.is_sparse = checked(content.get("is_sparse", False), bool, "is_sparse")
     if part.hashing is not None and not part.is_sparse:
         raise ValueError("is_sparse is false, but rows of hashed features are sparse")
-    labels = distinct(content.get("labels"), "labels")
-    if None in labels or (part.most_classes is not None and len(labels) > part.most_classes):
-        raise ValueError("there are more labels than the learner takes, or one is null")
-    part.know_labels(labels)
+    part.know_labels(labels_in(content, part.targets.labels.most))
     part.n_learnt[0] = as_int("n_examples", content.get("n_examples"), 0)
     # After the labels, since the shape of the calibration depends on their number.
     new = part.targets.calibration

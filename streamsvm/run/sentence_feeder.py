@@ -9,8 +9,7 @@ from connectors import Reject
 from connectors.source import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.learners.bases.sequence.sequence_batches import read_labels
-from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
+from streamsvm.labels.sequence_targets import SequenceTargets
 from streamsvm.model_files.container import steps_of
 from streamsvm.preprocessing.chain import Chain
 from streamsvm.run.bad_events import BadEvents
@@ -75,15 +74,16 @@ class SentenceFeeder:
 
     def _usable(self, events: list[Any], is_learnt: bool) -> tuple[Sentences, list[int]]:
         """Return the features of the sentences that can be used, and their numbers."""
-        seen: list[Any] = self.learner.classes
+        targets = self.learner.targets
         try:
-            return self._features(events, [*seen], is_learnt), list(range(len(events)))
+            return self._features(events, targets, is_learnt)[0], list(range(len(events)))
         except _REFUSED:
             # Nothing was learnt yet: each is read alone, to find those that cannot be used.
             found, kept = [], []
         for i, event in enumerate(events):
             try:
-                found.append(self._features([event], seen, is_learnt))
+                features, targets = self._features([event], targets, is_learnt)
+                found.append(features)
                 kept.append(i)
             except _REFUSED as error:
                 text = shown((event.x, event.y))
@@ -91,20 +91,21 @@ class SentenceFeeder:
                 self.bad.take(reject, reject.kind, reject.reason)
         return joined(found), kept
 
-    def _features(self, events: list[Any], seen: list[Any], is_learnt: bool) -> Sentences:
+    def _features(
+        self, events: list[Any], targets: SequenceTargets, is_learnt: bool
+    ) -> tuple[Sentences, SequenceTargets]:
         """Return the features of sentences, if they and their labels can be used.
 
-        `seen` are the labels seen before; new ones are appended.
+        Returned, too: targets that have the labels of these, and of those before.
         """
         tokens = [event.x for event in events]
         read = read_sentences if self._chain is None else self._chain.transform_many
         features: Sentences = read(tokens)
         if is_learnt:
-            labels = [event.y for event in events]
-            seen[:] = read_labels(labels, features, seen, self.learner.max_classes)[2]
-        return features
+            targets = targets.read([event.y for event in events], features)[2]
+        return features, targets
 
 
 def are_sentences(model: Any) -> bool:
     """Tell whether a model learns sentences: `SentenceFeeder` is for it, `Feeder` for others."""
-    return isinstance(steps_of(model)[-1], SequenceLearner)
+    return isinstance(getattr(steps_of(model)[-1], "targets", None), SequenceTargets)

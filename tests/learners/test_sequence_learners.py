@@ -63,7 +63,7 @@ def learnt(cls, params, n=40):
 
 def arrays_of(model):
     """Return all weights and coefficients in use."""
-    m, n = model.solver.model, len(model.seen)
+    m, n = model.solver.model, len(model.classes)
     # Weights have no rows if there is a kernel.
     parts = [m.weights[: model.n_features, :n], m.moves[:, : n + 1, :n], m.cost[:n]]
     if model.solver.is_averaged:

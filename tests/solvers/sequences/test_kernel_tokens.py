@@ -20,10 +20,10 @@ def learnt(pairs, **params):
 
 def scores_by_definition(model, words):
     """Return the scores at true pasts of all tokens, from rows, coefficients and pasts."""
-    p, n = model.solver.patterns, len(model.seen)
+    p, n = model.solver.patterns, len(model.classes)
     slots = p.active.members[: p.active.counts[0].n_members]
     panels = p.store.panels.transpose(0, 2, 1).reshape(-1, p.store.panels.shape[1])
-    numbers = {label: i for i, label in enumerate(model.seen)}
+    numbers = {label: i for i, label in enumerate(model.classes)}
     for x, y in words:
         codes = [numbers[label] for label in y]
         for t, row in enumerate(x):
@@ -53,7 +53,7 @@ def test_a_linear_kernel_is_the_learner_with_weights(order, C):
 def test_f_norm_dual_and_gap_are_those_of_the_coefficients(bounds):
     pairs = pairs_of(3)
     model = learnt(pairs, order=2, C=2.0, kernel=kernels.RBF(gamma=0.3), cache_mb=0.01, **bounds)
-    p, n = model.solver.patterns, len(model.seen)
+    p, n = model.solver.patterns, len(model.classes)
     slots = p.active.members[: p.active.counts[0].n_members]
     assert not bounds or model.counters["n_forgotten"] > 5
     panels = p.store.panels.transpose(0, 2, 1).reshape(-1, p.store.panels.shape[1])

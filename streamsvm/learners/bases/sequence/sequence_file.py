@@ -14,8 +14,7 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
-from streamsvm.model_files.codec import Content
-from streamsvm.model_files.json_values import as_json, distinct
+from streamsvm.model_files.codec import Content, labels_in
 from streamsvm.solvers.sequences import sentence_patterns
 from streamsvm.solvers.sequences.inference import Exact, Greedy, SequenceSolver
 from streamsvm.solvers.sequences.kernel_inference import KernelGreedy
@@ -104,9 +103,8 @@ def _take(arrays: NamedArrays, name: str, matrix: np.ndarray) -> None:
 
 def _more(learner: SequenceLearner) -> Content:
     """Return the content of a file beside the parameters."""
-    solver, d, k = learner.solver, learner.n_features, len(learner.seen)
+    solver, d, k = learner.solver, learner.n_features, learner.targets.n_classes
     content: dict[str, Any] = {
-        "labels": [as_json(label, "the label") for label in learner.seen],
         "info": _INFO.as_json(solver.model.info),
         "n_ignored": int(learner.vocabulary.counts[1]),
     }
@@ -168,9 +166,8 @@ def _list_of(lists: Any, i: int) -> np.ndarray:
 
 def _read_more(learner: SequenceLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
     """Set on a new learner what `_more` returned."""
-    seen, solver = distinct(content.get("labels"), "labels"), learner.solver
-    if None in seen:
-        raise ValueError("a label is null")
+    solver, targets = learner.solver, learner.targets
+    targets = targets.having(labels_in(content, targets.labels.most))
     d = arrays.length_of("keys", 0)
     if d > learner.most_features:
         raise ValueError("there are more features than max_features")
@@ -178,16 +175,16 @@ def _read_more(learner: SequenceLearner, content: dict[str, Any], arrays: NamedA
     learner.vocabulary = vocabulary.with_keys(keys)
     if vocabulary.size(learner.vocabulary) != d:
         raise ValueError("keys: two are equal")
-    learner.grow(max(1, d), seen)
-    learner.seen, learner.n_known_features = seen, d
+    learner.grow(max(1, d), targets.labels.seen)
+    learner.targets, learner.n_known_features = targets, d
     learner.vocabulary.counts[1] = as_int("n_ignored", content.get("n_ignored"), 0)
     for name, value in _INFO.checked("info", content.get("info"), {}).items():
         solver.model.info[0][name] = value
     n = 0
     if solver.schedule.method == LARANK:
         n = arrays.length_of("place", 0)
-        solver.patterns = _patterns_of(solver, content, arrays, (n, d, len(seen)))
-    for name, array in _arrays_of(solver, d, len(seen), n).items():
+        solver.patterns = _patterns_of(solver, content, arrays, (n, d, targets.n_classes))
+    for name, array in _arrays_of(solver, d, targets.n_classes, n).items():
         if array.is_sparse:
             _take(arrays, name, array.part)
         else:

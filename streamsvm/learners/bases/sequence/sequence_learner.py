@@ -11,11 +11,13 @@ from river import base
 from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
 from streamsvm.errors import ParameterError
+from streamsvm.labels.class_labels import ClassLabels
+from streamsvm.labels.label_column import MISSING
+from streamsvm.labels.sequence_targets import SequenceTargets
 from streamsvm.learners.bases import words
 from streamsvm.learners.bases.sequence.sequence_batches import (
     columns_like,
     label_lists,
-    read_labels,
     sentences_in,
 )
 from streamsvm.model_files import container
@@ -48,7 +50,7 @@ class SequenceLearner(Locked, base.Estimator):
 
     Attributes
     ----------
-    seen, vocabulary, n_known_features
+    targets, vocabulary, n_known_features
         The labels; the features, and how many of them the solver has room for.
 
     """
@@ -79,9 +81,9 @@ class SequenceLearner(Locked, base.Estimator):
         self.inference, self.order, self.class_weight = inference, order, class_weight
         self.max_features = int(max_features)
         self.max_classes = check_size("max_classes", max_classes, 2)
+        self.targets = SequenceTargets(ClassLabels(most=self.max_classes))
         self.solver, self.cost = solver, float(cost)
         self.vocabulary = vocabulary.new_vocabulary()
-        self.seen: list[Any] = []
         self.n_known_features = 0
 
     @property
@@ -166,25 +168,25 @@ class SequenceLearner(Locked, base.Estimator):
                 refuse_to_learn()
             self.is_learning = True
             try:
-                before = len(self.seen), self.n_known_features
-                labels, known, seen = read_labels(y, sentences, self.seen, self.max_classes)
-                x = self._entered(sentences, seen)
+                before = self.targets.n_classes, self.n_known_features
+                labels, known, targets = self.targets.read(y, sentences)
+                x = self._entered(sentences, targets)
                 batch = Batch(x, sentences.first, labels, known, weights * self.cost)
                 self._learn_batch(batch, *before, predicted)
             finally:
                 self.is_learning = False
 
-    def _entered(self, sentences: Sentences, seen: list[Any]) -> SparseRows:
+    def _entered(self, sentences: Sentences, targets: SequenceTargets) -> SparseRows:
         """Enter new features and labels; return the rows of the tokens."""
         known, most = self.n_known_features, self.most_features
         try:
             self.vocabulary, x = vocabulary.learnt_rows(self.vocabulary, sentences, most)
-            self.grow(x.d, seen)
+            self.grow(x.d, targets.labels.seen)
         except BaseException:
             self.vocabulary = vocabulary.shortened(self.vocabulary, known)
             raise
         # Last: whatever interrupts, labels and features that count have their weights.
-        self.seen, self.n_known_features = seen, x.d
+        self.targets, self.n_known_features = targets, x.d
         return x
 
     def grow(self, d: int, seen: list[Any]) -> None:
@@ -228,12 +230,12 @@ class SequenceLearner(Locked, base.Estimator):
         if d < x.d:
             x = x._replace(values=np.where(x.columns < d, x.values, np.float32(0.0)))
         codes = self.solver.predict(x, np.array([0, x.start.size - 1]), n, np.zeros((0, 1)))
-        return [self.seen[code] for code in codes.tolist()]
+        return self.targets.labels_of(codes)
 
     def _tell(self, x: SparseRows, part: Batch, guessed: list[Any], seconds: float) -> None:
         """Tell the observer of the tokens of a sentence that took so long to learn."""
         codes, n = part.labels[part.first[0] : part.first[1]], len(guessed)
-        labels = [self.seen[code] for code in codes.tolist()]
+        labels = self.targets.labels_of(codes)
         numbers = np.arange(self.n_tokens - n, self.n_tokens) + 1
         none = np.zeros(n)
         facts = (codes.astype(float), labels, guessed, none, none + 1.0, numbers, seconds)
@@ -284,17 +286,16 @@ class SequenceLearner(Locked, base.Estimator):
     def _predict(self, sentences: Sentences) -> list[list[Any]]:
         with self.lock:
             codes, _ = self._codes_of(sentences, False)
-            named = [*self.seen, None]
-        flat = [named[code] for code in codes.tolist()]
+            flat = self.targets.labels_of(codes)
         ends = sentences.first.tolist()
         return [flat[ends[i] : ends[i + 1]] for i in range(sentences.n)]
 
     def _codes_of(self, sentences: Sentences, with_margins: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the labels of all tokens, -1 for none; and margins if wanted."""
-        n, n_tokens = len(self.seen), sentences.n_tokens
+        n, n_tokens = self.targets.n_classes, sentences.n_tokens
         margins = np.zeros((n_tokens if with_margins else 0, n))
         if n == 0:
-            return np.full(n_tokens, -1, np.int32), margins
+            return np.full(n_tokens, MISSING, np.int32), margins
         x = vocabulary.known_rows(self.vocabulary, sentences, self.n_known_features)
         return self.solver.predict(x, sentences.first, n, margins), margins
 
@@ -316,7 +317,7 @@ class SequenceLearner(Locked, base.Estimator):
         sentences = read_sentences([x])
         with self.lock:
             _, margins = self._codes_of(sentences, True)
-            seen = self.seen
+            seen = self.targets.labels.seen
         return [dict(zip(seen, row, strict=True)) for row in margins.tolist()]
 
     # What was learnt
@@ -337,7 +338,7 @@ class SequenceLearner(Locked, base.Estimator):
     @property
     def classes(self) -> list[Any]:
         """The labels seen, in the order of first appearance."""
-        return list(self.seen)
+        return list(self.targets.labels.seen)
 
     @property
     def n_examples(self) -> int:
