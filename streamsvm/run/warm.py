@@ -14,8 +14,6 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearsal_copy, rehearse_events
-from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
-from streamsvm.learners.larank_sequence import LaRankSequenceLabeler
 from streamsvm.model_files.container import load
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.chain import Chain
@@ -23,6 +21,7 @@ from streamsvm.preprocessing.feature_map import FeatureMap
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.support.rows import sparse
 
 KERNELS: dict[str, Any] = {
@@ -136,7 +135,8 @@ def _configurations(
         if isinstance(learner, type) and learner in variants:
             takes = inspect.signature(learner).parameters.keys()
             # Learners of label sequences and `Nystroem` have kernels among their variants.
-            of_all = "kernel" in takes and not issubclass(learner, (SequenceLearner, FeatureMap))
+            has_own = any("kernel" in variant for variant in variants[learner])
+            of_all = "kernel" in takes and not has_own
             of_kernel = [{"kernel": k} for k in chosen] if of_all else [{}]
             models = [learner(**v, **k) for k in of_kernel for v in variants[learner]]
         elif type(learner) in variants:
@@ -185,7 +185,7 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
 def _exercise(model: Any) -> None:
     """Compile a model by using it: learn, predict, finish and measure generated data."""
     x, labels = made_up(N_EVENTS)
-    if isinstance(model, SequenceLearner):
+    if are_sentences(model):
         # With a seed: by other draws `finish` may have nothing to do, and compiles less.
         _exercise_sequences(rehearsal_copy(model, seed=0))
         return
@@ -223,7 +223,7 @@ def _exercise_transformer(model: StandardScaler | FeatureMap, x: np.ndarray) -> 
     model.transform_matrix(SparseMatrix(range(x.shape[1]), sparse(x.astype(np.float32))))
 
 
-def _exercise_sequences(model: SequenceLearner) -> None:
+def _exercise_sequences(model: Any) -> None:
     """Compile a learner of label sequences, and the features that `Chain` makes."""
     words = [[f"w{(3 * i + t) % 5}" for t in range(4)] for i in range(60)]
     # Labels have nothing to do with words: so `finish` has something to do.
@@ -236,7 +236,7 @@ def _exercise_sequences(model: SequenceLearner) -> None:
     model.learn_many(X, labels)
     model.predict_many(X)
     model.decision_function_one(X[0] if isinstance(X, list) else words[0])
-    if isinstance(model, LaRankSequenceLabeler):
+    if hasattr(model, "finish"):
         model.finish(gap=1e-9, max_passes=1)
         if model.window is None and model.max_support_patterns is None and model.kernel is None:
             model.finish(X, labels, gap=1e-9, max_passes=1)
