@@ -269,7 +269,12 @@ class AdaptiveSVMClassifier(SeveralModels):
             stop = row_after(rows.numbers, start, EVERY - seen % EVERY)
             part, own = rows.part(start, stop), classes[start:stop]
             learnt = part.numbers > 0
-            margins = members.learn(self.in_use, part.x, part.labels, part.w, learnt)
+            model, before = self.in_use, self.in_use.n_examples
+            try:
+                margins = members.learn(model, part.x, part.labels, part.w, learnt)
+            finally:
+                # After an interruption, too; the others never learn what is not in `recent`.
+                self.n_learnt[0] = seen + model.n_examples - before
             parts.append(repeated_labels.corrected(self, margins, part.y, learnt))
             kept = np.flatnonzero(learnt)
             if len(kept):
@@ -283,13 +288,14 @@ class AdaptiveSVMClassifier(SeveralModels):
 
     def after_event(self, path: EventPath, sign: float, cost: float) -> None:
         """Update the learner after an event was learnt by `EventPath`."""
+        # First, so that it is counted whatever interrupts the rest.
+        n = self.n_learnt[0] = self.n_examples + 1
         model, row = self.in_use, path.row()
         scores = path.margins[0, : self.offsets.size].tolist()
         model.after_event(path, sign, cost)
         place, wrong = self.targets.labels.place_of_sign(sign), members.is_wrong(scores, sign)
         self.recent.add_one(row, (place, path.weight, wrong))
         self.state.waiting[:] += 1
-        n = self.n_learnt[0] = self.n_examples + 1
         if n % EVERY == 0:
             self._after_examples(n)
             rehearsal.look(self)

@@ -31,6 +31,7 @@ from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import step as larank
 from streamsvm.support.declaration import Field, NamedArrays, Range
+from streamsvm.support.locked import locked
 
 _CANDIDATES, _MOST_CANDIDATES = 16, 4096
 """The default of `candidates`, and the most: each step draws so many patterns."""
@@ -263,6 +264,7 @@ class LaRankClassifier(KernelLearner):
         """Number of examples with a nonzero coefficient for some class."""
         return 0 if self.state is None else int(self.state.info[0].n_alive)
 
+    @locked
     def support_vectors(self) -> SupportPatterns:
         """Return copies of the support patterns, in the order in which they entered the model."""
         names, seen = self.feature_names, self.classes

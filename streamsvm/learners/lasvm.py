@@ -30,6 +30,7 @@ from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm_pairs import inspection
+from streamsvm.support.locked import locked
 
 _FINISH_STEPS = 20_000
 """Number of REPROCESS steps in one compiled call: others can predict between two."""
@@ -376,6 +377,7 @@ class LASVMClassifier(KernelLearner):
             margins = solver.problem_margins(row, self.sizes(len(self.schema)))[0]
             return dict(zip(self._problems(), margins.tolist(), strict=True))
 
+    @locked
     def support_vectors(self) -> Any:
         """Return the support vectors: see `KernelLearner.support_vectors`."""
         if not self._is_several or self.state is None:
@@ -384,10 +386,8 @@ class LASVMClassifier(KernelLearner):
         kept = np.flatnonzero(np.abs(found).max(axis=1, initial=0.0))
         kept = kept[np.argsort(np.abs(entered[kept]), kind="stable")]
         labels = [self.targets.labels.seen[c] for c in self.state.y[kept].tolist()]
-        matrix, problems = as_matrix(rows)[kept], self._problems()
-        return ProblemVectors(
-            self.feature_names, matrix, found[kept], labels, entered[kept], problems
-        )
+        names, matrix, problems = self.feature_names, as_matrix(rows)[kept], self._problems()
+        return ProblemVectors(names, matrix, found[kept], labels, entered[kept], problems)
 
 
 register_learner(

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from streamsvm.errors import ForkedModelError, ModelBusyError
 from streamsvm.support.writable import own_copies, writable
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
 _FORK_SECONDS = 3.0
 """The most seconds that a fork waits, in all, until other threads release their locks."""
+
+
+def locked(method: Method) -> Method:
+    """Let a method of a `Locked` object hold its lock."""
+
+    @functools.wraps(method)
+    def with_lock(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self.lock:
+            return method(self, *args, **kwargs)
+
+    return cast(Method, with_lock)
 
 
 class Locked:

@@ -1,5 +1,6 @@
 """AdaptiveSVMClassifier: the choice among models, drift, classes, copies and files."""
 
+import copy
 import logging
 import pickle
 import re
@@ -498,6 +499,11 @@ def test_where_labels_repeat_the_last_one_is_taken_into_account(n_classes, tmp_p
     # Of several events only the first follows the label.
     rest = [one.predict_one(event) for event in events[1:]]
     assert rest == [without.predict_one(event) for event in events[1:]]
+    # The next one after rows of a batch is a next one, too.
+    copied = copy.deepcopy(one)
+    for each in (one, copied):
+        each.learn_many(x[:40], labels[:40].tolist())
+    assert one.decision_function_one(events[5]) == copied.decision_function_one(events[5])
     one.learn_one(events[0], labels[0])
     one.finish()
     assert len({one.predict_one(event) for event in events}) > 1

@@ -1,12 +1,24 @@
 """Learners as compositions: what each kind has, and what may be changed afterwards."""
 
+import threading
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from river import datasets
 
 import streamsvm
-from streamsvm import HullerClassifier, LASVMClassifier, SBPClassifier, TrackingSVMClassifier
+from streamsvm import (
+    AdaptiveSVMClassifier,
+    HullerClassifier,
+    LaRankClassifier,
+    LASVMClassifier,
+    SBPClassifier,
+    TrackingSVMClassifier,
+)
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.kernel import adapting
+from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.learners.bases.registry import registered_learners
 
 OF_DUAL = ("dual", "duality_gap", "kept_gap", "gap_beside", "kept_numbers", "at_bound")
@@ -68,3 +80,89 @@ def test_a_model_interrupted_before_its_trial_noted_an_example_loads(tmp_path):
     model.preparation.trial.keep(np.arange(40))
     model.save(tmp_path / "m.svm")
     assert streamsvm.load(tmp_path / "m.svm").n_examples == 41
+
+
+@pytest.mark.parametrize("name", ["adapt", "begun"])
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_a_race_that_an_interruption_skipped_begins_after_the_next_example(
+    name, in_batches, tmp_path, monkeypatch
+):
+    """The last one is at 1,024: without it the trial would never end, and keep all rows."""
+    draws = np.random.default_rng(0)
+    x = draws.normal(size=(2100, 3)).astype(np.float32)
+    y = (x[:, 0] * x[:, 1] > 0.0).tolist()
+    model = LASVMClassifier()
+    model.learn_many(x[:1023], y[:1023])
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(adapting if name == "adapt" else race, name, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.learn_one(dict(enumerate(x[1023].tolist())), y[1023])
+    assert model.n_examples == 1024
+    model.save(tmp_path / "m.svm")
+    assert streamsvm.load(tmp_path / "m.svm").n_examples == 1024
+    for i in range(1024, 1400, 100 if in_batches else 1):
+        if in_batches:
+            model.learn_many(x[i : i + 100], y[i : i + 100])
+        else:
+            model.learn_one(dict(enumerate(x[i].tolist())), y[i])
+    assert model.preparation.trial is None and "on the first 1,025" in model.chosen
+
+
+def test_a_rule_that_an_interruption_skipped_is_followed_after_the_next_example(monkeypatch):
+    model, events = learnt(SBPClassifier(seed=1), 31), list(datasets.Bananas().take(33))
+    with monkeypatch.context() as patch:
+        patch.setattr(adapting, "adapt", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            model.learn_one(*events[31])
+    before = model.kernel_.gamma
+    model.learn_one(*events[32])
+    other = learnt(SBPClassifier(seed=1), 32)
+    assert model.kernel_.gamma > 1.05 * before
+    assert model.kernel_.gamma == pytest.approx(other.kernel_.gamma, rel=0.1)
+
+
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_an_interrupted_adaptive_learner_counts_what_it_learnt(in_batches, monkeypatch):
+    model, events = AdaptiveSVMClassifier(seed=1), list(datasets.Bananas().take(256))
+    learnt(model, 250 if in_batches else 255)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(adapting, "adapt", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        if in_batches:
+            rows = pa.Table.from_pylist(
+                [{str(k): v for k, v in x.items()} for x, _ in events[250:]]
+            )
+            model.learn_many(rows, [y for _, y in events[250:]])
+        else:
+            model.learn_one(*events[255])
+    assert model.n_examples == model.in_use.n_examples == 256
+
+
+@pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_what_reads_the_arrays_waits_for_a_thread_that_learns(cls, n_classes):
+    model = cls(kernel=streamsvm.kernels.RBF(gamma=1.0))
+    draws = np.random.default_rng(0)
+    model.learn_many(draws.normal(size=(30, 2)), draws.integers(n_classes, size=30))
+    reads = {
+        "support_vectors": model.support_vectors,
+        "at_bound": model.at_bound,
+        "n_support_vectors": lambda: model.n_support_vectors,
+        "duality_gap": model.duality_gap,
+        "dual": lambda: model.dual,
+    }
+    for name, read in reads.items():
+        done = threading.Event()
+        with model.lock:
+            thread = threading.Thread(target=lambda read=read, done=done: (read(), done.set()))
+            thread.start()
+            assert not done.wait(0.05), name
+        thread.join()
+        assert done.is_set(), name

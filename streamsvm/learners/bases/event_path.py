@@ -26,7 +26,13 @@ from streamsvm.features.event_reader import LONGEST, UNUSUAL, Event, getter, pac
 from streamsvm.features.names import Name
 from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases import event_calls
-from streamsvm.learners.bases.event_calls import EVENT_COLUMNS, SORTED_COLUMNS, TURN, Arguments
+from streamsvm.learners.bases.event_calls import (
+    EVENT_COLUMNS,
+    N_PREDICTED,
+    SORTED_COLUMNS,
+    TURN,
+    Arguments,
+)
 from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.scaled_rows import padded
 from streamsvm.solvers.registry import solver_for
@@ -116,8 +122,9 @@ class EventPath:
         )
 
     def invalidate(self) -> None:
-        """Make a call for an event that is being written fall back: the model has changed."""
+        """Take note that rows are learnt: a call for an event that is being written falls back."""
         self._begin()
+        self._numbers_view[N_PREDICTED] = 0
 
     def _begin(self) -> int:
         """Return a number for the event whose values are written next.

@@ -22,9 +22,9 @@ from streamsvm.support import states
 def adapt(learner: AnyKernelLearner, n: int) -> None:
     """Update gamma, class weights and the kind of rows after n examples, and go on with the trial.
 
-    All but the trial changes only if n is a power of two.
+    All but the trial changes at powers of two, or after the next example if it was interrupted.
     """
-    if n & (n - 1):
+    if n < learner.preparation.adapts_at:
         race.step(learner, n)
         return
     solver, gamma = learner.solver, learner.preparation.gamma_by_rule(n, learner.is_sparse)
@@ -43,6 +43,7 @@ def adapt(learner: AnyKernelLearner, n: int) -> None:
             rescale(learner, factors)
     if learner.kernel is not None:
         definiteness.look(learner, n)
+    learner.preparation.adapts_at = auto_gamma.next_power_of_two(n)
 
 
 def rescale(learner: AnyKernelLearner, factors: np.ndarray) -> None:

@@ -1,9 +1,14 @@
-"""Methods that only some kernel learners have: of others, they are no attributes."""
+"""Methods that only some kernel learners have: of others, they are no attributes.
+
+They hold the learner's lock.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
+
+from streamsvm.support.locked import locked
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -12,7 +17,7 @@ class _Available:
     """A method of the classes whose `has_dual` has a value; for others looking it up fails."""
 
     def __init__(self, method: Callable[..., Any], has_dual: bool) -> None:
-        self._method, self._has_dual = method, has_dual
+        self._method, self._has_dual = locked(method), has_dual
         self.__doc__ = method.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:

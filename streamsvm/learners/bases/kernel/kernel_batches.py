@@ -11,7 +11,7 @@ import numpy as np
 
 from streamsvm.errors import FeatureError
 from streamsvm.labels.labelled_rows import LabelledRows
-from streamsvm.learners.bases.kernel import adapting, auto_gamma, threads
+from streamsvm.learners.bases.kernel import adapting, threads
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
 from streamsvm.learners.bases.late_rows import row_after
@@ -36,7 +36,7 @@ def learn_rows(learner: AnyKernelLearner, rows: LabelledRows) -> np.ndarray:
     margins = learner.margins_of_learning(n_rows)
     while start < n_rows:
         seen = learner.n_examples
-        until = auto_gamma.next_power_of_two(seen) - seen
+        until = max(1, learner.preparation.adapts_at - seen)
         if learner.preparation.is_racing:
             until = 1
         stop = row_after(rows.numbers, start, until)
@@ -53,7 +53,9 @@ def learn_rows(learner: AnyKernelLearner, rows: LabelledRows) -> np.ndarray:
             learn_part(learner, arguments, margins[start:stop], counts)
         finally:
             n = sum(counts)
-            _count(learner, part.part(0, n), cut(scaled, 0, n), margins[start : start + n])
+            # First, so that no other example gets these numbers, whatever interrupts the rest.
+            learner.n_learnt[0] = seen + np.count_nonzero(part.numbers[:n])
+            _count(learner, seen, part.part(0, n), cut(scaled, 0, n), margins[start : start + n])
         start = stop
     return margins
 
@@ -68,13 +70,11 @@ def _costs_of(learner: AnyKernelLearner, rows: LabelledRows) -> np.ndarray:
 
 
 def _count(
-    learner: AnyKernelLearner, rows: LabelledRows, scaled: Rows, margins: np.ndarray
+    learner: AnyKernelLearner, seen: int, rows: LabelledRows, scaled: Rows, margins: np.ndarray
 ) -> None:
-    """Count rows that were learnt, and adapt the learner to them."""
-    seen, learnt = learner.n_examples, np.flatnonzero(rows.numbers > 0)
-    # First, so that no other example gets these numbers, whatever interrupts the rest.
-    learner.n_learnt[0] = n = seen + len(learnt)
-    learner.costs.count(rows.y[learnt])
+    """Take note of rows that were learnt after `seen` examples, and adapt the learner to them."""
+    n = learner.n_examples
+    learner.costs.count(rows.y[rows.numbers > 0])
     if isinstance(learner.solver, ReservingSolver):
         learner.solver.note(scaled, (rows.y, rows.w, rows.numbers, margins), seen)
     learner.preparation.note(learner, rows, seen)

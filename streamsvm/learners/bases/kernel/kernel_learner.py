@@ -31,6 +31,7 @@ from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, as_m
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.gap import KeptGap
+from streamsvm.support.locked import locked
 from streamsvm.support.rows import Rows
 
 
@@ -242,6 +243,7 @@ class KernelLearner(Learner):
         return self.preparation.in_words(self.kernel_)
 
     @property
+    @locked
     def n_support_vectors(self) -> int:
         """Number of examples with a nonzero coefficient."""
         return self.solver.n_support_vectors
@@ -256,6 +258,7 @@ class KernelLearner(Learner):
         parts["scratch"] += self.preparation.nbytes
         return parts
 
+    @locked
     def support_vectors(self) -> Any:
         """Return the support vectors, in the order in which they entered the model.
 
@@ -268,8 +271,7 @@ class KernelLearner(Learner):
         names = self.feature_names
         if self.state is None:
             rows = as_matrix(np.zeros((0, len(self.schema)), np.float32))
-            nothing = np.zeros(0)
-            return SupportVectors(names, rows, nothing, [], nothing.astype(np.int64))
+            return SupportVectors(names, rows, np.zeros(0), [], np.zeros(0, np.int64))
         return in_order(names, *self.unscaled_expansion(), self.targets.label_of)
 
     @property
@@ -296,12 +298,12 @@ class KernelLearner(Learner):
         return Certificate(None, self.solver.no_certificate)
 
     @property
+    @locked
     def squared_norm(self) -> float:
         """The square of |w|; of several classes, the sum over the problems or classes."""
-        with self.lock:
-            if self.state is None and self.solver.has_norm:
-                return 0.0
-            return self.solver.squared_norm(len(self.schema))
+        if self.state is None and self.solver.has_norm:
+            return 0.0
+        return self.solver.squared_norm(len(self.schema))
 
     objective_of = of_primal(kernel_batches.objective_of)
 
@@ -313,6 +315,7 @@ class KernelLearner(Learner):
         return self.solver.looks if isinstance(self.solver, DualSolver) else Looks()
 
     @property
+    @locked
     def dual(self) -> float:
         """The value of the dual objective; of several classes, the sum over the problems."""
         solver = self._dual_solver()

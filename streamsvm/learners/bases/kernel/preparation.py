@@ -49,6 +49,9 @@ class Preparation:
         self.choice: Choice | None = None
         self.factors: np.ndarray | None = None
         self.scales: FeatureScales | None = None
+        # The number of examples after which to adapt: the next power of two, or if an interruption
+        # has skipped that, the one before.
+        self.adapts_at = 1
 
     def changed(self, **attributes: Any) -> Preparation:
         """Return one with other values of some attributes, which shares all else."""
@@ -102,7 +105,7 @@ class Preparation:
                 trial.add_one(row, (place, path.weight, n))
         elif self.scales is not None and n % stride(n - 1) == 0:
             self.scales.learn(path.row())
-        return trial is not None or n & (n - 1) == 0
+        return trial is not None or n >= self.adapts_at
 
     def note(self, learner: AnyLearner, rows: LabelledRows, seen: int) -> None:
         """Take note of rows that were learnt after `seen` examples."""
@@ -121,19 +124,20 @@ class Preparation:
 
     def variances(self, n: int, d: int, is_sparse: bool) -> np.ndarray:
         """Return the variances of d features over the first n rows, at most `LAST`."""
-        moments = auto_gamma.moments_of(self.moments, n) if is_sparse else self.moments
-        return np.pad(moments[1] / n, (0, d - moments.shape[1]))
+        return np.pad(self._moments_of(n, is_sparse)[1] / n, (0, d - self.moments.shape[1]))
 
     # What follows from them
 
     def gamma_by_rule(self, n: int, is_sparse: bool) -> float | None:
         """Return the gamma of the rule after n examples; None: it is not to be followed now."""
-        if not self.follows_rule or self.choice is not None or n > LAST:
+        if not self.follows_rule or self.choice is not None or self.adapts_at > LAST:
             return None
         if self.trial is not None and self.trial.is_due(n):
             return None
-        moments = auto_gamma.moments_of(self.moments, n) if is_sparse else self.moments
-        return auto_gamma.gamma_of(moments, n)
+        return auto_gamma.gamma_of(self._moments_of(n, is_sparse), n)
+
+    def _moments_of(self, n: int, is_sparse: bool) -> np.ndarray:
+        return auto_gamma.moments_of(self.moments, n) if is_sparse else self.moments
 
     def factors_due(self) -> np.ndarray | None:
         """Return other factors if scales have changed enough; asked when the stream has doubled."""
@@ -177,6 +181,7 @@ class Preparation:
     def read(self, learner: AnyLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""
         n, d, n_classes = learner.n_examples, len(learner.schema), len(learner.targets.labels.seen)
+        self.adapts_at = auto_gamma.next_power_of_two(n)
         n_moments = arrays.length_of("moments", 1)
         if n_moments > d:
             raise ValueError("moments are of more features than there are")

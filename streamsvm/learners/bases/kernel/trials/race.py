@@ -142,7 +142,7 @@ class Race:
     def changes(self, best: Tried, n: int) -> dict[str, Any]:
         """Return the parts of the learner, after n examples, that the race replaces by others."""
         learner, model = self._learner, best.model
-        preparation, is_last = learner.preparation, self.begun.n == LAST
+        preparation, is_last = learner.preparation, self.begun.n >= LAST
         if model.targets.labels.seen != learner.targets.labels.seen:
             # Its classes have other numbers: only if a learner was told of some that do not come.
             return {"preparation": preparation.changed(trial=None)} if is_last else {}
@@ -335,10 +335,7 @@ def step(learner: AnyKernelLearner, n: int) -> None:
     """Begin a race if one is due after n examples, and work on it; the caller holds the lock."""
     trial = learner.preparation.trial
     if trial is not None and trial.is_due(n):
-        # One that is not over yet is left: this one has more examples.
-        if trial.race is not None:
-            trial.race.leave()
-        trial.begun, trial.race = begun(learner, n, trial.winner), None
+        trial.begin(begun(learner, n, trial.winner))
     _advance(learner, n, BUDGET)
 
 

@@ -104,6 +104,8 @@ class Trial(KeptExamples):
         super().__init__(_PREFIX, NUMBER)
         self.candidates = candidates
         self._first, self._last = FIRST, LAST
+        # The power of two at which the latest race was due when it began; 0: there was none.
+        self._began_for = 0
         # The race that is on, a `Race`, not in copies; and the best candidate of the one before.
         self.begun: Begun | None = None
         self.race: Any = None
@@ -116,8 +118,9 @@ class Trial(KeptExamples):
 
     def as_file(self, n: int, d: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what a file of a learner of n examples holds: JSON values and arrays."""
-        if self.n_examples < n:
-            # After an interruption it may lack the last example: it is over in the file.
+        if self.n_examples < n or (n >= LAST and self.begun is None):
+            # After an interruption it may lack the last example, or the last race, which begins
+            # after the next one: it is over in the file.
             return {}, {}
         content: dict[str, Any] = {}
         arrays = self.as_arrays(d)
@@ -142,6 +145,7 @@ class Trial(KeptExamples):
         self.read(arrays, d, n_classes)
         if self.n_examples < n:
             raise ValueError("fewer examples of the trial than were learnt")
+        self._began_for = self._due_before(n)
         winner, numbers = content.get("winner"), content.get("race")
         if winner is not None:
             if not isinstance(winner, list) or len(winner) not in (3, 4):
@@ -163,9 +167,21 @@ class Trial(KeptExamples):
             self.begun = Begun(began, count, n_slots, known, self.winner, variances, draws)
         return True
 
+    def _due_before(self, n: int) -> int:
+        """Return the latest power of two, up to n examples, at which a race was due, or 0."""
+        return min(1 << (n.bit_length() - 1), self._last) if n >= self._first else 0
+
     def is_due(self, n: int) -> bool:
-        """Tell whether a race of the candidates begins after n examples."""
-        return self._first <= n <= self._last and n & (n - 1) == 0
+        """Tell whether a race begins after n examples, a power of two or after an interruption."""
+        return self._due_before(n) > self._began_for
+
+    def begin(self, begun: Begun) -> None:
+        """Begin a race, in place of one that is not over yet: this one has more examples."""
+        if self.race is not None:
+            self.race.leave()
+        # Last what says that it has begun, as an interruption between them does no harm then.
+        self.begun, self.race = begun, None
+        self._began_for = self._due_before(begun.n)
 
     def expect(self, n: int) -> None:
         """Skip the trials, of which nothing would remain, before the last one of n examples."""
