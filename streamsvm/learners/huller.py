@@ -135,7 +135,7 @@ class HullerClassifier(KernelLearner):
     @property
     def distance(self) -> float:
         """The distance of the two points; 0 before there are examples of both classes."""
-        if self.state is None or len(self.targets.labels.seen) < 2:
+        if self.state is None or self.targets.n_classes < 2:
             return 0.0
         return math.sqrt(max(0.0, float(huller_state.squared_distance(self.state))))
 

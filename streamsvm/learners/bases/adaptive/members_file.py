@@ -33,7 +33,7 @@ def _content_of(learner: SeveralModels) -> codec.Content:
 
 
 def _read(learner: SeveralModels, content: dict[str, Any], arrays: NamedArrays) -> None:
-    learner.recent.read(arrays, len(learner.schema), len(learner.targets.labels.seen))
+    learner.recent.read(arrays, len(learner.schema), learner.targets.n_classes)
     contents = content.get("models")
     if not isinstance(contents, list) or len(contents) not in (0, 1, len(members.KINDS)):
         raise ValueError("models is no list of the learner's models")

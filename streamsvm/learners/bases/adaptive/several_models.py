@@ -61,7 +61,7 @@ class SeveralModels(Learner):
 
     def predicted_before_class(self, x: Rows) -> LabelColumn | None:
         """Return what is predicted for a row before its class is added."""
-        if self.in_use is None or len(self.targets.labels.seen) < 2:
+        if self.in_use is None or self.targets.n_classes < 2:
             return None
         # Features may have come with the row.
         self.in_use.make_room(shape(x)[1])

@@ -138,7 +138,7 @@ class KernelLearner(Learner):
 
     def sizes(self, n_features: int) -> Sizes:
         """Return what the state must have room for, if rows have so many features."""
-        return Sizes(n_features, self.schema, len(self.targets.labels.seen), self.is_sparse)
+        return Sizes(n_features, self.schema, self.targets.n_classes, self.is_sparse)
 
     def make_room(self, n_features: int) -> None:
         """Let the state, which may be new, have room for rows of so many features."""

@@ -263,7 +263,7 @@ def as_file(learner: AnyKernelLearner) -> tuple[dict[str, Any], dict[str, np.nda
 
 def read(learner: AnyKernelLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
     """Set what `as_file` returned."""
-    k, solver, d = len(learner.targets.labels.seen), learner.solver, len(learner.schema)
+    k, solver, d = learner.targets.n_classes, learner.solver, len(learner.schema)
     counts = arrays.take("counts", Field((max(2, k),), range=NOT_NEGATIVE), {})
     learner.costs = learner.costs.counting(counts)
     reserving(learner).kept_rows.read(content, arrays, d, (-1.0, 1.0) if k < 3 else range(k))

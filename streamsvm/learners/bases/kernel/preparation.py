@@ -180,7 +180,7 @@ class Preparation:
 
     def read(self, learner: AnyLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""
-        n, d, n_classes = learner.n_examples, len(learner.schema), len(learner.targets.labels.seen)
+        n, d, n_classes = learner.n_examples, len(learner.schema), learner.targets.n_classes
         self.adapts_at = auto_gamma.next_power_of_two(n)
         n_moments = arrays.length_of("moments", 1)
         if n_moments > d:

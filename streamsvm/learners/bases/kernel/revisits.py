@@ -45,7 +45,7 @@ class Revisits:
     """
 
     def __init__(self, learner: AnyKernelLearner) -> None:
-        self._learner, self._n_classes = learner, len(learner.targets.labels.seen)
+        self._learner, self._n_classes = learner, learner.targets.n_classes
         x, self._facts = reserving(learner).kept_rows.rows()
         self._x: Rows = sparse(x) if learner.is_sparse else x
         n = len(self._facts)
@@ -63,7 +63,7 @@ class Revisits:
         learner = self._learner
         if learner.state is None or not len(self._facts):
             return False
-        if len(learner.targets.labels.seen) != self._n_classes:
+        if learner.targets.n_classes != self._n_classes:
             # Another thread has learnt a class meanwhile: the signs here are those from before.
             return False
         now = self.expansion()

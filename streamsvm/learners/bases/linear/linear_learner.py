@@ -207,7 +207,7 @@ class LinearLearner(Learner):
         is_worth_it = availability.is_on() and self.n_examples >= self.pace.bind_at
         is_taken = self.observer is None or not self.observer.asks_probabilities
         # A signal handler may predict in the middle of the general path.
-        if is_worth_it and is_taken and len(self.targets.labels.seen) > 1 and not self.is_learning:
+        if is_worth_it and is_taken and self.targets.n_classes > 1 and not self.is_learning:
             linear_native.bind(self)
 
     def close_fast_path(self) -> None:

@@ -31,7 +31,7 @@ class Cost:
         d = 0 if self._model.is_sparse else self._model.room_for_features()
         is_several = hasattr(state, "problems")
         of_value = 220.0 if is_several else 20.0 + 0.2 * d
-        n_classes = len(self._model.targets.labels.seen)
+        n_classes = self._model.targets.n_classes
         of_rows = self._model.n_examples * (5000.0 + 1500.0 * n_classes)
         return (
             of_rows

@@ -71,7 +71,7 @@ def begun(learner: AnyKernelLearner, n: int, winner: Candidate | None) -> Begun:
     variances = preparation.variances(n, len(learner.schema), learner.is_sparse)
     draws = getattr(learner.solver, "draws", np.zeros(0, np.uint64)).copy()
     n_slots = states.n_slots(learner.state)
-    return Begun(n, n_kept, n_slots, len(learner.targets.labels.seen), winner, variances, draws)
+    return Begun(n, n_kept, n_slots, learner.targets.n_classes, winner, variances, draws)
 
 
 class Tried(NamedTuple):
@@ -239,7 +239,7 @@ class Race:
         """Let a candidate learn the examples before number `stop` that it lacks."""
         (x, classes, weights, numbers), model = examples, tried.model
         seen = list(self._learner.targets.labels.seen)
-        if self._are_told(len(model.targets.labels.seen)):
+        if self._are_told(model.targets.n_classes):
             for label in seen[: classes.max(initial=-1) + 1]:
                 model.add_class(label)
         labels = LabelColumn(classes, seen)
