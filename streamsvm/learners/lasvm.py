@@ -121,7 +121,8 @@ class LASVMClassifier(KernelLearner):
         `counters` as ``features_ignored``. An event with more features than this is refused.
         1,048,576 by default.
     cache_mb
-        Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
+        Megabytes for cached kernel rows, used as they are needed. None, the default: a quarter of
+        the memory that the process, or its container, may use. Less is slower, never less exact.
     n_jobs
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
         per core. The model and its predictions are the same, to the last bit, for any number.
@@ -205,7 +206,7 @@ class LASVMClassifier(KernelLearner):
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
-        cache_mb: float = 200.0,
+        cache_mb: float | None = None,
         n_jobs: int | None = None,
         scale: bool | str = "auto",
         gamma: str = "auto",

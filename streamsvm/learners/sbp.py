@@ -49,7 +49,12 @@ class SBPSolver(KernelSolver):
     )
 
     def __init__(
-        self, kernel: Any, schedule: sbp.Schedule, cache_mb: float, window: int, seed: int | None
+        self,
+        kernel: Any,
+        schedule: sbp.Schedule,
+        cache_mb: float | None,
+        window: int,
+        seed: int | None,
     ) -> None:
         super().__init__(kernel, schedule, cache_mb)
         self._window, self._seed = window, seed
@@ -157,7 +162,7 @@ class SBPClassifier(KernelLearner):
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
-        cache_mb: float = 200.0,
+        cache_mb: float | None = None,
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",

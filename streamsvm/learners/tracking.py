@@ -131,7 +131,7 @@ class TrackingSVMClassifier(KernelLearner):
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
-        cache_mb: float = 200.0,
+        cache_mb: float | None = None,
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",

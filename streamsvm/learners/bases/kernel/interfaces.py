@@ -19,7 +19,7 @@ class AnyKernelLearner(AnyLearner, Protocol):
     costs: ClassCosts
     kernel: Any
     sparse: bool | None
-    cache_mb: float
+    cache_mb: float | None
     n_threads: int
     seed: int | None
     n_indefinite: int

@@ -71,7 +71,7 @@ class KernelLearner(Learner):
         C: float | str = 1.0,
         class_weight: Any = None,
         rows: RowParameters,
-        cache_mb: float,
+        cache_mb: float | None,
         n_jobs: int | None,
         scale: bool | str = False,
         gamma: str = "scale",

@@ -50,7 +50,7 @@ class LASVMSolver(ReservingSolver):
         self,
         kernel: Any,
         schedule: lasvm.Schedule,
-        cache_mb: float,
+        cache_mb: float | None,
         kept_rows: Reserve,
         is_one_vs_rest: bool,
     ) -> None:

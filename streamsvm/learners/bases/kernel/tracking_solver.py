@@ -29,7 +29,7 @@ class TrackingSolver(DualSolver):
         self,
         kernel: Any,
         schedule: tracking.Schedule,
-        cache_mb: float,
+        cache_mb: float | None,
         window: int,
         seed: int | None,
     ) -> None:

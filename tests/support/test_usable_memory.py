@@ -1,0 +1,47 @@
+"""The memory that a process may use: of the machine, of its limits and of its container."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from streamsvm.support import usable_memory
+from streamsvm.support.usable_memory import _group_limits
+
+
+def test_it_is_at_most_the_memory_of_the_machine():
+    found = usable_memory.usable_memory()
+    assert 10_000_000 < found <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def test_the_limit_of_a_process_holds():
+    resource = pytest.importorskip("resource")
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_DATA, (2**32, resource.RLIM_INFINITY))"
+        "; from streamsvm.support.usable_memory import usable_memory; print(usable_memory())"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(ran.stdout) <= 2**32 and resource.RLIMIT_DATA
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "found"),
+    [
+        ("0::/a/b\n", {"a/memory.max": "700\n", "a/b/memory.max": "max\n"}, [700]),
+        ("0::/a/b\n", {"memory.max": "500", "a/b/memory.max": "400"}, [500, 400]),
+        ("0::/../x\n", {"memory.max": "300"}, [300]),
+        ("5:cpu:/a\n4:memory:/a\n", {"memory/a/memory.limit_in_bytes": "900"}, [900]),
+        ("4:memory:/host\n", {"memory/memory.limit_in_bytes": "800"}, [800]),
+        ("nonsense\n", {"memory.max": "1"}, []),
+        ("0::/\n", {}, []),
+    ],
+)
+def test_limits_of_control_groups(own, files, found, tmp_path):
+    (tmp_path / "own").write_text(own)
+    for name, text in files.items():
+        path = tmp_path / "groups" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert list(_group_limits(tmp_path / "own", tmp_path / "groups")) == found
+    assert list(_group_limits(tmp_path / "no file", tmp_path)) == []
