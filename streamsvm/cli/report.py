@@ -131,7 +131,7 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         ("drifts", report.drifts),
         ("support vectors", _number(report.n_support_vectors)),
         ("memory", _memory(report)),
-        ("kernel cache", _cached(report.counters)),
+        ("kernel cache", _cached(report)),
         *_gap_rows(report.monitor),
         ("duality gap", _NO_GAP if report.monitor and report.drifts is not None else None),
         ("optimum", _optimum(report.delta, report.tau)),
@@ -248,13 +248,15 @@ def _clipped(counts: dict[str, int]) -> str | None:
     return f"{sum(counts.values()):,} far from the mean: {shown}{', ...' if most[3:] else ''}"
 
 
-def _cached(counters: dict[str, int]) -> str | None:
+def _cached(report: RunReport) -> str | None:
     """Say how many kernel rows were in the cache (if too few, the advice says what to do)."""
+    counters, limit = report.counters, report.cache_limit
     total = sum(counters.get(f"cached_rows_{how}", 0) for how in ("hit", "extended", "missed"))
     if not total:
         return None
     share = 1 - counters.get("cached_rows_missed", 0) / total
-    return f"{share:.1%} of the kernel rows that were needed were there"
+    room = "" if limit is None else f"; room for {limit / 1e6:,.0f} MB"
+    return f"{share:.1%} of the kernel rows that were needed were there{room}"
 
 
 def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:

@@ -94,6 +94,7 @@ class RunReport:
     drifts: str | None = None  # those that the learner has noticed, if it looks for them
     memory_bytes: int = 0
     memory_parts: dict[str, int] = field(default_factory=dict)  # of the model, in bytes
+    cache_limit: int | None = None  # the bytes that cached kernel rows may take at most
     peak_bytes: int | None = None  # of the whole process; None: the system does not tell
     counters: dict[str, int] = field(default_factory=dict)
     monitor: dict[str, Any] = field(default_factory=dict)  # last record, certificate's reason
@@ -149,6 +150,7 @@ class RunReport:
             setattr(self, name, getattr(learner, name, None))
         self.memory_bytes = getattr(learner, "memory_usage", 0)
         self.memory_parts = getattr(learner, "memory_parts", {})
+        self.cache_limit = getattr(getattr(learner, "solver", None), "cache_bytes", None)
         self.counters = getattr(learner, "counters", {})
         self.missing = {str(x): n for x, n in getattr(learner, "missing_values", {}).items()}
         self.missing |= {name: n for name, n in self.missing_texts.items() if n}
