@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 # Parameters that a resumed run may change: they do not change the model.
-_CHANGEABLE = ("n_jobs",)
+_CHANGEABLE = ("n_jobs", "cache_mb")
 _LATE = "late."
 _OF_REPORT = ("rows", "learnt", "seconds")
 _NEWER = ("missing_texts", "compile_seconds", "wait_seconds")  # older files lack them
@@ -294,6 +294,7 @@ def _renamed(kept: dict[str, str], own: dict[str, str]) -> dict[str, str]:
     for name in [name for name in kept if name in classes]:
         how = classes[name]
         kept = {how.renamed.get(key, key): value for key, value in kept.items()}
+        kept = {key: value for key, value in kept.items() if key not in _CHANGEABLE}
         newer = inspect.signature(how.cls).parameters.keys() & own.keys()
         kept = {key: own[key] for key in newer} | kept
     return kept
