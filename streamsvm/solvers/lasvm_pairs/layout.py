@@ -84,12 +84,31 @@ def _array(size: int, dtype: Any) -> np.ndarray:
     return np.frombuffer(memory, dtype)
 
 
+def _release(problems: Problems) -> None:
+    """Give the system back the memory of kernel rows where problems were before they moved.
+
+    Only when they grow again: before, an interruption may have left the state that has them there.
+    """
+    # An array of a buffer refers to it through a view.
+    memory, segments = getattr(problems.values.base, "obj", None), problems.segments
+    if not isinstance(memory, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    order = np.argsort(segments["first_value"])
+    starts = 4 * segments["first_value"][order]
+    stops = starts + 4 * (segments["n_lines"] * segments["room"])[order]
+    page = mmap.PAGESIZE
+    begins, ends = -(-np.append(0, stops[:-1]) // page) * page, starts // page * page
+    for i in np.flatnonzero(ends - begins >= _LARGE).tolist():
+        memory.madvise(mmap.MADV_DONTNEED, int(begins[i]), int(ends[i] - begins[i]))
+
+
 def grown(old: Problems, room: np.ndarray, cache_bytes: int, n_features: int) -> Problems:
     """Return the same problems with larger rooms: see `laid_out` for the arguments.
 
     Those whose room changes move to the end of the arrays, if they are few and there is space: to
     copy all problems of hundreds of classes takes a tenth of a second. Else all are laid out anew.
     """
+    _release(old)
     segments = old.segments.copy()
     before = segments["room"]
     moved = np.flatnonzero(room != before)
@@ -143,12 +162,14 @@ def ends_of(segments: Any) -> list[int]:
 
 
 def unused_bytes(problems: Problems) -> tuple[int, int]:
-    """Return the bytes of the space behind all segments: of members and lines, and of values."""
-    n_entries, n_values, n_lines = (
+    """Return the bytes of members and lines behind all segments, and of values beside them."""
+    n_entries, _, n_lines = (
         size - end for size, end in zip(_space(problems), ends_of(problems.segments), strict=True)
     )
     of_entries = n_entries * _bytes_of(problems, (*MEMBERS, "line_of"))
-    return of_entries + n_lines * _bytes_of(problems, LINES), 4 * n_values
+    in_use = (problems.segments["n_lines"] * problems.segments["room"]).sum()
+    of_values = 4 * (problems.values.size - int(in_use))
+    return of_entries + n_lines * _bytes_of(problems, LINES), of_values
 
 
 def _space(problems: Problems) -> tuple[int, int, int]:

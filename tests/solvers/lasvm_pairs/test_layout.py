@@ -45,6 +45,28 @@ def test_few_problems_that_grow_move_and_the_others_stay():
     assert new.alpha.size > room.sum()
 
 
+def test_the_memory_that_problems_left_behind_goes_back_to_the_system():
+    state, _ = learnt(*examples(k=4), schedule(), k=4)
+    of, budget = state.problems, 200_000_000
+    room = np.full(len(of.table), 1024)
+    old = layout.laid_out(of, room, budget, 3, spare=3.0)
+    before = contents(old)
+    first = int(old.segments["first_value"][1])
+    # Lines are used from the last one: here is none.
+    unused = old.values[first + 1024 : first + 4096]
+    unused[:] = 7.0
+    room[1] += 64
+    new = layout.grown(old, room, budget, 3)
+    # An interruption may still go on with the old problems.
+    assert new.values is old.values and (unused == 7.0).all() and contents(old) == before
+    room[2] += 64
+    last = layout.grown(new, room, budget, 3)
+    assert last.values is old.values and (unused == 0.0).all()
+    assert contents(last) == contents(new) == before
+    lines = last.segments["n_lines"] * last.segments["room"]
+    assert layout.unused_bytes(last)[1] == 4 * (last.values.size - lines.sum())
+
+
 def test_what_a_problem_left_behind_does_not_count():
     state, _ = learnt(*examples(k=6), schedule(), k=6)
     asked = inspection.n_support_vectors, inspection.sum_of_coefficients, inspection.kept_gap
