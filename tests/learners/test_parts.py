@@ -112,14 +112,20 @@ def test_a_race_that_an_interruption_skipped_begins_after_the_next_example(
     assert model.preparation.trial is None and "on the first 1,025" in model.chosen
 
 
-def test_a_rule_that_an_interruption_skipped_is_followed_after_the_next_example(monkeypatch):
+def test_a_rule_that_an_interruption_skipped_is_followed_after_the_next_example(
+    tmp_path, monkeypatch
+):
     model, events = learnt(SBPClassifier(seed=1), 31), list(datasets.Bananas().take(33))
     with monkeypatch.context() as patch:
         patch.setattr(adapting, "adapt", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             model.learn_one(*events[31])
     before = model.kernel_.gamma
-    model.learn_one(*events[32])
+    model.save(tmp_path / "m.svm")
+    loaded = streamsvm.load(tmp_path / "m.svm")
+    for each in (model, loaded):
+        each.learn_one(*events[32])
+    assert loaded.kernel_ == model.kernel_
     other = learnt(SBPClassifier(seed=1), 32)
     assert model.kernel_.gamma > 1.05 * before
     assert model.kernel_.gamma == pytest.approx(other.kernel_.gamma, rel=0.1)
@@ -166,3 +172,25 @@ def test_what_reads_the_arrays_waits_for_a_thread_that_learns(cls, n_classes):
             assert not done.wait(0.05), name
         thread.join()
         assert done.is_set(), name
+
+
+@pytest.mark.parametrize("name", ["rebalance", "_advance"])
+def test_a_file_of_an_interrupted_model_goes_on_as_the_model(name, tmp_path, monkeypatch):
+    """Before the race of the first 64 begins, and after it has begun."""
+    draws = np.random.default_rng(0)
+    x = draws.normal(size=(200, 3)).astype(np.float32)
+    y = (x[:, 0] * x[:, 1] > 0.0).tolist()
+    events = [dict(enumerate(row)) for row in x.tolist()]
+    model = LASVMClassifier()
+    model.learn_many(x[:63], y[:63])
+    with monkeypatch.context() as patch:
+        patch.setattr(adapting if name == "rebalance" else race, name, lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            model.learn_one(events[63], y[63])
+    model.save(tmp_path / "m.svm")
+    loaded = streamsvm.load(tmp_path / "m.svm")
+    for event, label in zip(events[64:], y[64:], strict=True):
+        for each in (model, loaded):
+            each.learn_one(event, label)
+    assert model.chosen == loaded.chosen
+    assert np.array_equal(model.decision_function_many(x), loaded.decision_function_many(x))

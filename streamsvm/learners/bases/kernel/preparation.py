@@ -170,6 +170,9 @@ class Preparation:
             *numbers, is_scaled, n_relevant = self.choice
             content = {"trial": numbers, "scaled": is_scaled, "relevant": n_relevant}
             content |= {"C_": self.C} if self.finds_C else {}
+        if self.adapts_at <= learner.n_examples:
+            # After an interruption.
+            content["adapts_at"] = self.adapts_at
         arrays = {"moments": self.moments}
         arrays |= {} if self.factors is None else {"factors": self.factors}
         arrays |= {} if self.scales is None else self.scales.as_arrays()
@@ -181,7 +184,8 @@ class Preparation:
     def read(self, learner: AnyLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""
         n, d, n_classes = learner.n_examples, len(learner.schema), learner.targets.n_classes
-        self.adapts_at = auto_gamma.next_power_of_two(n)
+        latest = auto_gamma.next_power_of_two(n)
+        self.adapts_at = as_int("adapts_at", content.get("adapts_at", latest), 1, latest)
         n_moments = arrays.length_of("moments", 1)
         if n_moments > d:
             raise ValueError("moments are of more features than there are")

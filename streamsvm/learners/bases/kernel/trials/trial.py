@@ -145,7 +145,9 @@ class Trial(KeptExamples):
         self.read(arrays, d, n_classes)
         if self.n_examples < n:
             raise ValueError("fewer examples of the trial than were learnt")
-        self._began_for = self._due_before(n)
+        # A race that is due, if an interruption has skipped it, is not among those that began.
+        skipped = content.get("adapts_at", n + 1)
+        self._began_for = self._due_before(min(n, skipped - 1))
         winner, numbers = content.get("winner"), content.get("race")
         if winner is not None:
             if not isinstance(winner, list) or len(winner) not in (3, 4):
@@ -165,6 +167,7 @@ class Trial(KeptExamples):
             variances = arrays.take("race_variances", Field((d,), range=Range(0.0)), {})
             draws = arrays.take("race_draws", Field((n_draws,), np.uint64, range=Range(1)), {})
             self.begun = Begun(began, count, n_slots, known, self.winner, variances, draws)
+            self._began_for = self._due_before(n if began >= skipped else skipped - 1)
         return True
 
     def _due_before(self, n: int) -> int:
