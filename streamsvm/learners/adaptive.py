@@ -11,6 +11,7 @@ import numpy as np
 from streamsvm._parameter_checks import (
     check_class_weight,
     check_cost,
+    check_number,
     check_seed,
     check_size,
 )
@@ -41,7 +42,6 @@ from streamsvm.solvers.adaptive.state import AdaptiveState
 from streamsvm.support import states
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, dense, shape
-from streamsvm.support.usable_memory import cache_megabytes
 
 _log = logging.getLogger(__name__)
 
@@ -102,8 +102,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         The largest number of feature names, at least 1; later names are ignored. 1,048,576 by
         default.
     cache_mb
-        Megabytes for cached kernel rows, of all models; 200 by default, so that memory is bounded.
-        None: see `LASVMClassifier`.
+        Megabytes for cached kernel rows, in all; 200 by default.
     n_jobs
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
         per core.
@@ -161,7 +160,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
-        cache_mb: float | None = 200.0,
+        cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",
@@ -170,7 +169,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         limit = check_size("max_features", max_features) or LIMIT
         super().__init__(limit, check_size("hashing", hashing), missing)
         check_cost(C)
-        cache_megabytes(cache_mb)
+        check_number("cache_mb", cache_mb, 0)
         check_size("window", window)
         self.C, self.scale, self.class_weight = C, scale, class_weight
         self.window, self.max_support_vectors = window, max_support_vectors

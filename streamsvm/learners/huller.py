@@ -30,9 +30,7 @@ class HullerSolver(KernelSolver):
         "there is no gap to bound; follow the loss on the sample"
     )
 
-    def __init__(
-        self, kernel: Any, cache_mb: float | None, reprocess: int, seed: int | None
-    ) -> None:
+    def __init__(self, kernel: Any, cache_mb: float, reprocess: int, seed: int | None) -> None:
         schedule = huller.Schedule(check_number("reprocess", reprocess, 0, MOST_STEPS))
         super().__init__(kernel, schedule, cache_mb)
         self._seed = check_seed(seed)
@@ -109,7 +107,7 @@ class HullerClassifier(KernelLearner):
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
-        cache_mb: float | None = None,
+        cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",

@@ -148,7 +148,7 @@ class LaRankClassifier(KernelLearner):
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
-        cache_mb: float | None = None,
+        cache_mb: float = 200.0,
         n_jobs: int | None = None,
         scale: bool | str = "auto",
         gamma: str = "auto",

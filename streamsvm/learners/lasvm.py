@@ -121,8 +121,8 @@ class LASVMClassifier(KernelLearner):
         `counters` as ``features_ignored``. An event with more features than this is refused.
         1,048,576 by default.
     cache_mb
-        Megabytes for cached kernel rows, used as they are needed. None, the default: a quarter of
-        the memory that the process, or its container, may use. Less is slower, never less exact.
+        Megabytes for cached kernel rows. None, the default, is 200 for two classes; for more up to
+        a quarter of the memory that the process may use. Less is slower, never less exact.
     n_jobs
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
         per core. The model and its predictions are the same, to the last bit, for any number.

@@ -49,12 +49,7 @@ class SBPSolver(KernelSolver):
     )
 
     def __init__(
-        self,
-        kernel: Any,
-        schedule: sbp.Schedule,
-        cache_mb: float | None,
-        window: int,
-        seed: int | None,
+        self, kernel: Any, schedule: sbp.Schedule, cache_mb: float, window: int, seed: int | None
     ) -> None:
         super().__init__(kernel, schedule, cache_mb)
         self._window, self._seed = window, seed
@@ -162,7 +157,7 @@ class SBPClassifier(KernelLearner):
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
-        cache_mb: float | None = None,
+        cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",

@@ -131,7 +131,7 @@ class TrackingSVMClassifier(KernelLearner):
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
-        cache_mb: float | None = None,
+        cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",

@@ -61,9 +61,9 @@ def record(info, z, bound, weight):
 
 @compiled
 def heavy_member(draws, members, n, cost, most):
-    """Return one of the first n members, drawn with probabilities in proportion to box[member].
+    """Return one of the first n members, drawn with probabilities in proportion to cost[member].
 
-    n is at least 1, members are int64 (>= n,), box float64, at least 0, some above; `most` is an
+    n is at least 1, members are int64 (>= n,), cost float64, at least 0, some above; `most` is an
     upper bound of it, or 0 if none is known.
     """
     # A draw is cheaper than a term of the sum below by about a factor of eight.

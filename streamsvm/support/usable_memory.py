@@ -7,15 +7,9 @@ import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-from streamsvm._parameter_checks import check_number
 
 _UNKNOWN = 4_000_000_000
 """Where the system does not tell."""
-
-_PART_FOR_CACHE = 4
-"""Cached kernel rows take at most one of so many parts of it, unless their size is given."""
 
 _GROUPS = Path("/sys/fs/cgroup")
 
@@ -27,13 +21,6 @@ def usable_memory() -> int:
     It is read once: limits seldom change while a process runs.
     """
     return min([*_limits(), *_group_limits(Path("/proc/self/cgroup"), _GROUPS)], default=_UNKNOWN)
-
-
-def cache_megabytes(cache_mb: Any) -> float:
-    """Return what the parameter `cache_mb` stands for, which is checked; None: the share below."""
-    if cache_mb is None:
-        return usable_memory() / 1e6 / _PART_FOR_CACHE
-    return check_number("cache_mb", cache_mb, 0)
 
 
 def _limits() -> Iterator[int]:

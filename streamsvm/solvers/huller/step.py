@@ -159,7 +159,7 @@ def reprocess(state, kernel, d):
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
-    y is +1.0 or -1.0; rows with a box of 0 are not learnt; PROCESS does nothing for a number that
+    y is +1.0 or -1.0; rows with a cost of 0 are not learnt; PROCESS does nothing for a number that
     is a support vector already.
     """
     state = borrowed(state)

@@ -34,7 +34,7 @@ def remove(state, kernel, s, d):
 
 @compiled
 def project_on_neighbour(state, kernel, s, d):
-    """Remove an example; add its projection and its box to its nearest neighbour of its class."""
+    """Remove an example; add its projection and its cost to its nearest neighbour of its class."""
     info = state.info[0]
     row = state.cache.values[kernel_row(state.cache, kernel, state.store, s, info.n, d)]
     neighbour, nearest = np.int64(-1), 0.0

@@ -26,7 +26,7 @@ _LOOKS = 2
 
 @compiled
 def shift_onto(v, own, cost):
-    """Return theta with sum_c min(v_c - theta, bound_c) = 0; bound = box for c = own, else 0."""
+    """Return theta with sum_c min(v_c - theta, bound_c) = 0; bound = cost for c = own, else 0."""
     theta = v.sum() / v.size
     for _ in range(v.size):
         # Clipping lowers the sum, and so theta: a class that was clipped once remains clipped.

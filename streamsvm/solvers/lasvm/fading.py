@@ -1,6 +1,6 @@
-"""Fading of LASVM's coefficients and boxes, so that merged vectors do not outlive a drift.
+"""Fading of LASVM's coefficients and costs, so that merged vectors do not outlive a drift.
 
-Vectors that stand for many examples have large boxes, and after a drift newer examples are no match
+Vectors that stand for many examples have large costs, and after a drift newer examples are no match
 for them. So when errors have become more, all alpha_s and all C_s are multiplied once by `RHO`, and
 errors are counted anew. From then on an older example counts `RHO` times as much as one that comes.
 Zero sum and boxes stay valid, and but for the bias predictions stay as they are, until new examples
@@ -23,8 +23,8 @@ FADE = 0.997
 LIMIT = 4.0
 RHO = 0.1
 
-LEAST_BOX = 1e-100
-"""Smaller boxes do not shrink: a box of 0 marks a dead slot."""
+LEAST_COST = 1e-100
+"""Smaller costs do not shrink: a cost of 0 marks a dead slot."""
 
 
 @compiled
@@ -46,7 +46,7 @@ def errs_more(info):
 
 @compiled
 def fade(state, rho):
-    """Multiply coefficients, boxes and weights by rho, and begin to count errors anew."""
+    """Multiply coefficients, costs and weights by rho, and begin to count errors anew."""
     info = state.info[0]
     info.n_watched, info.n_wrong, info.wrong_of_late = 0, 0, 0.0
     dual = 0.0
@@ -57,7 +57,7 @@ def fade(state, rho):
         if cost == 0.0:
             continue
         state.alpha[s] *= rho
-        if cost > LEAST_BOX:
+        if cost > LEAST_COST:
             state.lower[s] *= rho
             state.upper[s] *= rho
             state.store.weight[s] *= rho

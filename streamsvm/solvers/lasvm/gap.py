@@ -47,7 +47,7 @@ def lasvm_gap(state: Any, own_bias: float, outside: Outside = NONE_OUTSIDE) -> K
 
 
 def _best_bias(g: np.ndarray, y: np.ndarray, cost: np.ndarray) -> float | None:
-    """Return the b that minimises sum box max(0, y (g - b)); None: all b are as good."""
+    """Return the b that minimises sum cost max(0, y (g - b)); None: all b are as good."""
     of_positives = cost[y > 0.0].sum()
     if not 0.0 < of_positives < cost.sum():
         return None

@@ -121,7 +121,7 @@ def process(state, kernel, x, y, cost, weight, number, row, f, diagonal, schedul
     """PROCESS (Algorithm 11): try to make a fresh example a support vector.
 
     Return whether a step was made. x is a block of one row, with the kernel values `row` and
-    diagonal = k(x, x), and f = sum_s alpha_s k(x, x_s), without bias; y is +1.0 or -1.0, box its
+    diagonal = k(x, x), and f = sum_s alpha_s k(x, x_s), without bias; y is +1.0 or -1.0, cost its
     C_s, and weight the example weight in it.
     """
     info = state.info[0]

@@ -15,7 +15,7 @@ import numpy as np
 from streamsvm._compile import chosen_by, compiled
 from streamsvm.solvers.bounds import MERGE, PROJECT, SMALLEST, Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.bounds import nearest, project, remove
-from streamsvm.solvers.lasvm.fading import LEAST_BOX, RHO, errs_more, fade, note_error
+from streamsvm.solvers.lasvm.fading import LEAST_COST, RHO, errs_more, fade, note_error
 from streamsvm.solvers.lasvm_pairs.looks import note_problem
 from streamsvm.solvers.lasvm_pairs.merging import lightest, merge_two
 from streamsvm.solvers.lasvm_pairs.problems import NONE, bias_of, n_turns, problem_of_turn
@@ -105,7 +105,7 @@ slide: Any = chosen_by(
 
 @compiled
 def _fade(state, rho):
-    """Let all problems fade, and boxes and weights in the store (see `solvers.lasvm.fading`)."""
+    """Let all problems fade, and costs and weights in the store (see `solvers.lasvm.fading`)."""
     info = state.info[0]
     info.n_watched, info.n_wrong, info.wrong_of_late = 0, 0, 0.0
     for p in range(state.problems.table.size):
@@ -113,7 +113,7 @@ def _fade(state, rho):
         fade(own, rho)
         note_problem(info, own)
     for s in range(info.n):
-        if state.cost[s] > LEAST_BOX:
+        if state.cost[s] > LEAST_COST:
             state.cost[s] *= rho
             state.store.weight[s] *= rho
             note_cost(info, state.cost[s])

@@ -55,7 +55,7 @@ def set_costs(state, kernel, costs, d):
 
 @compiled
 def _set_costs_of(own, cost):
-    """Clip the coefficients of a problem to new boxes, box[slot]; gradients are not updated."""
+    """Clip the coefficients of a problem to new costs, cost[slot]; gradients are not updated."""
     rising, falling = 0.0, 0.0
     for s in range(own.info[0].n):
         size = cost[own.store.slot[s]]

@@ -263,7 +263,7 @@ def _learn_row(state, kernel, x, r, y, cost, weight, number, diagonal, schedule)
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
-    y is +1.0 or -1.0, box the class weight times the example weight; a row that is kept already is
+    y is +1.0 or -1.0, cost the class weight times the example weight; a row that is kept already is
     not added again.
     """
     state = borrowed(state)

@@ -187,7 +187,7 @@ def learn(model, patterns, schedule, x, first, labels, known, cost, draws, done)
 
     x: SparseRows, a row for each token; first: int64 (sentences + 1,), the first token of each;
     labels: int32 (tokens,); known: int64 (sentences,), how many labels were seen, that of the
-    sentence included; box: float64 (sentences,), C times the weight; done: how many are learnt
+    sentence included; cost: float64 (sentences,), C times the weight; done: how many are learnt
     already. There is room for all features and labels of x.
     """
     model, patterns, x = borrowed(model), borrowed(patterns), borrowed(x)

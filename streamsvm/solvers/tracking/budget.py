@@ -4,8 +4,8 @@ Leaving out example i changes the dual by -a_i g_i - a_i^2 k(x_i, x_i) / 2: the 
 is where that loss is least, from f alone. Removal stops there. Projection and merging look at it
 and at a few drawn members, each with its nearest neighbour of the same label, and take the pair
 that costs w least (`pair_cost`). Projection gives the part of one along the other to the other,
-and its box. Merging replaces the two by one vector between them (see `solvers.merging`), which
-stands for two examples: its box is the sum of theirs.
+and its cost. Merging replaces the two by one vector between them (see `solvers.merging`), which
+stands for two examples: its cost is the sum of theirs.
 
 Whatever is done, the dual before minus the dual after is added to `lost`.
 """

@@ -162,7 +162,7 @@ def account(info, gain, steps, n_members):
     mean_cost = info.cost_sum / n_members
     info.mean_gain += gain / steps
     info.scaled_gain += gain / (steps * mean_cost)
-    # At least 1, which rounding could violate for equal boxes: the bound would be too low.
+    # At least 1, which rounding could violate for equal costs: the bound would be too low.
     info.width += info.r2 * max(1.0, info.cost_squares / (n_members * mean_cost * mean_cost))
 
 

@@ -28,7 +28,6 @@ from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import IN_USE
 from streamsvm.support.rows import Rows, shape, sparse
-from streamsvm.support.usable_memory import cache_megabytes
 
 
 class Kind(NamedTuple):
@@ -72,7 +71,7 @@ def parameters_of(learner: SeveralModels, kind: Kind) -> dict[str, Any]:
         "sparse": True if learner.is_sparse else learner.sparse,
         "hashing": learner.hashing,
         "max_features": learner.max_features,
-        "cache_mb": cache_megabytes(learner.cache_mb) / len(KINDS),
+        "cache_mb": learner.cache_mb / len(KINDS),
         "n_jobs": learner.n_jobs,
         "missing": learner.missing,
         "seed": learner.seed,

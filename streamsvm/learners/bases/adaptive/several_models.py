@@ -32,7 +32,7 @@ class SeveralModels(Learner):
     sparse: bool | None
     hashing: int | None
     max_features: int
-    cache_mb: float | None
+    cache_mb: float
     n_jobs: int | None
     seed: int | None
     models: list[Any]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm._parameter_checks import check_number
 from streamsvm.features.schema import Schema
 from streamsvm.learners.bases.kernel.reserve import Reserve
 from streamsvm.learners.bases.scaled_rows import rescale
@@ -18,7 +19,6 @@ from streamsvm.support import states, stores
 from streamsvm.support.interruptions import append_result
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.rows import Rows
-from streamsvm.support.usable_memory import cache_megabytes
 
 _CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
 
@@ -64,10 +64,10 @@ class KernelSolver(abc.ABC):
     regularisation = 0.0
     """The factor of |w|^2 / 2 in the objective; 0 if none is minimised, or for a dual solver."""
 
-    def __init__(self, kernel: Any, schedule: Any, cache_mb: float | None) -> None:
+    def __init__(self, kernel: Any, schedule: Any, cache_mb: float) -> None:
         self.kernel = kernels.RBF(gamma=1.0) if kernel is None else kernel
         self.schedule = schedule
-        self.cache_bytes = int(cache_megabytes(cache_mb) * 1e6)
+        self.cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
         self.state: Any = None
 
     @abc.abstractmethod

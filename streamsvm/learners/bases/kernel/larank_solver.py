@@ -55,7 +55,7 @@ class LaRankSolver(ReservingSolver):
         self,
         kernel: Any,
         schedule: larank.Schedule,
-        cache_mb: float | None,
+        cache_mb: float,
         kept_rows: Reserve,
         seed: int | None,
         max_classes: int | None,

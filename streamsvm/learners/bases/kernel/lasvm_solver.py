@@ -29,6 +29,7 @@ from streamsvm.solvers.lasvm_pairs.problems import members_of
 from streamsvm.support import stores
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.rows import Rows
+from streamsvm.support.usable_memory import usable_memory
 
 
 class LASVMSolver(ReservingSolver):
@@ -54,8 +55,15 @@ class LASVMSolver(ReservingSolver):
         kept_rows: Reserve,
         is_one_vs_rest: bool,
     ) -> None:
-        super().__init__(kernel, schedule, cache_mb)
+        super().__init__(kernel, schedule, 200.0 if cache_mb is None else cache_mb)
+        # Rows of several problems, one by one out of a common store, take far longer to compute.
+        quarter = usable_memory() // 4
+        self._cache_of_several = quarter if cache_mb is None else self.cache_bytes
         self.kept_rows, self.is_one_vs_rest = kept_rows, is_one_vs_rest
+
+    def continuing(self, other: KernelSolver) -> KernelSolver:
+        """Return a solver that goes on with what another one of the same settings has learnt."""
+        return super().continuing(other).changed(_cache_of_several=self._cache_of_several)
 
     def new_state(self, sizes: Sizes) -> Any:
         """Return an empty state."""
@@ -66,11 +74,9 @@ class LASVMSolver(ReservingSolver):
         if seen < 3:
             return self
         new = PairsSolver.__new__(PairsSolver)
-        new.__dict__.update(self.__dict__)
+        new.__dict__.update(self.__dict__, cache_bytes=self._cache_of_several)
         if self.state is not None:
-            new.state = classes.from_two(
-                self.state, positive, self.is_one_vs_rest, self.cache_bytes
-            )
+            new.state = classes.from_two(self.state, positive, self.is_one_vs_rest, new.cache_bytes)
         return new
 
     def set_costs(self, costs: np.ndarray, n_features: int) -> None:

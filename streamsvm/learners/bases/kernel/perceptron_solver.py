@@ -61,7 +61,7 @@ class PerceptronSolver(KernelSolver):
     def __init__(
         self,
         kernel: Any,
-        cache_mb: float | None,
+        cache_mb: float,
         *,
         rule: float,
         margin: float,

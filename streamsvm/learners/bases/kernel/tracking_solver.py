@@ -29,7 +29,7 @@ class TrackingSolver(DualSolver):
         self,
         kernel: Any,
         schedule: tracking.Schedule,
-        cache_mb: float | None,
+        cache_mb: float,
         window: int,
         seed: int | None,
     ) -> None:

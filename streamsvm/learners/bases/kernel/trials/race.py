@@ -30,7 +30,6 @@ from streamsvm.learners.bases.kernel.trials.trial import LAST, Begun, Candidate,
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states
 from streamsvm.support.rows import cut, shape, sparse
-from streamsvm.support.usable_memory import cache_megabytes
 
 BUDGET = 2e7
 """The work after an event, about that of so many nanoseconds: see `Cost`."""
@@ -368,10 +367,8 @@ def _learner_like(learner: AnyKernelLearner, gamma: float, C: float) -> Any:
     """Return a learner with the parameters of another one, and this gamma and C."""
     given = {name: getattr(learner, name) for name in learner._get_params()}
     given |= {"kernel": kernels.RBF(gamma=gamma), "C": C, "scale": False, "gamma": "scale"}
-    given |= {
-        "sparse": learner.is_sparse,
-        "cache_mb": min(cache_megabytes(learner.cache_mb), _CACHE_MB),
-    }
+    most = _CACHE_MB if learner.cache_mb is None else min(learner.cache_mb, _CACHE_MB)
+    given |= {"sparse": learner.is_sparse, "cache_mb": most}
     model = type(learner)(**given)
     model.schema, model.is_rehearsal_copy = learner.schema, True
     return model
