@@ -91,8 +91,8 @@ class LASVMClassifier(KernelLearner):
         Keep at most this many examples as support vectors, at least 2. None, the default: no limit;
         memory and time then grow with the stream. Of two classes, with "merge" and
         "project", each new example counts less the more vectors made room, by sqrt(B / (B + m)) for
-        m of them and B allowed. With any number of classes, when errors become more, clearly beyond
-        chance, all coefficients and costs so far are divided by ten, once, and m is 0 again.
+        m of them and B allowed. When errors become more, clearly beyond chance, all coefficients
+        and costs so far are divided by ten, once, and m is 0 again; of more classes with "merge".
     budget
         How a support vector is saved when there are more than `max_support_vectors`. "merge": two
         near vectors of one label are replaced by one vector between them. "project": one vector is

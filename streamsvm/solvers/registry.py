@@ -16,14 +16,12 @@ from streamsvm._compile import JIT, chosen_by, register_source
 from streamsvm.support.kernel_rows.bound_kernels import DENSE_ROWS, SPARSE_ROWS
 from streamsvm.support.kernel_rows.code_addresses import address_of_code, caller_of
 
-USES = "solvers/*/*.py"
-"""Files whose functions are called from here: an edit of one recompiles what calls them."""
-
 _learn: dict[Any, Any] = {}
 _margins: dict[Any, Any] = {}
 _learn_rows: dict[type, Any] = {}
 _addresses: dict[Any, int] = {}
 
+# What calls these two says so (`USES`): the files of solvers are not imported here.
 learn_event: Any = chosen_by(0, _learn)
 """Learn one row; return 1, or 0 if nothing changed: the state is full, or the kernel refuses it.
 

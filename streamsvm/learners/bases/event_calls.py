@@ -25,6 +25,9 @@ from streamsvm.support.calibration import (
 )
 from streamsvm.support.rows import SparseRows
 
+USES = "solvers/*/*.py"
+"""Files with what `learn_event` and `margins_of_event` call: an edit of one recompiles this one."""
+
 _THINNED_SIZE = 6
 """Size of the calibration array of `new_thinned`."""
 
