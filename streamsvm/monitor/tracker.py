@@ -11,13 +11,13 @@ import numpy as np
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.history import History
+from streamsvm.monitor.learnt import Learnt
 from streamsvm.monitor.mean_gap import SeenGap
 from streamsvm.monitor.presentation import Presentation
 from streamsvm.monitor.rates import Rates, Scores
 from streamsvm.monitor.record import record_of
 from streamsvm.monitor.sample import NEVER, PassedBy
 from streamsvm.monitor.watched import learner_of
-from streamsvm.support.learnt import Learnt
 
 _SAMPLE_FOR_GAP = 100
 _SAMPLE_FOR_OBJECTIVE = 500

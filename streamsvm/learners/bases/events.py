@@ -22,7 +22,7 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import label_runs, rehearsal
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.interfaces import AnyLearner
-from streamsvm.support.learnt import learnt_one
+from streamsvm.monitor.learnt import learnt_one
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import shape
 

@@ -21,7 +21,7 @@ from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases import late_rows
 from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.late_rows import LateRows
-from streamsvm.support.learnt import Learnt
+from streamsvm.monitor.learnt import Learnt
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 

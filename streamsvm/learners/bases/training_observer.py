@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamsvm.support.learnt import Learnt
+from streamsvm.monitor.learnt import Learnt
 
 
 class TrainingObserver(Protocol):

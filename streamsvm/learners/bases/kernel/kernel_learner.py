@@ -234,7 +234,7 @@ class KernelLearner(Learner):
     def description(self) -> str:
         """The parameters in use that matter most: kernel, C, class weights."""
         weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        choice = "" if self.chosen is None else f" ({self.chosen})"
+        choice = "" if self.preparation.choice is None else f" ({self.chosen})"
         return f"{self.kernel_!r}, C={self.C_:g}{weights}{choice}"
 
     @property

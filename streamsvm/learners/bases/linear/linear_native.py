@@ -10,12 +10,12 @@ from streamsvm._compiling import working_time
 from streamsvm.features.names import Name
 from streamsvm.learners.bases.linear import rate_search
 from streamsvm.learners.bases.linear.interfaces import AnyLinearLearner
+from streamsvm.monitor.learnt import learnt_one
 from streamsvm.native_events import availability
 from streamsvm.native_events.event_reader import LONGEST
 from streamsvm.native_events.linear_path import LinearFastPath, NoFastPath, Target
 from streamsvm.native_events.python_objects import PLAIN
 from streamsvm.solvers.linear.state import LinearState
-from streamsvm.support.learnt import learnt_one
 
 _WORTH_BINDING = 32
 """The number of events on the fast path that make up for the time of binding it."""

@@ -22,10 +22,10 @@ from streamsvm.learners.bases.sequence.sequence_batches import (
 )
 from streamsvm.model_files import container
 from streamsvm.monitor.certificate import Certificate
+from streamsvm.monitor.learnt import Learnt
 from streamsvm.solvers.sequences.inference import Batch, SequenceSolver
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sentences import Sentences, read_sentences
-from streamsvm.support.learnt import Learnt
 from streamsvm.support.locked import Locked, refuse_to_learn
 from streamsvm.support.rows import SparseRows
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from streamsvm.learners.bases.training_observer import TrainingObserver
-from streamsvm.support.learnt import Learnt
+from streamsvm.monitor.learnt import Learnt
 
 _BEYOND_CHANCE = 1.5
 
