@@ -200,7 +200,7 @@ def test_a_pipeline_is_saved_as_of_one_moment(cls, tmp_path):
         return learner.n_examples, int(state.store.entered.max()) <= learner.n_examples
 
     seen = hammered(learn, ask, 1)
-    assert len(seen) > 3
+    assert len(seen) > 1
     for n, *others in seen:
         assert set(others) == ({n} if cls is SVMSGDClassifier else {True})
 
