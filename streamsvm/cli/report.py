@@ -132,6 +132,10 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         ("support vectors", _number(report.n_support_vectors)),
         ("memory", _memory(report)),
         ("kernel cache", _cached(report)),
+        (
+            "threads",
+            f"{report.n_threads}  (for kernel values of batches)" if report.n_threads > 1 else None,
+        ),
         *_gap_rows(report.monitor),
         ("duality gap", _NO_GAP if report.monitor and report.drifts is not None else None),
         ("optimum", _optimum(report.delta, report.tau)),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.labels.class_labels import plain
+from streamsvm.learners.bases.kernel import threads
 from streamsvm.monitor.history import History
 
 
@@ -95,6 +96,7 @@ class RunReport:
     memory_bytes: int = 0
     memory_parts: dict[str, int] = field(default_factory=dict)  # of the model, in bytes
     cache_limit: int | None = None  # the bytes that cached kernel rows may take at most
+    n_threads: int = 1  # that computed kernel values
     peak_bytes: int | None = None  # of the whole process; None: the system does not tell
     counters: dict[str, int] = field(default_factory=dict)
     monitor: dict[str, Any] = field(default_factory=dict)  # last record, certificate's reason
@@ -151,6 +153,7 @@ class RunReport:
         self.memory_bytes = getattr(learner, "memory_usage", 0)
         self.memory_parts = getattr(learner, "memory_parts", {})
         self.cache_limit = getattr(getattr(learner, "solver", None), "cache_bytes", None)
+        self.n_threads = threads.n_used(getattr(learner, "n_jobs", None))
         self.counters = getattr(learner, "counters", {})
         self.missing = {str(x): n for x, n in getattr(learner, "missing_values", {}).items()}
         self.missing |= {name: n for name, n in self.missing_texts.items() if n}

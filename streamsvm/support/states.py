@@ -84,7 +84,11 @@ def capacity_of(state: Any) -> int:
 
 def n_slots(state: Any) -> int:
     """Return the number of slots that are in use, or were used before; 0 without a store."""
-    return int(scalars_of(state).get("n", 0))
+    found = 0
+    for _, declared, value in fields_of(state):
+        if isinstance(declared, Record) and "n" in (declared.dtype.names or ()):
+            found = value["n"].item()
+    return found
 
 
 def n_computed(state: Any) -> int:

@@ -8,10 +8,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from streamsvm.support.control_groups import GROUPS, OWN, folders_of
+
 _UNKNOWN = 4_000_000_000
 """Where the system does not tell."""
-
-_GROUPS = Path("/sys/fs/cgroup")
 
 
 @functools.cache
@@ -20,7 +20,7 @@ def usable_memory() -> int:
 
     It is read once: limits seldom change while a process runs.
     """
-    return min([*_limits(), *_group_limits(Path("/proc/self/cgroup"), _GROUPS)], default=_UNKNOWN)
+    return min([*_limits(), *_group_limits(OWN, GROUPS)], default=_UNKNOWN)
 
 
 def _limits() -> Iterator[int]:
@@ -37,23 +37,9 @@ def _limits() -> Iterator[int]:
 
 
 def _group_limits(own: Path, groups: Path) -> Iterator[int]:
-    """Yield the limits of the control groups of the process, of which containers are made (Linux).
-
-    `own` is the file that names them, a line each; `groups` is the folder that has them.
-    """
-    with contextlib.suppress(OSError, ValueError):
-        for line in own.read_text().splitlines():
-            _, kinds, path = line.split(":", 2)
-            if kinds == "" or "memory" in kinds.split(","):
-                yield from _limits_in(groups if kinds == "" else groups / "memory", path)
-
-
-def _limits_in(root: Path, path: str) -> Iterator[int]:
-    """Yield the limits of a group and of those that it is in: each holds."""
-    # In a container the path may be that of the host, and the group itself be the root.
-    parts = [part for part in path.split("/") if part not in ("", "..")]
-    for n in range(len(parts) + 1):
+    """Yield the limits of the control groups of the process: see `control_groups`."""
+    for folder in folders_of("memory", own, groups):
         for name in ("memory.max", "memory.limit_in_bytes"):
             with contextlib.suppress(OSError, ValueError):
                 # "max", no number, is no limit.
-                yield int(root.joinpath(*parts[:n], name).read_text())
+                yield int((folder / name).read_text())

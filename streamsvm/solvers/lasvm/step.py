@@ -57,6 +57,7 @@ class Schedule(NamedTuple):
     max_reprocess: float  # the largest number of REPROCESS calls for one example
     second_order: float  # 1: the partner is chosen by gain, 0: by gradient, as in the papers
     bounds: Bounds = UNBOUNDED  # which examples are kept in S; not a `Reservoir`
+    is_read: float = 0.0  # 1: another thread reads rows of the store, so that none may be moved
 
 
 @compiled_within
@@ -208,6 +209,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
     y is +1.0 or -1.0; PROCESS does nothing for a number that is already in S; margins are f(x) + b.
+    It also returns where it would move rows of the store that another thread reads.
     """
     state = borrowed(state)
     n_rows, d = count(x), width(x)
@@ -222,6 +224,8 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
             at = start + r
             # Not by the capacity: a loaded model has another one, and must learn the same.
             if info.n_dead > max(16, info.n // 8):
+                if schedule.is_read > 0.0:
+                    return at
                 squeeze(state)
                 n_block = squeezed(state.block, state.order, r, n_block, state.info[0].n)
             n = state.info[0].n

@@ -21,6 +21,7 @@ from streamsvm.solvers.lasvm_pairs.problems import REST
 from streamsvm.solvers.lasvm_pairs.state import arrange
 from streamsvm.support import stores
 from streamsvm.support.rows import SparseRows, part
+from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
 
 _BITS = 64
@@ -155,6 +156,15 @@ def _fill_dense(x, state, kernel, y, start, size, d, for_learning):
         _fill_panels(x, state, kernel, y, start, size, d)
     else:
         _fill_whole(x, state, kernel, y, start, size, d, for_learning)
+
+
+def may_leave_out(state: Any, d: int) -> bool:
+    """Tell whether `fill` may leave values of rows of d features out, which saves more than half.
+
+    Then threads, which would compute all of them, may take longer than one.
+    """
+    is_dense = not isinstance(state.store, SparseStore)
+    return is_dense and d > _LEAST_SAVED and state.problems.segments["negative"][0] != REST
 
 
 fill: Any = chosen_by(0, {np.ndarray: _fill_dense, SparseRows: _fill_whole})

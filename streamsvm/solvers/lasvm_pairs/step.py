@@ -30,7 +30,7 @@ from streamsvm.solvers.lasvm_pairs.state import BLOCK, PairsState, problem, sque
 from streamsvm.solvers.registry import register_solver
 from streamsvm.support import stores
 from streamsvm.support.calibration import update_one
-from streamsvm.support.kernel_rows.fresh_block import fill_part, squeezed
+from streamsvm.support.kernel_rows.fresh_block import fill_part, known_columns, squeezed
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.looks import note_cost
 from streamsvm.support.member_store import MemberKernel
@@ -114,24 +114,29 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     y has classes; a problem does nothing for a number that it has as a member. margins are float64
     (n, 2 classes + 1): of each row before it was learnt the scores, the logarithms of
     probabilities, and the least margin of its class (0 if it is not learnt). With one column, only
-    that is computed; without columns, nothing is written.
+    that is computed; without columns, nothing is written. It also returns where it would move rows
+    of the store that another thread reads.
     """
     state = borrowed(state)
     n_rows, d, info = count(x), width(x), state.info[0]
     start = np.int64(0)
     while start < n_rows:
         size = min(BLOCK, n_rows - start)
-        # Unless they were computed before: see `ready` of `state.INFO`.
-        if not (n_rows == size and info.ready == -info.n < 0):
-            fill(x, state, kernel, y, start, size, d, margins.shape[1] == 1)
-        else:
-            state.skipped[:size] = 0
-        info.ready = 0
         n_block = info.n
+        # Those that were computed before are left out: see `ready` of `state.INFO`.
+        known = known_columns(info, n_rows == size)
+        if known == 0:
+            fill(x, state, kernel, y, start, size, d, margins.shape[1] == 1)
+            n_block = info.n
+        elif known < n_block:
+            rows = part(x, start, start + size)
+            stores.values(kernel, state.store, rows, size, d, known, n_block, state.block)
         block_rows = kept_rows(schedule.bounds, state, part(x, start, start + size))
         for r in range(size):
             at = start + r
             if info.n_dead > max(16, info.n // 8):
+                if schedule.is_read > 0.0:
+                    return at
                 squeeze(state)
                 n_block = squeezed(state.block, state.order, r, n_block, info.n)
             n, own_class = info.n, np.int64(y[at])
@@ -205,7 +210,7 @@ def problem_margins_of(state, kernel, x, out):
 def _event_margins(state, kernel, schedule, x, out):
     margins_of(state, kernel, x, out)
     # The scratch now has the kernel values of this row.
-    state.info[0].ready = state.info[0].n
+    state.info[0].ready, state.skipped[0] = state.info[0].n, 0
 
 
 register_solver(PairsState, learn_multiclass, _event_margins, learn_rows)

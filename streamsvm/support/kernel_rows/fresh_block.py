@@ -40,7 +40,7 @@ def reuse_values(info, is_last):
     """Allow the solver to reuse the kernel values in its scratch if a row is the last one again.
 
     `info.ready` is the number of slots that the values in the scratch were computed for. The solver
-    uses them if it is negative, and computes values for all slots if it is 0.
+    uses them if it is negative, and computes values for all other slots; for all, if it is 0.
     """
     info.ready = -info.ready if is_last and info.ready > 0 else 0
 
@@ -140,6 +140,12 @@ _array_of: Any = chosen_by(0, {np.ndarray: _own, FreshBlock: _within})
 
 
 @compiled
+def fill_values(kernel, store, x, first, stop, out):
+    """Compute the values of rows x with slots first .. stop-1 in out, float32 (rows, capacity)."""
+    stores.values(kernel, store, x, count(x), width(x), first, stop, out)
+
+
+@compiled
 def fill_block(state, kernel, x, first, stop):
     """Compute the values of at most `BLOCK` rows x with slots first .. stop-1 in `state.block`."""
     state = borrowed(state)
@@ -159,15 +165,23 @@ def fill_part(state, kernel, x, start, n):
 def next_rows(state, kernel, x, start, n):
     """Return the next rows of x, from `start` on, and compute their values with the first n slots.
 
-    Unless they are all rows of x, and their values were computed before: see `reuse_values`.
+    If they are all rows of x, those that were computed before are left out: see `reuse_values`.
     """
     size = min(BLOCK, count(x) - start)
     rows = part(x, start, start + size)
-    if not (count(x) == size and state.info[0].ready == -n < 0):
+    known = known_columns(state.info[0], count(x) == size)
+    if known < n:
         values = _array_of(state.block)
-        stores.values(kernel, state.store, rows, size, width(x), np.int64(0), n, values)
-    state.info[0].ready = 0
+        stores.values(kernel, state.store, rows, size, width(x), known, n, values)
     return rows
+
+
+@compiled_within
+def known_columns(info, are_all_rows):
+    """Return of how many slots the scratch has the values already, and forget that it has."""
+    known = -info.ready if are_all_rows and info.ready < 0 else np.int64(0)
+    info.ready = 0
+    return known
 
 
 @compiled

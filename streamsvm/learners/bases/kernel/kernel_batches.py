@@ -5,6 +5,8 @@ Callers hold the learner's lock.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,16 +14,19 @@ import numpy as np
 from streamsvm.errors import FeatureError
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.kernel import adapting, threads
+from streamsvm.learners.bases.kernel.fresh_values import FreshValues, are_worth_threads, work_of
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
 from streamsvm.learners.bases.late_rows import row_after
 from streamsvm.support import states, stores
 from streamsvm.support.kernel_rows import kernel_diagonal
-from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_block
+from streamsvm.support.kernel_rows.fresh_block import BLOCK
 from streamsvm.support.kernel_rows.kernel_diagonal import LARGEST_DIAGONAL
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
 from streamsvm.support.sparse_store import SparseStore
-from streamsvm.support.tiles import PANEL
+
+_PART = 50_000_000
+"""Work for rows to predict of each part that a thread takes: see `work_of`; some 500 us."""
 
 
 def learn_rows(learner: AnyKernelLearner, rows: LabelledRows) -> np.ndarray:
@@ -93,37 +98,51 @@ def learn_part(
     """
     x, *others = rows
     n, d = shape(x)
-    solver, sizes = learner.solver, learner.sizes(d)
-    state = solver.state_for(sizes)
-    done = 0
+    solver, done = learner.solver, 0
+    state = solver.state_for(learner.sizes(d))
     while done < n:
-        is_parallel = n > 1 and _is_worth_threads(learner, state, d)
-        stop = min(n, done + BLOCK) if is_parallel else n
-        fresh = cut(x, done, stop)
-        if is_parallel:
-            _fill_block(learner, state, fresh)
-        arguments = (fresh, *(part[done:stop] for part in others))
-        solver.learn(arguments, margins[done:stop], counts)
-        done += counts[-1]
-        if done < stop:
+        if n > 1 and are_worth_threads(learner, state, d):
+            done = _learn_blocks(learner, rows, done, margins, counts)
+        else:
+            arguments = (cut(x, done, n), *(part[done:] for part in others))
+            solver.learn(arguments, margins[done:], counts)
+            done += counts[-1]
+        if done < n:
             capacity = state.store.entered.size * (1 if stores.wants_pairs(state.store) else 2)
             solver.grow(capacity, states.n_columns(state))
             state = solver.state
 
 
-def _is_worth_threads(learner: AnyKernelLearner, state: Any, d: int) -> bool:
-    # With one thread first: to count the slots takes some 100 us.
-    return learner.n_threads > 1 and threads.are_worth_it(state.store, states.n_computed(state), d)
+def _learn_blocks(
+    learner: AnyKernelLearner,
+    rows: tuple[Any, ...],
+    done: int,
+    margins: np.ndarray,
+    counts: list[int],
+) -> int:
+    """Learn rows from number `done` on, with kernel values that several threads compute.
 
-
-def _fill_block(learner: AnyKernelLearner, state: Any, x: Rows) -> None:
-    """Compute the kernel values of at most `BLOCK` fresh rows with several threads."""
-    n, kernel = states.n_computed(state), learner.bound_kernel(state)
-    parts = threads.ranges(n, learner.n_threads, PANEL)
-    own = [state] + [states.with_scratch(state, False) for _ in parts[1:]]
-    calls = [(s, kernel, x, *part) for s, part in zip(own, parts, strict=True)]
-    threads.run(fill_block, calls)
-    state.info[0].ready = -n
+    Return how many were learnt when the state must grow, else all.
+    """
+    n, solver = shape(rows[0])[0], learner.solver
+    values, may_be_read = FreshValues(learner, solver.state, rows[0]), True
+    try:
+        while done < n:
+            stop = min(n, done + BLOCK)
+            block = values.of(done, stop)
+            is_read = may_be_read and stop < n and solver.may_be_read(solver.state)
+            if is_read:
+                values.begin(stop, min(n, stop + BLOCK))
+            arguments = tuple(cut(part, done, stop) for part in rows)
+            solver.learn(arguments, margins[done:stop], counts, block, is_read)
+            done += counts[-1]
+            # Stored rows must be moved, or there is no room, if not all were learnt.
+            may_be_read = done == stop
+            if done < stop and not is_read:
+                break
+    finally:
+        values.stop()
+    return done
 
 
 def margins_of(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
@@ -140,12 +159,42 @@ def margins_of(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
     if learner.state is None or n == 0:
         return margins
     state = learner.solver.state_for(learner.sizes(d))
-    is_parallel = n > BLOCK and _is_worth_threads(learner, state, d)
-    parts = threads.ranges(n, learner.n_threads if is_parallel else 1, BLOCK)
-    own = [state] + [states.with_scratch(state, True) for _ in parts[1:]]
-    calls = [(s, cut(x, *p), margins[slice(*p)]) for s, p in zip(own, parts, strict=True)]
-    threads.run(learner.solver.write_margins, calls)
+    write_margins(learner, state, x, margins)
     return margins
+
+
+def write_margins(learner: AnyKernelLearner, state: Any, x: Rows, out: np.ndarray) -> None:
+    """Write the margins of rows by a state into `out`, in several threads if that pays."""
+
+    def write(state: Any, start: int, stop: int) -> None:
+        learner.solver.write_margins(state, cut(x, start, stop), out[start:stop])
+
+    share_rows(learner, state, *shape(x), write)
+
+
+def share_rows(
+    learner: AnyKernelLearner, state: Any, n: int, d: int, do: Callable[[Any, int, int], None]
+) -> None:
+    """Call do(state, start, stop) for parts of n rows of d features, in threads if that pays.
+
+    Each thread has a state with scratch of its own.
+    """
+    n_parts, n_threads = 1, learner.n_threads
+    if n > BLOCK and n_threads > 1:
+        work = n * work_of(state.store, states.n_computed(state), d)
+        n_parts = min(-(-n // BLOCK), work // _PART)
+    if n_parts < 2:
+        do(state, 0, n)
+        return
+    own = deque([state])
+    own.extend(states.with_scratch(state, True) for _ in range(min(n_threads, n_parts) - 1))
+
+    def do_part(start: int, stop: int) -> None:
+        one = own.pop()
+        do(one, start, stop)
+        own.append(one)
+
+    threads.make_calls(do_part, threads.ranges(n, n_parts, BLOCK), n_threads)
 
 
 def checked_margins(learner: AnyKernelLearner, x: Rows) -> np.ndarray:

@@ -278,8 +278,7 @@ class KernelLearner(Learner):
     def kappa(self) -> float:
         """The share of operations that changed nothing; 0 before the first operation."""
         counts = self.solver.counters
-        calls = counts["steps"] + counts["null_steps"]
-        return counts["null_steps"] / calls if calls else 0.0
+        return counts["null_steps"] / max(1, counts["steps"] + counts["null_steps"])
 
     @property
     def counters(self) -> dict[str, int]:
@@ -397,4 +396,5 @@ class KernelLearner(Learner):
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)
+        self.n_threads = threads.check_n_jobs(self.n_jobs)  # this process may have other cores
         self.solver.restore_cache()

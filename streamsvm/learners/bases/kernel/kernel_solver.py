@@ -133,9 +133,33 @@ class KernelSolver(abc.ABC):
         """Return the kernel in the form that compiled functions take."""
         return bound(self.kernel, state.store)
 
-    def learn(self, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]) -> None:
-        """Learn (x, y, C_i, weight, numbers, diagonal); append how many fitted into the state."""
-        call = (self.state, self.bound_kernel(self.state), *rows, self.schedule, margins)
+    def may_be_shared(self, d: int) -> bool:
+        """Tell whether threads may compute the kernel values of d features of rows to learn."""
+        return True
+
+    def may_be_read(self, state: Any) -> bool:
+        """Tell whether another thread may read stored rows while `learn` gets `is_read`."""
+        return False
+
+    def learn(
+        self,
+        rows: tuple[Any, ...],
+        margins: np.ndarray,
+        counts: list[int],
+        values: np.ndarray | None = None,
+        is_read: bool = False,
+    ) -> None:
+        """Learn (x, y, C_i, weight, numbers, diagonal); append how many fitted into the state.
+
+        `values` are kernel values of x, if they are not in the scratch of the state. With `is_read`
+        no stored row is moved or replaced: fewer rows are learnt if one should be.
+        """
+        state, schedule = self.state, self.schedule
+        if values is not None:
+            state = state._replace(block=values)
+        if is_read:
+            schedule = schedule._replace(is_read=1.0)
+        call = (state, self.bound_kernel(state), *rows, schedule, margins)
         append_result(counts, self.step.learn_rows, call)
 
     def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:

@@ -13,6 +13,7 @@ from streamsvm.learners.bases.kernel.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver, reserving
 from streamsvm.learners.bases.kernel.revisits import Revisits
 from streamsvm.learners.bases.kernel.revisits_of_classes import RevisitsOfClasses
+from streamsvm.solvers.bounds import Budget
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import inspection as lasvm_inspection
@@ -25,9 +26,11 @@ from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
 from streamsvm.solvers.lasvm_pairs import inspection as pairs_inspection
 from streamsvm.solvers.lasvm_pairs import state as pairs_state
 from streamsvm.solvers.lasvm_pairs import step as pairs
+from streamsvm.solvers.lasvm_pairs.needed import may_leave_out
 from streamsvm.solvers.lasvm_pairs.problems import members_of
 from streamsvm.support import stores
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
+from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.rows import Rows
 from streamsvm.support.usable_memory import usable_memory
 
@@ -78,6 +81,13 @@ class LASVMSolver(ReservingSolver):
         if self.state is not None:
             new.state = classes.from_two(self.state, positive, self.is_one_vs_rest, new.cache_bytes)
         return new
+
+    def may_be_read(self, state: Any) -> bool:
+        """Tell whether another thread may read stored rows while `learn` gets `is_read`.
+
+        A budget replaces rows, and sparse rows that are removed become empty at once.
+        """
+        return isinstance(state.store, DenseStore) and not isinstance(self.schedule.bounds, Budget)
 
     def set_costs(self, costs: np.ndarray, n_features: int) -> None:
         """Set the C_i of all examples, given those of the negative and the positive class."""
@@ -190,6 +200,22 @@ class PairsSolver(LASVMSolver):
             self.state = classes.grown(self.state, self.cache_bytes)
         else:
             super().grow(n_slots, n_features)
+
+    def may_be_shared(self, d: int) -> bool:
+        """Tell whether threads may compute the kernel values: where the solver leaves none out."""
+        return not may_leave_out(self.state, d)
+
+    def learn(
+        self,
+        rows: tuple[Any, ...],
+        margins: np.ndarray,
+        counts: list[int],
+        values: np.ndarray | None = None,
+        is_read: bool = False,
+    ) -> None:
+        """Learn rows: see `KernelSolver.learn`; the values are those with all slots."""
+        self.state.skipped[:] = 0
+        super().learn(rows, margins, counts, values, is_read)
 
     def set_costs(self, costs: np.ndarray, n_features: int) -> None:
         """Set the C_i of all examples, given those of each class."""

@@ -159,7 +159,7 @@ class Revisits:
         n = len(x.start) - 1 if isinstance(x, SparseRows) else len(x)
         sums = np.zeros((n, *alpha.shape[1:]))
         if len(alpha):
-            self._learner.solver.write_margins(self._state_of(rows, alpha), x, sums)
+            kernel_batches.write_margins(self._learner, self._state_of(rows, alpha), x, sums)
         return sums
 
     def _state_of(self, rows: Rows, alpha: np.ndarray) -> Any:

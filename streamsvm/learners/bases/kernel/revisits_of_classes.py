@@ -6,11 +6,12 @@ violates optimality in one that does not have it as a member.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
+from streamsvm.learners.bases.kernel.kernel_batches import share_rows
 from streamsvm.learners.bases.kernel.revisits import Revisits
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
@@ -130,10 +131,14 @@ class RevisitsOfClasses(Revisits):
         state = new_state(d, 0, m, learner.is_sparse)
         state = state._replace(store=stores.filled(state.store, vectors))
         kernel = learner.bound_kernel(state)
-        for start in range(0, len(indices), BLOCK):
-            some = indices[start : start + BLOCK]
-            fill_block(state, kernel, taken(self._x, some), 0, m)
-            self._f[some] += state.block[: len(some), :m] @ changes
+
+        def add(state: Any, start: int, stop: int) -> None:
+            for first in range(start, stop, BLOCK):
+                some = indices[first : min(first + BLOCK, stop)]
+                fill_block(state, kernel, taken(self._x, some), 0, m)
+                self._f[some] += state.block[: len(some), :m] @ changes
+
+        share_rows(learner, state, len(indices), d, add)
 
 
 def _changes(before: _Expansions, now: _Expansions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
