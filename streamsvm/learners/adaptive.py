@@ -104,8 +104,8 @@ class AdaptiveSVMClassifier(SeveralModels):
     cache_mb
         Megabytes for cached kernel rows, in all; 200 by default.
     n_jobs
-        Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
-        per core.
+        Threads that compute the kernel values of large batches: None, the default, is 1; -1 is all
+        usable cores.
     last_label
         True, the default: where labels repeat more than features tell, `predict_one` and the like
         take into account which label was learnt last, for the first event after it, if the one that

@@ -124,8 +124,8 @@ class LASVMClassifier(KernelLearner):
         Megabytes for cached kernel rows. None, the default, is 200 for two classes; for more up to
         a quarter of the memory that the process may use. Less is slower, never less exact.
     n_jobs
-        Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
-        per core. The model and its predictions are the same, to the last bit, for any number.
+        Threads that compute the kernel values of large batches: None, the default, is 1; -1 is all
+        usable cores. Model and predictions are the same, to the last bit, for any number.
     scale
         Whether each feature is divided by its standard deviation, computed again after 4, 8, 16,
         ... examples, so that all have one scale; when one has changed, all rows kept are scaled

@@ -80,7 +80,7 @@ def learnt(name, n_threads, seed, sizes, ids):
 
 
 @pytest.mark.parametrize("name", slow_but(SETTINGS, "two classes", "three classes", "larank"))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     sizes=st.lists(st.integers(1, 400), max_size=5),

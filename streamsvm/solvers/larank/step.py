@@ -36,7 +36,7 @@ from streamsvm.solvers.registry import register_solver
 from streamsvm.support import stores
 from streamsvm.support.clock import cycles
 from streamsvm.support.draws import below, uniform
-from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part, squeezed
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part, known_columns, squeezed
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import fetch, keep, kernel_row
 from streamsvm.support.looks import note_cost
@@ -61,6 +61,7 @@ class Schedule(NamedTuple):
     uniform: float = 0.0  # above 0: number of uniformly random block steps instead of all these
     candidates: float = 1.0  # number of patterns of which OPTIMIZE takes the best
     bounds: Bounds = UNBOUNDED  # which support patterns are kept; not a `Reservoir`
+    is_read: float = 0.0  # 1: another thread reads rows of the store, so that none may be moved
 
 
 @compiled_leaf
@@ -273,15 +274,15 @@ def _reprocess(state, kernel, schedule, d):
 
 @compiled
 def _values_of_block(state, kernel, rows, size, d, alone):
-    """Fill state.block, unless rows are `alone` and it is ready; return the cycles of each row."""
+    """Fill state.block, but for what it has of rows that are `alone`; return a row's cycles."""
     info = state.info[0]
     began = cycles()
-    if alone and info.ready == -info.n < 0:
-        # Computed before, for predictions or by threads: see `ready` of `state.INFO`.
-        began -= assumed_cycles(d, size * info.n)
-    else:
-        stores.values(kernel, state.store, rows, size, d, np.int64(0), info.n, state.block)
-    info.ready = 0
+    # Computed before, for predictions or by threads: see `ready` of `state.INFO`.
+    known = known_columns(info, alone)
+    if known > 0:
+        began -= assumed_cycles(d, size * known)
+    if known < info.n:
+        stores.values(kernel, state.store, rows, size, d, known, info.n, state.block)
     return (cycles() - began) // size
 
 
@@ -290,7 +291,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
     y has classes, margins float64 (n, classes) the scores; an example whose number is already kept
-    is not processed.
+    is not processed. It also returns where it would move rows that another thread reads.
     """
     state = borrowed(state)
     n_rows, d = count(x), width(x)
@@ -306,6 +307,8 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
             began = cycles() - share
             # Not by the capacity: a loaded model has another one, and must learn the same.
             if info.n - info.n_alive > max(16, info.n // 8):
+                if schedule.is_read > 0.0:
+                    return at
                 squeeze(state)
                 n_block = squeezed(state.block, state.order, r, n_block, info.n)
             n = info.n

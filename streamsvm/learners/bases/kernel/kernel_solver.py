@@ -156,8 +156,10 @@ class KernelSolver(abc.ABC):
         """
         state, schedule = self.state, self.schedule
         if values is not None:
-            state = state._replace(block=values)
-        if is_read:
+            is_alone = isinstance(state.block, np.ndarray)
+            block = values if is_alone else state.block._replace(values=values)
+            state = state._replace(block=block)
+        if is_read and hasattr(schedule, "is_read"):
             schedule = schedule._replace(is_read=1.0)
         call = (state, self.bound_kernel(state), *rows, schedule, margins)
         append_result(counts, self.step.learn_rows, call)

@@ -17,6 +17,7 @@ from streamsvm.solvers.larank import step as larank
 from streamsvm.solvers.larank.gap import larank_gap
 from streamsvm.solvers.larank.state import LaRankState
 from streamsvm.support import states
+from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.draws import new_draws
 from streamsvm.support.rows import Rows
 
@@ -64,6 +65,13 @@ class LaRankSolver(ReservingSolver):
         self.kept_rows, self._max_classes = kept_rows, max_classes
         # uint64 (1,): the state of the random numbers, shared with `state`.
         self.draws = new_draws(seed)
+
+    def may_be_read(self, state: Any) -> bool:
+        """Tell whether another thread may read stored rows while `learn` gets `is_read`.
+
+        Sparse rows that are removed become empty at once.
+        """
+        return isinstance(state.store, DenseStore)
 
     def new_state(self, sizes: Sizes) -> LaRankState:
         """Return an empty state."""

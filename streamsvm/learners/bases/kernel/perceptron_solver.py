@@ -18,6 +18,7 @@ from streamsvm.solvers.perceptron import state as perceptron_state
 from streamsvm.solvers.perceptron import step as perceptron
 from streamsvm.solvers.perceptron.state import PerceptronState
 from streamsvm.support import states
+from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.rows import Rows
 
 POLICIES: Mapping[str, float] = _POLICIES | {
@@ -92,6 +93,11 @@ class PerceptronSolver(KernelSolver):
         self.loss_margin, self.regularisation = schedule.margin, l2
         if limit is not None and policy == policies.FORGET:
             self.refuses_ids = _FORGETS
+
+    def may_be_read(self, state: Any) -> bool:
+        """Tell whether another thread may read stored rows: where none is ever replaced."""
+        is_bounded = np.isfinite(self.schedule.bounds.limit)
+        return isinstance(state.store, DenseStore) and not is_bounded
 
     def new_state(self, sizes: Sizes) -> PerceptronState:
         """Return an empty state."""
