@@ -25,6 +25,9 @@ from streamsvm.support.kernel_rows.kernel_diagonal import LARGEST_DIAGONAL
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
 from streamsvm.support.sparse_store import SparseStore
 
+_ALONE = 1024
+"""Rows that one thread learns before it is asked again whether several are worth it."""
+
 _PART = 50_000_000
 """Work for rows to predict of each part that a thread takes: see `work_of`; some 500 us."""
 
@@ -96,18 +99,20 @@ def learn_part(
     `margins` from before are written. The number of rows learnt by each call of compiled code is
     appended to `counts`: after an interruption, too, it tells how many the state has learnt.
     """
-    x, *others = rows
-    n, d = shape(x)
+    n, d = shape(rows[0])
     solver, done = learner.solver, 0
     state = solver.state_for(learner.sizes(d))
     while done < n:
         if n > 1 and are_worth_threads(learner, state, d):
             done = _learn_blocks(learner, rows, done, margins, counts)
+            stop = n
         else:
-            arguments = (cut(x, done, n), *(part[done:] for part in others))
-            solver.learn(arguments, margins[done:], counts)
+            # With more rows kept, threads may be worth it.
+            stop = n if learner.n_threads == 1 else min(n, done + _ALONE)
+            arguments = tuple(cut(part, done, stop) for part in rows)
+            solver.learn(arguments, margins[done:stop], counts)
             done += counts[-1]
-        if done < n:
+        if done < stop:
             capacity = state.store.entered.size * (1 if stores.wants_pairs(state.store) else 2)
             solver.grow(capacity, states.n_columns(state))
             state = solver.state
