@@ -93,7 +93,7 @@ def n_slots(state: Any) -> int:
 
 def n_computed(state: Any) -> int:
     """Return how many kernel values of a row are computed before it is learnt; none by weights."""
-    return n_slots(state) if hasattr(state, "cache") else 0
+    return n_slots(state) if hasattr(state, "block") else 0
 
 
 def scalars_of(state: Any) -> dict[str, Any]:

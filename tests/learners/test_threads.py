@@ -107,8 +107,9 @@ def test_a_finished_model_does_not_depend_on_the_number_of_threads(name):
         assert content(model) == content(models[0])
 
 
-def test_rows_are_moved_only_when_nobody_reads_them(monkeypatch):
-    """The values are read ahead, some of them in vain, and the store is as big as without."""
+@pytest.mark.parametrize("name", slow_but(SETTINGS, "two classes", "three classes", "larank"))
+def test_rows_are_moved_only_when_nobody_reads_them(name, monkeypatch):
+    """The values are read ahead, some of them in vain, where rows stay; budgets replace them."""
     begun, calls = [], []
     begin, learn = FreshValues.begin, kernel_solver.KernelSolver.learn
 
@@ -122,11 +123,19 @@ def test_rows_are_moved_only_when_nobody_reads_them(monkeypatch):
 
     monkeypatch.setattr(FreshValues, "begin", counted)
     monkeypatch.setattr(kernel_solver.KernelSolver, "learn", noted)
-    model = learnt("two classes", 2, 3, [], None)[0]
-    assert len(begun) >= 5
-    assert (True, True) in calls and (True, False) in calls
-    # Removed examples were squeezed out nevertheless.
-    assert model.state.info[0].n_dead <= max(16, model.state.info[0].n // 8) + 64
+    model = learnt(name, 2, 3, [], None)[0]
+    if name in ("merge", "sparse", "tracking"):
+        assert not begun and calls
+        return
+    if name == "window":
+        # Rows are moved so often that values are nearly always read in vain.
+        assert len(begun) <= 5
+        return
+    assert len(begun) >= 5 and (True, True) in calls
+    if name == "two classes":
+        # Removed examples were squeezed out nevertheless.
+        assert (True, False) in calls
+        assert model.state.info[0].n_dead <= max(16, model.state.info[0].n // 8) + 64
 
 
 # Interruptions

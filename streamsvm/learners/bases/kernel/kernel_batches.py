@@ -130,20 +130,26 @@ def _learn_blocks(
     Return how many were learnt when the state must grow, else all.
     """
     n, solver = shape(rows[0])[0], learner.solver
-    values, may_be_read = FreshValues(learner, solver.state, rows[0]), True
+    values = FreshValues(learner, solver.state, rows[0])
+    # Blocks until values are read ahead again: ever more, while that is always in vain.
+    pause, next_pause = 0, 1
     try:
         while done < n:
             stop = min(n, done + BLOCK)
             block = values.of(done, stop)
-            is_read = may_be_read and stop < n and solver.may_be_read(solver.state)
+            is_read = pause == 0 and stop < n and solver.may_be_read(solver.state)
             if is_read:
                 values.begin(stop, min(n, stop + BLOCK))
             arguments = tuple(cut(part, done, stop) for part in rows)
             solver.learn(arguments, margins[done:stop], counts, block, is_read)
             done += counts[-1]
-            # Stored rows must be moved, or there is no room, if not all were learnt.
-            may_be_read = done == stop
-            if done < stop and not is_read:
+            pause = max(0, pause - 1)
+            if done == stop:
+                next_pause = 1 if is_read else next_pause
+            elif is_read:
+                # Stored rows must be moved, or there is no room.
+                pause, next_pause = next_pause, 2 * next_pause
+            else:
                 break
     finally:
         values.stop()
