@@ -32,7 +32,7 @@ from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm_pairs import inspection
 from streamsvm.support.locked import locked
 
-_FINISH_STEPS = 20_000
+_FINISH_STEPS = 100_000
 """Number of REPROCESS steps in one compiled call: others can predict between two."""
 
 
@@ -289,7 +289,7 @@ class LASVMClassifier(KernelLearner):
         Parameters
         ----------
         progress
-            Called every 20,000 steps with (delta, number of support vectors). An exception in it,
+            Called every 100,000 steps with (delta, number of support vectors). An exception in it,
             or Ctrl-C, leaves a model that can be used.
 
         Notes
@@ -301,20 +301,20 @@ class LASVMClassifier(KernelLearner):
         """
         with self.lock:
             adapting.rebalance(self)
-        schedule = self.solver.schedule._replace(second_order=1.0)
 
-        def finish() -> bool:
-            return finishing.improve(self, lambda: self._finish_some(schedule), progress)
+        def finish(tau: float) -> bool:
+            return finishing.improve(self, lambda: self._finish_some(tau), progress)
 
-        finishing.look_again(self, finish)
+        finishing.look_again(self, finish, self.tau)
 
-    def _finish_some(self, schedule: Any) -> tuple[bool, float, int]:
-        """Make at most `_FINISH_STEPS` steps; return what `finishing.improve` wants to know."""
+    def _finish_some(self, tau: float) -> tuple[bool, float, int]:
+        """Make some `_FINISH_STEPS` steps; return what `finishing.improve` wants to know."""
         solver, d = self.solver, len(self.schema)
+        schedule = solver.schedule._replace(tau=tau, second_order=1.0)
         kernel = solver.bound_kernel(solver.state)
         is_over = solver.finish_some(solver.state, kernel, schedule, d, _FINISH_STEPS)
         delta = self.delta
-        return delta <= self.tau, delta, 0 if is_over else _FINISH_STEPS
+        return delta <= tau, delta, 0 if is_over else _FINISH_STEPS
 
     @property
     def _multiclass(self) -> bool:

@@ -101,8 +101,8 @@ def pair_step(state, kernel, i, j, n, d):
 
 
 @compiled_within
-def insert(state, x, y, cost, weight, number, gradient, diagonal, row):
-    """Add an example to S with alpha = 0; `row` holds its kernel values with all other slots."""
+def enter(state, x, y, cost, weight, number, gradient, diagonal):
+    """Add an example to S with alpha = 0; return its slot."""
     info = state.info[0]
     k = info.n
     stores.put(state.store, k, x)
@@ -112,6 +112,13 @@ def insert(state, x, y, cost, weight, number, gradient, diagonal, row):
     note_cost(info, cost)
     info.n = k + 1
     info.n_zero += 1
+    return k
+
+
+@compiled_within
+def insert(state, x, y, cost, weight, number, gradient, diagonal, row):
+    """Add an example to S with alpha = 0; `row` holds its kernel values with all other slots."""
+    k = enter(state, x, y, cost, weight, number, gradient, diagonal)
     row[k] = diagonal
     keep(state.cache, k, row, k + 1)
     return k

@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from streamsvm._compile import borrowed, compiled
 from streamsvm.solvers.lasvm import finish as two_finish
 from streamsvm.solvers.lasvm import reweighting as of_two
 from streamsvm.solvers.lasvm import state as two_state
+from streamsvm.solvers.lasvm.state import LASVMState
+from streamsvm.solvers.lasvm.step import delta, remove_blatant
 from streamsvm.solvers.lasvm_pairs.state import problem
+from streamsvm.support import stores
 from streamsvm.support.member_store import MemberKernel
 
 
 @compiled
+def _packed(own, d):
+    """Return a problem as a LASVM with a store of its own members, which are copied."""
+    n = own.info[0].n
+    members = stores.gather(own.store, np.arange(n), n, d)
+    rows = stores.of_rows(stores.spare_of(own.store.rows, n, d), members)
+    return LASVMState(
+        rows, own.cache, own.alpha, own.gradient, own.lower, own.upper, own.y, own.diagonal,
+        own.look_draws, own.info, own.block, own.order, own.lanes, own.groups,
+    )  # fmt: skip
+
+
+@compiled
+def _finish_problem(own, kernel, schedule, d, max_steps):
+    """Finish a binary problem as `finish_some` of two classes does."""
+    two_state.squeeze(own)
+    is_over = delta(own) <= schedule.tau
+    if not is_over:
+        is_over = two_finish.improve(_packed(own, d), kernel, schedule, d, max_steps)
+    if is_over:
+        remove_blatant(own)
+        two_state.squeeze(own)
+    return is_over
+
+
+@compiled
 def finish_some(state, kernel, schedule, d, max_steps):
-    """Make up to `max_steps` REPROCESS steps; return True when delta <= tau in all problems."""
+    """Make some `max_steps` REPROCESS steps; return True when delta <= tau in all problems."""
     state = borrowed(state)
     state.info[0].ready = 0
     left = max_steps
     for p in range(state.problems.table.size):
         own = problem(state, p)
         before = own.info[0].n_steps
-        if not two_finish.finish_some(own, MemberKernel(kernel), schedule, d, left):
+        if not _finish_problem(own, kernel, schedule, d, left):
             return False
         left -= own.info[0].n_steps - before
         if left <= 0:

@@ -230,10 +230,23 @@ def test_one_class_keeps_a_few_seeds():
     assert lasvm.bias(stream.state) == 1.0 and lasvm.delta(stream.state) == 0.0
 
 
-def test_shrinking_reaches_the_twins_optimum():
+def by_sets(stream, most, largest, steps=10**6):
+    """Finish by working sets of these sizes, in calls of so many steps."""
+    lasvm_state.squeeze(stream.state)
+    state, d = stream.state, stream.x.shape[1]
+    while not lasvm_finish.improve_by_sets(
+        state, stream.solver_kernel, stream.schedule, d, steps, most, largest
+    ):
+        stream.check()
+    return stream
+
+
+@pytest.mark.parametrize("C", [1.0, 50.0])
+@pytest.mark.parametrize("sizes", [(32, 32), (32, 256), (512, 1024)])
+def test_working_sets_reach_the_twins_optimum(sizes, C):
     x, y = problem(5, 400, 2, noise=1.0)
-    cost = np.full(400, 50.0)
-    # No removal before the finishing, many steps in it: shrinking has something to do.
+    cost = np.full(400, C)
+    # No removal before the finishing, many steps in it: there is something to do.
     everything = lasvm.Schedule(1e-3, 0.0, np.inf, 0.0, 1.0)
     stream = Stream(x, y, cost, kernels.RBF(gamma=2.0), everything).all()
     slow = SlowLASVM(stream.gram, y, cost, 1e-3, True)
@@ -243,8 +256,41 @@ def test_shrinking_reaches_the_twins_optimum():
     slow.alpha = stream.coefficients()
     slow.g[kept] = y[kept] - stream.gram[np.ix_(kept, kept)] @ slow.alpha[kept]
     slow.finish()
-    steps = int(stream.state.info[0].n_steps)
-    stream.finish(steps=700)
+    steps, dual = int(stream.state.info[0].n_steps), float(stream.state.info[0].dual)
+    by_sets(stream, *sizes, steps=700)
     stream.check()
-    assert stream.state.info[0].n_steps - steps > lasvm_finish.SHRINK_EVERY
+    assert stream.state.info[0].n_steps - steps > 200 and stream.state.info[0].dual > dual
+    assert lasvm.delta(stream.state) <= 1e-3
     assert stream.state.info[0].dual == pytest.approx(slow.dual, rel=1e-5)
+
+
+def test_working_sets_do_not_depend_on_cached_rows():
+    x, y = problem(6, 300, 3, noise=1.0)
+    found = []
+    for cache_bytes in (0, 100_000, 10**7):
+        stream = Stream(x, y, np.full(300, 20.0), kernels.RBF(gamma=1.0), SECOND, cache_bytes)
+        by_sets(stream.all(), 64, 128)
+        found.append(stream.coefficients())
+    assert (found[0] == found[1]).all() and (found[0] == found[2]).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 2**31), st.integers(2, 90), st.sampled_from(ALL), st.sampled_from([1.0, 30.0])
+)
+def test_rows_that_are_added_are_examples_without_effect(seed, n, kernel, C):
+    x, y = problem(seed, n, 3)
+    stream, half = Stream(x, y, np.full(n, C), kernel, NEAR, capacity=96), n // 2
+    stream.learn(0, half)
+    before = stream.coefficients()
+    f = stream.gram @ before
+    new = slice(half, n)
+    added = lasvm_finish.add_rows(
+        stream.state, x[new], y[new], stream.cost[new], np.ones(n - half),
+        np.arange(half + 1, n + 1), np.diag(stream.gram)[new].astype(np.float32), f[new],
+    )  # fmt: skip
+    assert added == n - half and (stream.coefficients() == before).all()
+    stream.check()
+    by_sets(stream, 32, 64)
+    stream.check()
+    assert lasvm.delta(stream.state) <= NEAR.tau

@@ -113,8 +113,7 @@ def learn_part(
             solver.learn(arguments, margins[done:stop], counts)
             done += counts[-1]
         if done < stop:
-            capacity = state.store.entered.size * (1 if stores.wants_pairs(state.store) else 2)
-            solver.grow(capacity, states.n_columns(state))
+            solver.make_room()
             state = solver.state
 
 

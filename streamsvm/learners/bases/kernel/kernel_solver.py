@@ -194,6 +194,12 @@ class KernelSolver(abc.ABC):
         """Make room for so many slots and features."""
         self.state = states.grown(self.state, n_slots, n_features, self.cache_bytes)
 
+    def make_room(self) -> None:
+        """Make room for more slots, or for more values of sparse rows, whichever is short."""
+        capacity = self.state.store.entered.size
+        twice = 1 if stores.wants_pairs(self.state.store) else 2
+        self.grow(twice * capacity, states.n_columns(self.state))
+
     def grow_for(self, n_slots: int, sizes: Sizes) -> None:
         """Make room for so many slots, if there is less, and for `sizes`."""
         self.state_for(sizes)

@@ -31,7 +31,7 @@ from streamsvm.solvers.lasvm_pairs.problems import members_of
 from streamsvm.support import stores
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.dense_store import DenseStore
-from streamsvm.support.rows import Rows
+from streamsvm.support.rows import Rows, cut
 from streamsvm.support.usable_memory import usable_memory
 
 
@@ -103,6 +103,15 @@ class LASVMSolver(ReservingSolver):
             return np.zeros(len(f))
         g = signs - f
         return np.where(signs > 0.0, g - info.g_min, info.g_max - g)
+
+    def add_rows(self, rows: tuple[Any, ...], f: np.ndarray) -> None:
+        """Make examples that are not kept, with these f(x) without b, kept ones without effect."""
+        done, n = 0, len(f)
+        while done < n:
+            some = (cut(rows[0], done, n), *(part[done:] for part in rows[1:]), f[done:])
+            done += lasvm_finish.add_rows(self.state, *some)
+            if done < n:
+                self.make_room()
 
     def least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return y f(x) of rows."""

@@ -34,6 +34,10 @@ class ReservingSolver(DualSolver):
     def violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Return by how much examples with these f(x), without b, would violate optimality."""
 
+    def add_rows(self, rows: tuple[Any, ...], f: np.ndarray) -> None:
+        """Make examples that are not kept, with these f(x) without b, kept ones without effect."""
+        raise AssertionError("they are learnt again")
+
     @abc.abstractmethod
     def least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return y f(x) of rows, the least one if there are several problems."""

@@ -16,10 +16,13 @@ from streamsvm.learners.bases.kernel.reserving_solver import reserving
 from streamsvm.solvers.larank.state import new_state
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.support import stores
-from streamsvm.support.rows import Rows, SparseRows, sparse, taken
+from streamsvm.support.rows import Rows, SparseRows, shape, sparse, taken
 
 _NEAR = 0.25
 """A row is near if its f(x) must change by at most this before it violates optimality."""
+
+_NEARER = 0.1
+"""With rows that violate optimality, those are kept, too, whose f(x) must change by less."""
 
 _OF_LOOKS = ("n_looked", "look_sum", "look_squares", "look_most")
 
@@ -74,7 +77,7 @@ class Revisits:
         if not violating.size:
             self._update_all(now)
             violating = self._violating(np.ones(len(self._f), np.bool_), now, allowed)
-        return violating.size > 0 and self._learn(violating)
+        return violating.size > 0 and self._learn(violating, now)
 
     def expansion(self) -> Any:
         """Return the expansion now, as copies."""
@@ -171,24 +174,42 @@ class Revisits:
         state.info[0].n = n
         return state
 
+    def _arguments(self, indices: np.ndarray) -> tuple[Any, ...]:
+        """Return rows as a solver takes them."""
+        learner, facts, x = self._learner, self._facts[indices], taken(self._x, indices)
+        signs, weights, numbers = (
+            np.ascontiguousarray(facts[name]) for name in ("sign", "weight", "number")
+        )
+        cost = learner.costs_now(signs, weights)
+        return x, signs, cost, weights, numbers, learner.diagonal_of(x)
+
+    def _learn(self, violating: np.ndarray, now: Any) -> bool:
+        """Make these rows, and others that nearly violate optimality, examples that are kept."""
+        rows = np.flatnonzero(self._is_near)
+        rows = rows[self._wrong(rows, now) > -_NEARER]
+        rows = np.union1d(rows[~np.isin(self._facts["number"][rows], now.numbers)], violating)
+        solver, arguments = reserving(self._learner), self._arguments(rows)
+        solver.state_for(self._learner.sizes(shape(arguments[0])[1]))
+        solver.add_rows(arguments, self._f[rows])
+        return True
+
+
+class Relearning(Revisits):
+    """The same, where the rows that violate optimality are learnt as other examples are."""
+
     def _scratch(self, n: int) -> np.ndarray:
         """Return an array for the margins of n rows, which are not read."""
         margins: np.ndarray = self._learner.targets.zeros(n)
         return margins
 
-    def _learn(self, violating: np.ndarray) -> bool:
+    def _learn(self, violating: np.ndarray, now: Any) -> bool:
         """Learn rows again; return whether that made a step."""
-        learner, facts = self._learner, self._facts[violating]
-        state, x = learner.state, taken(self._x, violating)
-        steps = learner.counters["steps"]
+        learner = self._learner
+        state, steps = learner.state, learner.counters["steps"]
         looked = [state.info[0][name] for name in _OF_LOOKS]
         draws = state.look_draws.copy()
-        signs, weights, numbers = (
-            np.ascontiguousarray(facts[name]) for name in ("sign", "weight", "number")
-        )
-        cost = learner.costs_now(signs, weights)
-        rows = (x, signs, cost, weights, numbers, learner.diagonal_of(x))
-        kernel_batches.learn_part(learner, rows, self._scratch(len(facts)), [])
+        rows = self._arguments(violating)
+        kernel_batches.learn_part(learner, rows, self._scratch(len(violating)), [])
         # Looks are at the model after an example of the stream, and none came.
         state = learner.state
         for name, value in zip(_OF_LOOKS, looked, strict=True):
@@ -197,7 +218,7 @@ class Revisits:
         return bool(learner.counters["steps"] > steps)
 
 
-class RevisitsOfLaRank(Revisits):
+class RevisitsOfLaRank(Relearning):
     """The same with the scores of a LaRank.
 
     `_f` has a column for each class, and so have the coefficients of an expansion.

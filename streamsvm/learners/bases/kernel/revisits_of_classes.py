@@ -12,7 +12,7 @@ import numpy as np
 
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.kernel_batches import share_rows
-from streamsvm.learners.bases.kernel.revisits import Revisits
+from streamsvm.learners.bases.kernel.revisits import Relearning
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores
@@ -30,7 +30,7 @@ class _Expansions(NamedTuple):
     alpha: np.ndarray  # its coefficient
 
 
-class RevisitsOfClasses(Revisits):
+class RevisitsOfClasses(Relearning):
     """The rows of a reserve, with f(x) of each problem kept up to date while the learner finishes.
 
     `_f` has a column for each problem of the row's class: one against one that of the problem with
