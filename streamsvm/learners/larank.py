@@ -248,17 +248,14 @@ class LaRankClassifier(KernelLearner):
         def allowed() -> float:
             return max(self.C_, share * self.dual) if share > 0.0 else 0.0
 
-        def some(tau: float) -> tuple[bool, float, int]:
+        def some() -> tuple[bool, float, int]:
             state, d, kernel = self.state, len(self.schema), self.bound_kernel(self.state)
-            before, schedule = int(state.info[0].n_steps), self.solver.schedule._replace(tau=tau)
-            worst = larank_finish.finish_some(state, kernel, schedule, d)
+            before = int(state.info[0].n_steps)
+            worst = larank_finish.finish_some(state, kernel, self.solver.schedule, d)
             enough = share > 0.0 and self.kept_gap().total <= allowed()
-            return worst <= tau or enough, float(worst), int(state.info[0].n_steps) - before
+            return worst <= self.tau or enough, float(worst), int(state.info[0].n_steps) - before
 
-        def finish(tau: float) -> bool:
-            return finishing.improve(self, lambda: some(tau), progress)
-
-        finishing.look_again(self, finish, self.tau, allowed)
+        finishing.look_again(self, lambda: finishing.improve(self, some, progress), allowed)
 
     # Inspection
 

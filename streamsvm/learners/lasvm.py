@@ -301,20 +301,20 @@ class LASVMClassifier(KernelLearner):
         """
         with self.lock:
             adapting.rebalance(self)
+        schedule = self.solver.schedule._replace(second_order=1.0)
 
-        def finish(tau: float) -> bool:
-            return finishing.improve(self, lambda: self._finish_some(tau), progress)
+        def finish() -> bool:
+            return finishing.improve(self, lambda: self._finish_some(schedule), progress)
 
-        finishing.look_again(self, finish, self.tau)
+        finishing.look_again(self, finish)
 
-    def _finish_some(self, tau: float) -> tuple[bool, float, int]:
+    def _finish_some(self, schedule: Any) -> tuple[bool, float, int]:
         """Make some `_FINISH_STEPS` steps; return what `finishing.improve` wants to know."""
         solver, d = self.solver, len(self.schema)
-        schedule = solver.schedule._replace(tau=tau, second_order=1.0)
         kernel = solver.bound_kernel(solver.state)
         is_over = solver.finish_some(solver.state, kernel, schedule, d, _FINISH_STEPS)
         delta = self.delta
-        return delta <= tau, delta, 0 if is_over else _FINISH_STEPS
+        return delta <= self.tau, delta, 0 if is_over else _FINISH_STEPS
 
     @property
     def _multiclass(self) -> bool:

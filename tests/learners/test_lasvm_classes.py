@@ -101,7 +101,7 @@ def test_f_of_the_reserve_is_up_to_date():
     model.learn_many(x, y)
     looks, goes_on = model.solver.revisits(model), True
     while goes_on:
-        while not model._finish_some(model.tau):
+        while not model._finish_some(model.solver.schedule):
             pass
         goes_on = looks.learn_violating()
     sides, bias = model._problems(), model.bias

@@ -169,7 +169,7 @@ def test_the_dual_never_falls_and_f_is_up_to_date(seed, C, most):
     model.learn_many(x, y)
     looks, duals = revisits.Revisits(model), [model.dual]
     while True:
-        while not model._finish_some(model.tau):
+        while not model._finish_some(model.solver.schedule):
             pass
         duals.append(model.dual)
         goes_on = looks.learn_violating()

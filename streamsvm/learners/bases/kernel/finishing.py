@@ -96,29 +96,25 @@ def _rounding(learner: AnyKernelLearner) -> float:
 
 def look_again(
     learner: AnyKernelLearner,
-    finish: Callable[[float], bool],
-    tau: float,
+    finish: Callable[[], bool],
     allowed: Callable[[], float] = lambda: 0.0,
 ) -> None:
     """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
 
-    `finish` leads to the optimum over the examples kept, up to a violation that it is given, and
-    returns whether that was reached. Each time it is a tenth of the time before, down to `tau`:
-    which rows are support vectors is mostly known before their coefficients are. Between its calls
-    others may learn: their examples are looked at when the learner finishes again. It also ends
-    when the rows of the reserve add at most `allowed()` to the gap.
+    `finish` leads to the optimum over the examples kept, and returns whether it was reached.
+    Between its calls others may learn: their examples are looked at when the learner finishes
+    again. It also ends when the rows of the reserve add at most `allowed()` to the gap.
     """
     with learner.lock:
         if learner.is_learning:
             refuse_to_learn()
         race.end(learner)
         revisits = reserving(learner).revisits(learner)
-    for n_looks in range(1, _MOST_LOOKS):
-        most = max(tau, 0.1**n_looks)
-        if not finish(most):
+    for _ in range(_MOST_LOOKS):
+        if not finish():
             return
         with learner.lock:
-            if not revisits.learn_violating(allowed()) and most <= tau:
+            if not revisits.learn_violating(allowed()):
                 return
     _log.warning("finish ended after %d looks at the reserve", _MOST_LOOKS)
 
