@@ -295,6 +295,7 @@ def add_rows(state, x, y, cost, weight, numbers, diagonal, f):
     out.
     """
     state = borrowed(state)
+    state.info[0].ready = 0
     for r in range(count(x)):
         row = part(x, r, r + 1)
         if state.info[0].n == state.alpha.size or not stores.has_room(state.store, row):
