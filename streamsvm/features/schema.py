@@ -177,8 +177,10 @@ class Schema(Names):
         candidates = in_order(names) if order is None else order
         index, place = self.index, {name: c for c, name in enumerate(names)}
         fresh = [name for name in candidates if name not in index]
-        # A feature begins with its first value.
-        fresh = [name for name in fresh if not np.isnan(values[:, place[name]]).all()]
+        # A feature begins with its first value, which is mostly in the first row.
+        late = [name for name in fresh if np.isnan(values[:1, place[name]]).all()]
+        nothing = {name for name in late if np.isnan(values[:, place[name]]).all()}
+        fresh = [name for name in fresh if name not in nothing]
         columns, new = self._new_columns(fresh)
         columns |= index
         places = np.array([columns.get(name, -1) for name in names], np.int64)

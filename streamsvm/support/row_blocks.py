@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from streamsvm.support.declaration import COUNT, Field, NamedArrays, Range, rows_as_arrays
-from streamsvm.support.rows import Rows, SparseRows, joined, shape, taken
+from streamsvm.support.rows import Rows, SparseRows, joined, shape, sparse, taken
 
 STEP = 1024
 """Small blocks make one as soon as together they have so many rows."""
@@ -112,18 +112,32 @@ class RowBlocks:
             self._replace(slice(1), [_after(block, n)] if n < len(block[1]) else [])
             n -= len(block[1])
 
-    def join(self) -> RowsAndFacts:
-        """Make all rows one block; return it."""
-        whole = self.joined()
-        self._replace(slice(None), [whole])
-        return whole
+    def facts(self) -> np.ndarray:
+        """Return the facts of all rows."""
+        self._settle()
+        nothing = np.zeros(0, self._dtype)
+        return np.concatenate([nothing, *(facts for _, facts in self._blocks)], dtype=self._dtype)
 
     def keep(self, kept: np.ndarray) -> None:
-        """Keep the rows with these places, which ascend, as copies."""
-        # First one block, as that frees the memory of all others.
-        x, facts = self.join()
-        parts = [kept[first : first + STEP] for first in range(0, len(kept), STEP)]
-        self._replace(slice(None), [(taken(x, part), facts[part]) for part in parts])
+        """Keep the rows with these places, which ascend, as copies; all alike, as those of one."""
+        self._settle()
+        are_sparse = any(isinstance(x, SparseRows) for x, _ in self._blocks)
+        blocks: list[RowsAndFacts] = []
+        some: list[RowsAndFacts] = []
+        first = n_some = 0
+        for x, facts in self._blocks:
+            x = sparse(x) if are_sparse else x
+            start, stop = np.searchsorted(kept, (first, first + len(facts)))
+            own, first = kept[start:stop] - first, first + len(facts)
+            for part in (own[at : at + 2 * STEP] for at in range(0, len(own), 2 * STEP)):
+                some.append((taken(x, part), facts[part]))
+                n_some += len(part)
+                if n_some >= STEP:
+                    blocks.append(self._as_one(some, self.width))
+                    some, n_some = [], 0
+        if some:
+            blocks.append(self._as_one(some, self.width))
+        self._replace(slice(None), blocks)
 
     def mapped(self, change: Callable[[Rows, np.ndarray], RowsAndFacts]) -> Self:
         """Return the same, with each block changed by a function, which may write to its facts."""

@@ -18,7 +18,7 @@ D = 5
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["one", "append", "append", "keep", "last", "join", "forget", "file", "map"]
+            ["one", "append", "append", "keep", "last", "facts", "forget", "file", "map"]
         ),
         st.integers(0, 9),
         st.booleans(),
@@ -75,8 +75,8 @@ def test_rows_are_those_of_a_list(steps, step_size, seed):
                 twin.rows = [twin.rows[i] for i in kept]
             elif step == "last":
                 assert_are(store.joined(D, n), twin.rows[max(0, len(twin.rows) - n) :])
-            elif step == "join":
-                store.join()
+            elif step == "facts":
+                assert store.facts().tolist() == [fact for _, fact in twin.rows]
             elif step == "forget":
                 n = min(n, len(twin.rows))
                 store.joined()  # Puts single rows into a block.
@@ -99,7 +99,9 @@ def test_rows_are_those_of_a_list(steps, step_size, seed):
         own = copy.deepcopy(store)
         assert_are(store.joined(D), twin.rows)
         assert_are(own.joined(D), twin.rows)
-        x, facts = store.join()
+        x, facts = store.joined()
+        # All blocks are as wide then.
+        store.keep(np.arange(len(facts)))
         entries = 8 * (x.values.size + len(facts)) if hasattr(x, "values") else x.nbytes
         assert store.nbytes == entries + facts.nbytes
 

@@ -111,7 +111,7 @@ class Reserve(RowBlocks):
 
     def _make_room(self) -> None:
         """Let an eighth of the rows leave."""
-        _, facts = self.join()
+        facts = self.facts()
         first = 1 if self.window is None else max(1, self.now - self.window)
         stretch = (facts["arrived"] - first) * STRETCHES // max(1, self.now - first)
         # The rank of each row within its stretch: those with the smallest margins come first.
