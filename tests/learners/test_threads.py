@@ -20,8 +20,10 @@ from streamsvm import (
     TrackingSVMClassifier,
     kernels,
 )
+from streamsvm.cli.report import report_rows
 from streamsvm.learners.bases.kernel import fresh_values, kernel_batches, kernel_solver, threads
 from streamsvm.learners.bases.kernel.fresh_values import FreshValues
+from streamsvm.run.report import RunReport
 from tests.learners.test_all_learners import content
 from tests.slow import slow_but
 
@@ -42,6 +44,7 @@ SETTINGS = {
 @pytest.fixture(autouse=True)
 def _threads_for_small_models(monkeypatch):
     monkeypatch.setattr(fresh_values, "_WORTH", 0)
+    monkeypatch.setattr(fresh_values, "_FEWEST_FEATURES", 0)
     monkeypatch.setattr(fresh_values, "_PART", 500)
     monkeypatch.setattr(kernel_batches, "_PART", 20_000)
 
@@ -225,6 +228,21 @@ def test_each_call_is_made_once_and_an_error_is_the_callers():
 
     with pytest.raises(ValueError, match=r"\d"):
         threads.make_calls(fails, [(i,) for i in range(50)], 4)
+
+
+def test_the_number_of_threads_is_reported():
+    model = new_model("two classes", 2)
+    model.n_jobs = 2
+    report = RunReport()
+    report.take_from(model)
+    before = report.n_threads
+    model.learn_many(*stream("two classes", 0))
+    report.take_from(model)
+    assert before in (1, 2) and report.n_threads == 2
+    assert any(name == "threads" and text[0] == "2" for name, text in report_rows(report, {}))
+    report.take_from(new_model("two classes", 1))
+    assert report.n_threads == 1
+    assert all(name != "threads" for name, _ in report_rows(report, {}))
 
 
 def test_after_stop_no_call_is_made():

@@ -24,6 +24,9 @@ from streamsvm.support.tiles import PANEL
 _WORTH = 200_000
 """Work for a fresh row above which a block of them is shared out among threads; see `work_of`."""
 
+_FEWEST_FEATURES = 32
+"""With fewer features it takes as long to compute a value as to get it from another core."""
+
 _PART = 300_000
 """Work for a fresh row in each part of a block that is shared out."""
 
@@ -45,6 +48,7 @@ def are_worth_threads(learner: AnyKernelLearner, state: Any, d: int) -> bool:
     """Tell whether the values of a block of rows are to be computed by several threads."""
     return (
         learner.n_threads > 1
+        and (d >= _FEWEST_FEATURES or isinstance(state.store, SparseStore))
         and learner.solver.may_be_shared(d)
         and work_of(state.store, states.n_computed(state), d) > _WORTH
     )
