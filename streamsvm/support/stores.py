@@ -190,21 +190,33 @@ def _values_unbound(kernel, store, x, n_rows, d, first, stop, out):
 
 
 @compiled
+def values_of_panels(kernel, store, x, n_rows, d, is_wanted, found):
+    """Compute the values with all rows in some panels of a `MemberStore`: found[r, slot].
+
+    `is_wanted`, bool (panels,), tells in which. Neighbours are computed together.
+    """
+    p = np.int64(0)
+    while p < is_wanted.size:
+        q = p
+        while q < is_wanted.size and is_wanted[q]:
+            q += 1
+        if q > p:
+            values(kernel.kernel, store.rows, x, n_rows, d, p * PANEL, q * PANEL, found)
+        p = q + 1
+
+
+@compiled
 def _values_of_members(kernel, store, x, n_rows, d, first, stop, out):
-    """Compute the values with members first .. stop-1 only, in the panels that they are in."""
-    slot = store.slot
-    found = np.empty((n_rows, store.rows.entered.size), np.float32)
-    while first < stop:
-        start = slot[first] // PANEL * PANEL
-        end, s = start + PANEL, first + 1
-        while s < stop and start <= slot[s] < end + PANEL:
-            end = max(end, slot[s] // PANEL * PANEL + PANEL)
-            s += 1
-        values(kernel.kernel, store.rows, x, n_rows, d, start, end, found)
-        for r in range(n_rows):
-            for at in range(first, s):
-                out[r, at] = found[r, slot[at]]
-        first = s
+    """Compute the values with members first .. stop-1 only, each panel that has some once."""
+    slot, n = store.slot, store.rows.entered.size
+    is_wanted = np.zeros(n // PANEL, np.bool_)
+    for s in range(first, stop):
+        is_wanted[slot[s] // PANEL] = True
+    found = np.empty((n_rows, n), np.float32)
+    values_of_panels(kernel, store, x, n_rows, d, is_wanted, found)
+    for r in range(n_rows):
+        for s in range(first, stop):
+            out[r, s] = found[r, slot[s]]
 
 
 _BOUND = {

@@ -315,25 +315,25 @@ def _copy_columns(cache, store, slot, start, stop):
 
 @compiled
 def _complete_by_members(cache, kernel, store, slot, line, n, d):
-    """Copy each value that the line of the other slot has, and compute the others.
-
-    Those with members of a problem take far longer to compute than to copy: see `MemberStore`.
-    """
-    values = cache.values[line : line + 1]
-    start = cache.length[line]
-    while start < n:
-        stop = start
-        while stop < n and not _is_known(cache, store, slot, stop):
-            stop += 1
-        if stop > start:
-            x = stores.row_of(store, slot, cache.row, d)
-            stores.values(kernel, store, x, np.int64(1), d, start, stop, values)
-            cache.counts[COMPUTED] += stop - start
-        start = stop
-        while stop < n and _is_known(cache, store, slot, stop):
-            stop += 1
-        _copy_columns(cache, store, slot, start, stop)
-        start = stop
+    """Copy values that other lines have; compute the panels that have any other member."""
+    values, place, start = cache.values[line], store.slot, cache.length[line]
+    n_slots, n_missing = store.rows.entered.size, 0
+    is_wanted = np.zeros(n_slots // PANEL, np.bool_)
+    for s in range(start, n):
+        if not _is_known(cache, store, slot, s):
+            is_wanted[place[s] // PANEL] = True
+            n_missing += 1
+    if n_missing == 0:
+        _copy_columns(cache, store, slot, start, n)
+        return
+    cache.counts[COMPUTED] += n_missing
+    x, found = stores.row_of(store, slot, cache.row, d), np.empty((1, n_slots), np.float32)
+    stores.values_of_panels(kernel, store, x, np.int64(1), d, is_wanted, found)
+    for s in range(start, n):
+        if not is_wanted[place[s] // PANEL]:
+            _copy_columns(cache, store, slot, s, s + 1)
+        else:
+            values[s] = np.float32(0.0) if store.entered[s] == 0 else found[0, place[s]]
 
 
 _complete = stores.of_store(
