@@ -143,6 +143,6 @@ def grown(state: PairsState, cache_bytes: int) -> PairsState:
         return states.grown(state, capacity, n_columns, cache_bytes)
     if info.n == capacity:
         return states.grown(state, 2 * capacity, n_columns, cache_bytes)
-    room = layout.rooms_for(of, int(info.crowded))
+    room = layout.rooms_for(of, int(info.crowded), cache_bytes)
     info.crowded = 0
     return state._replace(problems=layout.grown(of, room, cache_bytes, _width(state)))

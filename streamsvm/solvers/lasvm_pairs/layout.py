@@ -21,12 +21,16 @@ _SPARE = 7.0
 
 _LARGE = 1_000_000
 
+_GROWTH, _SMALL_GROWTH = 1.6, 1.125
+"""By which factor rooms grow: if all kernel rows fit into the cache, and if they do not."""
 
-def rooms_for(problems: Problems, y: int) -> np.ndarray:
-    """Return rooms, larger for problems of class y whose segments are more than four fifths full.
 
-    They grow to 1.6 times their members: kernel rows take the square of the room, and all should
-    fit. Those of other classes grow with later examples, so that no event has to wait for all.
+def rooms_for(problems: Problems, y: int, cache_bytes: float) -> np.ndarray:
+    """Return rooms, larger for problems of class y whose segments are nearly full.
+
+    Kernel rows take the square of the room. If all fit, rooms grow to 1.6 times the members, else
+    to a ninth more, often: what they do not use is lost for rows. Those of other classes grow with
+    later examples, so that no event has to wait for all.
     """
     room = problems.segments["room"].copy()
     # One against the rest, all problems learn an example of class y.
@@ -34,8 +38,10 @@ def rooms_for(problems: Problems, y: int) -> np.ndarray:
     own = np.diag(problems.problem_of) if is_rest else problems.problem_of[y]
     own = own[own != NONE]
     n, before = problems.table["n"][own], room[own]
-    larger = np.maximum(-(-(8 * n // 5) // PANEL) * PANEL, before + PANEL)
-    room[own] = np.where(5 * n >= 4 * before, larger, before)
+    fits = _most_lines(_GROWTH * room, cache_bytes) == np.inf
+    factor, full = (_GROWTH, 0.8) if fits else (_SMALL_GROWTH, 0.95)
+    larger = np.maximum(-(-(factor * n) // PANEL).astype(np.int64) * PANEL, before + PANEL)
+    room[own] = np.where(n >= full * before, larger, before)
     return room
 
 
@@ -45,20 +51,21 @@ def laid_out(
     """Return the same problems with other rooms, and with lines for the kernel rows of members.
 
     `room`, int64 (problems,), are multiples of 32, at least as large as the number of members. If
-    not all kernel rows fit into cache_bytes, each problem gets its share of it. `spare` is how much
-    space there is behind all segments, as a share of what they take: see `grown`.
+    not all kernel rows fit into cache_bytes, large problems get as many lines each; below 0: none
+    gets any. `spare` is how much space there is behind all segments, as a share of what they take:
+    see `grown`.
     """
     segments = old.segments.copy()
     segments["room"] = room
     everyone = np.arange(len(room))
-    ends = _place(segments, everyone, [0, 0, 0], _n_lines(room, _share(room, cache_bytes)))
+    n_lines = _n_lines(room, _most_lines(room, cache_bytes)) if cache_bytes >= 0 else 0 * room
+    ends = _place(segments, everyone, [0, 0, 0], n_lines)
     if spare:
         # For the first members of each problem, too.
         least = PANEL * len(room), PANEL * PANEL * len(room), PANEL * len(room)
         ends = [int((1.0 + spare) * max(pair)) for pair in zip(ends, least, strict=True)]
-    n_entries, n_values, n_lines = ends
-    sizes = dict.fromkeys((*MEMBERS, "line_of"), n_entries) | dict.fromkeys(LINES, n_lines)
-    sizes["values"] = n_values
+    sizes = dict.fromkeys((*MEMBERS, "line_of"), ends[0]) | dict.fromkeys(LINES, ends[2])
+    sizes["values"] = ends[1]
     new = old._replace(
         segments=segments,
         # What is not of a segment is not written, and nothing reads it.
@@ -116,10 +123,10 @@ def grown(old: Problems, room: np.ndarray, cache_bytes: int, n_features: int) ->
         return laid_out(old, room, cache_bytes, n_features)
     sizes = segments["n_lines"] * before
     left = max(0.0, cache_bytes - 4.0 * float(sizes.sum() - sizes[moved].sum()))
-    share = _share(room, cache_bytes)
-    n_lines = _n_lines(room[moved], min(share, _share(room[moved], left)))
-    if (4 * n_lines < _n_lines(room[moved], share)).any():
-        # All get their share again, and a quarter is left for those that grow next.
+    most = _most_lines(room, cache_bytes)
+    n_lines = _n_lines(room[moved], min(most, _most_lines(room[moved], left)))
+    if (4 * n_lines < _n_lines(room[moved], most)).any():
+        # All get as many again, and a quarter is left for those that grow next.
         return laid_out(old, room, 0.75 * cache_bytes, n_features, _SPARE)
     segments["room"] = room
     ends = _place(segments, moved, ends_of(old.segments), n_lines)
@@ -176,16 +183,22 @@ def _space(problems: Problems) -> tuple[int, int, int]:
     return problems.slot.size, problems.values.size, problems.length.size
 
 
-def _share(room: np.ndarray, cache_bytes: float) -> float:
-    """Return which share of the kernel rows of problems with these rooms fits, at most 1."""
-    return min(1.0, cache_bytes / max(1.0, 4.0 * float((room.astype(float) ** 2).sum())))
+def _most_lines(room: np.ndarray, cache_bytes: float) -> float:
+    """Return how many lines each problem with these rooms may have; infinite if all rows fit.
+
+    Not the same share for each: a line of a small problem takes less memory, for as many misses.
+    """
+    by_size = np.sort(room).astype(float)
+    # If the problems before have all their rows, the others can have so many lines each.
+    left = cache_bytes / 4.0 - np.cumsum(by_size**2) + by_size**2
+    lines = left / np.maximum(1.0, np.cumsum(by_size[::-1])[::-1])
+    short = lines < by_size
+    return float(lines[short.argmax()]) if short.any() else np.inf
 
 
-def _n_lines(room: np.ndarray, share: float) -> np.ndarray:
-    """Return how many lines problems with these rooms get for a share of them; below 0: none."""
-    if share < 0.0:
-        return np.zeros(len(room), np.int64)
-    return np.minimum(room, np.maximum(MIN_LINES, (share * room).astype(np.int64)))
+def _n_lines(room: np.ndarray, most: float) -> np.ndarray:
+    """Return how many lines problems with these rooms get if each may have `most`."""
+    return np.minimum(room, max(MIN_LINES, most)).astype(np.int64)
 
 
 def _place(segments: Any, which: np.ndarray, ends: list[int], n_lines: np.ndarray) -> list[int]:

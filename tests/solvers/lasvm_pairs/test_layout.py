@@ -6,6 +6,7 @@ import pytest
 from streamsvm import LASVMClassifier
 from streamsvm.solvers.lasvm_pairs import inspection, layout
 from streamsvm.solvers.lasvm_pairs.problems import MEMBERS, cache_of, members_of
+from streamsvm.support.kernel_rows.row_cache import MIN_LINES
 from tests.solvers.lasvm_pairs.test_step import CACHE, examples, learnt, schedule
 
 
@@ -92,6 +93,25 @@ def test_kernel_rows_keep_within_their_memory():
         # Each problem has 8 lines at least.
         assert 4 * (lines * room).sum() <= cache + 4 * 8 * room.sum()
         assert contents(of)[: len(MEMBERS)] == contents(state.problems)[: len(MEMBERS)]
+
+
+def test_where_not_all_rows_fit_large_problems_get_as_many_each():
+    state, _ = learnt(*examples(k=4), schedule(), k=4)
+    room, of = np.array([128, 512, 192, 1024, 256, 2048]), state.problems
+    budget = 4 * (128**2 + 192**2 + 200 * (512 + 1024 + 256 + 2048))
+    found = layout.laid_out(of, room, budget, 3).segments["n_lines"]
+    assert found.tolist() == [128, 200, 192, 200, 200, 200]
+    found = layout.laid_out(of, room, 4 * int((room**2).sum()), 3).segments["n_lines"]
+    assert found.tolist() == room.tolist()
+    assert set(layout.laid_out(of, room, 0, 3).segments["n_lines"]) == {MIN_LINES}
+
+
+def test_where_not_all_rows_fit_rooms_are_not_much_larger_than_what_is_in_them():
+    state, _ = learnt(*examples(k=2), schedule(), k=2)
+    of = layout.laid_out(state.problems, np.array([1024]), CACHE, 3)
+    of.table["n"] = 1000
+    assert layout.rooms_for(of, 0, 10**9).tolist() == [1600]
+    assert layout.rooms_for(of, 0, 10**7).tolist() == [1152]
 
 
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
