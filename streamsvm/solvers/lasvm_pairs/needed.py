@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import chosen_by, compiled, compiled_within
-from streamsvm.solvers.lasvm_pairs.problems import REST
+from streamsvm.solvers.lasvm_pairs.problems import REST, has_few_lines
 from streamsvm.solvers.lasvm_pairs.state import arrange
 from streamsvm.support import stores
 from streamsvm.support.rows import SparseRows, part
@@ -31,6 +31,9 @@ _FEWEST_ROWS = 16
 
 _LEAST_SAVED = 64
 """It pays if that saves, on the average over all values, the work for so many features a value."""
+
+_BY_SETS, _BY_CLASS = 8, 32
+"""Vectors are put in order again when one in so many has come since."""
 
 
 @compiled_within
@@ -64,8 +67,12 @@ def _gray_rank(bits):
 
 
 @compiled
-def _group(state):
-    """Order the vectors by the sets of classes that need them; dead slots are removed."""
+def _group(state, by_class):
+    """Order the vectors by the sets of classes that need them; dead slots are removed.
+
+    If `by_class`, by their own classes first: then the members of a problem fill most of the panels
+    that they are in, which are read for each kernel row that is missing.
+    """
     n_kept, n = np.int64(0), state.info[0].n
     ranks, live = np.empty(n, np.uint64), np.empty(n, np.int64)
     for s in range(n):
@@ -74,6 +81,8 @@ def _group(state):
             ranks[n_kept] = _gray_rank(state.needed_by[s])
             n_kept += 1
     ordered = np.argsort(ranks[:n_kept], kind="mergesort")
+    if by_class:
+        ordered = ordered[np.argsort(state.y[live[ordered]], kind="mergesort")]
     for s in range(n_kept):
         state.order[s] = live[ordered[s]]
     needed_by = state.needed_by[:n].copy()
@@ -84,22 +93,24 @@ def _group(state):
 
 
 @compiled
-def _are_grouped(state, n_rows, d):
-    """Tell whether classes need few vectors; then these are put in order, which moves them."""
+def _are_grouped(state, n_rows, d, for_learning):
+    """Put vectors in order where it pays, which moves them; tell if values may be left out."""
     info, of = state.info[0], state.problems
     # A later answer would be much the same, until there are an eighth more vectors.
     was_not = info.n_grouped < 0 and 8 * info.n < -9 * info.n_grouped
-    is_small = n_rows < _FEWEST_ROWS or d <= _LEAST_SAVED or info.n == 0
-    if is_small or was_not or of.segments[0].negative == REST:
+    may_save, by_class = for_learning and d > _LEAST_SAVED and not was_not, has_few_lines(of)
+    is_small = n_rows < _FEWEST_ROWS or info.n == 0
+    if is_small or of.segments[0].negative == REST or not (may_save or by_class):
         return False
     n_needed, n_most = _note_sets(state), (info.n - info.n_dead) * info.n_classes
-    if d * (n_most - n_needed) < _LEAST_SAVED * n_most:
+    saves = may_save and d * (n_most - n_needed) >= _LEAST_SAVED * n_most
+    if not saves and not by_class:
         info.n_grouped = -info.n
         return False
     # Those that came since the last time: together they are needed by all classes.
-    if info.n - max(0, info.n_grouped) > info.n // 8:
-        _group(state)
-    return True
+    if info.n - max(0, info.n_grouped) > info.n // (_BY_CLASS if by_class else _BY_SETS):
+        _group(state, by_class)
+    return saves
 
 
 @compiled_within
@@ -152,7 +163,7 @@ def _fill_whole(x, state, kernel, y, start, size, d, for_learning):
 
 @compiled
 def _fill_dense(x, state, kernel, y, start, size, d, for_learning):
-    if for_learning and _are_grouped(state, size, d):
+    if _are_grouped(state, size, d, for_learning):
         _fill_panels(x, state, kernel, y, start, size, d)
     else:
         _fill_whole(x, state, kernel, y, start, size, d, for_learning)

@@ -93,6 +93,16 @@ def problem_of_turn(problems, y, turn):
     return np.int64(problems.problem_of[y, turn])
 
 
+@compiled
+def has_few_lines(problems):
+    """Tell whether there is no room for the kernel rows of all members."""
+    n_lines, n = 0, 0
+    for p in range(problems.table.size):
+        n_lines += problems.segments[p].n_lines
+        n += problems.table[p].n
+    return n_lines < n
+
+
 MEMBERS = ("slot", "entered", "weight", "alpha", "gradient", "lower", "upper", "y", "diagonal")
 """The arrays with an entry for each member."""
 
