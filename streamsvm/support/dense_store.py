@@ -5,6 +5,9 @@ the solver marks slots as removed and, when there are enough of them, moves all 
 together in one pass over memory. Cached kernel rows are reordered in the same way. (Moving the last
 row into a free slot at each removal would change every cached kernel row each time, which is where
 the original LASVM spends its time.)
+
+As long as all rows are of 0 and 1, they are kept as words of bits, too, from which kernel values are
+computed several times faster: see `bits`. The words follow from the panels, and are in no file.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
+from streamsvm.support.bits import WORD, n_words, word
+from streamsvm.support.declaration import copy_arrays
 from streamsvm.support.tiles import PANEL
 
 
@@ -23,6 +28,8 @@ class DenseStore(NamedTuple):
     panels: np.ndarray  # float32 (capacity / 32, feature capacity, 32)
     entered: np.ndarray  # int64 (capacity,) number of the example that became this row, from 1
     weight: np.ndarray  # float64 (capacity,) its example weight
+    words: np.ndarray  # uint64 (capacity / 32, words, 32) the rows as bits, if they are binary
+    binary: np.ndarray  # bool (1,) whether all rows that were put here are of 0 and 1
 
 
 def new_store(capacity: int, n_features: int) -> DenseStore:
@@ -32,7 +39,18 @@ def new_store(capacity: int, n_features: int) -> DenseStore:
         panels=np.zeros((n_panels, max(1, n_features), PANEL), np.float32),
         entered=np.zeros(n_panels * PANEL, np.int64),
         weight=np.zeros(n_panels * PANEL, np.float64),
+        words=np.zeros((n_panels, n_words(max(1, n_features)), PANEL), np.uint64),
+        binary=np.ones(1, np.bool_),
     )
+
+
+def grown(store: DenseStore, capacity: int, n_features: int) -> DenseStore:
+    """Return a larger copy of the store; new rows and features are zero."""
+    new = new_store(capacity, n_features)
+    # Words that are not used take no memory, as long as they are not written.
+    names = store._fields if store.binary[0] else [k for k in store._fields if k != "words"]
+    copy_arrays(store, new, names)
+    return new
 
 
 @compiled
@@ -44,6 +62,29 @@ def put(store, slot, x):
         panel[feature, lane] = x[feature]
     for feature in range(x.size, panel.shape[0]):
         panel[feature, lane] = np.float32(0.0)
+    if store.binary[0]:
+        store.binary[0] = _put_words(store.words[slot // PANEL], lane, x)
+
+
+@compiled
+def _put_words(words, lane, x):
+    """Write row `x` as bits, and tell whether all its values are 0 or 1."""
+    for k in range(words.shape[0]):
+        words[k, lane], others = word(x, k * WORD, x.size)
+        if others != 0:
+            return False
+    return True
+
+
+@compiled
+def renew_words(store):
+    """Make words and `binary` anew, after the panels were changed."""
+    x = np.empty(store.panels.shape[1], np.float32)
+    store.binary[0] = True
+    for slot in range(store.entered.size):
+        get(store, slot, x)
+        if store.binary[0]:
+            store.binary[0] = _put_words(store.words[slot // PANEL], slot % PANEL, x)
 
 
 @compiled
@@ -72,9 +113,11 @@ def reorder(store, order, n_kept):
     for s in range(n_kept):
         last = max(last, order[s])
         moves_up &= order[s] >= s
+    words = store.words
     if not moves_up:
         # Otherwise no slot is read after it was written.
-        panels, entered, weight = panels[: last // PANEL + 1].copy(), entered.copy(), weight.copy()
+        panels, words = panels[: last // PANEL + 1].copy(), words[: last // PANEL + 1].copy()
+        entered, weight = entered.copy(), weight.copy()
     for first in range(0, n_kept, PANEL):
         stop, target = min(first + PANEL, n_kept), store.panels[first // PANEL]
         # All rows of a panel feature by feature, since they are in few other panels.
@@ -82,6 +125,11 @@ def reorder(store, order, n_kept):
             for s in range(first, stop):
                 old = order[s]
                 target[feature, s - first] = panels[old // PANEL, feature, old % PANEL]
+        if store.binary[0]:
+            for k in range(words.shape[1]):
+                for s in range(first, stop):
+                    old = order[s]
+                    store.words[first // PANEL, k, s - first] = words[old // PANEL, k, old % PANEL]
         for s in range(first, stop):
             store.entered[s] = entered[order[s]]
             store.weight[s] = weight[order[s]]

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamsvm._compile import chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm.support import dense_store, row_store, sparse_store, sparse_values
+from streamsvm.support.bits import n_words
 from streamsvm.support.declaration import copy_arrays
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.kernel_rows import kernel_values
@@ -58,6 +59,7 @@ def _row_of_dense(store, slot, scratch, d):
 
 @compiled
 def _of_rows_dense(spare, x):
+    spare.binary[0] = True
     for r in range(x.shape[0]):
         dense_store.put(spare, r, x[r])
     return spare
@@ -77,7 +79,9 @@ def _between_dense(store, i, j, h, d):
 def _spare_dense(store, n, d):
     n_panels = (n + PANEL - 1) // PANEL
     panels = np.zeros((n_panels, d, PANEL), np.float32)
-    return DenseStore(panels, np.zeros(n_panels * PANEL, np.int64), np.zeros(n_panels * PANEL))
+    entered, weight = np.zeros(n_panels * PANEL, np.int64), np.zeros(n_panels * PANEL)
+    words = np.zeros((n_panels, n_words(d), PANEL), np.uint64)
+    return DenseStore(panels, entered, weight, words, np.ones(1, np.bool_))
 
 
 @compiled
@@ -241,8 +245,9 @@ def grown(store: Any, capacity: int, n_features: int) -> Any:
     """Return a larger copy of the store; new rows and features are zero."""
     if isinstance(store, SparseStore):
         return sparse_store.grown(store, capacity, n_features)
-    kind = row_store if isinstance(store, RowStore) else dense_store
-    new = kind.new_store(capacity, n_features)
+    if isinstance(store, DenseStore):
+        return dense_store.grown(store, capacity, n_features)
+    new = row_store.new_store(capacity, n_features)
     copy_arrays(store, new)
     return new
 

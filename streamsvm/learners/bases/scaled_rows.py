@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import compiled
+from streamsvm.support.dense_store import DenseStore, renew_words
 from streamsvm.support.rows import Rows, SparseRows
 
 LARGEST_SCALED = np.float32(1e15)
@@ -33,9 +34,11 @@ def unscaled_rows(x: Rows, factors: np.ndarray | None) -> Any:
     return x / padded(factors, x.shape[1])
 
 
-def rescale(panels: np.ndarray, ratio: np.ndarray) -> None:
-    """Multiply each feature of the rows of a dense store by the ratio of its factors, in place."""
+def rescale(store: DenseStore, ratio: np.ndarray) -> None:
+    """Multiply each feature of the rows of a store by the ratio of its factors, in place."""
+    panels = store.panels
     panels[:, : ratio.size] = _clipped(panels[:, : ratio.size] * ratio[:, None])
+    renew_words(store)
 
 
 def padded(factors: np.ndarray, d: int) -> np.ndarray:

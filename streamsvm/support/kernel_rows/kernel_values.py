@@ -1,4 +1,8 @@
-"""Kernel values between fresh dense rows and the panels of a `DenseStore`."""
+"""Kernel values between fresh dense rows and the panels of a `DenseStore`.
+
+Dot products and distances of rows of 0 and 1 are counted in their bits. They are the same numbers
+to the last bit, and go through the same function: nothing depends on which way was taken.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_leaf
-from streamsvm.kernels import product_of
+from streamsvm._compile import JIT, chosen_by, compiled, compiled_leaf
+from streamsvm.kernels import RBF, Linear, product_of
 from streamsvm.kernels.registry import value_of_product, value_of_vectors
+from streamsvm.support import bits
 from streamsvm.support.tiles import (
     ACROSS,
     PANEL,
@@ -20,6 +25,14 @@ from streamsvm.support.tiles import (
     dot_1_4,
     dot_4_1,
 )
+
+
+_TOGETHER = 8
+"""The number of panels whose counts of bits become kernel values in one go."""
+
+
+_FEWEST = 128
+"""With fewer features times panels, to pack the bits of fresh rows takes longer than it saves."""
 
 
 @compiled_leaf
@@ -95,6 +108,93 @@ _panel_values: Any = chosen_by(
 
 
 @compiled
+def _dot_counts(kernel, words, first, stop, x, n_rows, d, out):
+    for p in range(first, stop):
+        r = 0
+        while r + ROWS <= n_rows:
+            bits.dot_4(words, p, x, r, d, out)
+            r += ROWS
+        while r < n_rows:
+            bits.dot_1(words, p, x, r, d, out)
+            r += 1
+
+
+@compiled
+def _distance_counts(kernel, words, first, stop, x, n_rows, d, out):
+    for p in range(first, stop):
+        r = 0
+        while r + ROWS <= n_rows:
+            bits.distance_4(words, p, x, r, d, out)
+            r += ROWS
+        while r < n_rows:
+            bits.distance_1(words, p, x, r, d, out)
+            r += 1
+
+
+_counts: Any = chosen_by(0, {"dot": _dot_counts, "distance": _distance_counts}, product_of)
+
+
+@compiled
+def _no_table(kernel, d, n_values):
+    return np.empty(0, np.float32)
+
+
+@compiled
+def _table(kernel, d, n_values):
+    """Return the kernel values for 0 .. d, or none if so few values are computed faster."""
+    size = d // PANEL * PANEL + PANEL
+    if n_values < 4 * size or not JIT:
+        return np.empty(0, np.float32)
+    table = np.empty(size, np.float32)
+    for product in range(size):
+        table[product] = min(product, d)
+    apply_kernel(kernel, table)
+    return table
+
+
+# The functions of these take less time than to look a value up.
+_table_of: Any = chosen_by(
+    0, {True: _no_table, False: _table}, lambda kernel_type: kernel_type in (RBF, Linear)
+)
+
+
+@compiled
+def _look_up(table, products):
+    for s in range(products.size):
+        products[s] = table[np.int64(products[s])]
+
+
+@compiled
+def _by_bits(kernel, store, x, n_rows, d, first, end, out):
+    """Compute the values with panels first .. end-1 by bits, or tell that x has other values."""
+    own = np.empty((n_rows, bits.n_words(d)), np.uint64)
+    for r in range(n_rows):
+        if not bits.pack(x[r], d, own[r]):
+            return False
+    table = _table_of(kernel, d, n_rows * (end - first) * PANEL)
+    for p in range(first, end, _TOGETHER):
+        stop = min(p + _TOGETHER, end)
+        _counts(kernel, store.words, p, stop, own, n_rows, d, out)
+        for r in range(n_rows):
+            products = out[r, p * PANEL : stop * PANEL]
+            if table.size > 0:
+                _look_up(table, products)
+            else:
+                apply_kernel(kernel, products)
+    return True
+
+
+@compiled
+def _not_by_bits(kernel, store, x, n_rows, d, first, end, out):
+    return False
+
+
+_values_by_bits: Any = chosen_by(
+    0, {"dot": _by_bits, "distance": _by_bits, "vectors": _not_by_bits}, product_of
+)
+
+
+@compiled
 def kernel_values(kernel, store, x, n_rows, d, first, stop, out):
     """Write out[r, s] = k(x_r, row s) for r < n_rows and at least all s in first .. stop-1.
 
@@ -103,6 +203,9 @@ def kernel_values(kernel, store, x, n_rows, d, first, stop, out):
     """
     if stop > first:
         p, end = first // PANEL, (stop + PANEL - 1) // PANEL
+        if store.binary[0] and d * (end - p) >= _FEWEST:
+            if _values_by_bits(kernel, store, x, n_rows, d, p, end, out):
+                return
         # With a block of rows, one panel at a time stays in the cache; a single row takes four.
         most = np.int64(ACROSS if n_rows == 1 else 1)
         while p < end:

@@ -123,7 +123,7 @@ class KernelSolver(abc.ABC):
         kept = None if self.kept_rows is None else self.kept_rows.rescaled(ratio)
         new = self._apart(kept_rows=kept)
         if new.state is not None:
-            rescale(new.state.store.panels, ratio)
+            rescale(new.state.store, ratio)
             new.rebuild(n_features)
         return new
 
