@@ -56,6 +56,8 @@ def _word_compiled(typingctx: Any, x: Any, first: Any, stop: Any) -> Any:
         others = builder.not_(builder.bitcast(builder.or_(one, zero), i64))
         return context.make_tuple(builder, signature.return_type, [word, others])
 
+    if x != types.Array(types.float32, 1, "C"):
+        return None
     return types.UniTuple(types.uint64, 2)(x, types.int64, types.int64), codegen
 
 
@@ -162,7 +164,7 @@ def _plain_counts(rows: int, differ: bool) -> Any:
 _counts = _compiled_counts if JIT else _plain_counts
 
 # Each is called as counts(words, p, x, r, d, out): words uint64 (n_panels, >= n_words(d), 32), x
-# uint64 (n, >= n_words(d)), without bits beyond d, and out float32 (n, >= 32 n_panels). Rows r, r+1,
+# uint64 (n, >= n_words(d)) without bits beyond d, and out float32 (n, >= 32 n_panels). Rows r, r+1,
 # ... of x are combined with panel p, and the results written to out[r:, 32 p:]. The name gives the
 # number of rows.
 dot_1 = _counts(1, differ=False)

@@ -6,8 +6,8 @@ together in one pass over memory. Cached kernel rows are reordered in the same w
 row into a free slot at each removal would change every cached kernel row each time, which is where
 the original LASVM spends its time.)
 
-As long as all rows are of 0 and 1, they are kept as words of bits, too, from which kernel values are
-computed several times faster: see `bits`. The words follow from the panels, and are in no file.
+As long as all rows are of 0 and 1, they are kept as words of bits, too, from which kernel values
+are computed several times faster: see `bits`. Words follow from the panels, and are in no file.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ so that compaction takes a constant share of the time of insertions.
 
 The store also has the scratch of `sparse_values`: at most `MOST_COLUMNS` dense columns of 32 lanes
 (1 MB), and 12 bytes for each feature.
+
+As long as all rows are of 0 and 1, and there are few features, rows are kept as words of bits, too,
+as those of a `DenseStore` are.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
+from streamsvm.support.bits import WORD, n_words
 from streamsvm.support.declaration import copy_arrays
 from streamsvm.support.rows import SparseRows
 from streamsvm.support.tiles import PANEL
@@ -24,6 +28,9 @@ MOST_COLUMNS = 8192
 
 MOST_MERGED = 1024
 """A merged vector keeps its so many largest features, so that merging does not make rows dense."""
+
+WIDEST = 1024
+"""With more features there are no words: they would take more memory than rows of 16 features."""
 
 SCRATCH = ("place", "flat", "lanes", "products")
 """Fields whose content is not needed after a call."""
@@ -47,12 +54,15 @@ class SparseStore(NamedTuple):
     flat: np.ndarray  # float32 (2, features) scratch, 0 between calls: two rows, made dense
     lanes: np.ndarray  # float32 (MOST_COLUMNS + 1, 32) scratch: columns of 32 fresh rows
     products: np.ndarray  # float64 (32, 32) scratch
+    words: np.ndarray  # uint64 (capacity / 32, words, 32) the rows as bits, if they are binary
+    binary: np.ndarray  # bool (1,) whether all rows that were put here are of 0 and 1
 
 
 def new_store(capacity: int, n_features: int, n_pairs: int = 1024) -> SparseStore:
     """Allocate an empty store for `capacity` rows, rounded up to 32, of `n_pairs` values in all."""
     capacity = max(1, -(-capacity // PANEL)) * PANEL
     width = max(1, n_features)
+    depth = n_words(width) if width <= WIDEST else 0
     return SparseStore(
         start=np.zeros(capacity, np.int64), length=np.zeros(capacity, np.int64),
         columns=np.zeros(n_pairs, np.int32), values=np.zeros(n_pairs, np.float32),
@@ -60,6 +70,8 @@ def new_store(capacity: int, n_features: int, n_pairs: int = 1024) -> SparseStor
         counts=np.zeros(3, np.int64), place=np.zeros(width, np.int32),
         flat=np.zeros((2, width), np.float32),
         lanes=np.zeros((MOST_COLUMNS + 1, PANEL), np.float32), products=np.zeros((PANEL, PANEL)),
+        words=np.zeros((capacity // PANEL, depth, PANEL), np.uint64),
+        binary=np.full(1, depth > 0),
     )  # fmt: skip
 
 
@@ -74,6 +86,9 @@ def grown(store: SparseStore, capacity: int, n_features: int) -> SparseStore:
     copy_arrays(store, new, ("start", "length", "norm", "entered", "weight"))
     new.columns[:used], new.values[:used] = store.columns[:used], store.values[:used]
     new.counts[:2] = store.counts[:2]
+    new.binary[0] &= store.binary[0]
+    if new.binary[0]:
+        copy_arrays(store, new, ("words",))
     return new
 
 
@@ -108,6 +123,23 @@ def release(store, slot):
     store.counts[LIVE] -= store.length[slot]
     store.length[slot] = 0
     store.norm[slot] = 0.0
+    if store.binary[0]:
+        store.words[slot // PANEL, :, slot % PANEL] = 0
+
+
+@compiled
+def set_bits(x, r, words):
+    """Set the bits of the features of row r in words, uint64 (words,), which are 0.
+
+    Tell whether all its values are 0 or 1 and there is a bit for each of its features.
+    """
+    for t in range(x.start[r], x.start[r + 1]):
+        column = x.columns[t]
+        if x.values[t] == 1.0 and column < words.size * WORD:
+            words[column // WORD] |= np.uint64(1) << np.uint64(column % WORD)
+        elif x.values[t] != 0.0:
+            return False
+    return True
 
 
 @compiled
@@ -130,6 +162,8 @@ def put(store, slot, x):
     store.norm[slot] = norm
     store.counts[USED] += length
     store.counts[LIVE] += length
+    if store.binary[0]:
+        store.binary[0] = set_bits(x, 0, store.words[slot // PANEL, :, slot % PANEL])
 
 
 @compiled
@@ -158,7 +192,10 @@ def gather(store, slots, n, d):
 
 @compiled
 def of_rows(spare, x):
-    """Return a store of all rows of x, which shares their memory and the scratch of `spare`."""
+    """Return a store of all rows of x, which shares their memory and the scratch of `spare`.
+
+    It has no words: `spare` may be a store in use.
+    """
     start, n = x.start[:-1], x.start.size - 1
     length, norm = np.empty(n, np.int64), np.zeros(n)
     for r in range(n):
@@ -167,7 +204,7 @@ def of_rows(spare, x):
             norm[r] += np.float64(x.values[t]) * np.float64(x.values[t])
     return SparseStore(
         start, length, x.columns, x.values, norm, spare.entered, spare.weight, spare.counts,
-        spare.place, spare.flat, spare.lanes, spare.products,
+        spare.place, spare.flat, spare.lanes, spare.products, spare.words, np.zeros(1, np.bool_),
     )  # fmt: skip
 
 
@@ -186,6 +223,12 @@ def reorder(store, order, n_kept):
         store.length[s] = 0
         store.norm[s] = 0.0
     store.counts[LIVE] = live
+    if store.binary[0]:
+        words = store.words.copy()
+        store.words[:] = 0
+        for s in range(n_kept):
+            old = order[s]
+            store.words[s // PANEL, :, s % PANEL] = words[old // PANEL, :, old % PANEL]
 
 
 @compiled

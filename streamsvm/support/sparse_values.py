@@ -9,13 +9,18 @@ import numpy as np
 from streamsvm._compile import chosen_by, compiled
 from streamsvm.kernels import product_of
 from streamsvm.kernels.registry import value_of_vectors
-from streamsvm.support.kernel_rows.kernel_values import apply_kernel
-from streamsvm.support.sparse_store import MOST_COLUMNS
+from streamsvm.support.bits import WORD
+from streamsvm.support.kernel_rows.kernel_values import apply_kernel, values_of_bits
+from streamsvm.support.sparse_store import MOST_COLUMNS, set_bits
 from streamsvm.support.sparse_tile import products
 from streamsvm.support.tiles import PANEL
 
 FEW = 4
 """With fewer fresh rows, one by one is faster than a group of 32 lanes."""
+
+
+_FEWEST = 64
+"""So many values, or fewer, are computed as fast without bits."""
 
 
 @compiled
@@ -131,7 +136,23 @@ def _group(kernel, store, x, r, size, first, stop, out):
 
 
 @compiled
+def _by_bits(kernel, store, x, n_rows, first, stop, out):
+    """Compute the values by bits, of whole panels, or tell that x has values other than 0 and 1."""
+    depth = store.words.shape[1]
+    own = np.zeros((n_rows, depth), np.uint64)
+    for r in range(n_rows):
+        if not set_bits(x, r, own[r]):
+            return False
+    first, end = first // PANEL, (stop + PANEL - 1) // PANEL
+    values_of_bits(kernel, store.words, own, n_rows, depth * WORD, first, end, out)
+    return True
+
+
+@compiled
 def _by_products(kernel, store, x, n_rows, d, first, stop, out):
+    if store.binary[0] and n_rows * (stop - first) > _FEWEST:
+        if _by_bits(kernel, store, x, n_rows, first, stop, out):
+            return
     r = 0
     while r < n_rows:
         size = _group_size(store, x, r, n_rows)
@@ -166,7 +187,8 @@ _chosen: Any = chosen_by(
 def kernel_values(kernel, store, x, n_rows, d, first, stop, out):
     """Write out[r, s] = k(x_r, row s) for r < n_rows and first <= s < stop.
 
-    The store is a `SparseStore`, with scratch for all features of x; out is float32 (>= n_rows, its
+    If the rows are of 0 and 1, it writes whole panels, as `kernel_values.kernel_values` does. The
+    store is a `SparseStore`, with scratch for all features of x; out is float32 (>= n_rows, its
     capacity).
     """
     _chosen(kernel, store, x, n_rows, d, first, min(stop, store.start.size), out)

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.support import bits, dense_store, stores
+from streamsvm.support import bits, dense_store, sparse_store, sparse_values, stores
 from streamsvm.support.kernel_rows.kernel_values import kernel_values
+from streamsvm.support.rows import dense, sparse
+from streamsvm.support.tiles import PANEL
 from tests.kernels.test_values import KERNELS, Cosine, Manhattan, Quadratic
 
 
@@ -43,7 +45,7 @@ def words_of(rows, n_features):
 
 
 def check_words(store, n):
-    rows = dense_store.rows_of(store, n, store.panels.shape[1])
+    rows = dense(stores.rows_of(store, n, stores.n_columns(store)))
     found = store.words.transpose(0, 2, 1).reshape(-1, store.words.shape[1])[:n]
     assert store.binary[0]
     np.testing.assert_array_equal(found, words_of(rows, rows.shape[1]))
@@ -107,27 +109,84 @@ def test_a_row_of_other_values_ends_the_words(at, value):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(1, 300), st.integers(0, 2**32 - 1), st.lists(st.integers(0, 5), max_size=30))
-def test_words_keep_in_step(d, seed, changes):
+@given(
+    st.integers(1, 300),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(0, 5), max_size=30),
+)
+def test_words_keep_in_step(d, is_sparse, seed, changes):
     rng = np.random.default_rng(seed)
-    n, store = 0, stores.new_store(1, d, False)
+    n, store = 0, stores.new_store(1, d, is_sparse)
     for change in changes:
-        width = store.panels.shape[1]
+        width = stores.n_columns(store)
         if change <= 2 and n < store.entered.size:
             # It may be narrower than the store.
-            dense_store.put(store, n, drawn(rng, 1, rng.integers(1, width + 1))[0])
+            row = drawn(rng, 1, rng.integers(1, width + 1))
+            row = sparse(row) if is_sparse else row
+            if not stores.has_room(store, row):
+                store = stores.grown(store, store.entered.size, width)
+            stores.put(store, n, row)
             n += 1
         elif change == 3 and n:
             kept = rng.permutation(n)[: rng.integers(0, n + 1)]
             kept = np.sort(kept) if rng.random() < 0.5 else kept
             order = np.zeros(store.entered.size, np.int64)
             order[: kept.size] = kept
-            dense_store.reorder(store, order, kept.size)
+            stores.reorder(store, order, kept.size)
             n = kept.size
         elif change == 4:
             more, wider = rng.integers(0, 70), rng.integers(0, 70)
             store = stores.grown(store, store.entered.size + more, width + wider)
+        elif change == 5 and is_sparse and n:
+            stores.release(store, rng.integers(n))
         elif change == 5:
             store = copy.deepcopy(store)
-            dense_store.renew_words(store)
+            if not is_sparse:
+                dense_store.renew_words(store)
         check_words(store, n)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.one_of(st.integers(1, 70), st.integers(1, 5)),
+    st.integers(1, 200),
+    st.integers(1, 300),
+    st.sampled_from(EVERY),
+    st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    st.sampled_from([1.0, 0.0, 0.5]),
+    st.integers(0, 2**32 - 1),
+)
+def test_sparse_values_are_those_of_floats_to_the_last_bit(n_rows, n, d, kernel, part, value, seed):
+    rng = np.random.default_rng(seed)
+    store = stores.filled(stores.new_store(n, d, True), sparse(drawn(rng, n, d)))
+    x = sparse(drawn(rng, n_rows, d))
+    # Also rows that list zeros, or that are not binary.
+    x.values[rng.random(x.values.size) < 0.02] = value
+    first, stop = sorted(int(n * end) for end in part)
+    counted, summed = np.full((2, n_rows, store.entered.size), HALF)
+    sparse_values.kernel_values(kernel, store, x, n_rows, d, first, stop, counted)
+    assert store.binary[0]
+    store.binary[0] = False
+    sparse_values.kernel_values(kernel, store, x, n_rows, d, first, stop, summed)
+    np.testing.assert_array_equal(
+        counted[:, first:stop].view(np.uint32), summed[:, first:stop].view(np.uint32)
+    )
+    begin, end = first // PANEL * PANEL, -(-stop // PANEL) * PANEL
+    assert (counted[:, :begin] == HALF).all() and (counted[:, end:] == HALF).all()
+
+
+def test_sparse_rows_of_other_values_or_many_features_have_no_words():
+    eye = np.eye(130, dtype=np.float32)
+    x = sparse(eye[:3])
+    assert stores.filled(stores.new_store(3, 130, True), x).binary[0]
+    # A column that there is no word for is not written.
+    assert not stores.filled(stores.new_store(3, 1, True), sparse(eye[-3:])).binary[0]
+    wide = stores.grown(stores.new_store(3, 130, True), 64, sparse_store.WIDEST + 1)
+    assert not wide.binary[0] and wide.words.size == 0
+    assert not stores.grown(wide, 128, sparse_store.WIDEST + 2).binary[0]
+    store = stores.filled(stores.new_store(3, 130, True), x)
+    stores.put(store, 1, sparse(np.full((1, 2), HALF)))
+    assert not store.binary[0] and not stores.grown(store, 64, 130).binary[0]
+    made = stores.made_sparse(stores.filled(stores.new_store(3, 130, False), eye[:3]))
+    check_words(made, 3)

@@ -26,7 +26,6 @@ from streamsvm.support.tiles import (
     dot_4_1,
 )
 
-
 _TOGETHER = 8
 """The number of panels whose counts of bits become kernel values in one go."""
 
@@ -165,22 +164,31 @@ def _look_up(table, products):
 
 
 @compiled
-def _by_bits(kernel, store, x, n_rows, d, first, end, out):
-    """Compute the values with panels first .. end-1 by bits, or tell that x has other values."""
-    own = np.empty((n_rows, bits.n_words(d)), np.uint64)
-    for r in range(n_rows):
-        if not bits.pack(x[r], d, own[r]):
-            return False
+def values_of_bits(kernel, words, own, n_rows, d, first, end, out):
+    """Write the kernel values of rows with panels first .. end-1: see `kernel_values`.
+
+    `words` are those of the store and `own` those of the rows, uint64 (n_rows, >= n_words(d)).
+    """
     table = _table_of(kernel, d, n_rows * (end - first) * PANEL)
     for p in range(first, end, _TOGETHER):
         stop = min(p + _TOGETHER, end)
-        _counts(kernel, store.words, p, stop, own, n_rows, d, out)
+        _counts(kernel, words, p, stop, own, n_rows, d, out)
         for r in range(n_rows):
             products = out[r, p * PANEL : stop * PANEL]
             if table.size > 0:
                 _look_up(table, products)
             else:
                 apply_kernel(kernel, products)
+
+
+@compiled
+def _by_bits(kernel, store, x, n_rows, d, first, end, out):
+    """Compute the values with panels first .. end-1 by bits, or tell that x has other values."""
+    own = np.empty((n_rows, bits.n_words(d)), np.uint64)
+    for r in range(n_rows):
+        if not bits.pack(x[r], d, own[r]):
+            return False
+    values_of_bits(kernel, store.words, own, n_rows, d, first, end, out)
     return True
 
 
