@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
 from streamsvm.solvers.kernel_events import learn_binary
 from streamsvm.solvers.lasvm.bounds import kept_rows, mark_dead, share, slide, stay_within
@@ -46,6 +46,9 @@ SEEDS = 5
 """Number of examples inserted while there is no pair yet: the seeds of Algorithm 13, line 1."""
 
 _TINY = 1e-12
+
+_TOGETHER = 64
+"""So many slots are looked at together: most are dead or of support vectors, in no order."""
 
 
 class Schedule(NamedTuple):
@@ -178,6 +181,15 @@ def reprocess(state, kernel, schedule, n, d):
     return j >= 0 and pair_step(state, kernel, i, j, n, d)
 
 
+@compiled_leaf
+def has_live_zero(alpha, lower, upper):
+    """Tell whether one of some slots is live and has alpha = 0."""
+    found = 0
+    for s in range(alpha.size):
+        found += (alpha[s] == 0.0) & (lower[s] != upper[s])
+    return found > 0
+
+
 @compiled_within
 def remove_blatant(state):
     """Remove blatant non-support vectors (Algorithm 12, lines 5-11): mark their slots as dead."""
@@ -185,13 +197,18 @@ def remove_blatant(state):
     if info.n_zero == 0 or info.i < 0 or info.j < 0:
         return
     lost_extreme = False
-    for s in range(info.n):
-        if state.alpha[s] != 0.0 or state.lower[s] == state.upper[s]:
+    for first in range(0, info.n, _TOGETHER):
+        stop = min(info.n, first + _TOGETHER)
+        some = slice(first, stop)
+        if not has_live_zero(state.alpha[some], state.lower[some], state.upper[some]):
             continue
-        g = state.gradient[s]
-        if (state.y[s] < 0.0 and g >= info.g_max) or (state.y[s] > 0.0 and g <= info.g_min):
-            mark_dead(state, s)
-            lost_extreme |= s == info.i or s == info.j
+        for s in range(first, stop):
+            if state.alpha[s] != 0.0 or state.lower[s] == state.upper[s]:
+                continue
+            g = state.gradient[s]
+            if (state.y[s] < 0.0 and g >= info.g_max) or (state.y[s] > 0.0 and g <= info.g_min):
+                mark_dead(state, s)
+                lost_extreme |= s == info.i or s == info.j
     if lost_extreme:
         refresh_extremes(state)
 
