@@ -312,7 +312,7 @@ class LASVMClassifier(KernelLearner):
         """Make some `_FINISH_STEPS` steps; return what `finishing.improve` wants to know."""
         solver, d = self.solver, len(self.schema)
         kernel = solver.bound_kernel(solver.state)
-        is_over = solver.finish_some(solver.state, kernel, schedule, d, _FINISH_STEPS)
+        is_over = solver.finishing.finish_some(solver.state, kernel, schedule, d, _FINISH_STEPS)
         delta = self.delta
         return delta <= self.tau, delta, 0 if is_over else _FINISH_STEPS
 

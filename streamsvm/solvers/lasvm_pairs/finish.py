@@ -9,10 +9,12 @@ from streamsvm.solvers.lasvm import finish as two_finish
 from streamsvm.solvers.lasvm import reweighting as of_two
 from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm.state import LASVMState
-from streamsvm.solvers.lasvm.step import delta, remove_blatant
+from streamsvm.solvers.lasvm.step import delta, enter, remove_blatant
 from streamsvm.solvers.lasvm_pairs.state import problem
+from streamsvm.solvers.lasvm_pairs.step import has_room, note_example, slot_of
 from streamsvm.support import stores
 from streamsvm.support.member_store import MemberKernel
+from streamsvm.support.rows import count, part
 
 
 @compiled
@@ -55,6 +57,53 @@ def finish_some(state, kernel, schedule, d, max_steps):
         if left <= 0:
             return False
     return True
+
+
+@compiled
+def _add_row(state, x, y, cost, weight, number, diagonal, f, wanted):
+    """Make an example a member of some problems; return whether there was room for it."""
+    if state.info[0].n == state.y.size or not stores.has_room(state.store, x):
+        return False
+    state.info[0].crowded = y
+    if not has_room(state, y):
+        return False
+    state.info[0].crowded = 0
+    state.fresh[0] = slot_of(state, number)
+    if state.fresh[0] >= 0 and state.y[state.fresh[0]] != y:
+        # It is kept with another label.
+        return True
+    for c in range(wanted.size):
+        if 0 <= wanted[c] < state.problems.table.size:
+            own = problem(state, wanted[c])
+            sign = 1.0 if state.problems.segments[wanted[c]].positive == y else -1.0
+            if not stores.contains(own.store.entered, number, own.info[0].n):
+                enter(own, x, sign, cost, weight, number, sign - f[c], diagonal)
+                state.info[0].most_members = max(state.info[0].most_members, own.info[0].n)
+    note_example(state, y, cost, weight, number, diagonal)
+    return True
+
+
+@compiled
+def add_rows(state, x, y, cost, weight, numbers, diagonal, f, wanted):
+    """Make examples members of problems, with alpha = 0; return how many fitted.
+
+    Arguments are as in `learn_rows`. `wanted`, int64 (n, columns), are the problems of each
+    example, NONE for none, and f, float64 of the same shape, its f(x) there without b. Examples of
+    cost 0 are left out.
+    """
+    state = borrowed(state)
+    state.info[0].ready = 0
+    done = np.int64(0)
+    while done < count(x):
+        r, row = done, part(x, done, done + 1)
+        if cost[r] > 0.0 and not _add_row(
+            state, row, np.int64(y[r]), cost[r], weight[r], numbers[r], diagonal[r], f[r], wanted[r]
+        ):
+            break
+        done += 1
+    for p in range(state.problems.table.size):
+        two_state.refresh_extremes(problem(state, p))
+    return done
 
 
 @compiled

@@ -38,7 +38,7 @@ from streamsvm.support.rows import count, part, width
 
 
 @compiled
-def _has_room(state, y):
+def has_room(state, y):
     """Tell whether each problem of class y has room for one more; many dead members leave first."""
     of = state.problems
     for turn in range(n_turns(of)):
@@ -73,7 +73,7 @@ def _learn_in(state, p, kernel, x, y, cost, weight, number, row, diagonal, sched
 
 
 @compiled_within
-def _slot_of(state, number):
+def slot_of(state, number):
     """Return the slot of an example that is in the store, or -1."""
     if stores.contains(state.store.entered, number, state.info[0].n):
         for s in range(state.info[0].n):
@@ -83,10 +83,21 @@ def _slot_of(state, number):
 
 
 @compiled_within
+def note_example(state, y, cost, weight, number, diagonal):
+    """Record the example that was learnt, if a problem has it as a member."""
+    s = state.fresh[0]
+    if s >= 0 and state.wanted[s] > 0:
+        state.store.entered[s] = number
+        state.store.weight[s] = weight
+        state.y[s], state.cost[s], state.diagonal[s] = y, cost, diagonal
+        note_cost(state.info[0], cost)
+
+
+@compiled_within
 def learn_example(state, kernel, x, y, cost, weight, number, row, diagonal, schedule):
     """Let all problems of class y learn an example; return the least y f(x) from before."""
-    info, of, least = state.info[0], state.problems, np.inf
-    state.fresh[0] = _slot_of(state, number)
+    of, least = state.problems, np.inf
+    state.fresh[0] = slot_of(state, number)
     if state.fresh[0] >= 0:
         # An example that is kept keeps its class, whatever label comes with its number now.
         y = state.y[state.fresh[0]]
@@ -98,12 +109,7 @@ def learn_example(state, kernel, x, y, cost, weight, number, row, diagonal, sche
                 state, p, kernel, x, sign, cost, weight, number, row, diagonal, schedule
             )
             least = min(least, margin)
-    s = state.fresh[0]
-    if s >= 0 and state.wanted[s] > 0:
-        state.store.entered[s] = number
-        state.store.weight[s] = weight
-        state.y[s], state.cost[s], state.diagonal[s] = y, cost, diagonal
-        note_cost(info, cost)
+    note_example(state, y, cost, weight, number, diagonal)
     return least
 
 
@@ -144,13 +150,13 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
             if n == state.y.size or not stores.has_room(state.store, fresh):
                 return at
             info.crowded = own_class
-            if not _has_room(state, own_class):
+            if not has_room(state, own_class):
                 return at
             # It may be kept already, as an example of another class: see `learn_example`.
-            kept = _slot_of(state, numbers[at])
+            kept = slot_of(state, numbers[at])
             if kept >= 0 and state.y[kept] != own_class:
                 info.crowded = state.y[kept]
-                if not _has_room(state, state.y[kept]):
+                if not has_room(state, state.y[kept]):
                     return at
             info.crowded = 0
             row, out = state.block[r], state.block[r : r + 1]

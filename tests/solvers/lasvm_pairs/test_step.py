@@ -7,7 +7,7 @@ from streamsvm import kernels
 from streamsvm.solvers.bounds import MERGE, REMOVE, UNBOUNDED, Window, bounds_of
 from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm import step as two_step
-from streamsvm.solvers.lasvm_pairs import bounds, classes, merging, state, step
+from streamsvm.solvers.lasvm_pairs import bounds, classes, finish, merging, state, step
 from streamsvm.solvers.lasvm_pairs.problems import REST
 from streamsvm.support import dense_store, states
 from streamsvm.support.kernel_rows import row_cache
@@ -280,3 +280,50 @@ def test_votes_are_decided_by_margins_and_probabilities_are_coupled():
     p = (1 / inverse) / (1 / inverse).sum(axis=1, keepdims=True)
     assert np.exp(out[:, 3:]) == pytest.approx(p, abs=1e-6)
     assert np.mean(out[:, :3].argmax(axis=1) == y) > 0.7
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("rest", [False, True])
+def test_rows_that_are_added_are_members_without_effect(rest, is_sparse):
+    x, y = examples()
+    own, _ = learnt(x[:150], y[:150], schedule(), rest=rest, is_sparse=is_sparse)
+    before = [members(own, p) for p in range(len(own.problems.table))]
+    new, k = slice(150, 240), 4
+    # Each row is a member of every second problem of its class, at most.
+    problem = np.array([np.diag(own.problems.problem_of)] * k) if rest else own.problems.problem_of
+    wanted = problem[y[new]].astype(np.int64)
+    wanted[:, ::2] = -1
+    gram = values(KERNEL, x, x).astype(float)
+    f = np.zeros(wanted.shape)
+    for r, c in zip(*np.nonzero(wanted >= 0), strict=True):
+        old = before[wanted[r, c]]
+        f[r, c] = sum(a * gram[150 + r, number - 1] for number, (a, _) in old.items())
+    done, n = 0, 90
+    cost = np.where(np.arange(n) % 10 == 0, 0.0, 2.0)
+    while done < n:
+        rows = x[new][done:]
+        done += finish.add_rows(
+            own, sparse(rows) if is_sparse else rows, y[new][done:].astype(float), cost[done:],
+            np.ones(n)[done:], np.arange(151 + done, 241), np.ones(n, np.float32)[done:], f[done:],
+            wanted[done:],
+        )  # fmt: skip
+        if done < n:
+            own = classes.grown(own, CACHE)
+    for p, old in enumerate(before):
+        now = members(own, p)
+        asked = np.flatnonzero((wanted == p).any(axis=1) & (cost > 0.0)) + 151
+        assert set(now) == set(old) | set(asked.tolist())
+        assert all(now[number] == old[number] for number in old)
+        assert all(now[number][0] == 0.0 for number in asked)
+    while not finish.finish_some(own, bound(KERNEL, own.store), schedule(), x.shape[1], 10**6):
+        pass
+    for p in range(len(before)):
+        now = members(own, p)
+        numbers = np.array(list(now)) - 1
+        alpha, gradient = np.array(list(now.values())).T
+        positive = own.problems.segments[p].positive
+        signs = np.where(y[numbers] == positive, 1.0, -1.0)
+        fresh = signs - gram[np.ix_(numbers, numbers)] @ alpha
+        np.testing.assert_allclose(gradient, fresh, atol=1e-4)
+        info = own.problems.table[p]
+        assert info.g_max - info.g_min <= 1e-3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -47,8 +47,8 @@ class LASVMSolver(ReservingSolver):
     """The module by which the state is asked."""
 
     revisits = Revisits
-    finish_some: ClassVar[Any] = staticmethod(lasvm_finish.finish_some)
-    """finish_some(state, kernel, schedule, n_features, n_steps) makes steps on the rows kept."""
+    finishing: Any = lasvm_finish
+    """The module with `finish_some`, which makes steps on the rows kept, and `add_rows`."""
 
     def __init__(
         self,
@@ -104,12 +104,12 @@ class LASVMSolver(ReservingSolver):
         g = signs - f
         return np.where(signs > 0.0, g - info.g_min, info.g_max - g)
 
-    def add_rows(self, rows: tuple[Any, ...], f: np.ndarray) -> None:
-        """Make examples that are not kept, with these f(x) without b, kept ones without effect."""
-        done, n = 0, len(f)
+    def add_rows(self, rows: tuple[Any, ...]) -> None:
+        """See `ReservingSolver`; several classes need the problems of each row, too."""
+        done, n = 0, len(rows[1])
         while done < n:
-            some = (cut(rows[0], done, n), *(part[done:] for part in rows[1:]), f[done:])
-            done += lasvm_finish.add_rows(self.state, *some)
+            some = (cut(rows[0], done, n), *(part[done:] for part in rows[1:]))
+            done += self.finishing.add_rows(self.state, *some)
             if done < n:
                 self.make_room()
 
@@ -182,7 +182,7 @@ class PairsSolver(LASVMSolver):
 
     step, states, inspection = pairs, pairs_finish, pairs_inspection
     revisits = RevisitsOfClasses
-    finish_some = staticmethod(pairs_finish.finish_some)
+    finishing = pairs_finish
 
     def new_state(self, sizes: Sizes) -> Any:
         """Return an empty state."""

@@ -34,8 +34,11 @@ class ReservingSolver(DualSolver):
     def violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Return by how much examples with these f(x), without b, would violate optimality."""
 
-    def add_rows(self, rows: tuple[Any, ...], f: np.ndarray) -> None:
-        """Make examples that are not kept, with these f(x) without b, kept ones without effect."""
+    def add_rows(self, rows: tuple[Any, ...]) -> None:
+        """Keep examples that are not kept, with coefficient 0.
+
+        `rows` are the arguments of `learn`, f(x) without b, and what else the solver needs.
+        """
         raise AssertionError("they are learnt again")
 
     @abc.abstractmethod

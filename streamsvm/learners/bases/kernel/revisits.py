@@ -21,7 +21,7 @@ from streamsvm.support.rows import Rows, SparseRows, shape, sparse, taken
 _NEAR = 0.25
 """A row is near if its f(x) must change by at most this before it violates optimality."""
 
-_NEARER = 0.1
+NEARER = 0.1
 """With rows that violate optimality, those are kept, too, whose f(x) must change by less."""
 
 _OF_LOOKS = ("n_looked", "look_sum", "look_squares", "look_most")
@@ -186,39 +186,19 @@ class Revisits:
     def _learn(self, violating: np.ndarray, now: Any) -> bool:
         """Make these rows, and others that nearly violate optimality, examples that are kept."""
         rows = np.flatnonzero(self._is_near)
-        rows = rows[self._wrong(rows, now) > -_NEARER]
+        rows = rows[self._wrong(rows, now) > -NEARER]
         rows = np.union1d(rows[~np.isin(self._facts["number"][rows], now.numbers)], violating)
-        solver, arguments = reserving(self._learner), self._arguments(rows)
-        solver.state_for(self._learner.sizes(shape(arguments[0])[1]))
-        solver.add_rows(arguments, self._f[rows])
+        self._add_rows(rows, (self._f[rows],))
         return True
 
-
-class Relearning(Revisits):
-    """The same, where the rows that violate optimality are learnt as other examples are."""
-
-    def _scratch(self, n: int) -> np.ndarray:
-        """Return an array for the margins of n rows, which are not read."""
-        margins: np.ndarray = self._learner.targets.zeros(n)
-        return margins
-
-    def _learn(self, violating: np.ndarray, now: Any) -> bool:
-        """Learn rows again; return whether that made a step."""
-        learner = self._learner
-        state, steps = learner.state, learner.counters["steps"]
-        looked = [state.info[0][name] for name in _OF_LOOKS]
-        draws = state.look_draws.copy()
-        rows = self._arguments(violating)
-        kernel_batches.learn_part(learner, rows, self._scratch(len(violating)), [])
-        # Looks are at the model after an example of the stream, and none came.
-        state = learner.state
-        for name, value in zip(_OF_LOOKS, looked, strict=True):
-            state.info[0][name] = value
-        state.look_draws[:] = draws
-        return bool(learner.counters["steps"] > steps)
+    def _add_rows(self, rows: np.ndarray, more: tuple[np.ndarray, ...]) -> None:
+        """Make rows, given by indices, examples that are kept; `more` is what the solver wants."""
+        solver, arguments = reserving(self._learner), self._arguments(rows)
+        solver.state_for(self._learner.sizes(shape(arguments[0])[1]))
+        solver.add_rows((*arguments, *more))
 
 
-class RevisitsOfLaRank(Relearning):
+class RevisitsOfLaRank(Revisits):
     """The same with the scores of a LaRank.
 
     `_f` has a column for each class, and so have the coefficients of an expansion.
@@ -255,3 +235,18 @@ class RevisitsOfLaRank(Relearning):
             state.n_vectors[c] = len(slots)
         state.info[0].n, state.info[0].n_classes = n, k
         return state
+
+    def _learn(self, violating: np.ndarray, now: Any) -> bool:
+        """Learn rows again; return whether that made a step."""
+        learner = self._learner
+        state, steps = learner.state, learner.counters["steps"]
+        looked = [state.info[0][name] for name in _OF_LOOKS]
+        draws = state.look_draws.copy()
+        rows = self._arguments(violating)
+        kernel_batches.learn_part(learner, rows, self._learner.targets.zeros(len(violating)), [])
+        # Looks are at the model after an example of the stream, and none came.
+        state = learner.state
+        for name, value in zip(_OF_LOOKS, looked, strict=True):
+            state.info[0][name] = value
+        state.look_draws[:] = draws
+        return bool(learner.counters["steps"] > steps)

@@ -1,7 +1,7 @@
 """Second looks of LASVM for several classes: at each row in each binary problem of its class.
 
-As in `revisits`, with f(x) for each problem that learns the row. A row is learnt again if it
-violates optimality in one that does not have it as a member.
+As in `revisits`, with f(x) for each problem that learns the row. A row becomes a member of those
+problems in which it violates optimality.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.kernel_batches import share_rows
-from streamsvm.learners.bases.kernel.revisits import Relearning
+from streamsvm.learners.bases.kernel.revisits import NEARER, Revisits
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores
@@ -30,7 +30,7 @@ class _Expansions(NamedTuple):
     alpha: np.ndarray  # its coefficient
 
 
-class RevisitsOfClasses(Relearning):
+class RevisitsOfClasses(Revisits):
     """The rows of a reserve, with f(x) of each problem kept up to date while the learner finishes.
 
     `_f` has a column for each problem of the row's class: one against one that of the problem with
@@ -69,6 +69,11 @@ class RevisitsOfClasses(Relearning):
 
     def _wrong(self, rows: np.ndarray, now: _Expansions) -> np.ndarray:
         """Return the worst violation of each row, in problems that it is no member of."""
+        worst: np.ndarray = self._wrong_in(rows, now).max(axis=1, initial=-np.inf)
+        return worst
+
+    def _wrong_in(self, rows: np.ndarray, now: _Expansions) -> np.ndarray:
+        """Return the violation of each row in each problem; -inf where it is a member."""
         problem = self._problem[self._class_of[rows]]
         is_positive = self._positive[problem] == self._class_of[rows][:, None]
         table = self._learner.state.problems.table
@@ -78,7 +83,7 @@ class RevisitsOfClasses(Relearning):
         g = np.where(is_positive, 1.0, -1.0) - self._f[rows]
         wrong = np.where(is_positive, g - low[problem], high[problem] - g)
         looked_at = is_started[problem] & (problem != NONE) & ~self._is_member(now)[rows]
-        return np.where(looked_at, wrong, -np.inf).max(axis=1, initial=-np.inf)
+        return np.where(looked_at, wrong, -np.inf)
 
     def _is_member(self, now: _Expansions) -> np.ndarray:
         """Return which rows are members of the problem of each column."""
@@ -92,9 +97,16 @@ class RevisitsOfClasses(Relearning):
         found[row, np.where(is_other, negative, positive)] = True
         return found
 
-    def _scratch(self, n: int) -> np.ndarray:
-        # Without columns no scores are computed.
-        return np.zeros((n, 0))
+    def _learn(self, violating: np.ndarray, now: _Expansions) -> bool:
+        """Make rows members of the problems in which they, at least nearly, violate optimality."""
+        rows = np.union1d(np.flatnonzero(self._is_near), violating)
+        wrong = self._wrong_in(rows, now)
+        is_wanted = wrong > -NEARER
+        chosen = is_wanted.any(axis=1)
+        rows, is_wanted = rows[chosen], is_wanted[chosen]
+        wanted = np.where(is_wanted, self._problem[self._class_of[rows]], NONE)
+        self._add_rows(rows, (self._f[rows], wanted))
+        return True
 
     def _compute(self, now: _Expansions) -> None:
         nothing = now._replace(member=now.member[:0], problem=now.problem[:0], alpha=now.alpha[:0])
