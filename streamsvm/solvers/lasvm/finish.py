@@ -6,6 +6,11 @@ time, the slots that violate optimality most: W with its kernel values is a LASV
 enough for the processor's cache, whose other coefficients stay as they are. Then the gradients of
 all slots are updated at once, by what each coefficient of W has changed by. The search ends when
 all slots together have no violating pair.
+
+Shrinking (thesis, 4.2.4): slots at a bound that cannot be in a violating pair are moved behind the
+others, the active ones, and their gradients are left as they were. When the active slots have no
+violating pair, these gradients are computed from all changes of alpha since then, and all slots
+become active again.
 """
 
 from __future__ import annotations
@@ -13,7 +18,14 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled
-from streamsvm.solvers.lasvm.state import LASVMState, refresh_extremes, squeeze
+from streamsvm.solvers.lasvm.extreme_lanes import LANES
+from streamsvm.solvers.lasvm.state import (
+    LASVMState,
+    find_extremes,
+    refresh_extremes,
+    reorder,
+    squeeze,
+)
 from streamsvm.solvers.lasvm.step import Schedule, delta, enter, remove_blatant, reprocess
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import BLOCK
@@ -39,6 +51,9 @@ DIRECT = 4096
 
 _FEW_STEPS = 2
 """After fewer steps than so many for each slot, the next working set is twice as large."""
+
+_LARGEST_ACTIVE_SHARE = 0.7
+"""Shrinking moves rows in memory: it is done only if at most this share of slots stays active."""
 
 _ENOUGH = 0.1
 """Steps on a working set end when its delta is below this share of that of all slots."""
@@ -89,10 +104,9 @@ def _take_best(found, worth, n_found, room, slots, size):
 
 
 @compiled
-def _choose(state, slots, size, is_in, most):
-    """Write the next working set to `slots`; return its size. The last one had `size` slots."""
-    info = state.info[0]
-    n, g_max, g_min = info.n, info.g_max, info.g_min
+def _choose(state, n, slots, size, is_in, most):
+    """Write the next working set, of the first n slots; return its size. The last had `size`."""
+    g_max, g_min = state.info[0].g_max, state.info[0].g_min
     is_in[:n] = False
     kept = np.int64(0)
     for c in range(size):
@@ -120,9 +134,9 @@ def _choose(state, slots, size, is_in, most):
 
 
 @compiled
-def _load_values(own, state, kernel, slots, size, d, spare):
+def _load_values(own, state, n, kernel, slots, size, d, spare):
     """Write the kernel values between these slots: from cached rows, or else in blocks."""
-    n, values = state.info[0].n, own.cache.values
+    values = own.cache.values
     missing, n_missing = np.empty(size, np.int64), np.int64(0)
     for c in range(size):
         line = state.cache.line_of[slots[c]]
@@ -173,9 +187,9 @@ def _reprocess_some(own, kernel, schedule, size, d, enough):
 
 
 @compiled
-def _update_gradients(state, kernel, slots, changes, size, d):
-    """Update all gradients by changes of the coefficients of at most `BLOCK` slots."""
-    n, cache = state.info[0].n, state.cache
+def _update_gradients(state, n, kernel, slots, changes, size, d):
+    """Update the first n gradients by changes of the coefficients of at most `BLOCK` slots."""
+    cache = state.cache
     at, missing, n_missing = np.empty(size, np.int64), np.empty(size, np.int64), np.int64(0)
     for r in range(size):
         at[r] = NONE
@@ -203,8 +217,8 @@ def _update_gradients(state, kernel, slots, changes, size, d):
 
 
 @compiled
-def _take_over(state, own, kernel, slots, size, d):
-    """Write the coefficients of the working set back, and update all gradients."""
+def _take_over(state, n, own, kernel, slots, size, d):
+    """Write the coefficients of the working set back, and update the first n gradients."""
     changed, changes, n_changed = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.int64(0)
     for c in range(size):
         s = slots[c]
@@ -213,7 +227,7 @@ def _take_over(state, own, kernel, slots, size, d):
             state.alpha[s] = own.alpha[c]
             n_changed += 1
         if n_changed == BLOCK or (c == size - 1 and n_changed > 0):
-            _update_gradients(state, kernel, changed, changes, n_changed, d)
+            _update_gradients(state, n, kernel, changed, changes, n_changed, d)
             n_changed = np.int64(0)
 
 
@@ -228,42 +242,118 @@ def _add_counts(info, own):
 
 
 @compiled
-def improve_by_sets(state, kernel, schedule, d, max_steps, most, largest):
-    """Make some `max_steps` steps on one working set after the other; tell whether it is over.
+def _update_inactive(state, kernel, known, n_active, d):
+    """Compute the inactive gradients from saved ones and the changes of alpha since then.
 
-    A set has `most` slots, a multiple of 32, or if few steps are made on it twice as many, up to
-    `largest`.
+    `known`, float64 (2, n), are alpha and gradient when they were right for all slots.
     """
-    n, made, size = state.info[0].n, 0, np.int64(0)
-    own, spare = _working_set_state(state, most), stores.spare_of(state.store, largest, d)
-    slots, is_in = np.empty(largest, np.int64), np.zeros(n, np.bool_)
-    while made < max_steps:
-        if delta(state) <= schedule.tau:
-            return True
-        size = _choose(state, slots, size, is_in, most)
-        _load(own, state, slots, size)
-        _load_values(own, state, kernel, slots, size, d, spare)
-        steps = _reprocess_some(own, kernel, schedule, size, d, _ENOUGH * delta(state))
-        _take_over(state, own, kernel, slots, size, d)
-        _add_counts(state.info[0], own.info[0])
-        refresh_extremes(state)
-        made += steps
-        if steps == 0:
-            return True
-        if steps < _FEW_STEPS * size and most < largest:
-            most = min(2 * most, largest)
-            own = _working_set_state(state, most)
-    return False
+    n = state.info[0].n
+    slots, changes = np.empty(BLOCK, np.int64), np.empty(BLOCK)
+    found = np.int64(0)
+    for i in range(n if n_active < n else 0):
+        change = state.alpha[i] - known[0, i]
+        if change != 0.0:
+            slots[found] = i
+            changes[found] = change
+            found += 1
+        if found == BLOCK or i == n - 1:
+            x = stores.gather(state.store, slots, found, d)
+            stores.values(kernel, state.store, x, found, d, n_active, n, state.block)
+            state.cache.counts[COMPUTED] += found * (n - n_active)
+            for r in range(found):
+                add_scaled(
+                    known[1, n_active:], state.block[r, n_active:n], -changes[r], n - n_active
+                )
+            found = np.int64(0)
+    for s in range(n_active, n):
+        state.gradient[s] = known[1, s]
+    refresh_extremes(state)
 
 
 @compiled
-def improve(state, kernel, schedule, d, max_steps):
-    """Make some `max_steps` steps on slots that are all live; return whether it is over."""
+def _shrink(state, known, n_active):
+    """Move slots that are in no violating pair behind the active ones; return how many stay."""
+    info = state.info[0]
+    n, g_max, g_min = info.n, info.g_max, info.g_min
+    useful = np.zeros(n_active, np.bool_)
+    for s in range(n_active):
+        g = state.gradient[s]
+        can_rise, can_fall = state.alpha[s] < state.upper[s], state.alpha[s] > state.lower[s]
+        useful[s] = (can_rise and g > g_min) or (can_fall and g < g_max)
+    n_useful = useful.sum()
+    if n_useful > _LARGEST_ACTIVE_SHARE * n_active:
+        return n_active
+    if n_active == n:
+        known[0], known[1] = state.alpha[:n], state.gradient[:n]
+    # Rounded up to a multiple of 16, since a pass reads to the end of its last group.
+    spare = min(n_active, (n_useful + LANES - 1) // LANES * LANES) - n_useful
+    order, active, idle = np.empty(n, np.int64), np.int64(0), n
+    for s in range(n):
+        stays = s < n_active
+        if stays and not useful[s]:
+            stays = spare > 0
+            spare -= 1
+        if stays:
+            order[active] = s
+            active += 1
+        else:
+            idle -= 1
+            order[idle] = s
+    reorder(state, order, n)
+    before = known.copy()
+    for s in range(n):
+        known[0, s], known[1, s] = before[0, order[s]], before[1, order[s]]
+    find_extremes(state, active)
+    return active
+
+
+@compiled
+def improve_by_sets(state, kernel, schedule, d, max_steps, most, largest, may_move):
+    """Make some `max_steps` steps on one working set after the other; tell whether it is over.
+
+    A set has `most` slots, a multiple of 32, or if few steps are made on it twice as many, up to
+    `largest`. Slots are moved to shrink the active ones, if they may be moved.
+    """
+    n, made, size, steps = state.info[0].n, 0, np.int64(0), 1
+    n_active, known = n, np.empty((2, n))
+    own, spare = _working_set_state(state, most), stores.spare_of(state.store, largest, d)
+    slots, is_in = np.empty(largest, np.int64), np.zeros(n, np.bool_)
+    while made < max_steps and steps > 0:
+        if delta(state) <= schedule.tau:
+            if n_active == n:
+                break
+            _update_inactive(state, kernel, known, n_active, d)
+            n_active, size = n, np.int64(0)
+            continue
+        n_before = n_active
+        n_active = _shrink(state, known, n_active) if may_move else n_active
+        size = _choose(state, n_active, slots, size if n_active == n_before else 0, is_in, most)
+        _load(own, state, slots, size)
+        _load_values(own, state, n_active, kernel, slots, size, d, spare)
+        steps = _reprocess_some(own, kernel, schedule, size, d, _ENOUGH * delta(state))
+        _take_over(state, n_active, own, kernel, slots, size, d)
+        _add_counts(state.info[0], own.info[0])
+        find_extremes(state, n_active)
+        made += steps
+        if steps < _FEW_STEPS * size and most < largest:
+            most = min(2 * most, largest)
+            own = _working_set_state(state, most)
+    if n_active < n:
+        _update_inactive(state, kernel, known, n_active, d)
+    return steps == 0 or delta(state) <= schedule.tau
+
+
+@compiled
+def improve(state, kernel, schedule, d, max_steps, may_move):
+    """Make some `max_steps` steps on slots that are all live; return whether it is over.
+
+    It is when delta <= tau, or no step changes a coefficient in double precision.
+    """
     n = state.info[0].n
     state.info[0].ready = 0
     if n > DIRECT:
         sizes = np.int64(FEWEST), np.int64(MOST)
-        return improve_by_sets(state, kernel, schedule, d, max_steps, sizes[0], sizes[1])
+        return improve_by_sets(state, kernel, schedule, d, max_steps, *sizes, may_move)
     made = 0
     while made < max_steps and reprocess(state, kernel, schedule, n, d):
         made += 1
@@ -278,7 +368,7 @@ def finish_some(state, kernel, schedule, d, max_steps):
     """
     state = borrowed(state)
     squeeze(state)
-    is_over = improve(state, kernel, schedule, d, max_steps)
+    is_over = improve(state, kernel, schedule, d, max_steps, True)
     if is_over:
         # Only at the end: a later step might use a removed example, so that the result would depend
         # on `max_steps`.

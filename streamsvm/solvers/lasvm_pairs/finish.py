@@ -35,7 +35,7 @@ def _finish_problem(own, kernel, schedule, d, max_steps):
     two_state.squeeze(own)
     is_over = delta(own) <= schedule.tau
     if not is_over:
-        is_over = two_finish.improve(_packed(own, d), kernel, schedule, d, max_steps)
+        is_over = two_finish.improve(_packed(own, d), kernel, schedule, d, max_steps, False)
     if is_over:
         remove_blatant(own)
         two_state.squeeze(own)

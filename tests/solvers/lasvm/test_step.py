@@ -235,7 +235,7 @@ def by_sets(stream, most, largest, steps=10**6):
     lasvm_state.squeeze(stream.state)
     state, d = stream.state, stream.x.shape[1]
     while not lasvm_finish.improve_by_sets(
-        state, stream.solver_kernel, stream.schedule, d, steps, most, largest
+        state, stream.solver_kernel, stream.schedule, d, steps, most, largest, True
     ):
         stream.check()
     return stream
