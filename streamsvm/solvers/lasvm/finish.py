@@ -108,9 +108,11 @@ def _choose(state, n, slots, size, is_in, most):
     """Write the next working set, of the first n slots; return its size. The last had `size`."""
     g_max, g_min = state.info[0].g_max, state.info[0].g_min
     is_in[:n] = False
+    # Those that came last: an older half gives way to others.
     kept = np.int64(0)
-    for c in range(size):
-        s = slots[c]
+    last = slots[:size].copy()
+    for c in range(size - 1, -1, -1):
+        s = last[c]
         if kept < most // 2 and state.lower[s] < state.alpha[s] < state.upper[s]:
             slots[kept] = s
             is_in[s] = True
