@@ -28,6 +28,14 @@ def _peers(name: str, quick: bool) -> Any:
     return measure(BY_ID[name], 1 if quick else 3, slow=not quick, timeout=timeout)
 
 
+def _to_the_optimum(name: str, quick: bool) -> Any:
+    scenario = BY_ID[name]
+    systems = {name: scenario.systems[name] for name in tables.TO_THE_OPTIMUM}
+    return measure(
+        scenario._replace(systems=systems, slow=(), elsewhere={}), 1 if quick else 3, True, 7200.0
+    )
+
+
 def _short(seconds: float) -> str:
     """Return seconds with one digit behind the point, or two of less than a second."""
     text = f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.1f}"
@@ -128,9 +136,18 @@ SECTIONS = {
     ),
     "peers": Section(
         _all((name for name in _SCENARIOS if not _is_of_events(name)), _peers),
-        {("docs/speed.md", "peers"): tables.summary, ("README.md", "front"): tables.front},
+        {("docs/speed.md", "peers"): tables.summary},
         True,
         60,
+    ),
+    "optimum": Section(
+        _all(tables.OPTIMUM, _to_the_optimum),
+        {
+            ("docs/speed.md", "optimum"): tables.optimum,
+            ("README.md", "front"): tables.front_optimum,
+        },
+        True,
+        20,
     ),
     "which": Section(
         _all(which_learner.STREAMS, which_learner.of_stream),

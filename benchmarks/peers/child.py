@@ -10,11 +10,12 @@ import sys
 
 def main() -> None:
     """Run what the arguments name."""
+    from benchmarks.peers.measure import has_threads
     from benchmarks.peers.scenarios import BY_ID
     from benchmarks.peers.workloads import AbsentError
 
     name, system = sys.argv[1:]
-    if hasattr(os, "sched_setaffinity") and "n_jobs" not in system:
+    if hasattr(os, "sched_setaffinity") and not has_threads(system):
         # Whatever a library thinks of threads, it has one core.
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     scenario = BY_ID[name]

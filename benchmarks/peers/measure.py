@@ -34,12 +34,18 @@ LONG = 60.0
 """Seconds of a run, its data and warming included, after which a system is not run again."""
 
 
+def has_threads(system: str) -> bool:
+    """Tell whether a system is one that has two threads and two cores."""
+    return "2 threads" in system
+
+
 def in_a_process(scenario: str, system: str, timeout: float) -> Result:
     """Run one system on one scenario in a new process, and return its figures or ``absent``."""
     command = [sys.executable, "-m", "benchmarks.peers.child", scenario, system]
+    threads = dict.fromkeys(ONE_THREAD, "2") if has_threads(system) else ONE_THREAD
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout, env=os.environ | ONE_THREAD
+            command, capture_output=True, text=True, timeout=timeout, env=os.environ | threads
         )
     except subprocess.TimeoutExpired:
         return {"absent": f"not done after {timeout:.0f} s"}
@@ -51,19 +57,20 @@ def in_a_process(scenario: str, system: str, timeout: float) -> Result:
     return figures
 
 
-def summary(runs: list[Result], of_all_threads: bool = False) -> Result:
+def summary(runs: list[Result], of_threads: bool = False) -> Result:
     """Return medians of all numbers, and the spread of ``seconds``.
 
-    A thread's seconds are those of the processor, which other work on the machine does not change
-    much; ``wall_seconds`` are kept beside them.
+    Seconds of one thread are those of the processor, which other work on the machine does not
+    change much; of several, those of the clock. ``wall_seconds`` are kept beside them.
     """
-    if not of_all_threads:
-        runs = [
-            run | {"seconds": run["cpu_seconds"], "wall_seconds": run["seconds"]}
-            if "cpu_seconds" in run
-            else run
-            for run in runs
-        ]
+    runs = [
+        run
+        | {"wall_seconds": run["seconds"]}
+        | ({} if of_threads else {"seconds": run["cpu_seconds"]})
+        if "cpu_seconds" in run
+        else run
+        for run in runs
+    ]
     good = [run for run in runs if "absent" not in run]
     if not good:
         return {"absent": runs[0]["absent"], "runs": 0}
@@ -113,7 +120,7 @@ def measure(
             runs[name].append(run(scenario.id, name, timeout))
             if time.perf_counter() - start > LONG:
                 long.add(name)
-    results = {name: summary(found, scenario.of_all_threads) for name, found in runs.items()}
+    results = {name: summary(found, has_threads(name)) for name, found in runs.items()}
     for name, (seconds, error) in scenario.elsewhere.items():
         results[name] = {"seconds": seconds, "error": error, "runs": 0, "elsewhere": True}
     return with_ratios(results)

@@ -21,14 +21,18 @@ class Scenario(NamedTuple):
     slow: tuple[str, ...] = ()  # measured once, and only if asked for
     elsewhere: dict[str, tuple[float, float]] = {}  # noqa: RUF012  taken from another run: s, error
     only_by_name: bool = False
-    of_all_threads: bool = False  # compared by the clock on the wall, not the processor's
 
 
+_TWO_THREADS = {
+    "LASVM, 2 threads": systems.lasvm(n_jobs=2),
+    "scikit-learn-intelex SVC, 2 threads": systems.svc_intelex,
+}
 _BATCH = {
     "LASVM": systems.lasvm(),
     "LASVM, one pass": systems.lasvm(finish=False),
     "scikit-learn SVC": systems.svc,
     "scikit-learn-intelex SVC": systems.svc_intelex,
+    **_TWO_THREADS,
 }
 _SEVERAL = {
     "LASVM": systems.lasvm(),
@@ -38,8 +42,12 @@ _SEVERAL = {
     "scikit-learn SVC": systems.svc,
     "LIBSVM": systems.libsvm,
     "scikit-learn-intelex SVC": systems.svc_intelex,
+    **_TWO_THREADS,
 }
-_NOISY = _BATCH | {"LASVM": systems.lasvm(cache_mb=500)}
+_NOISY = _BATCH | {
+    "LASVM": systems.lasvm(cache_mb=500),
+    "LASVM, 2 threads": systems.lasvm(cache_mb=500, n_jobs=2),
+}
 _ORIGINAL_LARANK = "original LaRank, one epoch"
 _LINEAR = {"LinearSVC": systems.linear_svc, "SGDClassifier": systems.sgd}
 _ORIGINAL = "original LASVM, one epoch + finishing"
@@ -127,6 +135,10 @@ SCENARIOS = [
             "LASVM, two epochs": systems.lasvm(epochs=2, delta_max=None),
             "scikit-learn SVC": systems.svc,
             "scikit-learn-intelex SVC": systems.svc_intelex,
+            "LASVM, 2 threads": systems.lasvm(
+                reprocess=2, delta_max=3.0, second_order=False, n_jobs=2
+            ),
+            "scikit-learn-intelex SVC, 2 threads": systems.svc_intelex,
         },
         elsewhere={_ORIGINAL: (0.79, 10.4)},
     ),
@@ -143,6 +155,18 @@ SCENARIOS = [
         partial(workloads.paper, "usps"),
         _BATCH,
         elsewhere={_ORIGINAL: (1.92, 0.40)},
+    ),
+    Scenario(
+        "covertype-2",
+        "Covertype, class 2 against the rest, 16,000 x 54, gamma .05, C 10",
+        workloads.covertype,
+        _BATCH,
+    ),
+    Scenario(
+        "binary",
+        "generated, 40,000 x 300 of 0 and 1 (4 % are 1), gamma .05, C 2",
+        workloads.binary,
+        _BATCH,
     ),
     Scenario(
         "reuters-moneyfx",
@@ -269,13 +293,6 @@ SCENARIOS = [
             "LASVM, 64 MB": systems.lasvm(cache_mb=64),
             "LASVM, 1 GB": systems.lasvm(cache_mb=1000),
         },
-    ),
-    Scenario(
-        "threads-mnist-8",
-        "MNIST 8 by threads",
-        partial(workloads.paper, "mnist_8"),
-        {"LASVM": systems.lasvm(), "LASVM, n_jobs=2": systems.lasvm(n_jobs=2)},
-        of_all_threads=True,
     ),
     Scenario(
         "import",

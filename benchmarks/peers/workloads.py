@@ -59,6 +59,33 @@ def reuters() -> Workload:
     return Workload(x[order], y[order], x_test, y_test, 1.0, 1.0)
 
 
+def covertype() -> Workload:
+    """The second cover type or not: 16,000 of the first 20,000 rows, drawn, and standardised."""
+    if not FOLDER.exists():
+        raise AbsentError(f"no data in {FOLDER}")
+    table = pq.read_table(FOLDER / "covtype_first20k.parquet")
+    y = table.column("label").to_numpy() == 2
+    names = [name for name in table.column_names if name != "label"]
+    x = np.column_stack([table.column(name).to_numpy().astype(np.float32) for name in names])
+    order = np.random.default_rng(0).permutation(len(y))
+    x, y, n = x[order], y[order], 16_000
+    spread = x[:n].std(axis=0)
+    x = np.ascontiguousarray((x - x[:n].mean(axis=0)) / np.where(spread > 0.0, spread, 1.0))
+    return Workload(x[:n], y[:n], x[n:], y[n:], 0.05, 10.0)
+
+
+def binary() -> Workload:
+    """Sparse rows of 0 and 1 as of one-hot words, one label in ten True, some of them wrong."""
+    n, n_test, d, rng = 40_000, 10_000, 300, np.random.default_rng(3)
+    share = np.minimum(0.4, 0.25 / np.sqrt(np.arange(1, d + 1)))
+    x = (rng.random((n + n_test, d)) < share).astype(np.float32)
+    weight = rng.normal(size=d) * (rng.random(d) < 0.4)
+    score = x @ weight + 1.5 * x[:, 0] * x[:, 3] - x[:, 5] * x[:, 2]
+    steep = 6.0 * (score - np.quantile(score, 0.9))
+    y = rng.random(n + n_test) < 1.0 / (1.0 + np.exp(-steep))
+    return Workload(x[:n], y[:n], x[n:], y[n:], 0.05, 2.0)
+
+
 def noisy_rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Generate rows of Covertype's shape, and overlapping classes.
 

@@ -40,7 +40,7 @@ def test_seconds_are_the_processors_but_of_threads():
     runs = [{"seconds": wall, "cpu_seconds": cpu} for wall, cpu in ((9.0, 1.0), (8.0, 3.0))]
     found = measure.summary(runs)
     assert (found["seconds"], found["low"], found["wall_seconds"]) == (2.0, 1.0, 8.5)
-    assert measure.summary(runs, of_all_threads=True)["seconds"] == 8.5
+    assert measure.summary(runs, of_threads=True)["seconds"] == 8.5
 
 
 def test_what_takes_long_runs_once(monkeypatch):
