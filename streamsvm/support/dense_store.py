@@ -139,4 +139,5 @@ def rows_of(store: DenseStore, n: int, n_features: int) -> np.ndarray:
     """Return a copy of the first n rows, float32 (n, n_features)."""
     depth = store.panels.shape[1]
     rows = store.panels.transpose(0, 2, 1).reshape(-1, depth)[:n, :n_features]
-    return np.ascontiguousarray(rows)
+    # A copy also of a single feature, of which the lines above make a view.
+    return np.array(rows, order="C")

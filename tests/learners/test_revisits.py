@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 import streamsvm
 from streamsvm import LASVMClassifier, kernels
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.kernel import finishing, revisits
 from streamsvm.learners.bases.kernel import reserve as reserves
-from streamsvm.learners.bases.kernel import revisits
 from streamsvm.learners.bases.kernel.reserve import FACTS, STRETCHES, Reserve
+from streamsvm.solvers.lasvm_pairs import state as pairs_state
 from streamsvm.support.rows import dense, sparse, taken
 from tests.learners.test_lasvm import optimum, rows
 from tests.reference.slow_lasvm import SlowLASVM
@@ -264,3 +265,64 @@ def test_what_does_not_go_together_is_refused():
     model = LASVMClassifier(max_support_vectors=10)
     model.learn_many(*rows(60))
     assert model.memory_parts["reserve"] == 0
+
+
+@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_gradients_are_those_of_the_coefficients_after_finish(d, n_classes):
+    rng = np.random.default_rng(d)
+    x = rng.normal(size=(400, d)).astype(np.float32)
+    y = (3 * x[:, 0] + rng.normal(size=400)).round().astype(int) % n_classes
+    model = LASVMClassifier(kernel=RBF, C=100.0)
+    model.learn_many(x, y)
+    model.finish()
+    check_gradients(model, x)
+
+
+def check_gradients(model, x):
+    """Compare the gradients of all problems with those of their coefficients."""
+    state, gram = model.state, gram_of(x.astype(float))
+    views = [state]
+    if len(model.classes) > 2:
+        views = [pairs_state.problem(state, p) for p in range(len(state.problems.table))]
+    for own in views:
+        info = own.info[0]
+        n = int(info["n"])
+        live = own.lower[:n] != own.upper[:n]
+        at = own.store.entered[:n][live] - 1
+        fresh = own.y[:n][live] - gram[np.ix_(at, at)] @ own.alpha[:n][live]
+        np.testing.assert_allclose(own.gradient[:n][live], fresh, atol=1e-3)
+        assert info["g_max"] - info["g_min"] <= model.tau
+
+
+def test_another_thread_may_change_the_kernel_between_two_looks(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1100, 5)).astype(np.float32)
+    x[600:] *= 3.0
+    y = x[:, 0] * x[:, 1] + 0.5 * rng.normal(size=1100) > 0.0
+    model = LASVMClassifier(gamma="scale", scale=False, C=10.0)
+    model.learn_many(x[:600], y[:600])
+    improve, calls = finishing.improve, []
+
+    def learning_meanwhile(*args):
+        done = improve(*args)
+        if len(calls) == 1:
+            model.learn_many(x[600:], y[600:])
+        calls.append(model.kernel_.gamma)
+        return done
+
+    monkeypatch.setattr(finishing, "improve", learning_meanwhile)
+    model.finish()
+    assert len(set(calls)) > 1
+    monkeypatch.setattr("tests.learners.test_revisits.RBF", model.kernel_)
+    check_gradients(model, x)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_of_a_class_of_weight_0_are_not_looked_at_for_ever(n_classes, caplog):
+    x, _ = rows(300, seed=4, noise=0.5)
+    y = np.arange(300) % n_classes
+    model = LASVMClassifier(kernel=RBF, class_weight={0: 0.0})
+    model.learn_many(x, y)
+    model.finish()
+    assert not caplog.records

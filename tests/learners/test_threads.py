@@ -317,3 +317,37 @@ def test_the_interpreter_ends_while_threads_sleep_or_work():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
     )
     assert ran.stdout == "end\n" and ran.stderr == ""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_a_signal_handler_may_predict_while_other_threads_compute():
+    x, y = stream("two classes", 3, n=3000)
+    expected = new_model("two classes", 1)
+    expected.learn_many(x, y)
+    model, calls = new_model("two classes", 2), []
+
+    def predict(*_):
+        calls.append(model.decision_function_many(x[:200]))
+
+    before = signal.signal(signal.SIGALRM, predict)
+    signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+    try:
+        model.learn_many(x, y)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert calls
+    assert (model.decision_function_many(x) == expected.decision_function_many(x)).all()
+
+
+def test_what_no_thread_can_take_is_not_kept(monkeypatch):
+    pool = threads._Pool()
+    monkeypatch.setattr(threads, "_pool", pool)
+
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    made = []
+    threads.make_calls(made.append, [(number,) for number in range(8)], 4)
+    assert made == list(range(8)) and pool._tickets.qsize() == 0

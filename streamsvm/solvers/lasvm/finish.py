@@ -177,7 +177,7 @@ def _load(own, state, slots, size):
 @compiled
 def _reprocess_some(own, kernel, schedule, size, d, enough):
     """Make steps on a working set until its delta is small enough; return how many."""
-    own = borrowed(own)
+    own, kernel = borrowed((own, kernel))
     inner = Schedule(
         max(0.5 * schedule.tau, enough), schedule.reprocess, schedule.delta_max,
         schedule.max_reprocess, 1.0, schedule.bounds,
@@ -368,7 +368,7 @@ def finish_some(state, kernel, schedule, d, max_steps):
 
     The state is consistent after each call, so that the caller can report progress.
     """
-    state = borrowed(state)
+    state, kernel = borrowed((state, kernel))
     squeeze(state)
     is_over = improve(state, kernel, schedule, d, max_steps, True)
     if is_over:
@@ -386,7 +386,7 @@ def add_rows(state, x, y, cost, weight, numbers, diagonal, f):
     Arguments are as in `learn_rows`; f, float64 (n,), is f(x) without b. Those of cost 0 are left
     out.
     """
-    state = borrowed(state)
+    state, x = borrowed((state, x))
     state.info[0].ready = 0
     for r in range(count(x)):
         row = part(x, r, r + 1)

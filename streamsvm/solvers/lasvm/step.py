@@ -235,7 +235,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     y is +1.0 or -1.0; PROCESS does nothing for a number that is already in S; margins are f(x) + b.
     It also returns where it would move rows of the store that another thread reads.
     """
-    state = borrowed(state)
+    state, kernel, x = borrowed((state, kernel, x))
     n_rows, d = count(x), width(x)
     start = 0
     while start < n_rows:
@@ -284,7 +284,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
 @compiled
 def margins_of(state, kernel, x, out):
     """Write f(x) + b of rows x into out, float64 (n,), a block at a time."""
-    state = borrowed(state)
+    state, kernel, x = borrowed((state, kernel, x))
     b, n = bias(state), state.info[0].n
     state.info[0].ready = 0
     start = 0

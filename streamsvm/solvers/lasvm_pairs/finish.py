@@ -45,7 +45,7 @@ def _finish_problem(own, kernel, schedule, d, max_steps):
 @compiled
 def finish_some(state, kernel, schedule, d, max_steps):
     """Make some `max_steps` REPROCESS steps; return True when delta <= tau in all problems."""
-    state = borrowed(state)
+    state, kernel = borrowed((state, kernel))
     state.info[0].ready = 0
     left = max_steps
     for p in range(state.problems.table.size):
@@ -91,7 +91,7 @@ def add_rows(state, x, y, cost, weight, numbers, diagonal, f, wanted):
     example, NONE for none, and f, float64 of the same shape, its f(x) there without b. Examples of
     cost 0 are left out.
     """
-    state = borrowed(state)
+    state, x = borrowed((state, x))
     state.info[0].ready = 0
     done = np.int64(0)
     while done < count(x):

@@ -123,7 +123,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     that is computed; without columns, nothing is written. It also returns where it would move rows
     of the store that another thread reads.
     """
-    state = borrowed(state)
+    state, kernel, x = borrowed((state, kernel, x))
     n_rows, d, info = count(x), width(x), state.info[0]
     start = np.int64(0)
     while start < n_rows:
@@ -186,7 +186,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
 
 @compiled
 def _write(state, kernel, x, by_problem, out):
-    state = borrowed(state)
+    state, kernel, x = borrowed((state, kernel, x))
     n, start = state.info[0].n, 0
     state.info[0].ready = 0
     while start < count(x):

@@ -109,11 +109,16 @@ def look_again(
         if learner.is_learning:
             refuse_to_learn()
         race.end(learner)
-        revisits = reserving(learner).revisits(learner)
+        solver = reserving(learner)
+        revisits = solver.revisits(learner)
     for _ in range(_MOST_LOOKS):
         if not finish():
             return
         with learner.lock:
+            if learner.solver is not solver:
+                # Another thread has learnt, and changed the kernel, the scale, or the classes.
+                solver = reserving(learner)
+                revisits = solver.revisits(learner)
             if not revisits.learn_violating(allowed()):
                 return
     _log.warning("finish ended after %d looks at the reserve", _MOST_LOOKS)

@@ -73,15 +73,16 @@ class FreshValues:
         self._stores = deque(stores.with_scratch(state.store) for _ in range(learner.n_threads))
         # Where the next block begins, with how many slots its values are, and who computes them.
         self._ahead: tuple[int, int, threads.SharedCalls] | None = None
-        self._own = self._values = getattr(state.block, "values", state.block)
-        self._spare: np.ndarray | None = None
+        # Not the state's own scratch: a signal handler may predict while others write to it.
+        own = getattr(state.block, "values", state.block)
+        self._values, self._spare = np.empty_like(own), np.empty_like(own)
 
-    def of(self, start: int, stop: int) -> np.ndarray | None:
-        """Return the values of rows start .. stop-1, at most `BLOCK`; None: the state has them.
+    def of(self, start: int, stop: int) -> np.ndarray:
+        """Return the values of rows start .. stop-1, at most `BLOCK`.
 
         `info.ready` tells the solver with how many slots.
         """
-        if self._ahead is not None and self._ahead[0] == start and self._spare is not None:
+        if self._ahead is not None and self._ahead[0] == start:
             _, n, shared = self._ahead
             shared.finish()
             self._ahead = None
@@ -92,12 +93,10 @@ class FreshValues:
             calls = self._calls(start, stop, n, self._values)
             threads.make_calls(self._fill, calls, self._n_threads)
         self._state.info[0].ready = -n
-        return None if self._values is self._own else self._values
+        return self._values
 
     def begin(self, start: int, stop: int) -> None:
         """Let other threads compute the values of rows start .. stop-1 meanwhile."""
-        if self._spare is None:
-            self._spare = np.empty_like(self._values)
         n = self._counts[-1]["n"].item()
         calls = self._calls(start, stop, n, self._spare)
         shared = threads.SharedCalls(self._fill, calls, self._n_threads)

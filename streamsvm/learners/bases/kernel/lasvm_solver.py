@@ -237,6 +237,12 @@ class PairsSolver(LASVMSolver):
         pairs.problem_margins_of(state, self.bound_kernel(state), x, out)
         return out
 
+    @property
+    def n_members(self) -> int:
+        """Number of members of all problems."""
+        table = self.state.problems.table
+        return int((table["n"] - table["n_dead"]).sum())
+
     # The reserve
 
     def least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:

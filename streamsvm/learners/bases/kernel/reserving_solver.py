@@ -41,6 +41,12 @@ class ReservingSolver(DualSolver):
         """
         raise AssertionError("they are learnt again")
 
+    @property
+    def n_members(self) -> int:
+        """Number of examples kept, of several problems the sum over all."""
+        info = self.state.info[0]
+        return int(info.n - info.n_dead)
+
     @abc.abstractmethod
     def least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return y f(x) of rows, the least one if there are several problems."""

@@ -188,14 +188,18 @@ class Revisits:
         rows = np.flatnonzero(self._is_near)
         rows = rows[self._wrong(rows, now) > -NEARER]
         rows = np.union1d(rows[~np.isin(self._facts["number"][rows], now.numbers)], violating)
-        self._add_rows(rows, (self._f[rows],))
-        return True
+        return self._add_rows(rows, (self._f[rows],))
 
-    def _add_rows(self, rows: np.ndarray, more: tuple[np.ndarray, ...]) -> None:
-        """Make rows, given by indices, examples that are kept; `more` is what the solver wants."""
+    def _add_rows(self, rows: np.ndarray, more: tuple[np.ndarray, ...]) -> bool:
+        """Make rows, given by indices, examples that are kept; tell whether some could be.
+
+        `more` is what the solver wants besides. None can be of rows whose class has the weight 0.
+        """
         solver, arguments = reserving(self._learner), self._arguments(rows)
         solver.state_for(self._learner.sizes(shape(arguments[0])[1]))
+        before = solver.n_members
         solver.add_rows((*arguments, *more))
+        return solver.n_members > before
 
 
 class RevisitsOfLaRank(Revisits):

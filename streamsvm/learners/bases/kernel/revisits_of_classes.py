@@ -105,8 +105,7 @@ class RevisitsOfClasses(Revisits):
         chosen = is_wanted.any(axis=1)
         rows, is_wanted = rows[chosen], is_wanted[chosen]
         wanted = np.where(is_wanted, self._problem[self._class_of[rows]], NONE)
-        self._add_rows(rows, (self._f[rows], wanted))
-        return True
+        return self._add_rows(rows, (self._f[rows], wanted))
 
     def _compute(self, now: _Expansions) -> None:
         nothing = now._replace(member=now.member[:0], problem=now.problem[:0], alpha=now.alpha[:0])

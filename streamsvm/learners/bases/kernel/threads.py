@@ -122,7 +122,8 @@ class _Pool:
         """Let a thread call the function with each place, as soon as one is free."""
         if len(places) > self.n_threads:
             self._start(len(places))
-        for place in places:
+        # Not for threads that could not be started: nobody would take them.
+        for place in places[: self.n_threads]:
             self._tickets.put((function, place))
 
     def _start(self, n: int) -> None:
