@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from streamsvm.support import usable_cores
-from streamsvm.support.usable_cores import _asked_for, _quotas
+from streamsvm.support.limits import usable_cores
+from streamsvm.support.limits.usable_cores import _asked_for, _quotas
+from tests.support.test_usable_memory import control_groups
 
 
 def test_there_is_one_at_least_and_variables_limit_them(monkeypatch):
@@ -40,9 +41,4 @@ def test_variables(text, found, monkeypatch):
     ],
 )
 def test_quotas_of_control_groups(own, files, found, tmp_path):
-    (tmp_path / "own").write_text(own)
-    for name, text in files.items():
-        path = tmp_path / "groups" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    assert list(_quotas(tmp_path / "own", tmp_path / "groups")) == found
+    assert list(_quotas(*control_groups(tmp_path, own, files))) == found

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from streamsvm.support import usable_memory
-from streamsvm.support.usable_memory import _group_limits
+from streamsvm.support.limits import usable_memory
+from streamsvm.support.limits.usable_memory import _group_limits
 
 
 def test_it_is_at_most_the_memory_of_the_machine():
@@ -19,10 +19,20 @@ def test_the_limit_of_a_process_holds():
     pytest.importorskip("resource")
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_DATA, (2**32, resource.RLIM_INFINITY))"
-        "; from streamsvm.support.usable_memory import usable_memory; print(usable_memory())"
+        "; from streamsvm.support.limits.usable_memory import usable_memory; print(usable_memory())"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(ran.stdout) <= 2**32
+
+
+def control_groups(folder, own, files):
+    """Write the file that names the groups of a process, and files of these; return both places."""
+    (folder / "own").write_text(own)
+    for name, text in files.items():
+        path = folder / "groups" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder / "own", folder / "groups"
 
 
 @pytest.mark.parametrize(
@@ -38,10 +48,5 @@ def test_the_limit_of_a_process_holds():
     ],
 )
 def test_limits_of_control_groups(own, files, found, tmp_path):
-    (tmp_path / "own").write_text(own)
-    for name, text in files.items():
-        path = tmp_path / "groups" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    assert list(_group_limits(tmp_path / "own", tmp_path / "groups")) == found
+    assert list(_group_limits(*control_groups(tmp_path, own, files))) == found
     assert list(_group_limits(tmp_path / "no file", tmp_path)) == []

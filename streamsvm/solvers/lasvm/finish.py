@@ -252,7 +252,7 @@ def _update_inactive(state, kernel, known, n_active, d):
     n = state.info[0].n
     slots, changes = np.empty(BLOCK, np.int64), np.empty(BLOCK)
     found = np.int64(0)
-    for i in range(n if n_active < n else 0):
+    for i in range(n):
         change = state.alpha[i] - known[0, i]
         if change != 0.0:
             slots[found] = i

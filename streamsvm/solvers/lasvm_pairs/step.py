@@ -134,9 +134,11 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
         if known == 0:
             fill(x, state, kernel, y, start, size, d, margins.shape[1] == 1)
             n_block = info.n
-        elif known < n_block:
-            rows = part(x, start, start + size)
-            stores.values(kernel, state.store, rows, size, d, known, n_block, state.block)
+        else:
+            state.skipped[:size] = 0
+            if known < n_block:
+                rows = part(x, start, start + size)
+                stores.values(kernel, state.store, rows, size, d, known, n_block, state.block)
         block_rows = kept_rows(schedule.bounds, state, part(x, start, start + size))
         for r in range(size):
             at = start + r

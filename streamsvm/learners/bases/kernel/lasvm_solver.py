@@ -31,8 +31,8 @@ from streamsvm.solvers.lasvm_pairs.problems import members_of
 from streamsvm.support import stores
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.dense_store import DenseStore
+from streamsvm.support.limits.usable_memory import usable_memory
 from streamsvm.support.rows import Rows, cut
-from streamsvm.support.usable_memory import usable_memory
 
 
 class LASVMSolver(ReservingSolver):
@@ -213,18 +213,6 @@ class PairsSolver(LASVMSolver):
     def may_be_shared(self, d: int) -> bool:
         """Tell whether threads may compute the kernel values: where the solver leaves none out."""
         return not may_leave_out(self.state, d)
-
-    def learn(
-        self,
-        rows: tuple[Any, ...],
-        margins: np.ndarray,
-        counts: list[int],
-        values: np.ndarray | None = None,
-        is_read: bool = False,
-    ) -> None:
-        """Learn rows: see `KernelSolver.learn`; the values are those with all slots."""
-        self.state.skipped[:] = 0
-        super().learn(rows, margins, counts, values, is_read)
 
     def set_costs(self, costs: np.ndarray, n_features: int) -> None:
         """Set the C_i of all examples, given those of each class."""

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from streamsvm.support.control_groups import GROUPS, OWN, folders_of
+from streamsvm.support.limits.control_groups import GROUPS, OWN, folders_of
 
 _UNKNOWN = 4_000_000_000
 """Where the system does not tell."""
