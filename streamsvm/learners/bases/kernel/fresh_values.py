@@ -38,7 +38,7 @@ _PER_NONZERO = 4
 
 
 def work_of(store: Any, n_slots: int, d: int) -> int:
-    """Return the work for a row of a block, in multiplications: 1,000 take 0.8 us in a block."""
+    """Return the work for a row of a block, in multiplications: 1,000 take 10 ns in a block."""
     if isinstance(store, SparseStore):
         return _PER_NONZERO * int(store.counts[sparse_store.LIVE]) if n_slots else 0
     return n_slots * (d + _PER_VALUE)
