@@ -281,7 +281,7 @@ class LASVMClassifier(KernelLearner):
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Run REPROCESS until delta <= tau: the optimum over the examples kept and the reserve.
 
-        Examples that are no support vectors at that optimum are removed. Then those of the reserve
+        Examples that are no support vectors at that optimum are removed, and those of the reserve
         that violate optimality are learnt again, until none does. The learner can go on learning
         afterwards. Pairs are chosen by the gain, whatever `second_order` is: the optimum
         is the same, and hard problems (large C) reach it ten times faster.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_within
+from streamsvm._compile import chosen_by, compiled, compiled_leaf, compiled_within
 
 
 class SparseRows(NamedTuple):
@@ -63,6 +63,31 @@ def _part_dense(x, first, stop):
 def _part_sparse(x, first, stop):
     return SparseRows(x.start[first : stop + 1], x.columns, x.values, x.d)
 
+
+@compiled_leaf
+def _differ(x, z):
+    """Tell whether two arrays of one length differ."""
+    found = 0
+    for c in range(x.size):
+        found += x[c] != z[c]
+    return found > 0
+
+
+@compiled
+def _are_equal_dense(x, z, d):
+    return not _differ(x[0, :d], z[0, :d])
+
+
+@compiled
+def _are_equal_sparse(x, z, d):
+    a, b, n = x.start[0], z.start[0], x.start[1] - x.start[0]
+    if z.start[1] - b != n or _differ(x.columns[a : a + n], z.columns[b : b + n]):
+        return False
+    return not _differ(x.values[a : a + n], z.values[b : b + n])
+
+
+are_equal: Any = chosen_by(0, {np.ndarray: _are_equal_dense, SparseRows: _are_equal_sparse})
+"""are_equal(x, z, d): whether two blocks of one row have the same features."""
 
 count: Any = chosen_by(0, {np.ndarray: _count_dense, SparseRows: _count_sparse})
 width: Any = chosen_by(0, {np.ndarray: _width_dense, SparseRows: _width_sparse})

@@ -255,3 +255,20 @@ def test_problems_that_grow_keep_kernel_rows_with_the_smallest_cache():
         start, room = segments["start"], segments["room"]
         order = np.argsort(start)
         assert (start[order][1:] >= (start + room)[order][:-1]).all()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_kept_id_keeps_its_features(sparse, tmp_path):
+    # Gradients are of the row that is kept: with those of another one a loaded model would differ.
+    rng = np.random.default_rng(0)
+    x, y = rows(400, k=3)
+    x[rng.random(x.shape) < 0.3] = 0.0
+    model = LASVMClassifier(RBF, C=10.0, sparse=sparse)
+    model.learn_many(x, y, ids=rng.integers(1, 250, len(y)))
+    model.save(tmp_path / "model.svm")
+    loaded = streamsvm.load(tmp_path / "model.svm")
+    decisions = model.decision_function_many(x)
+    np.testing.assert_array_equal(loaded.decision_function_many(x), decisions)
+    model.finish()
+    loaded.finish()
+    np.testing.assert_array_equal(loaded.decision_function_many(x), model.decision_function_many(x))

@@ -228,7 +228,7 @@ class Learner(Locked, base.MiniBatchClassifier):
         ids
             None, or n positive whole numbers that identify the rows. With ids, learning the same
             rows again is a further epoch: a row that is already a support vector is not added
-            again. Use ids in all batches or in none.
+            again, and keeps its features and label. Use ids in all batches or in none.
 
         Raises
         ------

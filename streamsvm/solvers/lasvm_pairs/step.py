@@ -34,7 +34,7 @@ from streamsvm.support.kernel_rows.fresh_block import fill_part, known_columns, 
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.looks import note_cost
 from streamsvm.support.member_store import MemberKernel
-from streamsvm.support.rows import count, part, width
+from streamsvm.support.rows import are_equal, count, part, width
 
 
 @compiled
@@ -167,12 +167,19 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
             if margins.shape[1] > 1:
                 write_margins(state, row, state.problems.margins)
                 write_scores(state, state.problems.margins, margins[at])
+            k_xx = diagonal[at]
+            if kept >= 0:
+                # As its class, so its features: with others gradients would not be those of S.
+                old = stores.row_of(state.store, kept, np.empty((1, d), np.float32), d)
+                if not are_equal(old, fresh, d):
+                    stores.values(kernel, state.store, old, np.int64(1), d, np.int64(0), n, out)
+                    k_xx = state.diagonal[kept]
             slide(schedule.bounds, state, kernel, numbers[at], d)
             # An example of weight 0 is not processed.
             if cost[at] > 0.0:
                 least = learn_example(
-                    state, kernel, fresh, own_class, cost[at], weight[at], numbers[at], row,
-                    diagonal[at], schedule,
+                    state, kernel, fresh, own_class, cost[at], weight[at], numbers[at], row, k_xx,
+                    schedule,
                 )  # fmt: skip
                 if margins.shape[1] > 0:
                     margins[at, -1] = least

@@ -111,6 +111,8 @@ def look_again(
         race.end(learner)
         solver = reserving(learner)
         revisits = solver.revisits(learner)
+        if revisits.comes_first:
+            revisits.learn_violating(allowed())
     for _ in range(_MOST_LOOKS):
         if not finish():
             return

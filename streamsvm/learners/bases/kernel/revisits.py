@@ -22,7 +22,11 @@ _NEAR = 0.25
 """A row is near if its f(x) must change by at most this before it violates optimality."""
 
 NEARER = 0.1
-"""With rows that violate optimality, those are kept, too, whose f(x) must change by less."""
+"""With rows that violate optimality, those are kept, too, whose f(x) must change by less.
+
+With two classes it is doubled each time: where f changes much between looks (large C), they become
+fewer.
+"""
 
 _OF_LOOKS = ("n_looked", "look_sum", "look_squares", "look_most")
 
@@ -47,6 +51,9 @@ class Revisits:
     The learner has two classes; the caller holds its lock here and in each call.
     """
 
+    comes_first = True
+    """Whether to look before `finish` makes a step: most rows that are missing are so already."""
+
     def __init__(self, learner: AnyKernelLearner) -> None:
         self._learner, self._n_classes = learner, learner.targets.n_classes
         x, self._facts = reserving(learner).kept_rows.rows()
@@ -57,6 +64,7 @@ class Revisits:
         # The expansion of which f is, for near rows and for others; None: f was not computed.
         self._near_at: Any = None
         self._far_at: Any = None
+        self._nearer = NEARER
 
     def learn_violating(self, allowed: float = 0.0) -> bool:
         """Learn the rows that violate optimality again; return whether that has changed the model.
@@ -186,7 +194,8 @@ class Revisits:
     def _learn(self, violating: np.ndarray, now: Any) -> bool:
         """Make these rows, and others that nearly violate optimality, examples that are kept."""
         rows = np.flatnonzero(self._is_near)
-        rows = rows[self._wrong(rows, now) > -NEARER]
+        rows = rows[self._wrong(rows, now) > -self._nearer]
+        self._nearer *= 2.0
         rows = np.union1d(rows[~np.isin(self._facts["number"][rows], now.numbers)], violating)
         return self._add_rows(rows, (self._f[rows],))
 

@@ -37,6 +37,9 @@ class RevisitsOfClasses(Revisits):
     class number ``column``, one against the rest that of the problem of this class.
     """
 
+    comes_first = False
+    """Rows would be added to many problems, of few of which they stay members."""
+
     def __init__(self, learner: AnyKernelLearner) -> None:
         super().__init__(learner)
         of = learner.solver.state_for(learner.sizes(len(learner.schema))).problems
