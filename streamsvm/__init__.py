@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from streamsvm._public import *  # noqa: F403
 
 __all__ = [
+    "ActiveLearner",
     "AdaptiveSVMClassifier",
     "Chain",
     "HullerClassifier",

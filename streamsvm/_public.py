@@ -1,5 +1,6 @@
 """The public names but `kernels`; learners register themselves as they are imported."""
 
+from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 from streamsvm.learners.huller import HullerClassifier
 from streamsvm.learners.kernel_pa import KernelPAClassifier
@@ -24,6 +25,7 @@ from streamsvm.run.parts import predict_then_learn_many
 from streamsvm.run.warm import warm
 
 __all__ = [
+    "ActiveLearner",
     "AdaptiveSVMClassifier",
     "Chain",
     "HullerClassifier",

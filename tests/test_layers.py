@@ -17,7 +17,7 @@ LAYERS = [
     {"structured"},
     {"solvers"},
     {"monitor"},
-    {"labels", "features", "model_files", "native_events"},
+    {"labels", "features", "model_files", "native_events", "selection"},
     {"preprocessing"},
     {"learners"},
     {"run"},

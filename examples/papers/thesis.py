@@ -106,6 +106,19 @@ def _mnist(folder: Path) -> tuple[Any, ...]:
     return _digits(folder, "mnist", 127.5), 0.005, 1000.0
 
 
+def _mnist_8(folder: Path) -> tuple[Any, ...]:
+    """The digit 8 against the rest, on the same scale."""
+    (x, y, x_test, y_test), gamma, C = _mnist(folder)
+    return (x, y == 8, x_test, y_test == 8), gamma, C
+
+
+def _mnist_8_noise(folder: Path) -> tuple[Any, ...]:
+    """The same with the labels of a tenth of the training examples changed."""
+    (x, y, *test), gamma, _ = _mnist_8(folder)
+    flip = np.random.default_rng(0).random(len(y)) < 0.1
+    return (x, y ^ flip, *test), gamma, 10.0
+
+
 def _waveform(folder: Path) -> tuple[Any, ...]:
     """River's generator, class 0 against the rest: another draw than the thesis'."""
     rows = [(list(x.values()), y == 0) for x, y in synth.Waveform(seed=1).take(5000)]
@@ -166,6 +179,8 @@ LOADERS = {
     "usps": _usps,
     "usps-smooth": _usps_smooth,
     "mnist": _mnist,
+    "mnist-8": _mnist_8,
+    "mnist-8-noise": _mnist_8_noise,
     "waveform": _waveform,
     "banana": _banana,
     "reuters": _reuters,

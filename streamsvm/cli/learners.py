@@ -11,15 +11,17 @@ from typing import Any
 
 from streamsvm import AdaptiveSVMClassifier, Chain, StandardScaler, kernels, load
 from streamsvm.cli.parameters import add_options, parameters
-from streamsvm.cli.parser import Group, add_table, limit, whole
+from streamsvm.cli.parser import Group, add_table, limit, positive, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.warm import KERNELS
+from streamsvm.selection.strategies import MOST_CANDIDATES, NAMES
 
 _OF_KERNELS = ("gamma", "degree", "coef0")
 _KERNEL_OPTIONS = ("kernel", *_OF_KERNELS)
-ADDED_BY_HAND = ("kernel", "max_classes", "seed", "scale", "gamma")
+_OF_SELECTIONS = ("selection", "candidates", "share")
+ADDED_BY_HAND = ("kernel", "max_classes", "seed", "scale", "gamma", "selection", "candidates")
 """Parameters whose options are added by hand."""
 
 
@@ -104,6 +106,23 @@ _NEW: dict[str, Any] = {
     "--degree": dict(type=whole(1, 100), help="polynomial; default 3"),
     "--coef0": dict(type=float, help="polynomial; default 1"),
 }
+_SELECTION: dict[str, Any] = {
+    "--selection": dict(
+        choices=sorted(NAMES),
+        help="learn only some examples, chosen among those that wait: active and autoactive: those "
+        "nearest to the border; gradient: the most misclassified; random: to compare; not for "
+        "adaptive; default: all are learnt",
+    ),
+    "--candidates N": dict(
+        type=whole(1, MOST_CANDIDATES),
+        help="with --selection: how many wait; default 50, of autoactive 100; without, of larank: "
+        "how many random patterns OPTIMIZE picks the best from; default 16",
+    ),
+    "--share S": dict(
+        type=positive,
+        help="with --selection, but autoactive: the share of examples that is learnt; default .1",
+    ),
+}
 _SCALER: dict[str, Any] = {
     "--scale": dict(
         action=argparse.BooleanOptionalAction,
@@ -130,7 +149,7 @@ def add_learner_options(group: Group) -> None:
     names = _Choices([*(learner.name for learner in registered_learners()), "MODULE:CLASS"])
     add_table(group, _NEW | {"--learner": {"choices": names} | _NEW["--learner"]})
     add_options(group, parameters(ADDED_BY_HAND))
-    add_table(group, _SCALER)
+    add_table(group, _SELECTION | _SCALER)
 
 
 def kernel_from(options: argparse.Namespace) -> Any:
@@ -148,6 +167,18 @@ def kernel_from(options: argparse.Namespace) -> Any:
     if options.kernel == "polynomial":
         return kernels.Polynomial(**given)
     return kernels.RBF(**given) if given else None
+
+
+def _selection_from(options: argparse.Namespace) -> Any:
+    """Return the selection of the options, or None."""
+    given = _given(options, ("candidates", "share"))
+    if options.selection is None:
+        return None
+    rule = NAMES[options.selection]
+    for name in given.keys() - inspect.signature(rule).parameters:
+        raise ParameterError(f"--{name}: not for --selection {options.selection}; leave it out")
+    seed = {"seed": options.seed} if options.selection == "random" else {}
+    return rule(**given, **seed)
 
 
 def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
@@ -184,7 +215,7 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the learner of the options, and the model: the learner, or a scaler and it."""
     names = [parameter.name for parameter in parameters(ADDED_BY_HAND)]
     # A learner of the user's may have parameters that no option is for.
-    given = _given(options, (*names, *_KERNEL_OPTIONS))
+    given = _given(options, (*names, *_KERNEL_OPTIONS, *_OF_SELECTIONS))
     if options.model is not None:
         return _loaded(options, given)
     found = _learner_of(options.learner or _default_learner(options, given))
@@ -192,12 +223,20 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     given = {found.renamed.get(name, name): value for name, value in given.items()}
     known = inspect.signature(cls).parameters.keys()
     unknown = given.keys() - known - (set(_KERNEL_OPTIONS) if "kernel" in known else set())
+    if options.selection is not None and "selection" in known:
+        unknown -= set(_OF_SELECTIONS)
     others = ("scale", "clip", "reject") if found.takes == "sentences" else ("template",)
     unknown |= _given(options, others).keys()
+    if "share" in given and options.selection is None:
+        raise ParameterError("--share: only with --selection; leave it out")
     if unknown:
         wrong = ", ".join("--" + name.replace("_", "-") for name in sorted(unknown))
         raise ParameterError(f"{wrong}: not for --learner {options.learner}; leave it out")
+    selection = _selection_from(options)
     given = {name: value for name, value in given.items() if name not in _KERNEL_OPTIONS}
+    if selection is not None:
+        given = {name: value for name, value in given.items() if name not in _OF_SELECTIONS}
+        given["selection"] = selection
     if "kernel" in known:
         given["kernel"] = kernel_from(options)
     if "seed" in known:

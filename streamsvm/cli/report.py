@@ -128,6 +128,7 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         ("tokens", _tokens(report)),
         ("chunk F1", None if report.chunk_f1 is None else f"{report.chunk_f1:.2%}"),
         ("scale, gamma, C", report.chosen),
+        ("selection", report.selection),
         ("drifts", report.drifts),
         ("support vectors", _number(report.n_support_vectors)),
         ("memory", _memory(report)),

@@ -125,13 +125,27 @@ class Targets:
 
     def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the hinge loss of each margin, or 1 - own score + best other one of each row."""
+        return np.maximum(0.0, 1.0 - self.correctness(signs, margins))
+
+    def correctness(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return y f(x) of each margin, or own score - best other one; below 0 it is wrong.
+
+        Without another class it is infinite.
+        """
         if margins.ndim == 1:
-            return np.maximum(0.0, 1.0 - signs * margins)
+            return signs * margins
         rows, own = np.arange(len(signs)), signs.astype(np.int64)
-        others = margins.copy()
+        others = margins[:, : self.n_classes].copy()
         others[rows, own] = -np.inf
-        best = others.max(axis=1, initial=-np.inf)
-        return np.maximum(0.0, np.where(np.isfinite(best), 1.0 - margins[rows, own] + best, 0.0))
+        found: np.ndarray = margins[rows, own] - others.max(axis=1, initial=-np.inf)
+        return found
+
+    def distances(self, margins: np.ndarray) -> np.ndarray:
+        """Return how far rows are from the border: |f(x)|, or the best score - the second best."""
+        if margins.ndim == 1:
+            return np.abs(margins)
+        best = margins[:, : self.n_classes].argmax(axis=1)
+        return self.correctness(best.astype(np.float64), margins)
 
 
 class ClassTargets(Targets):
@@ -172,7 +186,7 @@ class ProblemTargets(GrowingTargets):
 
     Of several labels a row has their scores, then the logarithms of their probabilities, which
     the solver computes from the margins of its binary problems, and calibrates; and last the least
-    margin of its own label, if it was learnt.
+    margin of its own label, if it was learnt, else of the best one.
     """
 
     def new_calibration(self) -> np.ndarray:
@@ -197,7 +211,6 @@ class ProblemTargets(GrowingTargets):
         p: np.ndarray = np.exp(margins[:, k : 2 * k])
         return p / p.sum(axis=1, keepdims=True)
 
-    def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Return the hinge loss of each margin; of several labels, of the best and own scores."""
-        scores = margins if margins.ndim == 1 else margins[:, : margins.shape[1] // 2]
-        return super().losses(signs, scores)
+    def distances(self, margins: np.ndarray) -> np.ndarray:
+        """Return |f(x)| of rows; of several labels what the solver wrote of rows not learnt yet."""
+        return np.abs(margins) if margins.ndim == 1 else margins[:, -1]

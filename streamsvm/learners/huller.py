@@ -15,6 +15,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.huller import state as huller_state
 from streamsvm.solvers.huller import step as huller
 from streamsvm.solvers.huller.state import HullerState
@@ -69,7 +70,7 @@ class HullerClassifier(KernelLearner):
         in `LASVMClassifier`. Features should have one scale (`streamsvm.StandardScaler`).
     reprocess
         How many REPROCESS steps follow each example, at least 0; 1 by default, as in the paper.
-    sparse, hashing, max_features, cache_mb, n_jobs, missing
+    sparse, hashing, max_features, cache_mb, n_jobs, missing, selection
         As in `LASVMClassifier`.
     seed
         Seed of the random draws of support vectors; None: different ones each time.
@@ -111,6 +112,7 @@ class HullerClassifier(KernelLearner):
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",
+        selection: Selection | None = None,
     ) -> None:
         super().__init__(
             HullerSolver(kernel, cache_mb, reprocess, seed),
@@ -119,6 +121,7 @@ class HullerClassifier(KernelLearner):
             cache_mb=cache_mb,
             n_jobs=n_jobs,
         )
+        self.choose_by(selection)
         self.reprocess, self.seed = reprocess, seed
 
     @classmethod

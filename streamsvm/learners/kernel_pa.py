@@ -13,6 +13,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.perceptron_solver import PerceptronSolver
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.perceptron.step import PA, PA_I, PA_II
 
 RULES = {"PA": PA, "PA-I": PA_I, "PA-II": PA_II}
@@ -49,7 +50,7 @@ class KernelPAClassifier(KernelLearner):
         "merge", "smallest" or "random", as in `KernelPerceptronClassifier`; or "bpa-s": the example
         takes the place of the vector that loses least, and its part along the example (Wang and
         Vucetic).
-    sparse, hashing, max_features, n_jobs, missing
+    sparse, hashing, max_features, n_jobs, missing, selection
         As in `LASVMClassifier`.
 
     Attributes
@@ -93,6 +94,7 @@ class KernelPAClassifier(KernelLearner):
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",
+        selection: Selection | None = None,
     ) -> None:
         if mode not in RULES:
             raise ParameterError(f"mode={mode!r}: use one of {', '.join(map(repr, RULES))}")
@@ -120,6 +122,7 @@ class KernelPAClassifier(KernelLearner):
             cache_mb=cache_mb,
             n_jobs=n_jobs,
         )
+        self.choose_by(selection)
         self.averaged, self.max_support_vectors = averaged, max_support_vectors
         self.budget, self.seed = budget, seed
 

@@ -12,6 +12,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.perceptron_solver import PerceptronSolver
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.perceptron.step import PEGASOS
 
 
@@ -44,7 +45,7 @@ class KernelPegasosClassifier(KernelLearner):
     budget
         What makes room when there are `max_support_vectors`: "project" (None, the default),
         "merge", "smallest" or "random", as in `KernelPerceptronClassifier`.
-    sparse, hashing, max_features, n_jobs, missing
+    sparse, hashing, max_features, n_jobs, missing, selection
         As in `LASVMClassifier`.
 
     Attributes
@@ -88,6 +89,7 @@ class KernelPegasosClassifier(KernelLearner):
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",
+        selection: Selection | None = None,
     ) -> None:
         self.l2 = l2
         solver = PerceptronSolver(
@@ -110,6 +112,7 @@ class KernelPegasosClassifier(KernelLearner):
             cache_mb=cache_mb,
             n_jobs=n_jobs,
         )
+        self.choose_by(selection)
         self.averaged, self.max_support_vectors = averaged, max_support_vectors
         self.budget, self.seed = budget, seed
 

@@ -13,6 +13,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.perceptron_solver import PerceptronSolver
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.perceptron.step import PERCEPTRON
 
 
@@ -61,7 +62,7 @@ class KernelPerceptronClassifier(KernelLearner):
         "forget": all coefficients shrink and the oldest leaves (self-tuned Forgetron, for kernels
         with k(x, x) of at most 1). None, the default, is "project", with "project++" the most
         accurate in our measurements; where the stream moves to other places, take "merge".
-    sparse, hashing, max_features, n_jobs, missing
+    sparse, hashing, max_features, n_jobs, missing, selection
         As in `LASVMClassifier`.
     cache_mb
         Megabytes for cached kernel rows of support vectors, which only budgets need; 200 by
@@ -110,6 +111,7 @@ class KernelPerceptronClassifier(KernelLearner):
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",
+        selection: Selection | None = None,
     ) -> None:
         if voted and (averaged is not None or max_support_vectors is not None):
             raise ParameterError(
@@ -143,6 +145,7 @@ class KernelPerceptronClassifier(KernelLearner):
             cache_mb=cache_mb,
             n_jobs=n_jobs,
         )
+        self.choose_by(selection)
         self.averaged, self.max_support_vectors = averaged, max_support_vectors
         self.budget, self.seed = budget, seed
 

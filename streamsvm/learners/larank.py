@@ -27,6 +27,7 @@ from streamsvm.learners.bases.kernel.larank_solver import LaRankSolver
 from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate, papers_bound
+from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import step as larank
@@ -92,7 +93,7 @@ class LaRankClassifier(KernelLearner):
         Keep at most this many support patterns, at least 2: the pattern with the smallest
         coefficients is removed, and they are added to those of its nearest neighbour of the same
         class. None, the default: no limit; memory and time then grow with the stream.
-    sparse, hashing, max_features, cache_mb, n_jobs, scale, gamma, missing
+    sparse, hashing, max_features, cache_mb, n_jobs, scale, gamma, missing, selection
         As in `LASVMClassifier`.
     seed
         Seed of the random draws of patterns and operations; None: a different one each time.
@@ -157,6 +158,7 @@ class LaRankClassifier(KernelLearner):
         max_support_patterns: int | None = None,
         reserve: int | None = None,
         missing: str = "mean",
+        selection: Selection | None = None,
     ) -> None:
         if max_support_patterns is not None:
             warnings.warn(_RENAMED, DeprecationWarning, stacklevel=2)
@@ -192,6 +194,7 @@ class LaRankClassifier(KernelLearner):
             scale=scale,
             gamma=gamma,
         )
+        self.choose_by(selection)
         self.tau, self.reprocess, self.clock = tau, reprocess, clock
         self.K, self.candidates, self.window = K, candidates, window
         self.max_support_vectors, self.max_classes = max_support_vectors, max_classes

@@ -24,9 +24,10 @@ from streamsvm.learners.bases.kernel import adapting, finishing, lasvm_solver
 from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by, policy_of
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.lasvm_solver import LASVMSolver, PairsSolver
-from streamsvm.learners.bases.kernel.support_vectors import ProblemVectors, as_matrix
+from streamsvm.learners.bases.kernel.support_vectors import in_problems
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
+from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm_pairs import inspection
@@ -147,8 +148,7 @@ class LASVMClassifier(KernelLearner):
         so far, as 0 may be far from all of them; "zero": 0; "reject": a `FeatureError`, in a run a
         dead letter. Else it is 0, and in sparse rows always.
     seed
-        Without effect on the model, which needs no random numbers; taken because all learners take
-        it. (The looks of `certificate` always start from the same constant.)
+        Without effect: the model needs no random numbers. Taken because all learners take it.
     reserve
         How many rows that are no support vectors are kept for `finish`, which looks at them again,
         so that one pass ends at the optimum of a batch SVM; 0: none. Those with the smallest
@@ -156,6 +156,9 @@ class LASVMClassifier(KernelLearner):
         None, the default: as many as fit into 64 MB, of which margins above 2.5 leave first; none
         with `max_support_vectors`. Of three or more classes it is the least margin of the row's
         problems.
+
+    selection
+        The rule of `streamsvm.selection` that chooses what is learnt. None, the default: all is.
 
     Attributes
     ----------
@@ -215,6 +218,7 @@ class LASVMClassifier(KernelLearner):
         multiclass: str = "ovo",
         max_classes: int = 200,
         missing: str = "mean",
+        selection: Selection | None = None,
     ) -> None:
         schedule = lasvm.Schedule(
             tau=check_positive("tau", tau),
@@ -245,6 +249,7 @@ class LASVMClassifier(KernelLearner):
             scale=scale,
             gamma=gamma,
         )
+        self.choose_by(selection)
         self._wants_scores = True  # but while `learn_many` runs
         self.tau, self.reprocess, self.max_reprocess = tau, reprocess, max_reprocess
         self.delta_max, self.second_order = delta_max, second_order
@@ -313,8 +318,7 @@ class LASVMClassifier(KernelLearner):
         solver, d = self.solver, len(self.schema)
         kernel = solver.bound_kernel(solver.state)
         is_over = solver.finishing.finish_some(solver.state, kernel, schedule, d, _FINISH_STEPS)
-        delta = self.delta
-        return delta <= self.tau, delta, 0 if is_over else _FINISH_STEPS
+        return self.delta <= self.tau, self.delta, 0 if is_over else _FINISH_STEPS
 
     @property
     def _multiclass(self) -> bool:
@@ -380,15 +384,11 @@ class LASVMClassifier(KernelLearner):
 
     @locked
     def support_vectors(self) -> Any:
-        """Return the support vectors: see `KernelLearner.support_vectors`."""
+        """See `KernelLearner.support_vectors`."""
         if not self._is_several or self.state is None:
             return super().support_vectors()
-        rows, found, entered = self.expansion()
-        kept = np.flatnonzero(np.abs(found).max(axis=1, initial=0.0))
-        kept = kept[np.argsort(np.abs(entered[kept]), kind="stable")]
-        labels = [self.targets.labels.seen[c] for c in self.state.y[kept].tolist()]
-        names, matrix, problems = self.feature_names, as_matrix(rows)[kept], self._problems()
-        return ProblemVectors(names, matrix, found[kept], labels, entered[kept], problems)
+        labels = (self.state.y, self.targets.labels.seen)
+        return in_problems(self.feature_names, *self.expansion(), labels, self._problems())
 
 
 register_learner(

@@ -15,6 +15,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
 from streamsvm.solvers.sbp import finish as sbp_finish
 from streamsvm.solvers.sbp import state as sbp_state
@@ -114,7 +115,7 @@ class SBPClassifier(KernelLearner):
         Keep a uniform sample of this many examples, at least 1; None, the default, keeps all.
     class_weight
         None or a dict {label: factor of the slack that an example takes} (1 for labels not named).
-    sparse, hashing, max_features, cache_mb, n_jobs, missing
+    sparse, hashing, max_features, cache_mb, n_jobs, missing, selection
         As in `LASVMClassifier`.
     seed
         Seed of the random draws; None: different ones each time.
@@ -161,6 +162,7 @@ class SBPClassifier(KernelLearner):
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",
+        selection: Selection | None = None,
     ) -> None:
         self.nu, self.bias, self.iterations, self.averaged = nu, bias, iterations, averaged
         self.window = check_size("window", window)
@@ -180,6 +182,7 @@ class SBPClassifier(KernelLearner):
             cache_mb=cache_mb,
             n_jobs=n_jobs,
         )
+        self.choose_by(selection)
 
     def _new_schedule(self) -> sbp.Schedule:
         bounds: Unbounded | Window | Reservoir = UNBOUNDED

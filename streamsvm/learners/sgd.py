@@ -12,6 +12,7 @@ from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.linear.linear_schedule import schedule_of
 from streamsvm.learners.bases.linear.linear_solver import LinearSolver
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.linear import sgd
 
 
@@ -72,7 +73,7 @@ class SVMSGDClassifier(LinearLearner):
         weight of a sparse feature. 0: no bias.
     class_weight
         None or a dict {label: factor of the loss} (1 for labels not named).
-    sparse, hashing, max_features, missing
+    sparse, hashing, max_features, missing, selection
         As in `LASVMClassifier`.
     seed
         Without effect, since no random numbers are drawn; taken because all learners take it.
@@ -122,6 +123,7 @@ class SVMSGDClassifier(LinearLearner):
         max_features: int = LIMIT,
         seed: int | None = None,
         missing: str = "mean",
+        selection: Selection | None = None,
     ) -> None:
         self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
         self.power, self.skip, self.averaged = power, skip, averaged
@@ -131,6 +133,7 @@ class SVMSGDClassifier(LinearLearner):
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate)
         solver = SGDSolver(schedule, second=None if averaged is False else 0.0)
         super().__init__(solver, t0, class_weight, sparse, hashing, max_features, missing)
+        self.choose_by(selection)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

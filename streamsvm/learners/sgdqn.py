@@ -12,6 +12,7 @@ from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.linear.linear_schedule import schedule_of
 from streamsvm.learners.bases.linear.linear_solver import LinearSolver
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.linear import sgdqn
 
 
@@ -43,7 +44,7 @@ class SGDQNClassifier(LinearLearner):
     skip
         Number of examples between two steps on the regularisation term, each followed by an update
         of B; at least 1. "auto", the default: 16 / share of nonzero features (thesis, 3.1.2).
-    bias_rate, class_weight, sparse, hashing, max_features, missing
+    bias_rate, class_weight, sparse, hashing, max_features, missing, selection
         As in `SVMSGDClassifier`.
     seed
         Without effect, since no random numbers are drawn; taken because all learners take it.
@@ -91,6 +92,7 @@ class SGDQNClassifier(LinearLearner):
         max_features: int = LIMIT,
         seed: int | None = None,
         missing: str = "mean",
+        selection: Selection | None = None,
     ) -> None:
         self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
         self.power, self.skip, self.bias_rate = power, skip, bias_rate
@@ -98,6 +100,7 @@ class SGDQNClassifier(LinearLearner):
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, False, bias_rate)
         solver = SGDQNSolver(schedule, second=1.0 / schedule.lam)
         super().__init__(solver, t0, class_weight, sparse, hashing, max_features, missing)
+        self.choose_by(selection)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -16,6 +16,7 @@ from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.tracking_solver import LinearTrackingSolver, TrackingSolver
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate, papers_bound, steps_for
+from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import Reservoir, bounds_of
 from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import step as tracking
@@ -83,7 +84,7 @@ class TrackingSVMClassifier(KernelLearner):
         certificate counts it as if it were made. At least 0, .001 by default.
     class_weight
         None or a dict {label: factor of C} (1 for labels not named).
-    sparse, hashing, max_features, cache_mb, n_jobs, missing
+    sparse, hashing, max_features, cache_mb, n_jobs, missing, selection
         As in `LASVMClassifier`.
     seed
         Seed of the uniform draws; None: a different one each time.
@@ -135,6 +136,7 @@ class TrackingSVMClassifier(KernelLearner):
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",
+        selection: Selection | None = None,
     ) -> None:
         self.K, self.epsilon, self.process, self.gradients = K, epsilon, process, gradients
         self.kernel, self.C, self.class_weight = kernel, C, class_weight
@@ -155,6 +157,7 @@ class TrackingSVMClassifier(KernelLearner):
             cache_mb=cache_mb,
             n_jobs=n_jobs,
         )
+        self.choose_by(selection)
 
     @property
     def averaged(self) -> bool:

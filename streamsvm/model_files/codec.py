@@ -150,6 +150,9 @@ def to_file(part: Any) -> Content:
         if part.state is not None:
             records, own = as_arrays(part.state, _sizes(part))
             content, arrays = content | records, arrays | own
+        if part.waiting is not None:
+            records, own = part.waiting.as_file(len(part.schema))
+            content, arrays = content | records, arrays | own
     more, further = how.more(part)
     return content | more, arrays | further
 
@@ -189,6 +192,8 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
         part.preparation.read(part, content, left)
     if _is_learner_of_rows(part):
         _read_state(part, content, left, tuple(how.attributes))
+        if part.waiting is not None:
+            part.waiting.read(content, left, len(part.schema), part.targets.n_classes)
     is_kernel_model = hasattr(part, "kernel_") and part.state is not None
     if is_kernel_model:
         part.mend_diagonal()

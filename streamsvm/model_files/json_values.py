@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm.errors import ModelFileError
+from streamsvm.selection.strategies import NAMES
 
-_CLASS_WEIGHT, _KERNEL = "class_weight", "kernel"
+_CLASS_WEIGHT, _KERNEL, _SELECTION = "class_weight", "kernel", "selection"
 
 _MOST_BITS = 256
 """The size of the largest whole number, as a label or a name may be a digest.
@@ -44,7 +46,7 @@ def as_json(value: Any, what: str) -> Any:
 def parameters_as_json(part: Any, renamed: Mapping[str, str]) -> dict[str, Any]:
     """Return the parameters of an object as JSON values.
 
-    Kernel and class weights have their own names, all others are in a dict ``parameters``.
+    Kernel, class weights and selection have their own names, all others are in ``parameters``.
     `renamed` is {older name: name}; older names are not written.
     """
     content: dict[str, Any] = {"parameters": {}}
@@ -56,6 +58,8 @@ def parameters_as_json(part: Any, renamed: Mapping[str, str]) -> dict[str, Any]:
             content[name] = kernel_as_json(value)
         elif name == _CLASS_WEIGHT:
             content[name] = _weights_as_json(value)
+        elif name == _SELECTION:
+            content |= {} if value is None else {name: {"rule": value.name, **asdict(value)}}
         else:
             content["parameters"][name] = as_json(value, name)
     return content
@@ -73,14 +77,27 @@ def parameters_from_json(
     found: dict[str, Any] = {}
     for name, value in checked(content.get("parameters", {}), dict, "parameters").items():
         name = renamed.get(name, name)
-        if name not in known or name in (_KERNEL, _CLASS_WEIGHT, *found):
+        if name not in known or name in (_KERNEL, _CLASS_WEIGHT, _SELECTION, *found):
             raise ValueError(f"{cls.__name__} has no parameter {name!r:.40}")
         found[name] = checked_scalar(value, name)
     if _KERNEL in known:
         found[_KERNEL] = kernel_from_json(content.get(_KERNEL))
     if _CLASS_WEIGHT in known:
         found[_CLASS_WEIGHT] = _weights_from_json(content.get(_CLASS_WEIGHT))
+    if _SELECTION in known:
+        found[_SELECTION] = _selection_from_json(content.get(_SELECTION))
     return found
+
+
+def _selection_from_json(value: Any) -> Any:
+    """Return the selection, or None, that `parameters_as_json` described."""
+    if value is None:
+        return None
+    settings = dict(checked(value, dict, "the selection"))
+    rule = checked(settings.pop("rule", None), str, "the rule of the selection")
+    if rule not in NAMES:
+        raise ValueError(f"there is no selection {rule!r:.40}")
+    return NAMES[rule](**settings)
 
 
 def _weights_as_json(weight: Any) -> Any:

@@ -92,6 +92,7 @@ class RunReport:
     tau: float | None = None  # at the optimum of the examples kept, delta is at most this
     dual: float | None = None
     chosen: str | None = None  # scale, gamma and C, if the learner has tried several
+    selection: str | None = None  # how many examples were chosen to be learnt, and how
     drifts: str | None = None  # those that the learner has noticed, if it looks for them
     memory_bytes: int = 0
     memory_parts: dict[str, int] = field(default_factory=dict)  # of the model, in bytes
@@ -150,6 +151,8 @@ class RunReport:
         """Fill in what a learner says about itself; what it does not have is None, 0 or empty."""
         for name in ("n_support_vectors", "chosen", "drifts", "delta", "tau", "dual"):
             setattr(self, name, getattr(learner, name, None))
+        candidates = getattr(learner, "waiting", None)
+        self.selection = None if candidates is None else candidates.in_words
         self.memory_bytes = getattr(learner, "memory_usage", 0)
         self.memory_parts = getattr(learner, "memory_parts", {})
         self.cache_limit = getattr(getattr(learner, "solver", None), "cache_bytes", None)

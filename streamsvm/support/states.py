@@ -82,13 +82,19 @@ def capacity_of(state: Any) -> int:
     return int(state.store.entered.size)
 
 
-def n_slots(state: Any) -> int:
-    """Return the number of slots that are in use, or were used before; 0 without a store."""
-    found = 0
+def counts_of(state: Any) -> Any:
+    """Return the record whose `n` is the number of slots in use; None without a store."""
+    found = None
     for _, declared, value in fields_of(state):
         if isinstance(declared, Record) and "n" in (declared.dtype.names or ()):
-            found = value["n"].item()
+            found = value
     return found
+
+
+def n_slots(state: Any) -> int:
+    """Return the number of slots that are in use, or were used before; 0 without a store."""
+    counts = counts_of(state)
+    return 0 if counts is None else counts["n"].item()
 
 
 def n_computed(state: Any) -> int:

@@ -90,6 +90,8 @@ def learn(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     """
     if learner.is_learning:
         refuse_to_learn()
+    if learner.waiting is not None:
+        return False
     # What is no number, or out of range, is refused by the general path.
     if w.__class__ not in _NUMBERS and not (
         isinstance(w, np.floating | np.integer | np.bool_) and not isinstance(w, np.timedelta64)

@@ -14,6 +14,8 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases.training_observer import TrainingObserver
+from streamsvm.selection.candidates import Candidates
+from streamsvm.selection.strategies import Selection
 from streamsvm.support.rows import Rows
 
 
@@ -29,6 +31,8 @@ class AnyLearner(Protocol):
     n_learnt: np.ndarray
     event_reader: EventReader | None
     event_path: Any
+    selection: Selection | None
+    waiting: Candidates | None
 
     @property
     def repeats(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -54,6 +58,12 @@ class AnyLearner(Protocol):
     def diagonal_of(self, x: Rows) -> np.ndarray: ...
 
     def margins_of(self, x: Rows) -> np.ndarray: ...
+
+    def margins_of_arrivals(
+        self, candidates: Candidates, x: Rows
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def margins_of_waiting(self, candidates: Candidates) -> np.ndarray: ...
 
     def become_sparse(self) -> None: ...
 

@@ -18,7 +18,7 @@ from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
-from streamsvm.learners.bases import late_rows
+from streamsvm.learners.bases import late_rows, selecting
 from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.monitor.learnt import Learnt
@@ -86,8 +86,9 @@ def _checked_and_learnt(
     weights, numbers = weights_of(w, len(labels)), numbers_of(ids, len(labels))
     if late is not None:
         weights = weights * late.is_learnt
-        so_far = learner.n_examples + np.cumsum(late.is_learnt)
-        numbers = np.where(late.is_learnt, so_far, 0)
+        if learner.waiting is None:
+            so_far = learner.n_examples + np.cumsum(late.is_learnt)
+            numbers = np.where(late.is_learnt, so_far, 0)
     if not len(labels):
         # An empty batch must not add its features to the schema.
         return labels
@@ -119,10 +120,22 @@ def learn(
     if learner.event_path is not None:
         # This may be a signal handler, while an event is read.
         learner.event_path.invalidate()
+    # Numbered when their classes are known.
+    whole = LabelledRows(x, np.zeros(len(labels)), labels, w, np.zeros(0, np.int64), diagonal)
+    if learner.waiting is not None:
+        ids = np.zeros(len(labels), np.int64) if numbers is None else numbers
+        chosen_of = whole._replace(numbers=ids)
+        return selecting.learn(learner, learner.waiting, chosen_of, late, _learn_all)
     if numbers is None:
         numbers = learner.n_examples + np.arange(1, len(labels) + 1)
-    # Numbered when their classes are known.
-    whole = LabelledRows(x, np.zeros(len(labels)), labels, w, numbers, diagonal)
+    return _learn_all(learner, whole._replace(numbers=numbers), late)
+
+
+def _learn_all(
+    learner: AnyLearner, whole: LabelledRows, late: LateRows | None = None
+) -> LabelColumn:
+    """Learn all of some checked rows: see `learn`."""
+    labels, numbers = whole.labels, whole.numbers
     runs, observer = labels.runs(learner.targets.labels.seen), learner.observer
     is_one = observer is None or observer.wanted() >= len(labels)
     if len(runs) == 1 and is_one and labels[0] in learner.targets.labels.seen:
@@ -132,7 +145,7 @@ def learn(
         # The first example of a new class is predicted with the classes before it.
         n_known, first = len(learner.targets.labels.seen), None
         if labels[start] not in learner.targets.labels.seen:
-            first = learner.predicted_before_class(cut(x, start, start + 1))
+            first = learner.predicted_before_class(cut(whole.x, start, start + 1))
         change = learner.add_class(labels[start])
         if change is not None and learner.observer is not None:
             learner.observer.turn_signs(change)

@@ -18,11 +18,13 @@ from streamsvm.features.schema import Schema
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import Targets
-from streamsvm.learners.bases import events, label_runs, words
+from streamsvm.learners.bases import events, label_runs, selecting, words
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
 from streamsvm.monitor.certificate import Certificate, Looks
+from streamsvm.selection.candidates import Candidates
+from streamsvm.selection.strategies import Selection
 from streamsvm.support.locked import Locked
 from streamsvm.support.rows import Rows
 
@@ -52,6 +54,10 @@ class Learner(Locked, base.MiniBatchClassifier):
 
     new_targets: ClassVar[type[Targets]] = Targets
     """How margins become labels."""
+
+    selection: Selection | None = None
+    waiting: Candidates | None = None
+    """The rule by which examples are chosen, and those that wait; None: all are learnt."""
 
     repeats: tuple[np.ndarray, np.ndarray] | None = None
     """What `solvers.adaptive.last_label` needs; None: it is not used."""
@@ -292,6 +298,8 @@ class Learner(Locked, base.MiniBatchClassifier):
             columns = self.targets.probability_columns(self.margins_many(X), self.n_examples)
         return frames.columns_like(X, columns)
 
+    margins_of_arrivals = selecting.margins_of_arrivals
+    choose_by, margins_of_waiting = selecting.choose_by, selecting.margins_of_waiting
     learn_batch, margins_many = label_runs.learn_batch, label_runs.margins_many
     read, margin_one = label_runs.read, events.margin
 
@@ -334,7 +342,8 @@ class Learner(Locked, base.MiniBatchClassifier):
     @property
     def memory_usage(self) -> int:
         """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
-        return sum(self.memory_parts.values())
+        waiting = 0 if self.waiting is None else self.waiting.nbytes
+        return sum(self.memory_parts.values()) + waiting
 
     @property
     def n_examples(self) -> int:

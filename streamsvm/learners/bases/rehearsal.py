@@ -39,6 +39,7 @@ def rehearsal_copy(model: Any, **changes: Any) -> Any:
         bound = getattr(model, name, None) if name in known else None
         if bound is not None:
             changes.setdefault(name, min(bound, most))
+    changes.setdefault("selection", None)
     new = model.clone({name: value for name, value in changes.items() if name in known})
     new.is_rehearsal_copy = True
     return new

@@ -347,7 +347,6 @@ def margins_of(state, kernel, x, out):
     """Write the scores of rows x into out, float64 (n, classes), a block at a time."""
     state = borrowed(state)
     n = state.info[0].n
-    state.info[0].ready = 0
     start = 0
     while start < count(x):
         size = fill_part(state, kernel, x, start, n)

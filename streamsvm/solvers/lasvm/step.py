@@ -286,7 +286,6 @@ def margins_of(state, kernel, x, out):
     """Write f(x) + b of rows x into out, float64 (n,), a block at a time."""
     state, kernel, x = borrowed((state, kernel, x))
     b, n = bias(state), state.info[0].n
-    state.info[0].ready = 0
     start = 0
     while start < count(x):
         size = fill_part(state, kernel, x, start, n)

@@ -68,11 +68,34 @@ def _couple(state, margins, k, out):
 
 
 @compiled
+def _distance(state, margins, scores):
+    """Return how far a row is from the border of the class that is predicted.
+
+    It is the least margin of that class over its problems, at least 0; of one against the rest, by
+    how much its score is above the second best.
+    """
+    of, best, second, least = state.problems, np.int64(0), -np.inf, np.inf
+    for c in range(1, scores.size):
+        if scores[c] > scores[best]:
+            second, best = scores[best], np.int64(c)
+        else:
+            second = max(second, scores[c])
+    for p in range(of.table.size):
+        if of.segments[p].negative == REST:
+            return scores[best] - second
+        if of.segments[p].positive == best:
+            least = min(least, margins[p])
+        elif of.segments[p].negative == best:
+            least = min(least, -margins[p])
+    return max(0.0, least)
+
+
+@compiled
 def write_scores(state, margins, out):
     """Write the scores of all classes, and then their probabilities' logarithms.
 
     `margins` are float64 (>= problems,). `out` is float64 (2 classes,), written, or with one value
-    more, which is set to 0.
+    more: how far the row is from the border to another class, see `_distance`.
     """
     k = out.size // 2
     for c in range(out.size):
@@ -84,3 +107,5 @@ def write_scores(state, margins, out):
         total += out[k + c]
     for c in range(k):
         out[k + c] = np.log(max(_LEAST, out[k + c] / total))
+    if out.size > 2 * k:
+        out[2 * k] = _distance(state, margins, out[:k])

@@ -119,9 +119,9 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
 
     y has classes; a problem does nothing for a number that it has as a member. margins are float64
     (n, 2 classes + 1): of each row before it was learnt the scores, the logarithms of
-    probabilities, and the least margin of its class (0 if it is not learnt). With one column, only
-    that is computed; without columns, nothing is written. It also returns where it would move rows
-    of the store that another thread reads.
+    probabilities, and the least margin of its class (of the best one, if it is not learnt). With
+    one column, only that is computed; without columns, nothing is written. It also returns where it
+    would move rows of the store that another thread reads.
     """
     state, kernel, x = borrowed((state, kernel, x))
     n_rows, d, info = count(x), width(x), state.info[0]
@@ -197,7 +197,6 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
 def _write(state, kernel, x, by_problem, out):
     state, kernel, x = borrowed((state, kernel, x))
     n, start = state.info[0].n, 0
-    state.info[0].ready = 0
     while start < count(x):
         size = fill_part(state, kernel, x, start, n)
         for r in range(size):
@@ -211,7 +210,7 @@ def _write(state, kernel, x, by_problem, out):
 
 @compiled
 def margins_of(state, kernel, x, out):
-    """Write what `learn_rows` writes of rows x into out, without the last column."""
+    """Write what `learn_rows` writes of rows x that are not learnt into out."""
     _write(state, kernel, x, False, out)
 
 

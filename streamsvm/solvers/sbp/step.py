@@ -297,7 +297,6 @@ def margins_of(state, kernel, schedule, x, out):
     """Write the margins of rows x into out, float64 (n,), a block at a time."""
     state = borrowed(state)
     n, start = state.active.counts[0].n, 0
-    state.info[0].ready = 0
     while start < count(x):
         size = fill_part(state, kernel, x, start, n)
         for r in range(size):

@@ -313,7 +313,6 @@ def margins_of(state, kernel, coefficients, x, out):
     """Write f(x) of rows x, by `average` or `alpha`, into out, float64 (n,), a block at a time."""
     state = borrowed(state)
     n, start = state.active.counts[0].n, 0
-    state.info[0].ready = 0
     while start < count(x):
         size = fill_part(state, kernel, x, start, n)
         for r in range(size):

@@ -21,6 +21,9 @@ from streamsvm.support.tiles import PANEL
 BLOCK = 64
 """The number of fresh rows whose kernel values are computed together."""
 
+ALL_KNOWN = np.int64(-(1 << 62))
+"""What `info.ready` is, in a copy of a state, if its scratch has all values: see `fill_part`."""
+
 FOREIGN = -1
 """The origin of a slot's new row if it is not a row of the block."""
 
@@ -155,9 +158,14 @@ def fill_block(state, kernel, x, first, stop):
 
 @compiled
 def fill_part(state, kernel, x, start, n):
-    """Compute values of the next rows of x with the first n slots; return how many they are."""
+    """Compute values of the next rows of x with the first n slots; return how many they are.
+
+    If `info.ready` is `ALL_KNOWN`, the scratch has the values of all rows of x already.
+    """
     size = min(_array_of(state.block).shape[0], count(x) - start)
-    fill_block(state, kernel, part(x, start, start + size), np.int64(0), n)
+    if state.info[0].ready != ALL_KNOWN or size < count(x):
+        fill_block(state, kernel, part(x, start, start + size), np.int64(0), n)
+    state.info[0].ready = 0
     return size
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from streamsvm.learners.bases.kernel import threads
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.support import sparse_store, states, stores
-from streamsvm.support.declaration import Record
 from streamsvm.support.kernel_rows.fresh_block import fill_values
 from streamsvm.support.rows import Rows, cut, shape
 from streamsvm.support.sparse_store import SparseStore
@@ -63,12 +62,7 @@ class FreshValues:
     def __init__(self, learner: AnyKernelLearner, state: Any, x: Rows) -> None:
         self._state, self._x, self._n_threads = state, x, learner.n_threads
         self._kernel = learner.bound_kernel(state)
-        # The records with the number of slots: to look for it takes longer than to read it.
-        self._counts = [
-            value
-            for _, declared, value in states.fields_of(state)
-            if isinstance(declared, Record) and "n" in (declared.dtype.names or ())
-        ]
+        self._counts = states.counts_of(state)
         # With scratch of its own for each thread that computes values at the same time.
         self._stores = deque(stores.with_scratch(state.store) for _ in range(learner.n_threads))
         # Where the next block begins, with how many slots its values are, and who computes them.
@@ -89,7 +83,7 @@ class FreshValues:
             self._values, self._spare = self._spare, self._values
         else:
             self.stop()
-            n = self._counts[-1]["n"].item()
+            n = self._counts["n"].item()
             calls = self._calls(start, stop, n, self._values)
             threads.make_calls(self._fill, calls, self._n_threads)
         self._state.info[0].ready = -n
@@ -97,7 +91,7 @@ class FreshValues:
 
     def begin(self, start: int, stop: int) -> None:
         """Let other threads compute the values of rows start .. stop-1 meanwhile."""
-        n = self._counts[-1]["n"].item()
+        n = self._counts["n"].item()
         calls = self._calls(start, stop, n, self._spare)
         shared = threads.SharedCalls(self._fill, calls, self._n_threads)
         self._ahead = start, n, shared

@@ -18,6 +18,7 @@ from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.kernel import (
     adapting,
     finishing,
+    kept_values,
     kernel_batches,
     loaded,
     threads,
@@ -135,6 +136,8 @@ class KernelLearner(Learner):
 
     learn_rows, margins_of = kernel_batches.learn_rows, kernel_batches.checked_margins
     diagonal_of, dense_rows = kernel_batches.diagonal_of, kernel_batches.dense_rows
+    margins_of_arrivals = kept_values.margins_of_arrivals
+    margins_of_waiting = kept_values.margins_of_waiting
 
     def sizes(self, n_features: int) -> Sizes:
         """Return what the state must have room for, if rows have so many features."""
@@ -270,7 +273,7 @@ class KernelLearner(Learner):
         """
         names = self.feature_names
         if self.state is None:
-            rows = as_matrix(np.zeros((0, len(self.schema)), np.float32))
+            rows = as_matrix(np.zeros((0, len(names)), np.float32))
             return SupportVectors(names, rows, np.zeros(0), [], np.zeros(0, np.int64))
         return in_order(names, *self.unscaled_expansion(), self.targets.label_of)
 
@@ -324,10 +327,7 @@ class KernelLearner(Learner):
     def kept_gap(self) -> KeptGap:
         """Return the measured duality gap on the examples kept, summed over the problems.
 
-        Returns
-        -------
-        The gap, not normalised. The learner has learnt an example.
-
+        It is not normalised. The learner has learnt an example.
         """
         return self._dual_solver().kept_gap(len(self.schema))
 

@@ -18,6 +18,7 @@ from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import states, stores
 from streamsvm.support.interruptions import append_result
 from streamsvm.support.kernel_rows.bound_kernels import bound
+from streamsvm.support.kernel_rows.fresh_block import ALL_KNOWN
 from streamsvm.support.rows import Rows
 
 _CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
@@ -156,9 +157,7 @@ class KernelSolver(abc.ABC):
         """
         state, schedule = self.state, self.schedule
         if values is not None:
-            is_alone = isinstance(state.block, np.ndarray)
-            block = values if is_alone else state.block._replace(values=values)
-            state = state._replace(block=block)
+            state = _with_values(state, values)
         if is_read and hasattr(schedule, "is_read"):
             schedule = schedule._replace(is_read=1.0)
         call = (state, self.bound_kernel(state), *rows, schedule, margins)
@@ -167,6 +166,12 @@ class KernelSolver(abc.ABC):
     def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows into `out`; each thread passes a state with its own scratch."""
         self.step.margins_of(state, self.bound_kernel(state), x, out)
+
+    def margins_by_values(self, state: Any, x: Rows, out: np.ndarray, values: np.ndarray) -> None:
+        """Write the margins of rows into `out`, given their kernel values with all slots."""
+        info = state.info.copy()
+        info["ready"] = ALL_KNOWN
+        self.write_margins(_with_values(state, values)._replace(info=info), x, out)
 
     def rebuild(self, n_features: int) -> None:
         """Compute anew what depends on the kernel."""
@@ -270,6 +275,12 @@ class KernelSolver(abc.ABC):
         """Add what `without_cache` left out."""
         if self.state is not None:
             self.state = states.with_cache(self.state, self.cache_bytes)
+
+
+def _with_values(state: Any, values: np.ndarray) -> Any:
+    """Return a state with kernel values of fresh rows in its scratch, in place of its own."""
+    is_alone = isinstance(state.block, np.ndarray)
+    return state._replace(block=values if is_alone else state.block._replace(values=values))
 
 
 class DualSolver(KernelSolver):

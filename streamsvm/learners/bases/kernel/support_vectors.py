@@ -72,6 +72,27 @@ def in_order(
     return SupportVectors(features, as_matrix(rows)[kept], alpha[kept], labels, entered[kept])
 
 
+def in_problems(
+    features: list[Name],
+    rows: Rows,
+    found: np.ndarray,
+    entered: np.ndarray,
+    labels: tuple[np.ndarray, list[Any]],
+    problems: list[tuple[Any, Any]],
+) -> ProblemVectors:
+    """Return the support vectors of several problems, in the order in which they entered the model.
+
+    `found` are the coefficients, float64 (n, problems), and `labels` the class of each row and the
+    labels of the classes.
+    """
+    kept = np.flatnonzero(np.abs(found).max(axis=1, initial=0.0))
+    kept = kept[np.argsort(np.abs(entered[kept]), kind="stable")]
+    own = [labels[1][c] for c in labels[0][kept].tolist()]
+    return ProblemVectors(
+        features, as_matrix(rows)[kept], found[kept], own, entered[kept], problems
+    )
+
+
 def as_matrix(rows: Rows) -> Any:
     """Return rows as an array, or as SciPy's sparse array."""
     if not isinstance(rows, SparseRows):

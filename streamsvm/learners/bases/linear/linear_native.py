@@ -57,7 +57,7 @@ def bind(model: AnyLinearLearner) -> None:
     is_readable = schema.are_simple or schema.buckets is not None
     # Compiled code refuses nothing.
     refuses = schema.missing.policy == "reject" and not model.is_sparse
-    if not is_readable or refuses or len(schema) < 2:
+    if not is_readable or refuses or len(schema) < 2 or model.waiting is not None:
         drop(model)
         return
     if not _has_path_for(model, model.make_room(len(schema))):

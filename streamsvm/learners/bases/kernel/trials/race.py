@@ -369,6 +369,8 @@ def _learner_like(learner: AnyKernelLearner, gamma: float, C: float) -> Any:
     given |= {"kernel": kernels.RBF(gamma=gamma), "C": C, "scale": False, "gamma": "scale"}
     most = _CACHE_MB if learner.cache_mb is None else min(learner.cache_mb, _CACHE_MB)
     given |= {"sparse": learner.is_sparse, "cache_mb": most}
+    # It learns what was chosen.
+    given |= {"selection": None} if "selection" in given else {}
     model = type(learner)(**given)
     model.schema, model.is_rehearsal_copy = learner.schema, True
     return model

@@ -1,0 +1,87 @@
+"""`--selection` of the commands."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import streamsvm
+from streamsvm.cli.main import main
+from streamsvm.selection import Active, AutoActive, Random
+
+
+@pytest.fixture(autouse=True)
+def _file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a, b = np.random.default_rng(0).normal(size=(2, 600))
+    pq.write_table(pa.table({"a": a, "b": b, "y": a * b > 0}), "data.parquet")
+
+
+def replay(*arguments):
+    return main(["replay", "data.parquet", "--target", "y", "--save", "m.svm", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("options", "learner", "selection"),
+    [
+        (("--selection", "active"), streamsvm.LASVMClassifier, Active()),
+        (
+            ("--learner", "sgd", "--selection", "active", "--candidates", "9", "--share", ".5"),
+            streamsvm.SVMSGDClassifier,
+            Active(candidates=9, share=0.5),
+        ),
+        (("--selection", "autoactive"), streamsvm.LASVMClassifier, AutoActive()),
+        (
+            ("--learner", "sgd", "--selection", "random", "--seed", "7"),
+            streamsvm.SVMSGDClassifier,
+            Random(seed=7),
+        ),
+    ],
+)
+def test_the_options_choose_the_selection(options, learner, selection, capsys):
+    assert replay(*options) == 0
+    model = streamsvm.load("m.svm")
+    assert type(model if hasattr(model, "waiting") else list(model.steps.values())[-1]) is learner
+    learner = model if hasattr(model, "waiting") else list(model.steps.values())[-1]
+    assert learner.selection == selection
+    assert learner.waiting.n_seen == 600
+    assert 10 < learner.waiting.n_taken < 400
+    out = capsys.readouterr().out
+    assert f"{learner.waiting.n_taken:,} of 600 examples were learnt: {selection!r}" in out
+
+
+def test_epochs_choose_among_what_was_not_learnt(capsys):
+    assert replay("--selection", "active", "--epochs", "3") == 0
+    model = streamsvm.load("m.svm")
+    assert 120 < model.waiting.n_taken < 300
+    assert len(set(model.support_vectors().entered.tolist())) == model.n_support_vectors
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--share", ".2"), "--share: only with --selection"),
+        (("--selection", "autoactive", "--share", ".2"), "not for --selection autoactive"),
+        (("--learner", "adaptive", "--selection", "active"), "not for --learner adaptive"),
+        (("--selection", "active", "--share", "3"), "share=3.0"),
+        (("--candidates", "9"), "--candidates: not for --learner"),
+    ],
+)
+def test_wrong_options_are_refused(options, reason, capsys):
+    assert replay(*options) != 0
+    assert reason in capsys.readouterr().err
+    assert not Path("m.svm").exists()
+
+
+def test_an_interrupted_run_goes_on_with_its_candidates():
+    options = ("--selection", "active", "--checkpoint", "c.ckpt")
+    assert replay(*options, "--limit", "250") == 0
+    assert replay(*options) == 0
+    resumed = streamsvm.load("m.svm")
+    assert main(["replay", "data.parquet", "--target", "y", "--save", "w.svm", *options[:2]]) == 0
+    whole = streamsvm.load("w.svm")
+    assert resumed.waiting.n_taken == whole.waiting.n_taken
+    x = {"a": 0.3, "b": -0.2}
+    assert resumed.decision_function_one(x) == whole.decision_function_one(x)
