@@ -6,7 +6,7 @@ candidate anew.
 
 import numpy as np
 
-SEEDS = 5
+from streamsvm.selection.candidates import SEEDS
 
 
 class SlowSelection:

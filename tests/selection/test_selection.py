@@ -26,6 +26,7 @@ from streamsvm.model_files import codec
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from streamsvm.selection import Active, AutoActive, Gradient, Random
+from streamsvm.selection.candidates import SEEDS
 from streamsvm.selection.strategies import NAMES
 from tests.reference.slow_selection import SlowSelection
 
@@ -148,8 +149,7 @@ def test_sparse_rows_and_new_features_and_classes():
         some = draw.sample(words, 4)
         y = "abc"[int(some[0][1:]) % (2 if n < 200 else 3)]
         model.learn_one(dict.fromkeys(some, 1.0), y)
-        if n == 10:
-            assert not model.is_sparse
+        if n == 60:
             assert len(model.waiting) > 0
     assert model.is_sparse
     kept_values(model.waiting).bring_up_to_date(model, model.waiting)
@@ -157,7 +157,7 @@ def test_sparse_rows_and_new_features_and_classes():
     assert (kept[:, :3] == model.margins_of(model.waiting.rows(len(model.schema)))[:, :3]).all()
     assert model.waiting.n_taken < 150
     assert set(model.classes) == set("abc")
-    assert model.waiting.n_seeds.tolist() == [5, 5, 5]
+    assert model.waiting.n_seeds.tolist() == [SEEDS] * 3
 
 
 def test_ids_of_a_further_epoch_are_not_learnt_again():

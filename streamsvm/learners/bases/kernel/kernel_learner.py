@@ -273,7 +273,7 @@ class KernelLearner(Learner):
         """
         names = self.feature_names
         if self.state is None:
-            rows = as_matrix(np.zeros((0, len(names)), np.float32))
+            rows = as_matrix(np.zeros((0, len(self.schema)), np.float32))
             return SupportVectors(names, rows, np.zeros(0), [], np.zeros(0, np.int64))
         return in_order(names, *self.unscaled_expansion(), self.targets.label_of)
 
