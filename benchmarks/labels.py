@@ -3,9 +3,8 @@
     python -m benchmarks.labels [--events 20000] [--seeds 3] [stream ...]
 
 Beside `ActiveLearner`: River's EntropySampler, around the same learner and around logistic
-regression, and with scikit-activeml (if it is installed) its stream strategies, which are given
-the probabilities of the same learner. EntropySampler has no budget: its discount factor is searched
-for until it asks for the wanted share, which costs it nothing here.
+regression. It has no budget: its discount factor is searched for until it asks for the wanted
+share, which costs it nothing here.
 """
 
 from __future__ import annotations

@@ -92,12 +92,8 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
         seed: int | None = None,
     ) -> None:
         super().__init__(classifier, seed)
-        self.budget, self.strategy, self.candidates, self.oracle = (
-            budget,
-            strategy,
-            candidates,
-            oracle,
-        )
+        self.budget, self.strategy = budget, strategy
+        self.candidates, self.oracle = candidates, oracle
         if not hasattr(classifier, "predict_proba_one"):
             raise ParameterError(f"classifier={classifier!r}: use a classifier of River's kind")
         if oracle is not None and not callable(oracle):

@@ -156,7 +156,6 @@ class LASVMClassifier(KernelLearner):
         None, the default: as many as fit into 64 MB, of which margins above 2.5 leave first; none
         with `max_support_vectors`. Of three or more classes it is the least margin of the row's
         problems.
-
     selection
         The rule of `streamsvm.selection` that chooses what is learnt. None, the default: all is.
 

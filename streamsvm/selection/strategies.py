@@ -41,14 +41,14 @@ class Selection(abc.ABC):
     candidates: int
     """How many of the last examples wait, at most."""
 
-    @abc.abstractmethod
     def ranks(self, distances: np.ndarray, draw: tuple[int, int]) -> np.ndarray:
         """Return a number for each candidate; that with the least is learnt, of equals the oldest.
 
-        `distances`, float64 (n,), are those from the border, at least 0; if the rule uses labels,
-        they are below 0 for rows that are misclassified. `draw` is a seed: two numbers, which are
-        others for each choice.
+        These are the `distances` from the border, float64 (n,), at least 0; if the rule uses
+        labels, they are y f(x), below 0 for rows that are misclassified. `draw` is a seed: two
+        numbers, which are others for each choice.
         """
+        return distances
 
     @abc.abstractmethod
     def until(self, counts: Counts) -> int:
@@ -153,17 +153,14 @@ class Gradient(_SharedOut):
     name: ClassVar[str] = "gradient"
     uses_labels: ClassVar[bool] = True
 
-    def ranks(self, distances: np.ndarray, draw: tuple[int, int]) -> np.ndarray:
-        """Return y f(x): see `Selection`."""
-        return distances
-
 
 @dataclass(frozen=True)
 class Active(_SharedOut):
     """Learn the candidate nearest to the border: the least |f(x)| (thesis, equation 4.14).
 
-    Of several classes: with the least distance between the two best scores. The labels of
-    candidates are not looked at, so that wrong ones do not attract it.
+    Of several classes: with the least distance between the two best scores, of LASVM the least
+    margin of the best class. The labels of candidates are not looked at, so that wrong ones do not
+    attract it.
 
     Parameters
     ----------
@@ -184,10 +181,6 @@ class Active(_SharedOut):
     """
 
     name: ClassVar[str] = "active"
-
-    def ranks(self, distances: np.ndarray, draw: tuple[int, int]) -> np.ndarray:
-        """Return |f(x)|: see `Selection`."""
-        return distances
 
 
 @dataclass(frozen=True)
@@ -222,10 +215,6 @@ class AutoActive(Selection):
     def __post_init__(self) -> None:
         check_whole("candidates", self.candidates, 1, MOST_CANDIDATES)
         check_whole("near", self.near, 1, MOST_CANDIDATES)
-
-    def ranks(self, distances: np.ndarray, draw: tuple[int, int]) -> np.ndarray:
-        """Return |f(x)|: see `Selection`."""
-        return distances
 
     def until(self, counts: Counts) -> int:
         """Return how many more arrivals to look at together: see `Selection`."""

@@ -12,8 +12,8 @@ import numpy as np
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
-from streamsvm.learners.bases.kernel.reserve import Reserve
-from streamsvm.learners.bases.kernel.reserving_solver import reserving
+from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
+from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, taken

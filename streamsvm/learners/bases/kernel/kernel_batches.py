@@ -16,7 +16,7 @@ from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.kernel import adapting, threads
 from streamsvm.learners.bases.kernel.fresh_values import FreshValues, are_worth_threads, work_of
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
-from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
+from streamsvm.learners.bases.kernel.reserves.reserving_solver import ReservingSolver
 from streamsvm.learners.bases.late_rows import row_after
 from streamsvm.support import states, stores
 from streamsvm.support.kernel_rows import kernel_diagonal

@@ -27,7 +27,7 @@ from streamsvm.learners.bases.kernel.availability import of_dual, of_primal
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.preparation import Preparation
-from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
+from streamsvm.learners.bases.kernel.reserves.reserving_solver import ReservingSolver
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, as_matrix, in_order
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.certificate import Certificate, Looks

@@ -11,7 +11,7 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
 from streamsvm.features.schema import Schema
-from streamsvm.learners.bases.kernel.reserve import Reserve
+from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
 from streamsvm.learners.bases.scaled_rows import rescale
 from streamsvm.monitor.certificate import Looks
 from streamsvm.solvers.gap import KeptGap

@@ -8,9 +8,9 @@ import numpy as np
 
 from streamsvm.learners.bases.kernel import loaded
 from streamsvm.learners.bases.kernel.kernel_solver import Sizes
-from streamsvm.learners.bases.kernel.reserve import Reserve
-from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver
-from streamsvm.learners.bases.kernel.revisits import RevisitsOfLaRank
+from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
+from streamsvm.learners.bases.kernel.reserves.reserving_solver import ReservingSolver
+from streamsvm.learners.bases.kernel.reserves.revisits import RevisitsOfLaRank
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank

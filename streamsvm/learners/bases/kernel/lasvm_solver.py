@@ -9,10 +9,10 @@ import numpy as np
 from streamsvm.learners.bases.kernel import loaded
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
-from streamsvm.learners.bases.kernel.reserve import Reserve
-from streamsvm.learners.bases.kernel.reserving_solver import ReservingSolver, reserving
-from streamsvm.learners.bases.kernel.revisits import Revisits
-from streamsvm.learners.bases.kernel.revisits_of_classes import RevisitsOfClasses
+from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
+from streamsvm.learners.bases.kernel.reserves.reserving_solver import ReservingSolver, reserving
+from streamsvm.learners.bases.kernel.reserves.revisits import Revisits
+from streamsvm.learners.bases.kernel.reserves.revisits_of_classes import RevisitsOfClasses
 from streamsvm.solvers.bounds import Budget
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import finish as lasvm_finish

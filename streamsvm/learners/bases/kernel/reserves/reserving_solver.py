@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver
-from streamsvm.learners.bases.kernel.reserve import FACTS, Reserve
+from streamsvm.learners.bases.kernel.reserves.reserve import FACTS, Reserve
 from streamsvm.support.rows import Rows
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamsvm.learners.bases.kernel import kernel_batches
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
-from streamsvm.learners.bases.kernel.reserving_solver import reserving
+from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.solvers.larank.state import new_state
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.support import stores

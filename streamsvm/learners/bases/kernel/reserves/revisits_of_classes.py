@@ -12,7 +12,7 @@ import numpy as np
 
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.kernel_batches import share_rows
-from streamsvm.learners.bases.kernel.revisits import NEARER, Revisits
+from streamsvm.learners.bases.kernel.reserves.revisits import NEARER, Revisits
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores

@@ -1,0 +1,1 @@
+"""Rows that a learner passed by, kept to be looked at again when it finishes."""
