@@ -114,6 +114,21 @@ def learn_example(state, kernel, x, y, cost, weight, number, row, diagonal, sche
 
 
 @compiled
+def _as_kept(state, kernel, slot, x, diagonal, out, n):
+    """Let an example that is kept have the features it has there; return its k(x, x).
+
+    As it keeps its class: with others, gradients would not be those of the rows of S. `out` has the
+    kernel values of x with n slots, and is written anew if x differs.
+    """
+    d = width(x)
+    kept = stores.row_of(state.store, slot, np.empty((1, d), np.float32), d)
+    if are_equal(kept, x, d):
+        return diagonal
+    stores.values(kernel, state.store, kept, np.int64(1), d, np.int64(0), n, out)
+    return state.diagonal[slot]
+
+
+@compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
@@ -168,12 +183,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
                 write_margins(state, row, state.problems.margins)
                 write_scores(state, state.problems.margins, margins[at])
             k_xx = diagonal[at]
-            if kept >= 0:
-                # As its class, so its features: with others gradients would not be those of S.
-                old = stores.row_of(state.store, kept, np.empty((1, d), np.float32), d)
-                if not are_equal(old, fresh, d):
-                    stores.values(kernel, state.store, old, np.int64(1), d, np.int64(0), n, out)
-                    k_xx = state.diagonal[kept]
+            k_xx = k_xx if kept < 0 else _as_kept(state, kernel, kept, fresh, k_xx, out, n)
             slide(schedule.bounds, state, kernel, numbers[at], d)
             # An example of weight 0 is not processed.
             if cost[at] > 0.0:
