@@ -13,7 +13,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "papers"
 SCRIPTS = sorted(FOLDER.glob("figure*.py"))
 THESIS = sorted([*FOLDER.glob("sbp_*.py"), *FOLDER.glob("thesis_*.py")])
-WITH_LIBSVM = ("4_1", "4_11", "4_3", "4_9", "5_2", "sbp_figures")
+WITH_LIBSVM = ("4_1", "4_11", "4_16", "4_3", "4_9", "5_2", "sbp_figures")
 PLOTS = {
     "sbp_figures": [f"sbp_figure_{i}_{name}" for i in (2, 3) for name in ("adult", "mnist")],
     "thesis_figure_3_2": [
@@ -26,6 +26,7 @@ PLOTS = {
     "thesis_figure_4_11": [
         f"thesis_figure_4_{i}{part}" for i in (11, 13, 14) for part in ("", "_seconds", "_vectors")
     ],
+    "thesis_figure_4_16": ["thesis_figure_4_16_usps-0", "thesis_figure_4_16_reuters"],
     "thesis_figure_4_3": [
         f"thesis_figure_4_3_{part}"
         for part in ("error", "seconds", "vectors", "seconds_by_vectors")
