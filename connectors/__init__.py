@@ -4,7 +4,6 @@ import logging
 
 from connectors.arrow import ArrowSource
 from connectors.conll import ConllSource
-from connectors.dead_letters import LetterTopic
 from connectors.encoding import Encoder
 from connectors.errors import (
     MissingColumnError,
@@ -17,6 +16,7 @@ from connectors.errors import (
     SourceNotFoundError,
 )
 from connectors.kafka.kafka_source import KafkaSource
+from connectors.kafka.producing import LetterTopic, QuestionTopic
 from connectors.kafka.sentence_messages import KafkaSentenceSource
 from connectors.memory import MemorySource
 from connectors.one_hot import one_hot
@@ -48,6 +48,7 @@ __all__ = [
     "NotReadableError",
     "ParquetSource",
     "Position",
+    "QuestionTopic",
     "Reject",
     "SchemaChangedError",
     "SentenceSource",

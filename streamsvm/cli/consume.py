@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from connectors.dead_letters import LetterTopic
 from connectors.errors import SourceError
 from connectors.kafka.kafka_source import KafkaSource
+from connectors.kafka.producing import LetterTopic, QuestionTopic
 from connectors.kafka.reachable import check_reachable
 from connectors.kafka.sentence_messages import KafkaSentenceSource
 from connectors.payloads import avro, flatten
@@ -53,7 +53,11 @@ _EVENTS = {
     "--timestamp FIELD": "field that is the event's time",
     "--key FIELD": "field by which late labels find their events; default: the key of the message",
 }
-_LABELS = {"--labels-topic TOPIC": "where the labels of the events come, with the same key"}
+_LABELS = {
+    "--labels-topic TOPIC": "where the labels of the events come, with the same key",
+    "--questions-topic TOPIC": "with --label-budget and --labels-topic: where events go that are "
+    "asked for, as JSON with the key and the features",
+}
 _GROUP = {
     "--peers PATTERN": "checkpoints of the group's other members ('DIR/*.ckpt'), whose messages "
     "are not learnt again; with --checkpoint",
@@ -92,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
         "name": ", ".join(options.topic),
     }
     by_key = options.labels_topic is not None
-    late = late_labels_of(options, by_key)
+    late = late_labels_of(options, by_key, _questions_from(options))
     letters = _letters_from(options)
     if is_of_sentences:
         source = _sentences_from(options, reading)
@@ -187,11 +191,30 @@ def _letters_from(options: argparse.Namespace) -> LetterTopic | None:
         return None
     if options.on_error != "dead-letter":
         raise ParameterError(f"--dead-letter-topic: not with --on-error {options.on_error}")
+    return LetterTopic(_producer_from(options), options.dead_letter_topic)
+
+
+def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
+    """Return the topic of questions for labels; None: nothing is asked."""
+    if options.questions_topic is None:
+        if options.labels_topic is not None and options.label_budget is not None:
+            raise ParameterError(
+                "--label-budget with --labels-topic: name --questions-topic TOPIC, where events go "
+                "that are asked for"
+            )
+        return None
+    if options.labels_topic is None:
+        raise ParameterError(
+            "--questions-topic needs --labels-topic, where the answers come, and --label-budget"
+        )
+    return QuestionTopic(_producer_from(options), options.questions_topic)
+
+
+def _producer_from(options: argparse.Namespace) -> Any:
     from confluent_kafka import Producer
 
     with _settings_named():
-        producer = Producer(_settings(options))
-    return LetterTopic(producer, options.dead_letter_topic)
+        return Producer(_settings(options))
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:

@@ -9,13 +9,15 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from streamsvm import AdaptiveSVMClassifier, Chain, StandardScaler, kernels, load
+from streamsvm import ActiveLearner, AdaptiveSVMClassifier, Chain, StandardScaler, kernels, load
 from streamsvm.cli.parameters import add_options, parameters
 from streamsvm.cli.parser import Group, add_table, limit, positive, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.model_files.container import steps_of
+from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.run.warm import KERNELS
+from streamsvm.selection.asking import STRATEGIES
 from streamsvm.selection.strategies import MOST_CANDIDATES, NAMES
 
 _OF_KERNELS = ("gamma", "degree", "coef0")
@@ -123,6 +125,18 @@ _SELECTION: dict[str, Any] = {
         help="with --selection, but autoactive: the share of examples that is learnt; default .1",
     ),
 }
+_LABELS: dict[str, Any] = {
+    "--label-budget S": dict(
+        type=positive,
+        help="ask for the labels of this share of the examples only, those that the model is least "
+        "sure of, and learn these: all others are predicted; default: all are learnt",
+    ),
+    "--label-strategy": dict(
+        choices=STRATEGIES,
+        help="with --label-budget: quantile (default): those among the least certain of the last "
+        "200; uncertainty: by a randomised threshold; random: to compare",
+    ),
+}
 _SCALER: dict[str, Any] = {
     "--scale": dict(
         action=argparse.BooleanOptionalAction,
@@ -149,7 +163,7 @@ def add_learner_options(group: Group) -> None:
     names = _Choices([*(learner.name for learner in registered_learners()), "MODULE:CLASS"])
     add_table(group, _NEW | {"--learner": {"choices": names} | _NEW["--learner"]})
     add_options(group, parameters(ADDED_BY_HAND))
-    add_table(group, _SELECTION | _SCALER)
+    add_table(group, _SELECTION | _LABELS | _SCALER)
 
 
 def kernel_from(options: argparse.Namespace) -> Any:
@@ -212,6 +226,23 @@ def _default_learner(options: argparse.Namespace, given: dict[str, Any]) -> str:
 
 
 def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
+    """Return the learner of the options, and the model: it, a pipeline, or what asks for labels."""
+    learner, model = _learner_and_model(options)
+    if options.label_budget is not None:
+        if isinstance(model, ActiveLearner):
+            raise ParameterError("--label-budget: --model asks for labels already; leave it out")
+        if are_sentences(model):
+            raise ParameterError(
+                "--label-budget: not for learners of label sequences; leave it out"
+            )
+        strategy = options.label_strategy or STRATEGIES[0]
+        return learner, ActiveLearner(model, options.label_budget, strategy, seed=options.seed)
+    if options.label_strategy is not None:
+        raise ParameterError("--label-strategy: only with --label-budget; leave it out")
+    return learner, model
+
+
+def _learner_and_model(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the learner of the options, and the model: the learner, or a scaler and it."""
     names = [parameter.name for parameter in parameters(ADDED_BY_HAND)]
     # A learner of the user's may have parameters that no option is for.

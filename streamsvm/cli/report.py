@@ -120,10 +120,8 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
     rows: list[tuple[str, str | None]] = [
         ("examples", _examples(report)),
         ("classes", _classes(report)),
-        (
-            "progressive accuracy",
-            f"{report.accuracy:.2%}  (each example predicted before it was learnt)",
-        ),
+        ("labels", _asked(report)),
+        ("progressive accuracy", f"{report.accuracy:.2%}  ({_scored(report)})"),
         ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
         ("tokens", _tokens(report)),
         ("chunk F1", None if report.chunk_f1 is None else f"{report.chunk_f1:.2%}"),
@@ -183,6 +181,24 @@ def _classes(report: RunReport) -> str:
     worst = sorted(recall, key=lambda y: recall[y])[:3]
     listed = ", ".join(f"{y} ({counts[y]:,}{said[y]})" for y in worst)
     return f"{len(counts)} of {min(counts.values()):,} to {max(counts.values()):,}; worst: {listed}"
+
+
+def _asked(report: RunReport) -> str | None:
+    """Return how many labels were asked for, if only some were."""
+    if not report.asked:
+        return None
+    events, asked, answered = (report.asked[name] for name in ("events", "asked", "answered"))
+    given_up = report.late.get("never_came", 0)
+    late = f", {given_up:,} given up" if given_up else ""
+    share = f"{asked / max(events, 1):.1%}"
+    return f"{asked:,} asked for ({share} of {events:,} examples), {answered:,} learnt{late}"
+
+
+def _scored(report: RunReport) -> str:
+    """Return what examples the accuracy is of."""
+    if report.asked and report.late.get("not_asked") and report.learnt <= report.asked["answered"]:
+        return "of the examples whose labels came, which are the least certain ones"
+    return "each example predicted before it was learnt"
 
 
 def _optimum(delta: float | None, tau: float | None) -> str | None:

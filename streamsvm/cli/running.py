@@ -83,10 +83,12 @@ LATE: dict[str, Any] = {
 """The options for late labels, and for events whose labels never come."""
 
 
-def late_labels_of(options: argparse.Namespace, by_key: bool = False) -> LateLabels | None:
+def late_labels_of(
+    options: argparse.Namespace, by_key: bool = False, ask: Any = None
+) -> LateLabels | None:
     """Return the buffer of events that wait for labels; None: each event has its label.
 
-    `by_key`: labels come from a topic of their own.
+    `by_key`: labels come from a topic of their own; `ask` is given the questions for them.
     """
     if options.label_delay is None and not by_key:
         if options.patience is not None or options.default_label is not None:
@@ -107,6 +109,7 @@ def late_labels_of(options: argparse.Namespace, by_key: bool = False) -> LateLab
         most=options.hold_most,
         patience=options.patience,
         default=default,
+        ask=ask,
     )
 
 

@@ -175,7 +175,8 @@ class MissingValues:
         if not d:
             return x, None
         room = max(d, self.statistics.shape[1])
-        statistics = np.pad(self.statistics, ((0, 0), (0, room - self.statistics.shape[1])))
+        statistics = np.zeros((len(self.statistics), room))
+        statistics[:, : self.statistics.shape[1]] = self.statistics
         refused = _fill_rows(x, statistics, np.full(n, learnt), self.code)
         if refused >= 0:
             r, c = divmod(refused, d)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from river import active, base
 
-from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.sgd import SVMSGDClassifier
-from streamsvm.selection.asking import Asking
-from streamsvm.selection.strategies import MOST_CANDIDATES
-
-_FIRST = 10
-"""So many labels are asked for at first, and more until there are two classes."""
-
-_MOST_FIRST = 50
-"""After so many there may be no other class, or answers come late: it is asked for as usual."""
+from streamsvm.model_files import codec
+from streamsvm.model_files.container import register_wrapper, steps_of
+from streamsvm.selection.asking import Asking, distance_of
 
 
 class ActiveLearner(active.base.ActiveLearningClassifier):
@@ -25,7 +19,8 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
 
     It wraps any River classifier or pipeline that predicts probabilities, and has the interface of
     River's ``active`` module: `predict_one` also tells whether to ask for the label, which is given
-    to `learn_one` then, at once or later, in any order. Without an answer nothing is learnt.
+    to `learn_one` then, at once or later, in any order. Without an answer nothing is learnt. Files
+    (``streamsvm.save``) hold all but the `oracle`.
 
     Parameters
     ----------
@@ -54,6 +49,8 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
     ----------
     n_seen, n_asked, n_answered
         How many events were predicted, how many labels asked for, and how many learnt.
+    asking
+        What decides whether to ask, with these counts.
 
     Raises
     ------
@@ -98,27 +95,36 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
             raise ParameterError(f"classifier={classifier!r}: use a classifier of River's kind")
         if oracle is not None and not callable(oracle):
             raise ParameterError(f"oracle={oracle!r}: use a function of an event, or None")
-        if candidates is not None:
-            check_whole("candidates", candidates, 1, MOST_CANDIDATES, ", or None")
-            if oracle is None:
-                raise ParameterError(
-                    f"candidates={candidates}: an event that waited is asked for by the oracle: "
-                    "give oracle="
-                )
-        self._asking = Asking(budget, strategy, seed)
-        self._waiting: list[dict[Any, Any]] = []
-        self.n_answered = 0
-        self._labels: set[Any] = set()  # up to two that were learnt
+        self.asking = Asking(budget, strategy, candidates, seed)
+        if candidates is not None and oracle is None:
+            raise ParameterError(f"candidates={candidates}: {_NEEDS_ORACLE}: give oracle=")
 
     @property
     def n_seen(self) -> int:
         """How many events were predicted."""
-        return self._asking.n_seen
+        return self.asking.n_seen
 
     @property
     def n_asked(self) -> int:
         """How many labels were asked for."""
-        return self._asking.n_asked
+        return self.asking.n_asked
+
+    @property
+    def n_answered(self) -> int:
+        """How many labels were learnt."""
+        return self.asking.n_answered
+
+    @property
+    def steps(self) -> dict[Any, Any]:
+        """What model files hold: the `asking`, and the steps of the classifier."""
+        return {"asking": self.asking, **dict(enumerate(steps_of(self.classifier)))}
+
+    @classmethod
+    def of_steps(cls, asking: Asking, classifier: Any) -> ActiveLearner:
+        """Return the model whose `steps` are these."""
+        model = cls(classifier, asking.budget, asking.strategy, seed=asking.seed)
+        model.asking, model.candidates = asking, asking.candidates
+        return model
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -180,35 +186,33 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
 
         """
         self.classifier.learn_one(x, y, **kwargs)
-        self.n_answered += 1
-        if len(self._labels) < 2:
-            self._labels.add(y)
+        self.asking.answered(y)
 
     def _ask_for_label(self, x: dict[Any, Any], y_pred: Any) -> bool:
-        asking = self._asking
-        n = asking.n_asked
-        is_new = n < _FIRST or (len(self._labels) < 2 and n < _MOST_FIRST)
-        if self.candidates is None or is_new:
-            asks = asking.wants(_distance(y_pred), is_new)
+        asking = self.asking
+        if self.candidates is None or asking.is_new:
+            asks = asking.wants(y_pred)
             if asks and self.oracle is not None:
                 self._answer(x)
                 return False
             return asks
-        self._waiting = [*self._waiting[1 - self.candidates :], dict(x)]
+        asking.waiting = [*asking.waiting[1 - self.candidates :], dict(x)]
         if asking.is_due():
-            distances = [_distance(self.classifier.predict_proba_one(one)) for one in self._waiting]
-            self._answer(self._waiting.pop(distances.index(min(distances))))
+            p = [self.classifier.predict_proba_one(one) for one in asking.waiting]
+            distances = [distance_of(one) for one in p]
+            self._answer(asking.waiting.pop(distances.index(min(distances))))
         return False
 
     def _answer(self, x: dict[Any, Any]) -> None:
         """Ask the oracle, and learn what it says."""
-        assert self.oracle is not None
+        if self.oracle is None:
+            raise ParameterError(f"{_NEEDS_ORACLE}, which files do not hold: set model.oracle")
         y = self.oracle(x)
         if y is not None:
             self.learn_one(x, y)
 
 
-def _distance(p: Mapping[Any, float]) -> float:
-    """Return how much more likely the best label is than the second best; 1 if there is one."""
-    ordered = sorted(p.values(), reverse=True)
-    return ordered[0] - ordered[1] if len(ordered) > 1 else 1.0
+_NEEDS_ORACLE = "an event that waited is asked for by the oracle"
+
+codec.register(Asking, write=Asking.as_json, read=Asking.from_json)
+register_wrapper(Asking, ActiveLearner.of_steps)

@@ -42,6 +42,7 @@ _MOST_AXES = 3
 _ZSTD_LEVEL = 3
 
 _pipelines: list[Callable[..., Any]] = []
+_wrappers: dict[type, Callable[[Any, Any], Any]] = {}
 
 
 def register_pipeline(make: Callable[..., Any]) -> None:
@@ -52,13 +53,21 @@ def register_pipeline(make: Callable[..., Any]) -> None:
     _pipelines[:] = [make]
 
 
+def register_wrapper(first: type, make: Callable[[Any, Any], Any]) -> None:
+    """Register a model around another one, whose first step is of the class `first`.
+
+    ``make(step, model)`` returns it; its attribute ``steps`` are that step and those of the model.
+    """
+    _wrappers[first] = make
+
+
 def save(model: Any, path: str | Path) -> None:
-    """Write a learner, or a River pipeline of ours, to a file.
+    """Write a learner, a River pipeline of ours, or an `ActiveLearner` of either to a file.
 
     Parameters
     ----------
     model
-        A learner, or a pipeline of `StandardScaler` and a learner.
+        A learner, a pipeline of `StandardScaler` and a learner, or an `ActiveLearner` of either.
     path
         The path of the file. An older file is replaced in one step, or left unchanged on any
         failure.
@@ -75,7 +84,7 @@ def save(model: Any, path: str | Path) -> None:
 
 
 def steps_of(model: Any) -> list[Any]:
-    """Return the steps of a pipeline in order; of a learner or scaler, the model alone."""
+    """Return the steps of a pipeline or `ActiveLearner`; of a learner or scaler, it alone."""
     steps = getattr(model, "steps", None)
     return list(steps.values()) if isinstance(steps, dict) else [model]
 
@@ -179,7 +188,8 @@ def load(path: str | Path) -> Any:
     Returns
     -------
     The learner, which predicts and learns as if it had never been saved; a
-    ``river.compose.Pipeline`` if a pipeline was saved.
+    ``river.compose.Pipeline`` if a pipeline was saved, an `ActiveLearner` without its oracle if one
+    was.
 
     Raises
     ------
@@ -260,7 +270,16 @@ def _decoded(content: bytes) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]
     if any(hasattr(step, "predict_one") for step in steps[:-1]):
         raise ValueError("a learner is not the last step")
     about = checked(json.loads(metadata.get("streamsvm.about", "{}")), dict, "streamsvm.about")
-    return (steps[0] if len(steps) == 1 else _pipelines[0](*steps)), about, further
+    return _model_of(steps), about, further
+
+
+def _model_of(steps: list[Any]) -> Any:
+    """Return the model of some steps: a learner or scaler, a pipeline, or a wrapper of one."""
+    if type(steps[0]) in _wrappers:
+        if not hasattr(steps[-1], "predict_one"):
+            raise ValueError("a wrapper is around no learner")
+        return _wrappers[type(steps[0])](steps[0], _model_of(steps[1:]))
+    return steps[0] if len(steps) == 1 else _pipelines[0](*steps)
 
 
 def _arrays_of(batch: pa.RecordBatch) -> dict[str, dict[str, np.ndarray]]:

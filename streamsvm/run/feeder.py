@@ -116,6 +116,11 @@ class Feeder:
             matrix, kept = self._scaled(batch, matrix, kept)
         return self.predict_checked(batch, matrix, kept) if len(kept) else (kept, [])
 
+    def predict_and_ask(self, batch: Batch) -> tuple[np.ndarray, list[Any], np.ndarray]:
+        """Do what `predict` does; return also which labels are waited for, bool: all of them."""
+        kept, predicted = self.predict(batch)
+        return kept, predicted, np.ones(len(kept), bool)
+
     def predict_checked(
         self, batch: Batch, matrix: parts.AnyMatrix, kept: np.ndarray
     ) -> tuple[np.ndarray, list[Any]]:
@@ -290,14 +295,14 @@ class Feeder:
                 if labels is not None:
                     parts.learn_event(self.model, x, event.w, labels[i])
             except Exception as error:
-                self.set_aside(batch, i, "bad event", _reason(error))
+                self.set_aside(batch, i, "bad event", reason_of(error))
             else:
                 kept.append(i)
                 predicted.append(guess)
         return kept, predicted
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Return why an event cannot be used; raise the error again if it is not about the event."""
     if isinstance(error, BadEventError):
         return str(error)

@@ -7,7 +7,7 @@ are simulated to come a given time after their events (as River's ``stream.simul
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -54,6 +54,11 @@ class LateLabels:
     default
         Events that are given up are learnt with this label (no click, no complaint); None: they are
         only counted.
+    ask
+        A function that is given each question, ``{"key": ..., "predicted": ..., "x": {...}}``, for
+        labels that are matched by key: `connectors.QuestionTopic`, or your own. If
+        it has a method ``flush``, this is called before a checkpoint is written, and at the end.
+        With an `ActiveLearner` only these events wait. None: nobody is told.
 
     Raises
     ------
@@ -81,13 +86,14 @@ class LateLabels:
         most: int = 100_000,
         patience: int | None = None,
         default: Any = None,
+        ask: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         for name, n in (("most", most), ("patience", patience)):
             if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
                 raise ParameterError(f"{name}={n!r}: use a whole number of at least 1")
         self._clock = LabelClock(delay, moment)
         self.delay, self.moment = self._clock.delay, moment
-        self.most, self.patience, self.default = most, patience, default
+        self.most, self.patience, self.default, self.ask = most, patience, default, ask
         self._rows = HeldRows()
         self._held: OrderedDict[Any, _Held] = OrderedDict()
         self._keys = LabelKeys(most)
@@ -101,10 +107,14 @@ class LateLabels:
         events now. ``answered``: events that got their label; ``before_event``: those of them whose
         label came before the event. ``never_came``: events that were given up; ``without_event``:
         labels that were given up; ``second_label``: labels of a key whose event had its label
-        already, and which are not those of the next event with that key.
+        already, and which are not those of the next event with that key. With an `ActiveLearner`
+        also ``not_asked``: events that were not asked for; labels that come for them anyway are
+        counted as second ones.
         """
         names = ("answered", "before_event", "never_came", "without_event", "second_label")
         held = {"held": len(self._held), "labels_held": len(self._keys)}
+        if "not_asked" in self._counts:
+            held["not_asked"] = self._counts["not_asked"]
         return held | {name: self._counts[name] + self._keys.counts[name] for name in names}
 
     def take(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
@@ -146,12 +156,25 @@ class LateLabels:
             if mark is None:
                 pairs += feeder.feed(part, labels[start:stop])
             elif mark is _AWAITED:
-                kept, predicted = feeder.predict(part)
-                numbers, times = self._rows.add(part, kept), times_of(part)
-                for i, number, guess in zip(kept.tolist(), numbers, predicted, strict=True):
-                    held = _Held(number, guess, None, math.inf, times[i])
-                    self._held[keys[start + i]] = held
+                self._predict_and_hold(part, keys[start:stop], feeder)
         return pairs + self._give_up_old(feeder)
+
+    def _predict_and_hold(self, batch: Batch, keys: Sequence[Any], feeder: Feeder) -> None:
+        """Predict events without labels; hold those whose labels are waited for, and ask."""
+        kept, predicted, is_awaited = feeder.predict_and_ask(batch)
+        for i in kept[~is_awaited].tolist():
+            # As after its label: a label that comes for this key anyway is not of a later event.
+            self._keys.note(keys[i], True)
+            self._counts["not_asked"] += 1
+        guesses = [guess for guess, waits in zip(predicted, is_awaited, strict=True) if waits]
+        kept, times = kept[is_awaited], times_of(batch)
+        numbers = self._rows.add(batch, kept)
+        for i, number, guess in zip(kept.tolist(), numbers, guesses, strict=True):
+            self._held[keys[i]] = _Held(number, guess, None, math.inf, times[i])
+            if self.ask is not None:
+                event = next(iter(batch.slice(i, 1).events()))
+                predicts = guess.item() if isinstance(guess, np.generic) else guess
+                self.ask({"key": keys[i], "predicted": predicts, "x": event.x})
 
     def _fresh_labels(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> list[Any]:
         """Return the label of each event; or `_AWAITED` (unknown), or `_REFUSED` (a bad event)."""
@@ -241,14 +264,21 @@ class LateLabels:
         own = LabelColumn.joined([LabelColumn.of([h.label for h in held]), LabelColumn.of(labels)])
         given = [h.predicted for h in held]
         taken = take_steps(feeder, [*batches, batch], own, given, steps)
-        self._counts["answered"] += int(taken.are_good[steps.learnt].sum())
-        waits = taken.are_good.copy()
+        waits = taken.are_good & taken.is_awaited
+        self._counts["answered"] += int(waits[steps.learnt].sum())
+        self._counts["not_asked"] += int(np.count_nonzero(~taken.is_awaited))
         waits[steps.learnt] = False
         kept = np.flatnonzero(waits[len(held) :])
         for i, number in zip(kept.tolist(), self._rows.add(batch, kept), strict=True):
             at = len(held) + i
             self._held[number] = _Held(number, taken.predicted[at], own[at], due[i])
         return taken.pairs + self._give_up_old(feeder)
+
+    def settle(self) -> None:
+        """Wait until all questions are where they go to, if that takes time."""
+        flush = getattr(self.ask, "flush", None)
+        if flush is not None:
+            flush()
 
     # Checkpoints
 
@@ -258,6 +288,7 @@ class LateLabels:
             [as_json(key, "the key"), h.number, *_plain(h.predicted, h.label), h.due, h.moment]
             for key, h in self._held.items()
         ]
+        self.settle()
         rows, arrays = self._rows.state()
         state = {"held": held, "rows": rows, "counts": dict(self._counts)} | self._keys.state()
         return state | {"seen": self._clock.seen, "now": self._clock.now}, arrays

@@ -43,7 +43,8 @@ class Taken:
     """What became of the events of some steps.
 
     `pairs` are (label, prediction) of each event that was learnt; `predicted`, object (events,),
-    their predictions; `are_good`, bool (events,): False: the event cannot be used.
+    their predictions; `are_good`, bool (events,): False: the event cannot be used; `is_awaited`,
+    bool (events,): False: its label was not asked for.
     """
 
     def __init__(self, feeder: Feeder, labels: LabelColumn, given: list[Any]) -> None:
@@ -52,6 +53,7 @@ class Taken:
         self.predicted = np.full(len(labels), None, object)
         self.predicted[: len(given)] = np.array([*given, None], object)[:-1]
         self.are_good = np.ones(len(labels), bool)
+        self.is_awaited = np.ones(len(labels), bool)
 
     def take_at_once(self, learner: Learner, batch: Batch, steps: Steps) -> None:
         """Take all steps in one call of the learner."""
@@ -121,10 +123,14 @@ class Taken:
         rows = list(chain.from_iterable((b.slice(i, 1) for i in range(len(b))) for b in batches))
 
         def predict(_: int, i: int) -> list[Any]:
-            found = self._feeder.predict(rows[i])[1]
+            found, is_awaited = self._feeder.predict_and_ask(rows[i])[1:]
             if found and self._labels[i] is None:
                 self._refuse_unlabelled(rows[i], 0)
                 return []
+            if found and not is_awaited[0]:
+                # Scored, as its label is known here, but it was not asked for.
+                self.pairs += Pairs.of([(self._labels[i], found[0])])
+                self.is_awaited[i] = False
             return found
 
         def learn(_: int, i: int) -> Pairs:
@@ -140,7 +146,7 @@ class Taken:
     ) -> None:
         """Take step after step by functions of the step and its event; [] is no prediction."""
         for s, (i, is_learnt) in enumerate(zip(*map(np.ndarray.tolist, steps), strict=True)):
-            if not self.are_good[i]:
+            if not (self.are_good[i] and self.is_awaited[i]):
                 # A row that was refused is not learnt when its label comes: it would count twice.
                 continue
             if is_learnt:
@@ -160,7 +166,8 @@ def take_steps(
     others is predicted by a step, before one learns it.
     """
     taken, batch = Taken(feeder, labels, given), _joined(batches)
-    if feeder.learner is None or batch is None or feeder.is_too_wide(batch):
+    is_plain = type(feeder) is Feeder and feeder.learner is not None
+    if not is_plain or batch is None or feeder.is_too_wide(batch):
         taken.take_one_by_one(batches, steps)
     else:
         taken.take_at_once(feeder.learner, batch, steps)

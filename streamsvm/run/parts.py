@@ -18,6 +18,7 @@ from streamsvm.features.matrices import Matrix, SparseMatrix, take
 from streamsvm.features.names import Name
 from streamsvm.labels.class_labels import is_too_long, shown, too_long, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
+from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.model_files.json_values import as_json
@@ -77,9 +78,11 @@ def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner 
     """Return the scaler and the learner of a model that learns batches without dicts.
 
     That is a learner of this package, or a pipeline of `StandardScaler`, one of
-    `RandomFourierFeatures` and `Nystroem`, or both, in this order, and one. The first is what
-    transforms batches (None: nothing does); (None, None) for any other model.
+    `RandomFourierFeatures` and `Nystroem`, or both, in this order, and one; or an `ActiveLearner`
+    of either. The first is what transforms batches (None: nothing does); (None, None) for any other
+    model.
     """
+    model = model.classifier if isinstance(model, ActiveLearner) else model
     steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
     if not steps or not isinstance(steps[-1], Learner):
         return None, None

@@ -65,6 +65,7 @@ class RunReport:
     resumed: str | None = None  # the checkpoint that the run went on from, and where
     resumed_after: int | None = None  # how many examples an earlier process had taken
     late: dict[str, int] = field(default_factory=dict)  # `LateLabels.counts`
+    asked: dict[str, int] = field(default_factory=dict)  # counts of an `ActiveLearner`
     missing: dict[str, int] = field(default_factory=dict)  # `missing_values`, and those of texts
     missing_texts: dict[str, int] = field(default_factory=dict)  # of each text column of the run
     empty_columns: list[str] = field(default_factory=list)  # without a value in any row

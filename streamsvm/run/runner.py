@@ -12,9 +12,11 @@ from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
 from streamsvm.labels.class_labels import plain
 from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import parts
+from streamsvm.run.asking_feeder import AskingFeeder
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint, Place
 from streamsvm.run.feeder import Feeder
@@ -37,8 +39,8 @@ class Run:
         The source of events, see `connectors`.
     model
         A learner of this package, a pipeline of `StandardScaler` and one, or of `Chain` and a
-        learner of label sequences, a `TrackingMonitor` of one of these, or any River classifier
-        (which is given the events one by one).
+        learner of label sequences, an `ActiveLearner` or a `TrackingMonitor` of one of these, or
+        any River classifier (which is given the events one by one).
     epochs
         How many times the source is read, at least 1. Only the first reading is scored: in it,
         every prediction is made before the label is learnt.
@@ -123,7 +125,11 @@ class Run:
             self.feeder, self.chunks = SentenceFeeder(self.model, self.bad), ChunkScore()
         else:
             target = getattr(source, "target_field", None)
-            self.feeder = Feeder(self.model, self.bad, positive, target)
+            asks = isinstance(self.model, ActiveLearner)
+            feeder = AskingFeeder if asks else Feeder
+            self.feeder = feeder(self.model, self.bad, positive, target)
+            if asks and epochs > 1:
+                raise ParameterError(f"epochs={epochs!r}: an ActiveLearner reads a stream once")
         self.learner: Any = self.feeder.learner
         # A monitor makes its records at the ends of chunks.
         chunk = (self.learner or Learner).chunk
@@ -187,6 +193,8 @@ class Run:
             self._update_times()
             self._complete()
             self.bad.close()
+            if self.late is not None:
+                self.late.settle()
         if not report.interrupted:
             parts.check_classes(self.report.rows, self.seen, self.bad, self.positive)
             if self.finish:
@@ -348,6 +356,8 @@ class Run:
         report.number_texts = getattr(getattr(self.source, "number_texts", None), "names", [])
         report.dead_letters = None if self.bad.file is None else str(self.bad.file)
         report.late = {} if self.late is None else self.late.counts
+        if isinstance(self.model, ActiveLearner):
+            report.asked = self.model.asking.counts
         if (scaler := self.feeder.scaler) is not None:
             report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}
         report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()

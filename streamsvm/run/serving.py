@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from streamsvm.errors import ParameterError
+from streamsvm.learners.active import ActiveLearner
 from streamsvm.monitor.tracker import TrackingMonitor
 
 
@@ -24,7 +25,7 @@ class Serving:
     Parameters
     ----------
     model
-        A learner, a pipeline, or a `TrackingMonitor` of either.
+        A learner, a pipeline, or an `ActiveLearner` or `TrackingMonitor` of either.
     seconds
         The shortest time between two copies, at least 0; by default 1.
 
@@ -51,11 +52,12 @@ class Serving:
     def __init__(self, model: Any, seconds: float = 1.0) -> None:
         if not seconds >= 0:
             raise ParameterError(f"seconds={seconds!r}: use a number of at least 0")
-        self._model = model.model if isinstance(model, TrackingMonitor) else model
+        model = model.model if isinstance(model, TrackingMonitor) else model
+        self._model = model.classifier if isinstance(model, ActiveLearner) else model
         self.seconds = seconds
         # River's models are not thread-safe; learners of this package have locks of their own.
         self._lock = threading.Lock()
-        self._copy = copy.deepcopy(self._model)
+        self._copy: Any = copy.deepcopy(self._model)
         self._moment = time.monotonic()
 
     def refresh(self, progress: Any = None) -> bool:

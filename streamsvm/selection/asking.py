@@ -13,13 +13,27 @@ from __future__ import annotations
 import math
 import random
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
-from streamsvm._parameter_checks import check_number, check_seed
+from streamsvm._parameter_checks import check_number, check_seed, check_whole
 from streamsvm.errors import ParameterError
+from streamsvm.model_files.json_values import as_json, checked, checked_scalar
+from streamsvm.selection.strategies import MOST_CANDIDATES
+from streamsvm.support.declaration import as_int
 
 STRATEGIES = ("quantile", "uncertainty", "random")
 
 LEAST_BUDGET = 1e-6
+
+_PARAMETERS = ("budget", "strategy", "candidates", "seed")
+_COUNTED = ("n_seen", "n_asked", "n_answered")
+
+_FIRST = 10
+"""So many labels are asked for at first, and more until there are two classes."""
+
+_MOST_FIRST = 50
+"""After so many there may be no other class, or answers come late: it is asked for as usual."""
 
 _WINDOW = 200
 _TOLERANCE = 50.0
@@ -38,45 +52,66 @@ class Asking:
 
     Attributes
     ----------
-    budget, strategy
-        The share of events to ask for, and one of `STRATEGIES`.
-    n_seen, n_asked
-        How many events came, and how many of them were asked for.
+    budget, strategy, candidates, seed
+        The parameters of `ActiveLearner`.
+    n_seen, n_asked, n_answered
+        How many events came, how many of them were asked for, and how many answers were learnt.
+    waiting
+        The events that may be asked for later, oldest first: at most `candidates`.
 
     """
 
     def __init__(
-        self, budget: float = 0.1, strategy: str = "quantile", seed: int | None = None
+        self,
+        budget: float = 0.1,
+        strategy: str = "quantile",
+        candidates: int | None = None,
+        seed: int | None = None,
     ) -> None:
         self.budget = check_number("budget", budget, LEAST_BUDGET, 1.0)
         if strategy not in STRATEGIES:
             raise ParameterError(
                 f"strategy={strategy!r}: use one of {', '.join(map(repr, STRATEGIES))}"
             )
-        self.strategy, self.seed = strategy, check_seed(seed)
-        self.n_seen = self.n_asked = 0
+        if candidates is not None:
+            check_whole("candidates", candidates, 1, MOST_CANDIDATES, ", or None")
+        self.strategy, self.candidates, self.seed = strategy, candidates, check_seed(seed)
+        self.n_seen = self.n_asked = self.n_answered = 0
+        self.waiting: list[dict[Any, Any]] = []
+        self._labels: set[Any] = set()  # up to two that were learnt
         self._draws = random.Random(seed)
         self._last: deque[float] = deque(maxlen=_WINDOW)
         self._threshold, self._share = 1.0, 0.0
 
-    def wants(self, distance: float, is_new: bool = False) -> bool:
-        """Tell whether to ask for the next event, and count it.
+    def __repr__(self) -> str:
+        values = f"{self.budget!r}, {self.strategy!r}, candidates={self.candidates}"
+        return f"Asking({values}, seed={self.seed})"
 
-        Parameters
-        ----------
-        distance
-            From 0 to 1: how much more likely the best label is than the second best.
-        is_new
-            Whether the model knows too little to be asked: then the answer is yes.
+    @property
+    def is_new(self) -> bool:
+        """Whether the model knows too little to be asked how certain it is."""
+        n = self.n_asked
+        return n < _FIRST or (len(self._labels) < 2 and n < _MOST_FIRST)
 
-        """
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many events came, labels were asked for, and answers learnt."""
+        return {"events": self.n_seen, "asked": self.n_asked, "answered": self.n_answered}
+
+    def wants(self, p: Mapping[Any, float]) -> bool:
+        """Tell whether to ask for the next event, and count it; `p` are {label: probability}."""
         self.n_seen += 1
-        # Of what is no number nothing is known.
-        distance = distance if distance == distance else 0.0
-        asks: bool = is_new or getattr(self, f"_by_{self.strategy}")(distance)
+        distance = distance_of(p)
+        asks: bool = self.is_new or getattr(self, f"_by_{self.strategy}")(distance)
         self.n_asked += asks
         self._share += (asks - self._share) / _MEMORY
         return asks
+
+    def answered(self, y: Any) -> None:
+        """Count an answer that was learnt."""
+        self.n_answered += 1
+        if len(self._labels) < 2:
+            self._labels.add(y)
 
     def is_due(self) -> bool:
         """Tell whether the budget allows to ask for one of the events so far; count the next."""
@@ -106,3 +141,67 @@ class Asking:
         self._threshold *= 1.0 - _STEP if asks else 1.0 + _STEP
         self._threshold = min(1e6, max(1e-12, self._threshold))
         return asks
+
+    # Files
+
+    def as_json(self) -> dict[str, Any]:
+        """Return parameters and state as JSON values."""
+        version, state, gauss = self._draws.getstate()
+        events = [
+            [[as_json(name, "the name"), as_json(v, f"feature {name!r}")] for name, v in x.items()]
+            for x in self.waiting
+        ]
+        content = {name: getattr(self, name) for name in (*_PARAMETERS, *_COUNTED)}
+        return content | {
+            "labels": [as_json(y, "the label") for y in self._labels],
+            "last": list(self._last),
+            "threshold": self._threshold,
+            "asked_lately": self._share,
+            "draws": [version, list(state), gauss],
+            "waiting": events,
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Asking:
+        """Return what `as_json` described; raise ValueError if that does not hold together."""
+        asking = cls(**{name: checked_scalar(content.get(name), name) for name in _PARAMETERS})
+        asking.read(content)
+        return asking
+
+    def read(self, content: dict[str, Any]) -> None:
+        """Set the state that `as_json` described."""
+        for name in _COUNTED:
+            setattr(self, name, as_int(name, content.get(name), 0))
+        if self.n_asked > self.n_seen:
+            raise ValueError("more labels were asked for than events came")
+        labels = checked(content.get("labels"), list, "labels")
+        self._labels = {checked_scalar(y, "a label") for y in labels[:2]}
+        last = [_number(d, "a distance") for d in checked(content.get("last"), list, "last")]
+        self._last.extend(last)
+        self._threshold = _number(content.get("threshold"), "threshold")
+        self._share = _number(content.get("asked_lately"), "asked_lately")
+        version, state, gauss = checked(content.get("draws"), list, "draws")
+        self._draws.setstate((version, tuple(checked(state, list, "draws")), gauss))
+        self.waiting = [
+            {checked_scalar(name, "a name"): checked_scalar(v, "a feature") for name, v in x}
+            for x in checked(content.get("waiting"), list, "waiting")
+        ]
+        if len(self.waiting) > (self.candidates or 0):
+            raise ValueError("more events wait than may")
+
+
+def distance_of(p: Mapping[Any, float]) -> float:
+    """Return how much more likely the best label is than the second best; 1 if there is one.
+
+    Of what is no number nothing is known: 0.
+    """
+    ordered = sorted(p.values(), reverse=True)
+    distance = ordered[0] - ordered[1] if len(ordered) > 1 else 1.0
+    return distance if distance == distance else 0.0
+
+
+def _number(value: Any, what: str) -> float:
+    """Return a finite number of a file."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"{what} is {value!r:.40}, wanted a number")
+    return float(value)

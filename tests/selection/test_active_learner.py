@@ -71,7 +71,7 @@ def test_quantile_keeps_the_budget_on_any_numbers():
     ):
         asking = Asking(0.1)
         for distance in distances.tolist():
-            asking.wants(distance)
+            asking.wants({0: (1 + distance) / 2, 1: (1 - distance) / 2})
         assert 250 <= asking.n_asked <= 330, (distances[:3], asking.n_asked)
 
 
@@ -153,7 +153,7 @@ def test_answers_that_never_come_are_not_asked_for_without_end(strategy):
 def test_of_probabilities_that_are_no_numbers_nothing_is_known():
     asking = Asking(0.1)
     for n in range(1000):
-        asking.wants(float("nan") if n % 10 == 0 else 0.5)
+        asking.wants({0: float("nan") if n % 10 == 0 else 0.75, 1: 0.25})
     assert 80 < asking.n_asked < 130
 
 

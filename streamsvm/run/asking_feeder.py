@@ -1,0 +1,176 @@
+"""Batches into an `ActiveLearner`: rows are predicted, and those that it asks for are learnt.
+
+The model changes only with an answer, so that rows up to the next question are predicted together;
+predictions and questions are those of one row after the other. Only where labels repeat,
+`AdaptiveSVMClassifier` predicts a single event right after an answer by the last label, too; here
+that label mostly is an old one, and is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from connectors.source import Batch
+from streamsvm.errors import ParameterError
+from streamsvm.features.matrices import take
+from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.learners.active import ActiveLearner
+from streamsvm.run import parts
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.feeder import Feeder, reason_of
+
+_MOST_AHEAD = 64
+"""So many rows are predicted together at most: after a question those behind it are again."""
+
+
+class AskingFeeder(Feeder):
+    """Predicts batches with an `ActiveLearner`, and learns the rows whose labels it asks for.
+
+    The labels are there (simulated: only those asked for are learnt), or come later as answers.
+    Parameters are those of `Feeder`.
+    """
+
+    def __init__(
+        self,
+        model: ActiveLearner,
+        bad: BadEvents,
+        positive: str | None = None,
+        target: str | None = None,
+    ) -> None:
+        super().__init__(model, bad, positive, target)
+        self.asking = model.asking
+        if model.candidates is not None or model.oracle is not None:
+            raise ParameterError(
+                f"candidates={model.candidates}, oracle={model.oracle!r}: in a run the labels are "
+                "those of the source, and it is asked at once; leave both out"
+            )
+
+    def feed(self, batch: Batch, labels: Sequence[Any], first: int | None = None) -> Pairs:
+        """Predict each row, and learn those asked for; return pairs of all: see `Feeder`."""
+        labels = LabelColumn.of(labels)
+        if self.learner is None:
+            rows, found, _ = self._each(batch, labels)
+            return Pairs.of([(labels[i], p) for i, p in zip(rows, found, strict=True)])
+        if self.is_too_wide(batch):
+            pairs = Pairs()
+            for i, row in self._narrow_rows(batch):
+                pairs += self.feed(row, labels[i : i + 1])
+            return pairs
+        matrix, kept = self._scaled_rows(batch, labels)
+        return self._ask_and_learn(batch, matrix, labels, kept) if len(kept) else Pairs()
+
+    def predict_and_ask(self, batch: Batch) -> tuple[np.ndarray, list[Any], np.ndarray]:
+        """Predict rows whose labels are not known yet, and tell which are asked for."""
+        if self.learner is None:
+            rows, predicted, asked = self._each(batch, None)
+            return np.array(rows, np.int64), predicted, np.array(asked, bool)
+        if self.is_too_wide(batch):
+            found = [(i, *self.predict_and_ask(row)) for i, row in self._narrow_rows(batch)]
+            numbers = np.array([i for i, kept, _, _ in found if len(kept)], np.int64)
+            guesses = [p for _, _, predicted, _ in found for p in predicted]
+            return numbers, guesses, np.array([a for *_, asked in found for a in asked], bool)
+        matrix, kept = self._scaled_rows(batch, None)
+        margins, taken = self._margins(batch, matrix, kept)
+        asked = [self._wants(margin) for margin in margins]
+        return taken, self.learner.targets.labels_of(margins).tolist(), np.array(asked, bool)
+
+    def learn(self, batch: Batch, labels: Sequence[Any], predicted: Sequence[Any]) -> Pairs:
+        """Learn answers: see `Feeder`."""
+        pairs = super().learn(batch, labels, predicted)
+        for y, _ in pairs if self.learner is not None else ():
+            self.asking.answered(y)
+        return pairs
+
+    def _scaled_rows(
+        self, batch: Batch, labels: LabelColumn | None
+    ) -> tuple[parts.AnyMatrix, np.ndarray]:
+        """Return the rows that can be used, after the scaler has learnt them; and their numbers."""
+        matrix, kept = self.checked(batch, labels)
+        return self._scaled(batch, matrix, kept) if len(kept) else (matrix, kept)
+
+    def _margins(
+        self, batch: Batch, matrix: parts.AnyMatrix, kept: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the margins of rows that the learner takes, and their numbers in the batch."""
+        refuse = partial(self._refuse, batch)
+        return parts.margins_of_taken(self.learner, matrix, kept, refuse)
+
+    def _wants(self, margin: Any) -> bool:
+        """Tell whether to ask for a row with this margin."""
+        # Before the first label nothing is predicted, and as much asked for.
+        known = self.learner.targets.labels.seen
+        return self.asking.wants(self.learner.probabilities_of(margin) if known else {})
+
+    def _ask_and_learn(
+        self, batch: Batch, matrix: parts.AnyMatrix, labels: LabelColumn, kept: np.ndarray
+    ) -> Pairs:
+        """Predict checked rows, which have labels, and learn those asked for."""
+        pairs, at, n_ahead = Pairs(), 0, 1
+        while at < len(kept):
+            rows = np.arange(at, min(at + n_ahead, len(kept)))
+            margins, taken = self._margins(batch, take(matrix, rows), kept[rows])
+            asks, n = False, 0
+            while n < len(taken) and not asks:
+                asks = self._wants(margins[n])
+                n += 1
+            if n:
+                predicted = self.learner.targets.labels_of(margins[:n])
+                n_sure = n - 1 if asks else n
+                pairs += Pairs((labels.take(taken[:n_sure]), predicted[:n_sure]))
+                if asks:
+                    pairs += self._answer(batch, matrix, labels, kept, int(taken[n - 1]))
+            # Rows that the learner refused are left out of those taken.
+            at = int(np.searchsorted(kept, taken[n - 1])) + 1 if asks else int(rows[-1]) + 1
+            n_ahead = 1 if asks and n == 1 else min(_MOST_AHEAD, 2 * n_ahead)
+        return pairs
+
+    def _answer(
+        self, batch: Batch, matrix: Any, labels: LabelColumn, kept: np.ndarray, i: int
+    ) -> Pairs:
+        """Learn row i of the batch, whose label was asked for."""
+        place, one = np.searchsorted(kept, [i]), np.array([i])
+        pairs = self.learn_checked(batch, take(matrix, place), labels.take(one), one, None)
+        for y, _ in pairs:
+            self.asking.answered(y)
+        return pairs
+
+    # Any River classifier
+
+    def _one_by_one(
+        self, batch: Batch, labels: Sequence[Any] | None, given: Sequence[Any] | None = None
+    ) -> tuple[list[int], list[Any]]:
+        """Do what the method of `Feeder` does; of rows that are predicted only those asked for."""
+        if given is not None:
+            return super()._one_by_one(batch, labels, given)
+        rows, predicted, _ = self._each(batch, labels)
+        return rows, predicted
+
+    def _each(
+        self, batch: Batch, labels: Sequence[Any] | None
+    ) -> tuple[list[int], list[Any], list[bool]]:
+        """Predict each row as an event, and learn it if there are labels and it is asked for.
+
+        Returns the numbers of the rows that can be used, their predictions, and which are asked
+        for.
+        """
+        kept, predicted, asked = [], [], []
+        for i, event in enumerate(batch.events()):
+            if labels is not None and labels[i] is None:
+                self.set_aside(batch, i, "missing label", "the label is missing")
+                continue
+            x: dict[Any, Any] = event.x | {n: None for n in self._imputed if n not in event.x}
+            try:
+                guess, asks = self.model.predict_one(x)
+                if asks and labels is not None:
+                    parts.learn_event(self.model, x, event.w, labels[i])
+            except Exception as error:
+                self.set_aside(batch, i, "bad event", reason_of(error))
+            else:
+                kept.append(i)
+                predicted.append(guess)
+                asked.append(asks)
+        return kept, predicted, asked

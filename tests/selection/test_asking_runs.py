@@ -1,0 +1,279 @@
+"""Runs of an `ActiveLearner`: labels simulated or late, files, checkpoints, and the commands."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from river import linear_model
+
+import streamsvm
+from connectors import MemorySource
+from streamsvm import (
+    ActiveLearner,
+    LASVMClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    TrackingMonitor,
+    kernels,
+)
+from streamsvm.cli.main import main
+from streamsvm.errors import ModelFileError, ParameterError
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.runner import Run
+from streamsvm.run.serving import Serving
+from streamsvm.selection.asking import STRATEGIES
+from tests.run.test_late_labels import Script
+from tests.selection.test_selection import stream
+
+RBF = kernels.RBF(gamma=1.0)
+
+
+def model_of(strategy="quantile", classifier=None, budget=0.1):
+    return ActiveLearner(classifier or LASVMClassifier(RBF), budget, strategy, seed=3)
+
+
+def by_hand(model, events):
+    """Return how many predictions were right, as a user's loop finds it."""
+    right = 0
+    for x, y in events:
+        predicted, ask = model.predict_one(x)
+        right += predicted == y
+        if ask:
+            model.learn_one(x, y)
+    return right
+
+
+def same(a, b):
+    assert a.asking.as_json() == b.asking.as_json()
+    x = {"a": 0.3, "b": -0.2}
+    assert a.classifier.decision_function_one(x) == b.classifier.decision_function_one(x)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_run_asks_for_and_learns_what_a_loop_does(strategy):
+    events = list(stream(1500, seed=1))
+    loop, run = model_of(strategy), model_of(strategy)
+    right = by_hand(loop, events)
+    report = Run(MemorySource(events), run).execute()
+    same(loop, run)
+    # The first prediction, None, is not scored.
+    n = report.learnt
+    assert n == 1500
+    assert report.accuracy == pytest.approx(right / 1499, abs=1e-3)
+    assert report.asked == {"events": 1500, "asked": run.n_asked, "answered": run.n_asked}
+    assert 100 < run.n_asked < 200
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        lambda: StandardScaler() | LASVMClassifier(RBF),
+        SVMSGDClassifier,
+        linear_model.LogisticRegression,
+    ],
+)
+def test_runs_of_pipelines_and_others(classifier):
+    events = list(stream(800, seed=2))
+    model = model_of(classifier=classifier())
+    report = Run(MemorySource(events), model).execute()
+    assert report.rows == report.learnt == 800
+    assert model.n_answered == model.n_asked
+    assert 50 < model.n_asked < 130
+
+
+def test_bad_events_are_counted_and_not_asked_for():
+    events = list(stream(400, seed=3))
+    events[50] = ({"a": float("inf"), "b": 1.0}, 1)
+    events[60] = (events[60][0], None)
+    for classifier in (LASVMClassifier(RBF, max_classes=2), linear_model.LogisticRegression()):
+        model = model_of(classifier=classifier, budget=1.0)
+        found = events if isinstance(classifier, LASVMClassifier) else events[60:70]
+        report = Run(MemorySource(found), model, bad_events=BadEvents("skip")).execute()
+        assert report.bad["missing label"] == 1
+        assert sum(report.bad.values()) == (2 if found is events else 1)
+        assert model.n_answered == report.learnt == len(found) - sum(report.bad.values())
+
+
+def test_files_hold_what_asks_and_the_model(tmp_path):
+    events = list(stream(900, seed=4))
+    for n, classifier in enumerate((LASVMClassifier(RBF), StandardScaler() | LASVMClassifier(RBF))):
+        for strategy in STRATEGIES:
+            model = model_of(strategy, classifier.clone())
+            by_hand(model, events[:500])
+            streamsvm.save(model, tmp_path / f"{n}.svm")
+            loaded = streamsvm.load(tmp_path / f"{n}.svm")
+            assert type(loaded) is ActiveLearner
+            assert by_hand(loaded, events[500:]) == by_hand(model, events[500:])
+            assert loaded.asking.as_json() == model.asking.as_json()
+
+
+def test_events_that_wait_are_in_files_but_not_the_oracle(tmp_path):
+    events = list(stream(900, seed=5))
+    label_of = {(x["a"], x["b"]): y for x, y in events}
+
+    def oracle(x):
+        return label_of[x["a"], x["b"]]
+
+    model = ActiveLearner(LASVMClassifier(RBF), 0.1, candidates=20, oracle=oracle)
+    by_hand(model, events[:500])
+    streamsvm.save(model, tmp_path / "m.svm")
+    loaded = streamsvm.load(tmp_path / "m.svm")
+    assert len(loaded.asking.waiting) > 10
+    with pytest.raises(ParameterError, match="set model.oracle"):
+        by_hand(loaded, events[500:])
+    loaded = streamsvm.load(tmp_path / "m.svm")
+    loaded.oracle = oracle
+    assert by_hand(loaded, events[500:]) == by_hand(model, events[500:])
+    same(loaded, model)
+
+
+def test_what_files_cannot_hold_is_refused(tmp_path):
+    with pytest.raises(ModelFileError, match="LogisticRegression"):
+        streamsvm.save(model_of(classifier=linear_model.LogisticRegression()), tmp_path / "m.svm")
+    assert not (tmp_path / "m.svm").exists()
+
+
+@pytest.mark.parametrize("late", [None, 25])
+def test_a_run_that_was_stopped_goes_on(tmp_path, late):
+    def options():
+        return {} if late is None else {"late": LateLabels(delay=late)}
+
+    events, path = list(stream(800, seed=6)), tmp_path / "c.ckpt"
+    whole, parts = model_of("uncertainty"), []
+    report = Run(MemorySource(events), whole, **options()).execute()
+    for limit in (300, None):
+        parts.append(model_of("uncertainty"))
+        checkpoint = Checkpoint(path, every=50)
+        run = Run(MemorySource(events), parts[-1], limit=limit, checkpoint=checkpoint, **options())
+        found = run.execute()
+    same(whole, parts[-1])
+    assert (found.accuracy, found.asked) == (report.accuracy, report.asked)
+    with pytest.raises(streamsvm.errors.CheckpointError, match="budget|Asking"):
+        other = model_of("uncertainty", budget=0.2)
+        Run(MemorySource(events), other, checkpoint=Checkpoint(path), **options()).execute()
+
+
+def test_simulated_delays_hold_only_what_was_asked_for():
+    events = list(stream(600, seed=7))
+    model, late = model_of(), LateLabels(delay=40)
+    report = Run(MemorySource(events), model, late=late).execute()
+    assert report.learnt == 600
+    assert late.counts["not_asked"] == 600 - model.n_asked
+    assert late.counts["answered"] == model.n_answered == model.n_asked
+    assert late.counts["held"] == 0
+
+
+@pytest.mark.parametrize("classifier", [LASVMClassifier, linear_model.LogisticRegression])
+def test_questions_have_keys_and_answers_find_their_events(classifier):
+    events, asked = list(stream(400, seed=8)), []
+    labels = {f"k{n}": y for n, (_, y) in enumerate(events)}
+
+    class Answered(Script):
+        """Answers come 30 events after the questions; each seventh never does."""
+
+        def batches(self, size=None):
+            n_told = 0
+            for n, (x, _) in enumerate(events):
+                self.items = [("event", f"k{n}", x)]
+                self._row = 0
+                yield from super().batches()
+                told = [q["key"] for q in asked if int(q["key"][1:]) <= n - 30]
+                for key in told[n_told:]:
+                    if int(key[1:]) % 7:
+                        self.items = [("label", key, labels[key])]
+                        self._row = 0
+                        yield from super().batches()
+                n_told = len(told)
+
+    late = LateLabels(ask=asked.append, patience=100)
+    options = {"max_classes": 2} if classifier is LASVMClassifier else {}
+    model = model_of(classifier=classifier(**options), budget=0.2)
+    report = Run(Answered([]), model, late=late).execute()
+    assert len(asked) == model.n_asked == report.asked["asked"]
+    assert 50 < len(asked) < 110
+    assert asked[5]["x"] == events[int(asked[5]["key"][1:])][0]
+    assert set(asked[-1]) == {"key", "predicted", "x"}
+    assert asked[-1]["predicted"] in (True, False)
+    assert model.n_answered == report.learnt == late.counts["answered"]
+    n_never = sum(int(q["key"][1:]) % 7 == 0 for q in asked)
+    assert 0 < late.counts["never_came"] <= n_never
+    assert late.counts["not_asked"] == 400 - len(asked)
+    assert late.counts["held"] + late.counts["never_came"] == len(asked) - model.n_answered
+
+
+def test_labels_of_events_that_were_not_asked_for_are_not_learnt():
+    items = [("event", "a0", {"a": 1.0}), ("label", "a0", True)]
+    items += [("event", "a1", {"a": -1.0}), ("label", "a1", False)]
+    items += [("event", f"b{n}", {"a": 1.0}) for n in range(300)]
+    items += [("label", f"b{n}", True) for n in range(300)]
+    model, late = model_of(classifier=LASVMClassifier(max_classes=2), budget=0.02), LateLabels()
+    Run(Script(items), model, late=late).execute()
+    assert model.n_answered == model.n_asked < 60
+    assert late.counts["second_label"] == late.counts["not_asked"] == 302 - model.n_asked
+    assert late.counts["labels_held"] == 0
+
+
+def test_monitors_and_serving_take_it():
+    events = list(stream(500, seed=9))
+    model = model_of()
+    serving, monitor = Serving(model, seconds=0.0), TrackingMonitor(model, every=100)
+    report = Run(MemorySource(events), monitor, on_progress=serving.refresh).execute()
+    assert serving.predict_one({"a": 0.5, "b": 0.5}) in (True, False)
+    assert monitor.learner.n_examples == model.n_answered
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"epochs": 2}, "reads a stream once"),
+        ({"model": ActiveLearner(LASVMClassifier(), oracle=len)}, "leave both out"),
+    ],
+)
+def test_what_a_run_cannot_do_is_refused(options, reason):
+    with pytest.raises(ParameterError, match=reason):
+        Run(MemorySource([]), **{"model": model_of()} | options)
+
+
+# The commands
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a, b = np.random.default_rng(0).normal(size=(2, 800))
+    pq.write_table(pa.table({"a": a, "b": b, "y": a * b > 0}), "data.parquet")
+    return ["replay", "data.parquet", "--target", "y", "--save", "m.svm"]
+
+
+def test_the_command_asks_for_a_share_of_the_labels(file, capsys):
+    for options in ((), ("--label-delay", "20"), ("--label-strategy", "random")):
+        assert main([*file, "--label-budget", ".1", *options]) == 0
+        out = capsys.readouterr().out
+        model = streamsvm.load("m.svm")
+        assert type(model) is ActiveLearner
+        assert model.n_seen == 800
+        assert 60 < model.n_answered < 130
+        assert f"{model.n_asked:,} asked for" in out
+    assert model.strategy == "random"
+    assert main(["predict", "m.svm", "data.parquet", "--target", "y"]) == 0
+    assert "test error" in capsys.readouterr().out
+    # It goes on with the file, and its budget.
+    assert main([*file, "--model", "m.svm", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["asked"]["events"] == 1600
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--label-strategy", "random"), "--label-strategy: only with --label-budget"),
+        (("--label-budget", "1.5"), "budget=1.5"),
+        (("--label-budget", ".1", "--epochs", "2"), "reads a stream once"),
+    ],
+)
+def test_wrong_options_are_refused(file, options, reason, capsys):
+    assert main([*file, *options]) != 0
+    assert reason in capsys.readouterr().err
