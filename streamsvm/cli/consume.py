@@ -13,6 +13,7 @@ from connectors.kafka.producing import LetterTopic, QuestionTopic
 from connectors.kafka.reachable import check_reachable
 from connectors.kafka.sentence_messages import KafkaSentenceSource
 from connectors.payloads import avro, flatten
+from streamsvm import ActiveLearner
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser, add_table, whole
@@ -196,14 +197,15 @@ def _letters_from(options: argparse.Namespace) -> LetterTopic | None:
 
 def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
     """Return the topic of questions for labels; None: nothing is asked."""
+    asks = options.label_budget is not None or isinstance(model_of(options), ActiveLearner)
     if options.questions_topic is None:
-        if options.labels_topic is not None and options.label_budget is not None:
+        if options.labels_topic is not None and asks:
             raise ParameterError(
                 "--label-budget with --labels-topic: name --questions-topic TOPIC, where events go "
                 "that are asked for"
             )
         return None
-    if options.labels_topic is None:
+    if options.labels_topic is None or not asks:
         raise ParameterError(
             "--questions-topic needs --labels-topic, where the answers come, and --label-budget"
         )

@@ -221,7 +221,7 @@ def test_monitors_and_serving_take_it():
     events = list(stream(500, seed=9))
     model = model_of()
     serving, monitor = Serving(model, seconds=0.0), TrackingMonitor(model, every=100)
-    report = Run(MemorySource(events), monitor, on_progress=serving.refresh).execute()
+    Run(MemorySource(events), monitor, on_progress=serving.refresh).execute()
     assert serving.predict_one({"a": 0.5, "b": 0.5}) in (True, False)
     assert monitor.learner.n_examples == model.n_answered
 
