@@ -170,6 +170,10 @@ class Candidates:
     def _without_repeated(self, x: Rows, facts: np.ndarray, values: np.ndarray) -> Any:
         """Remove candidates with the ids of rows that come; return each of these once."""
         ids = facts["id"]
+        given = ids[ids > 0].tolist()
+        distinct = set(given)
+        if len(distinct) == len(given) and distinct.isdisjoint(self.facts["id"].tolist()):
+            return x, facts, values
         for number in ids[np.isin(ids, self.facts["id"]) & (ids > 0)].tolist():
             for place in np.flatnonzero(self.facts["id"] == number).tolist():
                 self.remove(place)

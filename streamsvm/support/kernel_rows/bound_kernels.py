@@ -9,6 +9,7 @@ bound; they are then compiled for the kernel's type.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,6 +131,12 @@ def bound(kernel: Any, store: Any) -> Any:
     """
     if not JIT or isinstance(store, row_store.RowStore):
         return kernel
-    bound_type = SparseKernel if isinstance(store, sparse_store.SparseStore) else DenseKernel
+    is_sparse = isinstance(store, sparse_store.SparseStore)
+    return _bound(kernel, SparseKernel if is_sparse else DenseKernel)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _bound(kernel: Any, bound_type: Any) -> Any:
+    # Once for a kernel: batches of one row, and choices among candidates, ask for it each time.
     check_kernel(kernel)
     return bound_type(np.array(kernel), _address(type(kernel), bound_type))
