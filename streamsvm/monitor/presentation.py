@@ -166,12 +166,17 @@ class Presentation(ABC):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the figures are about: `certificate_reason`, `covers` and `confidence` by name."""
-        return {
+        """What the figures are about: `certificate_reason`, `covers` and `confidence` by name.
+
+        If the learner chooses its examples also `selection`, in words.
+        """
+        found = {
             "certificate_reason": self.certificate_reason,
             "covers": self.covers,
             "confidence": self.confidence,
         }
+        waiting = getattr(self.learner, "waiting", None)
+        return found if waiting is None else found | {"selection": waiting.in_words}
 
     @property
     def confusion(self) -> dict[tuple[Any, Any], int]:

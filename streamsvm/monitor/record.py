@@ -48,6 +48,8 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
     papers = learner.papers_certificate
     record["certificate_papers"] = None if papers is None or n_before else papers.value
     record["kappa"] = learner.kappa
+    if (waiting := getattr(learner, "waiting", None)) is not None:
+        record["n_seen"] = waiting.n_seen
     record["delta"] = getattr(learner, "delta", None)
     return record | monitor.scores.get() | monitor.rates.get() | _work_of(learner)
 

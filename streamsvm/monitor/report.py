@@ -34,6 +34,7 @@ MEANINGS = {
     "kept_gap": "gap of the problem of the examples kept alone, exact",
     "gap_low": "gap, lower end of the sample's 95 % interval; gap itself if nothing was sampled",
     "gap_high": "gap, upper end",
+    "n_seen": "examples that came; the selection chose those that were learnt",
     "kappa": "share of steps that changed nothing; near 1: little is new",
     "delta": "at most tau: optimal on the examples kept; finish() gets there",
     "accuracy": "progressive: predicted before learnt",

@@ -16,6 +16,11 @@ THESIS = sorted([*FOLDER.glob("sbp_*.py"), *FOLDER.glob("thesis_*.py")])
 WITH_LIBSVM = ("4_1", "4_11", "4_16", "4_3", "4_9", "5_2", "sbp_figures")
 PLOTS = {
     "sbp_figures": [f"sbp_figure_{i}_{name}" for i in (2, 3) for name in ("adult", "mnist")],
+    "thesis_curriculum": [
+        f"thesis_curriculum_{system}_{figure}"
+        for system in ("tracking", "lasvm")
+        for figure in ("kappa", "seen_gap")
+    ],
     "thesis_figure_3_2": [
         f"thesis_figure_3_{i}_{name}_{across}"
         for i in (1, 2)

@@ -16,6 +16,7 @@ from streamsvm import (
     LaRankClassifier,
     LASVMClassifier,
     SVMSGDClassifier,
+    TrackingMonitor,
     TrackingSVMClassifier,
     kernels,
 )
@@ -338,3 +339,16 @@ def test_files_with_wrong_candidates_are_refused(tmp_path):
 
 def test_the_rules_have_names():
     assert sorted(NAMES) == ["active", "autoactive", "gradient", "random"]
+
+
+def test_a_monitor_tells_what_was_chosen():
+    model = LASVMClassifier(**KERNEL, selection=Active(share=0.2))
+    monitor = TrackingMonitor(model, every=50)
+    for x, y in stream(600):
+        monitor.learn_one(x, y)
+    values = monitor.get()
+    assert values["n_seen"] == 600
+    assert values["n_examples"] == model.n_examples < 200
+    assert monitor.history.column("n_seen")[-1] > 5 * monitor.history.column("n_examples")[-1] - 250
+    assert "of 600 examples were learnt: Active" in monitor.about["selection"]
+    assert "n_seen" not in TrackingMonitor(LASVMClassifier()).get()
