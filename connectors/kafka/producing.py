@@ -7,7 +7,7 @@ from connectors.errors import SourceError
 from connectors.source import shown
 
 _MOST_BYTES = 900_000
-"""Longer letters are cut: brokers and clients refuse messages of 1 MB unless they are told."""
+"""Longer messages are cut: brokers and clients refuse messages of 1 MB unless they are told."""
 
 
 class _Topic:
@@ -19,13 +19,21 @@ class _Topic:
         self.producer, self.topic, self.timeout = producer, topic, timeout
         self._failed: list[Any] = []
 
-    def _put(self, value: bytes, key: bytes) -> None:
-        """Produce a message; wait only while the producer's queue is full."""
+    def _put(self, content: dict[str, Any], key: str, kept: str) -> None:
+        """Produce a message, cut to what brokers take, but for `kept`.
+
+        It waits only while the producer's queue is full.
+        """
+        value = json.dumps(content, default=str).encode()
+        if len(value) > _MOST_BYTES:
+            # The beginnings of its values, as texts.
+            cut = {name: shown(part) for name, part in content.items() if name != kept}
+            value = json.dumps(content | cut | {"x": {"features": cut["x"]}}, default=str).encode()
         try:
-            self._produce(value, key)
+            self._produce(value, key.encode())
         except BufferError:
             self.flush()
-            self._produce(value, key)
+            self._produce(value, key.encode())
         self.producer.poll(0)
 
     def _produce(self, value: bytes, key: bytes) -> None:
@@ -87,12 +95,7 @@ class LetterTopic(_Topic):
 
     def __call__(self, letter: dict[str, Any]) -> None:
         """Produce a letter; wait only while the producer's queue is full."""
-        value = json.dumps(letter).encode()
-        if len(value) > _MOST_BYTES:
-            # The beginnings of its values, as texts.
-            cut = {name: shown(part) for name, part in letter.items() if name != "position"}
-            value = json.dumps(letter | cut | {"x": {"features": cut["x"]}}).encode()
-        self._put(value, "{file}:{row}".format(**letter["position"]).encode())
+        self._put(letter, "{file}:{row}".format(**letter["position"]), "position")
 
 
 class QuestionTopic(_Topic):
@@ -101,7 +104,7 @@ class QuestionTopic(_Topic):
     Each is a JSON object with the ``key`` of the event, the label that is ``predicted``, and its
     features ``x``; the key of the message is that of the event. Who knows the answer produces it,
     with this key, to the topic of labels. A run that continues after being killed asks the
-    questions since its last checkpoint again.
+    questions since its last checkpoint again. Long ones are cut as letters are.
 
     Parameters
     ----------
@@ -127,4 +130,4 @@ class QuestionTopic(_Topic):
 
     def __call__(self, question: dict[str, Any]) -> None:
         """Produce a question; wait only while the producer's queue is full."""
-        self._put(json.dumps(question, default=str).encode(), str(question["key"]).encode())
+        self._put(question, str(question["key"]), "key")

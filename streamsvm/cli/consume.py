@@ -154,12 +154,7 @@ def _decoder_from(options: argparse.Namespace) -> Any:
 
 def _consumer_from(options: argparse.Namespace) -> Any:
     """Return a consumer that reaches the cluster."""
-    try:
-        from confluent_kafka import Consumer
-    except ImportError as error:
-        raise ParameterError(
-            "consume needs confluent-kafka: pip install confluent-kafka"
-        ) from error
+    client = _client("Consumer")
     settings = _settings(options) | {
         "group.id": options.group,
         "auto.offset.reset": "earliest",
@@ -167,7 +162,7 @@ def _consumer_from(options: argparse.Namespace) -> Any:
         "enable.auto.commit": False,
     }
     with _settings_named():
-        consumer = Consumer(settings)
+        consumer = client(settings)
     try:
         check_reachable(consumer, min(_CONNECT_SECONDS, options.idle or _CONNECT_SECONDS))
     except SourceError as error:
@@ -213,10 +208,21 @@ def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
 
 
 def _producer_from(options: argparse.Namespace) -> Any:
-    from confluent_kafka import Producer
-
+    """Return a producer to the cluster."""
+    producer = _client("Producer")
     with _settings_named():
-        return Producer(_settings(options))
+        return producer(_settings(options))
+
+
+def _client(name: str) -> Any:
+    """Return a class of confluent-kafka."""
+    try:
+        import confluent_kafka
+    except ImportError as error:
+        raise ParameterError(
+            "consume needs confluent-kafka: pip install confluent-kafka"
+        ) from error
+    return getattr(confluent_kafka, name)
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:

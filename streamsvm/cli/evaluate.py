@@ -14,7 +14,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features import frames
 from streamsvm.features.matrices import are_usable, take
 from streamsvm.labels.class_labels import shown
-from streamsvm.run.parts import margins_of_taken, matrix_of, parts_of
+from streamsvm.run.parts import margins_of_taken, matrix_of, parts_of, unwrapped
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.support.rows import LARGEST
 
@@ -26,7 +26,7 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
     not be); and their margins, NaN in the other rows. The model is one that `parts_of` finds a
     learner in.
     """
-    scaler, learner = parts_of(model)
+    scaler, learner = parts_of(unwrapped(model))
     assert learner is not None
     for batch in source.batches():
         matrix = matrix_of(learner, batch.features, len(batch))
@@ -99,7 +99,7 @@ def test_result(model: Any, source: Any, options: argparse.Namespace) -> tuple[s
         score = sentences.test_score(model, source)
         found = {"test_error": 1.0 - score.accuracy, "test_tokens": score.n_tokens}
         return sentences.said(score, options.test), found | {"test_chunk_f1": score.f1}
-    errors = Errors(parts_of(model)[1], options.positive)
+    errors = Errors(parts_of(unwrapped(model))[1], options.positive)
     for part in margins(model, source):
         errors.add(*part)
     wrong, n = errors.result(source.name)

@@ -23,7 +23,7 @@ from streamsvm.cli.sentences import (
 from streamsvm.cli.sources import FILES, PARSE_NUMBERS, open_source
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
-from streamsvm.run.parts import parts_of
+from streamsvm.run.parts import parts_of, unwrapped
 from streamsvm.structured.chunks import ChunkScore
 
 _OPTIONS: dict[str, Any] = {
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     _check_output(options)
     if is_of_sentences:
         return _label(options, model)
-    _, learner = parts_of(model)
+    _, learner = parts_of(unwrapped(model))
     if learner is None:
         raise ParameterError(f"{options.model} holds no learner that predicts")
     if options.positive is not None and options.target is None:

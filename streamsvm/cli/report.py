@@ -196,7 +196,7 @@ def _asked(report: RunReport) -> str | None:
 
 def _scored(report: RunReport) -> str:
     """Return what examples the accuracy is of."""
-    if report.asked and report.late.get("not_asked") and report.learnt <= report.asked["answered"]:
+    if report.scores_answers:
         return "of the examples whose labels came, which are the least certain ones"
     return "each example predicted before it was learnt"
 

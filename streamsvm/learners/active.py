@@ -11,7 +11,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
-from streamsvm.selection.asking import Asking, distance_of
+from streamsvm.selection.asking import STRATEGIES, Asking, probability_margin
 
 
 class ActiveLearner(active.base.ActiveLearningClassifier):
@@ -31,9 +31,10 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
         The number asked for stays near this share of the events at all moments, but for the first
         ones: 10 are asked for as they come, and up to 50 until the answers are of two classes.
     strategy
-        "quantile", the default: an event is asked for if the two most likely labels are nearer in
-        probability than for most of the last 200 events. "uncertainty": if they are nearer than a
-        randomised threshold, which falls with each question and rises else. "random": at random.
+        "quantile", the default: an event is asked for if its margin, the probability of the most
+        likely label less that of the second, is among the smallest ones (the share `budget`) of the
+        last 200. "uncertainty": if the margin is below a randomised threshold, which falls with
+        each question and rises otherwise. "random": at random. Not with `candidates`.
     candidates
         None, the default: it is decided at once whether to ask for an event. Or a number M, at
         least 1: the last M events wait, and of these the least certain one is asked for when the
@@ -91,13 +92,18 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
         super().__init__(classifier, seed)
         self.budget, self.strategy = budget, strategy
         self.candidates, self.oracle = candidates, oracle
-        if not hasattr(classifier, "predict_proba_one"):
+        if not hasattr(classifier, "predict_proba_one") or isinstance(classifier, ActiveLearner):
             raise ParameterError(f"classifier={classifier!r}: use a classifier of River's kind")
         if oracle is not None and not callable(oracle):
             raise ParameterError(f"oracle={oracle!r}: use a function of an event, or None")
         self.asking = Asking(budget, strategy, candidates, seed)
         if candidates is not None and oracle is None:
             raise ParameterError(f"candidates={candidates}: {_NEEDS_ORACLE}: give oracle=")
+        if candidates is not None and strategy != STRATEGIES[0]:
+            raise ParameterError(
+                f"strategy={strategy!r}: with candidates= the least certain one of those that wait "
+                "is asked for; give one of both"
+            )
 
     @property
     def n_seen(self) -> int:
@@ -196,10 +202,10 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
                 self._answer(x)
                 return False
             return asks
-        asking.waiting = [*asking.waiting[1 - self.candidates :], dict(x)]
+        asking.hold(x)
         if asking.is_due():
             p = [self.classifier.predict_proba_one(one) for one in asking.waiting]
-            distances = [distance_of(one) for one in p]
+            distances = [probability_margin(one) for one in p]
             self._answer(asking.waiting.pop(distances.index(min(distances))))
         return False
 

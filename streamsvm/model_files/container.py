@@ -275,6 +275,8 @@ def _decoded(content: bytes) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]
 
 def _model_of(steps: list[Any]) -> Any:
     """Return the model of some steps: a learner or scaler, a pipeline, or a wrapper of one."""
+    if any(type(step) in _wrappers for step in steps[1:]):
+        raise ValueError("a wrapper is not the first step")
     if type(steps[0]) in _wrappers:
         if not hasattr(steps[-1], "predict_one"):
             raise ValueError("a wrapper is around no learner")

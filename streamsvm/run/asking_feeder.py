@@ -1,9 +1,10 @@
 """Batches into an `ActiveLearner`: rows are predicted, and those that it asks for are learnt.
 
 The model changes only with an answer, so that rows up to the next question are predicted together;
-predictions and questions are those of one row after the other. Only where labels repeat,
-`AdaptiveSVMClassifier` predicts a single event right after an answer by the last label, too; here
-that label mostly is an old one, and is not used.
+predictions and questions are those of one row after the other. Two things differ from a loop over
+`predict_one` and `learn_one`: a scaler before the learner learns all rows, as in other runs, where
+that of a River pipeline learns those asked for; and where labels repeat, `AdaptiveSVMClassifier`
+predicts a single event right after an answer by the last label, too.
 """
 
 from __future__ import annotations
@@ -74,14 +75,21 @@ class AskingFeeder(Feeder):
             guesses = [p for _, _, predicted, _ in found for p in predicted]
             return numbers, guesses, np.array([a for *_, asked in found for a in asked], bool)
         matrix, kept = self._scaled_rows(batch, None)
-        margins, taken = self._margins(batch, matrix, kept)
+        refuse = partial(self._refuse, batch)
+        margins, taken = parts.margins_of_taken(self.learner, matrix, kept, refuse)
         asked = [self._wants(margin) for margin in margins]
         return taken, self.learner.targets.labels_of(margins).tolist(), np.array(asked, bool)
 
-    def learn(self, batch: Batch, labels: Sequence[Any], predicted: Sequence[Any]) -> Pairs:
-        """Learn answers: see `Feeder`."""
-        pairs = super().learn(batch, labels, predicted)
-        for y, _ in pairs if self.learner is not None else ():
+    def learn(
+        self,
+        batch: Batch,
+        labels: Sequence[Any],
+        predicted: Sequence[Any],
+        are_answers: bool = True,
+    ) -> Pairs:
+        """Learn rows that were asked for: see `Feeder`."""
+        pairs = super().learn(batch, labels, predicted, are_answers)
+        for y, _ in pairs if are_answers else ():
             self.asking.answered(y)
         return pairs
 
@@ -91,13 +99,6 @@ class AskingFeeder(Feeder):
         """Return the rows that can be used, after the scaler has learnt them; and their numbers."""
         matrix, kept = self.checked(batch, labels)
         return self._scaled(batch, matrix, kept) if len(kept) else (matrix, kept)
-
-    def _margins(
-        self, batch: Batch, matrix: parts.AnyMatrix, kept: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the margins of rows that the learner takes, and their numbers in the batch."""
-        refuse = partial(self._refuse, batch)
-        return parts.margins_of_taken(self.learner, matrix, kept, refuse)
 
     def _wants(self, margin: Any) -> bool:
         """Tell whether to ask for a row with this margin."""
@@ -112,7 +113,10 @@ class AskingFeeder(Feeder):
         pairs, at, n_ahead = Pairs(), 0, 1
         while at < len(kept):
             rows = np.arange(at, min(at + n_ahead, len(kept)))
-            margins, taken = self._margins(batch, take(matrix, rows), kept[rows])
+            refused: dict[int, Any] = {}
+            margins, taken = parts.margins_of_taken(
+                self.learner, take(matrix, rows), kept[rows], refused.__setitem__
+            )
             asks, n = False, 0
             while n < len(taken) and not asks:
                 asks = self._wants(margins[n])
@@ -123,8 +127,11 @@ class AskingFeeder(Feeder):
                 pairs += Pairs((labels.take(taken[:n_sure]), predicted[:n_sure]))
                 if asks:
                     pairs += self._answer(batch, matrix, labels, kept, int(taken[n - 1]))
-            # Rows that the learner refused are left out of those taken.
             at = int(np.searchsorted(kept, taken[n - 1])) + 1 if asks else int(rows[-1]) + 1
+            for i, error in refused.items():
+                # Those behind a question are looked at again.
+                if i <= kept[at - 1]:
+                    self._refuse(batch, i, error)
             n_ahead = 1 if asks and n == 1 else min(_MOST_AHEAD, 2 * n_ahead)
         return pairs
 
@@ -139,15 +146,6 @@ class AskingFeeder(Feeder):
         return pairs
 
     # Any River classifier
-
-    def _one_by_one(
-        self, batch: Batch, labels: Sequence[Any] | None, given: Sequence[Any] | None = None
-    ) -> tuple[list[int], list[Any]]:
-        """Do what the method of `Feeder` does; of rows that are predicted only those asked for."""
-        if given is not None:
-            return super()._one_by_one(batch, labels, given)
-        rows, predicted, _ = self._each(batch, labels)
-        return rows, predicted
 
     def _each(
         self, batch: Batch, labels: Sequence[Any] | None
@@ -166,7 +164,8 @@ class AskingFeeder(Feeder):
             try:
                 guess, asks = self.model.predict_one(x)
                 if asks and labels is not None:
-                    parts.learn_event(self.model, x, event.w, labels[i])
+                    parts.learn_event(self.model.classifier, x, event.w, labels[i])
+                    self.asking.answered(labels[i])
             except Exception as error:
                 self.set_aside(batch, i, "bad event", reason_of(error))
             else:

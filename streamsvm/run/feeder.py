@@ -44,7 +44,8 @@ class Feeder:
         self._target, self._missing = target, ""
         self.scaler: Any
         self.learner: Any
-        self.scaler, self.learner = parts.parts_of(model)
+        self._classifier = parts.unwrapped(model)
+        self.scaler, self.learner = parts.parts_of(self._classifier)
         # River's StatImputer wants None for a missing value, which other events simply lack.
         steps = steps_of(model)
         self._imputed = [name for step in steps for name, _ in getattr(step, "imputers", ())]
@@ -64,9 +65,16 @@ class Feeder:
         """
         return self._predict_and_learn(batch, labels, None, first)
 
-    def learn(self, batch: Batch, labels: Sequence[Any], predicted: Sequence[Any]) -> Pairs:
+    def learn(
+        self,
+        batch: Batch,
+        labels: Sequence[Any],
+        predicted: Sequence[Any],
+        are_answers: bool = True,
+    ) -> Pairs:
         """Learn rows that `predict` was given earlier, and returned `predicted` for.
 
+        `are_answers` is False for labels that nobody gave: the default of those that never came.
         Returns (label, prediction) of each row that was learnt.
         """
         return self._predict_and_learn(batch, labels, predicted, None)
@@ -291,9 +299,9 @@ class Feeder:
                 elif is_first and all(v == v for v in x.values()):
                     guess = None
                 else:
-                    guess = self.model.predict_one(x)
+                    guess = self._classifier.predict_one(x)
                 if labels is not None:
-                    parts.learn_event(self.model, x, event.w, labels[i])
+                    parts.learn_event(self._classifier, x, event.w, labels[i])
             except Exception as error:
                 self.set_aside(batch, i, "bad event", reason_of(error))
             else:

@@ -5,6 +5,7 @@ prediction is scored, and the event is learnt. A label is matched to its event b
 are simulated to come a given time after their events (as River's ``stream.simulate_qa`` does).
 """
 
+import contextlib
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
@@ -92,6 +93,10 @@ class LateLabels:
             if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
                 raise ParameterError(f"{name}={n!r}: use a whole number of at least 1")
         self._clock = LabelClock(delay, moment)
+        if ask is not None and delay is not None:
+            raise ParameterError(
+                f"delay={delay!r}, ask={ask!r}: labels are either simulated or asked for; give one"
+            )
         self.delay, self.moment = self._clock.delay, moment
         self.most, self.patience, self.default, self.ask = most, patience, default, ask
         self._rows = HeldRows()
@@ -174,7 +179,8 @@ class LateLabels:
             if self.ask is not None:
                 event = next(iter(batch.slice(i, 1).events()))
                 predicts = guess.item() if isinstance(guess, np.generic) else guess
-                self.ask({"key": keys[i], "predicted": predicts, "x": event.x})
+                x = {name: value for name, value in event.x.items() if value == value}
+                self.ask({"key": keys[i], "predicted": predicts, "x": x})
 
     def _fresh_labels(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> list[Any]:
         """Return the label of each event; or `_AWAITED` (unknown), or `_REFUSED` (a bad event)."""
@@ -235,16 +241,16 @@ class LateLabels:
             lost.append(held._replace(label=self.default))
         self._counts["never_came"] += len(lost)
         if self.default is not None:
-            return self._learn(lost, feeder)
+            return self._learn(lost, feeder, are_answers=False)
         self._rows.drop([held.number for held in lost])
         return Pairs()
 
-    def _learn(self, answered: list[_Held], feeder: Feeder) -> Pairs:
+    def _learn(self, answered: list[_Held], feeder: Feeder, *, are_answers: bool = True) -> Pairs:
         pairs = Pairs()
         for batch, part in self._rows.take([held.number for held in answered]):
             of_batch = answered[part]
             ys, predicted = [h.label for h in of_batch], [h.predicted for h in of_batch]
-            pairs += feeder.learn(batch, ys, predicted)
+            pairs += feeder.learn(batch, ys, predicted, are_answers)
         return pairs
 
     # By delay
@@ -274,11 +280,15 @@ class LateLabels:
             self._held[number] = _Held(number, taken.predicted[at], own[at], due[i])
         return taken.pairs + self._give_up_old(feeder)
 
-    def settle(self) -> None:
-        """Wait until all questions are where they go to, if that takes time."""
+    def settle(self, *, quietly: bool = False) -> None:
+        """Wait until all questions are where they go to, if that takes time.
+
+        `quietly`: after an error, which another one here would hide.
+        """
         flush = getattr(self.ask, "flush", None)
         if flush is not None:
-            flush()
+            with contextlib.suppress(*[Exception] * quietly):
+                flush()
 
     # Checkpoints
 

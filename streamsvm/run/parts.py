@@ -74,15 +74,18 @@ class MappedScaler:
         return self._features.learn_transform_matrix(scaled, learn & (refused < 0)), refused
 
 
+def unwrapped(model: Any) -> Any:
+    """Return the classifier that an `ActiveLearner` asks for; any other model as it is."""
+    return model.classifier if isinstance(model, ActiveLearner) else model
+
+
 def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner | None]:
     """Return the scaler and the learner of a model that learns batches without dicts.
 
     That is a learner of this package, or a pipeline of `StandardScaler`, one of
-    `RandomFourierFeatures` and `Nystroem`, or both, in this order, and one; or an `ActiveLearner`
-    of either. The first is what transforms batches (None: nothing does); (None, None) for any other
-    model.
+    `RandomFourierFeatures` and `Nystroem`, or both, in this order, and one. The first is what
+    transforms batches (None: nothing does); (None, None) for any other model.
     """
-    model = model.classifier if isinstance(model, ActiveLearner) else model
     steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
     if not steps or not isinstance(steps[-1], Learner):
         return None, None

@@ -59,13 +59,14 @@ class RunReport:
     """The final report of a run: counts, scores, times and memory."""
 
     rows: int = 0
-    learnt: int = 0
+    learnt: int = 0  # whose labels came; of them a selection, or `asked`, may have left some out
     bad: dict[str, int] = field(default_factory=dict)
     dead_letters: str | None = None  # the file of those that could not be used, if there is one
     resumed: str | None = None  # the checkpoint that the run went on from, and where
     resumed_after: int | None = None  # how many examples an earlier process had taken
     late: dict[str, int] = field(default_factory=dict)  # `LateLabels.counts`
     asked: dict[str, int] = field(default_factory=dict)  # counts of an `ActiveLearner`
+    scores_answers: bool = False  # the accuracy is of events that it asked for only
     missing: dict[str, int] = field(default_factory=dict)  # `missing_values`, and those of texts
     missing_texts: dict[str, int] = field(default_factory=dict)  # of each text column of the run
     empty_columns: list[str] = field(default_factory=list)  # without a value in any row

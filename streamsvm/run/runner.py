@@ -185,8 +185,10 @@ class Run:
                     break
             if self.checkpoint is not None:
                 self.checkpoint.write(self)
-            if self.late is not None and not report.interrupted:
-                self._score(self.late.end(self.feeder), 1)
+            if self.late is not None:
+                self.late.settle()
+                if not report.interrupted:
+                    self._score(self.late.end(self.feeder), 1)
         finally:
             if self.checkpoint is not None:
                 self.checkpoint.close()
@@ -194,7 +196,7 @@ class Run:
             self._complete()
             self.bad.close()
             if self.late is not None:
-                self.late.settle()
+                self.late.settle(quietly=True)
         if not report.interrupted:
             parts.check_classes(self.report.rows, self.seen, self.bad, self.positive)
             if self.finish:
@@ -358,6 +360,7 @@ class Run:
         report.late = {} if self.late is None else self.late.counts
         if isinstance(self.model, ActiveLearner):
             report.asked = self.model.asking.counts
+            report.scores_answers = self.late is not None and self.late.delay is None
         if (scaler := self.feeder.scaler) is not None:
             report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}
         report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()

@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from streamsvm.errors import ParameterError
-from streamsvm.learners.active import ActiveLearner
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.run.parts import unwrapped
 
 
 class Serving:
@@ -53,7 +53,7 @@ class Serving:
         if not seconds >= 0:
             raise ParameterError(f"seconds={seconds!r}: use a number of at least 0")
         model = model.model if isinstance(model, TrackingMonitor) else model
-        self._model = model.classifier if isinstance(model, ActiveLearner) else model
+        self._model = unwrapped(model)
         self.seconds = seconds
         # River's models are not thread-safe; learners of this package have locks of their own.
         self._lock = threading.Lock()

@@ -5,7 +5,8 @@ to 1, and says at once whether to ask. "quantile" is the balanced incremental qu
 Kottke, Krempl, Spiliopoulou (2015): an event is asked for if it is among the least certain ones of
 the last `_WINDOW`, with a threshold that is moved while fewer or more were asked than the budget
 allows. "uncertainty" is the variable randomised uncertainty of Zliobaite, Bifet, Pfahringer, Holmes
-(2014): a threshold that falls by 1 % with each question, and rises else. "random" asks at random.
+(2014): a threshold that falls by 1 % with each question and rises otherwise. "random" asks at
+random.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.model_files.json_values import as_json, checked, checked_scalar
 from streamsvm.selection.strategies import MOST_CANDIDATES
 from streamsvm.support.declaration import as_int
+from streamsvm.support.locked import Locked, locked
 
 STRATEGIES = ("quantile", "uncertainty", "random")
 
@@ -40,14 +42,14 @@ _TOLERANCE = 50.0
 """How many questions too few let the threshold of "quantile" rise by the range of its window."""
 
 _MOST_AHEAD = 20.0
-"""So many questions more than the budget allows are asked at most, but at random."""
+"""The largest overdraft of the budget, in questions; "random" has none."""
 
 _STEP = 0.01
 _MEMORY = 100.0
 """About so many of the last events are counted in the share that "uncertainty" has asked for."""
 
 
-class Asking:
+class Asking(Locked):
     """Decides for each event of a stream whether to ask for its label.
 
     Attributes
@@ -68,6 +70,7 @@ class Asking:
         candidates: int | None = None,
         seed: int | None = None,
     ) -> None:
+        super().__init__()
         self.budget = check_number("budget", budget, LEAST_BUDGET, 1.0)
         if strategy not in STRATEGIES:
             raise ParameterError(
@@ -98,21 +101,28 @@ class Asking:
         """How many events came, labels were asked for, and answers learnt."""
         return {"events": self.n_seen, "asked": self.n_asked, "answered": self.n_answered}
 
+    @locked
     def wants(self, p: Mapping[Any, float]) -> bool:
         """Tell whether to ask for the next event, and count it; `p` are {label: probability}."""
         self.n_seen += 1
-        distance = distance_of(p)
+        distance = probability_margin(p)
         asks: bool = self.is_new or getattr(self, f"_by_{self.strategy}")(distance)
         self.n_asked += asks
         self._share += (asks - self._share) / _MEMORY
         return asks
 
+    @locked
     def answered(self, y: Any) -> None:
         """Count an answer that was learnt."""
         self.n_answered += 1
         if len(self._labels) < 2:
             self._labels.add(y)
 
+    def hold(self, x: Mapping[Any, Any]) -> None:
+        """Let an event wait; the oldest one leaves if there are more than `candidates`."""
+        self.waiting = [*self.waiting, dict(x)][-(self.candidates or 1) :]
+
+    @locked
     def is_due(self) -> bool:
         """Tell whether the budget allows to ask for one of the events so far; count the next."""
         self.n_seen += 1
@@ -144,6 +154,7 @@ class Asking:
 
     # Files
 
+    @locked
     def as_json(self) -> dict[str, Any]:
         """Return parameters and state as JSON values."""
         version, state, gauss = self._draws.getstate()
@@ -181,6 +192,7 @@ class Asking:
         self._threshold = _number(content.get("threshold"), "threshold")
         self._share = _number(content.get("asked_lately"), "asked_lately")
         version, state, gauss = checked(content.get("draws"), list, "draws")
+        gauss = None if gauss is None else _number(gauss, "draws")
         self._draws.setstate((version, tuple(checked(state, list, "draws")), gauss))
         self.waiting = [
             {checked_scalar(name, "a name"): checked_scalar(v, "a feature") for name, v in x}
@@ -190,10 +202,10 @@ class Asking:
             raise ValueError("more events wait than may")
 
 
-def distance_of(p: Mapping[Any, float]) -> float:
+def probability_margin(p: Mapping[Any, float]) -> float:
     """Return how much more likely the best label is than the second best; 1 if there is one.
 
-    Of what is no number nothing is known: 0.
+    0 if a probability is NaN.
     """
     ordered = sorted(p.values(), reverse=True)
     distance = ordered[0] - ordered[1] if len(ordered) > 1 else 1.0

@@ -135,15 +135,15 @@ class Candidates:
 
     # Rows
 
-    def rows(self, d: int, first: int = 0) -> Rows:
-        """Return the rows from number `first` on, over d features; they may be views."""
+    def rows(self, d: int) -> Rows:
+        """Return the rows over d features; they may be views."""
         if self._listed is not None:
-            return joined([*self._listed[first:]], d)
+            return joined([*self._listed], d)
         if self._rows.shape[1] != d:
             wider = np.zeros((len(self._rows), d), np.float32)
             wider[: self._n, : self._rows.shape[1]] = self._rows[: self._n]
             self._rows = wider
-        return self._rows[first : self._n]
+        return self._rows[: self._n]
 
     def add(self, x: Rows, facts: np.ndarray, values: np.ndarray) -> None:
         """Add rows, not more than `selection.candidates`, after the oldest have made room.
@@ -233,6 +233,8 @@ class Candidates:
         for name in _COUNTED:
             setattr(self, name, as_int(name, counts.get(name), 0, _MOST))
         self.counts = Counts(*(as_int(name, counts.get(name), 0, _MOST) for name in Counts._fields))
+        if self.counts.n_near >= getattr(self.selection, "near", _MOST):
+            raise ValueError("more candidates are near than there may be before a choice")
         self._seed = as_int("seed", counts.get("seed"), 0)
         n_seeds = arrays.length_of("candidate_seeds", 0)
         self.n_seeds = arrays.take("candidate_seeds", Field((n_seeds,), np.int64, range=COUNT), {})

@@ -166,6 +166,8 @@ def test_of_probabilities_that_are_no_numbers_nothing_is_known():
         {"strategy": "entropy"},
         {"candidates": 0, "oracle": len},
         {"candidates": 5},
+        {"candidates": 5, "oracle": len, "strategy": "random"},
+        {"classifier": ActiveLearner(SVMSGDClassifier())},
         {"seed": -1},
         {"oracle": 5},
         {"classifier": None},
@@ -174,3 +176,11 @@ def test_of_probabilities_that_are_no_numbers_nothing_is_known():
 def test_wrong_parameters_are_refused(wrong):
     with pytest.raises(ParameterError, match="use|give"):
         ActiveLearner(**{"classifier": SVMSGDClassifier()} | wrong)
+
+
+def test_one_event_waits_at_most_if_one_may():
+    model = ActiveLearner(LASVMClassifier(RBF), 0.1, candidates=1, oracle=lambda x: x["a"] > 0)
+    for x, _ in stream(300):
+        model.predict_one(x)
+        assert len(model.asking.waiting) <= 1
+    assert 25 <= model.n_answered <= 35

@@ -25,7 +25,7 @@ from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from streamsvm.run.serving import Serving
-from streamsvm.selection.asking import STRATEGIES
+from streamsvm.selection.asking import STRATEGIES, Asking
 from tests.run.test_late_labels import Script
 from tests.selection.test_selection import stream
 
@@ -277,3 +277,67 @@ def test_the_command_asks_for_a_share_of_the_labels(file, capsys):
 def test_wrong_options_are_refused(file, options, reason, capsys):
     assert main([*file, *options]) != 0
     assert reason in capsys.readouterr().err
+
+
+def test_rows_that_the_learner_refuses_count_once():
+    events = [(dict(x), y) for x, y in stream(600, seed=10)]
+    for n in range(100, 600, 9):
+        del events[n][0]["b"]
+    model = model_of(classifier=LASVMClassifier(RBF, missing="reject"))
+    report = Run(MemorySource(events), model, bad_events=BadEvents("skip")).execute()
+    assert report.bad == {"missing value": 56}
+    assert model.n_seen == report.learnt == 544
+
+
+def test_labels_that_nobody_gave_are_no_answers():
+    items = [("event", "a0", {"a": 1.0}), ("label", "a0", True)]
+    items += [("event", f"b{n}", {"a": -1.0}) for n in range(300)]
+    for classifier in (LASVMClassifier(max_classes=2), linear_model.LogisticRegression()):
+        model, late = model_of(classifier=classifier), LateLabels(default=False, patience=20)
+        report = Run(Script(items), model, late=late).execute()
+        assert model.n_answered == late.counts["answered"] == 1
+        assert report.learnt > 20
+
+
+def test_a_batch_with_all_labels_is_no_way_to_ask():
+    with pytest.raises(ParameterError, match="predict_one and learn_one"):
+        streamsvm.predict_then_learn_many(model_of(), np.ones((3, 1)), [0, 1, 0])
+
+
+def test_an_error_is_not_hidden_by_questions_that_are_not_delivered():
+    class Failing:
+        def __call__(self, question):
+            raise OSError("the disk is full")
+
+        def flush(self):
+            raise RuntimeError("not delivered")
+
+    items = [("event", f"b{n}", {"a": -1.0}) for n in range(30)]
+    with pytest.raises(OSError, match="the disk is full"):
+        Run(Script(items), model_of(), late=LateLabels(ask=Failing())).execute()
+    with pytest.raises(ParameterError, match="simulated or asked for"):
+        LateLabels(delay=5, ask=print)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_asked": 10**6},
+        {"n_seen": -1},
+        {"draws": [3, [1] * 625, "x"]},
+        {"draws": [3, [1] * 7, None]},
+        {"threshold": "x"},
+        {"last": [None]},
+        {"waiting": [[["a", 1.0]]] * 30},
+        {"waiting": "x"},
+        {"budget": 7.0},
+        {"strategy": "x"},
+    ],
+)
+def test_files_with_a_wrong_state_are_refused(change):
+    model = model_of("uncertainty")
+    by_hand(model, stream(300, seed=1))
+    content = model.asking.as_json()
+    assert Asking.from_json(content).as_json() == content
+    with pytest.raises((ValueError, TypeError, ParameterError)):
+        Asking.from_json(content | change)

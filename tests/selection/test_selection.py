@@ -328,6 +328,7 @@ def test_files_with_wrong_candidates_are_refused(tmp_path):
         None,
         {},
         {**content["chosen"], "n_seen": -1},
+        {**content["chosen"], "n_near": 2**53},
         {**content["chosen"], "seed": "x"},
     ):
         with pytest.raises((ValueError, TypeError)):

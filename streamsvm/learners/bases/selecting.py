@@ -71,8 +71,10 @@ def learn(
         if late is not None:
             late.note(at, column)
         predicted.append(column)
+        is_known = classes[at] >= 0
         at += len(column)
-        if kind == _LEARNT:
+        if kind == _LEARNT and (part.w[0] > 0.0 or not is_known):
+            # A class may be new, or have its first examples.
             classes, kinds = _kinds(learner, candidates, rows, late)
         elif candidates.last_id and candidates.counts.n_since == 0:
             kinds[rows.numbers == candidates.last_id] = _PREDICTED
