@@ -87,7 +87,7 @@ class Deformed:
         flat = padded.ravel()
         places = np.clip(places, -1.0, side) + 1.0
         corner = places.astype(np.int32)
-        down, right = (places - corner).transpose(1, 0, 2)
+        down, right = (places - corner.astype(np.float32)).transpose(1, 0, 2)
         at = corner[:, 0] * wide + corner[:, 1] + wide**2 * np.arange(n, dtype=np.int32)[:, None]
         upper = flat[at] + right * (flat[at + 1] - flat[at])
         lower = flat[at + wide] + right * (flat[at + wide + 1] - flat[at + wide])

@@ -129,3 +129,53 @@ def test_a_table_or_figure_of_the_thesis_is_made(script, data, tmp_path):
         assert len(lines) >= 4 and len({line.count("|") for line in lines}) == 1
     for name in PLOTS[script.stem]:
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """Three made-up digits of 10 x 10 pixels in files like MNIST's."""
+    folder, rng = tmp_path_factory.mktemp("digits"), np.random.default_rng(0)
+    shapes = rng.integers(0, 256, (3, 10, 10))
+    shapes[:, [0, 1, -2, -1]] = shapes[:, :, [0, 1, -2, -1]] = 0
+    for part in ("train", "test"):
+        label = rng.integers(0, 3, 200)
+        pixels = (shapes[label] * rng.random((200, 1, 1))).astype(np.uint8).reshape(200, -1)
+        columns = {f"p{i}": column for i, column in enumerate(pixels.T)} | {"label": label}
+        pq.write_table(pa.table(columns), folder / f"mnist_{part}.parquet")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("selection", ["margin", "active"])
+def test_deformed_digits_are_learnt(selection, digits, tmp_path):
+    script = FOLDER / "deformed_digits.py"
+    command = [sys.executable, str(script), "--data", str(digits), "--out", str(tmp_path)]
+    command += ["--limit", "700", "--selection", selection, "--cache-mb", "10"]
+    done = subprocess.run(
+        [*command, "--validate", "50"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    table = (tmp_path / f"deformed_digits_{selection}.md").read_text()
+    assert done.stdout == table
+    seen, learnt, vectors, error, *_ = table.splitlines()[-1].strip("| ").split(" | ")
+    # An epoch has 150 digits.
+    assert int(seen) == 750 and 0 < int(vectors) <= int(learnt) < 750 and float(error) < 10
+    assert (tmp_path / f"deformed_digits_{selection}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_digits_are_deformed_a_little(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import deformed_digits
+
+    image = np.zeros((1, 24, 24), np.float32)
+    image[0, 8:16, 8:16] = 1.0
+    images = image.reshape(1, -1).repeat(50, axis=0)
+    deformed = deformed_digits.Deformed(24, seed=0)(images)
+    again = deformed_digits.Deformed(24, seed=0)(images)
+    assert np.array_equal(deformed, again) and deformed.dtype == np.float32
+    assert len(np.unique(deformed, axis=0)) == 50
+    assert deformed.min() >= 0.0 and deformed.max() <= 1.0
+    # The area stays about the same, and so does the middle of the square.
+    assert deformed.sum(axis=1).mean() == pytest.approx(64, rel=0.1)
+    assert deformed.reshape(50, 24, 24)[:, 11:13, 11:13].min() > 0.9
+    assert deformed.reshape(50, 24, 24)[:, [0, -1]].max() == 0.0
