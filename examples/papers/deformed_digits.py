@@ -163,12 +163,16 @@ def point(model: LASVMClassifier, data: replication.Problem, *known: float) -> P
 
 
 def run(options: argparse.Namespace, data: replication.Problem) -> list[Point]:
-    """Learn the stream; return points at 50,000 examples, at every 100,000 and at the end."""
+    """Learn the stream; return points at 50,000 examples, at every 100,000, and at the end.
+
+    The last one is of the finished model.
+    """
     model, found = new_model(options.selection, options.cache_mb), []
     stops = sorted({50_000, *range(100_000, options.limit, 100_000), options.limit})
     examples = stream(data.x, data.y, options.seed)
     seen, wrong, spent, start = 0, 0, 0.0, time.process_time()
-    for x, y in examples:
+    while seen < options.limit:
+        x, y = next(examples)
         wanted, n_wrong = is_wanted(model, x, y)
         wrong += n_wrong
         if options.selection == "active":
@@ -181,14 +185,14 @@ def run(options: argparse.Namespace, data: replication.Problem) -> list[Point]:
             found.append(point(model, data, seen, 100 * wrong / (seen - last), spent))
             wrong, stops = 0, [stop for stop in stops if stop > seen]
             start = time.process_time()
-        if not stops or seen >= options.limit:
-            return found
-    return found
+    model.finish()
+    spent += time.process_time() - start
+    return [*found, point(model, data, seen, found[-1].before, spent)]
 
 
 def extrapolated(found: list[Point]) -> list[str]:
     """Return a row for `PUBLISHED` examples: powers of n through the points of the last half."""
-    last = [p for p in found if p.seen >= found[-1].seen / 2]
+    last = [p for p in found[:-1] if p.seen >= found[-1].seen / 2]
     if len(last) < 2:
         return []
     seen = np.log([p.seen for p in last])
@@ -211,12 +215,14 @@ def report(folder: Path, name: str, found: list[Point]) -> None:
         + [f"{number:,.0f}" for number in p[5:]]
         for p in found
     ]
+    rows[-1][0] += ", finished"
     more = extrapolated(found)
     head = ["examples seen", "learnt", "support vectors", "test error %", "error before learning %"]
     head += ["seconds", "model, MB", "peak of process, MB"]
     replication.table(folder / f"{name}.md", head, [*rows, more] if more else rows)
-    seen = [p.seen for p in found]
-    curves = {"test error": (seen, [p.error for p in found])}
+    *points, end = found
+    curves = {"one pass": ([p.seen for p in points], [p.error for p in points])}
+    curves["finished"] = ([end.seen], [end.error])
     path = folder / f"{name}.png"
     replication.plot(path, curves, "examples seen", "test error in %", log="x", points=True)
 

@@ -159,7 +159,7 @@ def test_deformed_digits_are_learnt(selection, digits, tmp_path):
     assert done.stdout == table
     seen, learnt, vectors, error, *_ = table.splitlines()[-1].strip("| ").split(" | ")
     # An epoch has 150 digits.
-    assert int(seen) == 750 and 0 < int(vectors) <= int(learnt) < 750 and float(error) < 10
+    assert seen == "750, finished" and 0 < int(vectors) <= int(learnt) < 750 and float(error) < 10
     assert (tmp_path / f"deformed_digits_{selection}.png").read_bytes().startswith(b"\x89PNG")
 
 
