@@ -1,34 +1,42 @@
 """Accuracy by labels asked for: ways of asking on five streams, around the same learner.
 
-    python -m benchmarks.labels [--events 20000] [--seeds 3] [stream ...]
+    python -m benchmarks.labels [--events 20000] [--seeds 3] [--systems NAME ...] [stream ...]
 
 Beside `ActiveLearner`: River's EntropySampler, around the same learner and around logistic
-regression. It has no budget: its discount factor is searched for until it asks for the wanted
-share, which costs it nothing here.
+regression, and scikit-activeml's strategies (`activeml_peers`; left out without that package).
+They get 20 labels at first, and are searched for the setting with which they ask for the wanted
+share, these included, which costs them nothing here; "asked" tells the share if it is missed by
+more than 3 %. Each seed is another part of a stream, which begins 2,000 events later, or another
+order of rows that are none (Adult, SMS). The last lines are means over all streams.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 from river import active, linear_model, multiclass, preprocessing
 
+from benchmarks.activeml_peers import STRATEGIES, Asker, Rows
 from benchmarks.drift_streams import streams
 from streamsvm import ActiveLearner, AdaptiveSVMClassifier
 from tests.golden.problems import FOLDER
 
 STREAMS = ("elec2", "weather", "chessboard", "adult", "sms")
+UNORDERED = ("adult", "sms")
 BUDGETS = (0.05, 0.1, 0.2)
 FIRST = 20
 """So many labels are given to the other systems without being asked for."""
 
+LATER = 2000
+TOLERANCE = 0.03
 
-Wrapper = Callable[[Any, float, int], Any]
-"""Returns a wrapper of a learner for a share of labels (or a discount factor) and a seed."""
+Make = Callable[[float], Any]
+"""Returns a new wrapper of a new learner; it asks for more with a larger setting."""
 
 
 def learner() -> Any:
@@ -40,19 +48,6 @@ def logistic() -> Any:
     """Return River's logistic regression behind its scaler, one for each class."""
     model = multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
     return preprocessing.StandardScaler() | model
-
-
-def _of_ours(strategy: str) -> Wrapper:
-    return lambda model, share, seed: ActiveLearner(model, share, strategy, seed=seed)
-
-
-OURS = {
-    f"ours, {strategy}": _of_ours(strategy) for strategy in ("quantile", "uncertainty", "random")
-}
-
-
-def _entropy(model: Any, factor: float, seed: int) -> Any:
-    return active.EntropySampler(model, discount_factor=factor, seed=seed)
 
 
 def run(events: list[Any], wrapper: Any) -> tuple[float, float]:
@@ -68,24 +63,65 @@ def run(events: list[Any], wrapper: Any) -> tuple[float, float]:
     return right / len(events), asked / len(events)
 
 
-def with_factor(events: list[Any], make: Callable[[], Any], share: float, seed: int) -> float:
-    """Return River's accuracy at the discount factor with which it asks for this share."""
-    low, high, found = 0.01, 1000.0, 0.0
-    for _ in range(9):
-        factor = (low * high) ** 0.5
-        found, asked = run(events, _entropy(make(), factor, seed))
-        if abs(asked - share) < 0.03 * share:
+def searched(
+    events: list[Any], make: Make, share: float, setting: float, most: float
+) -> tuple[float, float, float]:
+    """Return accuracy, share asked, and the setting with which it asks for about this share.
+
+    The search begins with `setting`.
+    """
+    low, high, found = 1e-4, most, (0.0, 0.0, setting)
+    for n in range(12):
+        accuracy, asked = run(events, make(setting))
+        if abs(asked - share) < abs(found[1] - share):
+            found = accuracy, asked, setting
+        if abs(asked - share) < TOLERANCE * share or (asked < share and setting >= most):
             break
-        low, high = (factor, high) if asked > share else (low, factor)
+        low, high = (low, setting) if asked > share else (setting, high)
+        # What has a budget asks for about as much.
+        near = min(most, setting * share / asked)
+        setting = near if n < 3 and low < near <= high else (low * high) ** 0.5
     return found
 
 
-def compare(events: list[Any], share: float, seed: int) -> Iterator[tuple[str, float]]:
-    """Yield the name and the accuracy of each way of asking."""
-    for name, wrapper in OURS.items():
-        yield name, run(events, wrapper(learner(), share, seed))[0]
-    yield "EntropySampler", with_factor(events, learner, share, seed)
-    yield "EntropySampler, logistic", with_factor(events, logistic, share, seed)
+def makers(events: list[Any], seed: int) -> Iterator[tuple[str, Make, float]]:
+    """Yield name, maker and the largest setting of each way of asking of others."""
+    for name, model in ("EntropySampler", learner), ("EntropySampler, logistic", logistic):
+
+        def entropy(setting: float, model: Callable[[], Any] = model) -> Any:
+            return active.EntropySampler(model(), discount_factor=1.0 / setting, seed=seed)
+
+        yield name, entropy, 100.0
+    rows = Rows(events) if STRATEGIES else None
+    n_classes = len({y for _, y in events})
+    for name, strategy in STRATEGIES.items():
+
+        def asker(setting: float, strategy: Callable[..., Any] = strategy) -> Any:
+            return Asker(learner(), strategy(setting, seed, n_classes), events, rows)
+
+        yield f"activeml, {name}", asker, 1.0
+
+
+def compare(
+    events: list[Any], share: float, seed: int, systems: list[str], settings: dict[str, float]
+) -> Iterator[tuple[str, float, float]]:
+    """Yield name, accuracy, and the share asked for, of each way of asking.
+
+    `settings` are those found with other seeds, and are changed in place.
+    """
+    for strategy in ("quantile", "uncertainty", "random"):
+        if _is_wanted(f"ours, {strategy}", systems):
+            wrapper = ActiveLearner(learner(), share, strategy, seed=seed)
+            yield f"ours, {strategy}", *run(events, wrapper)
+    for name, make, most in makers(events, seed):
+        if _is_wanted(name, systems):
+            first = settings.get(name, share)
+            accuracy, asked, settings[name] = searched(events, make, share, first, most)
+            yield name, accuracy, asked
+
+
+def _is_wanted(name: str, systems: list[str]) -> bool:
+    return not systems or any(fnmatch(name, one) for one in systems)
 
 
 def adult(n: int) -> list[Any]:
@@ -94,25 +130,52 @@ def adult(n: int) -> list[Any]:
     return [({k: v for k, v in row.items() if k != "label"}, row["label"] > 0) for row in rows]
 
 
+def part(name: str, events: list[Any], n: int, seed: int) -> list[Any]:
+    """Return n events of a stream, others for each seed."""
+    if name in UNORDERED:
+        order = np.random.default_rng(seed).permutation(len(events)) if seed else range(len(events))
+        events = [events[i] for i in order]
+    else:
+        events = events[LATER * seed :]
+    return events[:n]
+
+
+def told(values: list[tuple[float, float]], share: float) -> str:
+    """Return a mean accuracy, and the share asked for if it is another one."""
+    accuracy, asked = np.mean(values, axis=0)
+    is_near = abs(asked - share) <= TOLERANCE * share + 1e-9
+    return f"{accuracy:.2%}" if is_near else f"{accuracy:.2%} (asked {asked:.1%})"
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=STREAMS)
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--seeds", type=int, default=3)
+    about = "only those whose names fit one of these: 'ours*' 'activeml, split', for example"
+    parser.add_argument("--systems", nargs="+", default=[], help=about)
     given = parser.parse_args()
-    found_streams = dict(streams(given.events)) | {"adult": lambda: adult(given.events)}
+    n_read = given.events + LATER * (given.seeds - 1)
+    found_streams = dict(streams(n_read)) | {"adult": lambda: adult(n_read)}
+    total: dict[float, dict[str, list[tuple[float, float]]]] = {share: {} for share in BUDGETS}
     for name, make in found_streams.items():
         if name not in given.names:
             continue
-        events = make()[: given.events]
+        events = make()
         for share in BUDGETS:
-            found: dict[str, list[float]] = {}
+            found: dict[str, list[tuple[float, float]]] = {}
+            settings: dict[str, float] = {}
             for seed in range(given.seeds):
-                for system, accuracy in compare(events, share, seed):
-                    found.setdefault(system, []).append(accuracy)
-            cells = [f"{system} {np.mean(values):.2%}" for system, values in found.items()]
-            print(f"{name}, {share:.0%}: {', '.join(cells)}", flush=True)
+                some = part(name, events, given.events, seed)
+                for system, *figures in compare(some, share, seed, given.systems, settings):
+                    found.setdefault(system, []).append(tuple(figures))
+            for system, values in found.items():
+                total[share].setdefault(system, []).extend(values)
+                print(f"{name}, {share:.0%}: {system} {told(values, share)}", flush=True)
+    for share, means in total.items():
+        for system, values in sorted(means.items(), key=lambda item: -np.mean(item[1], axis=0)[0]):
+            print(f"mean, {share:.0%}: {system} {told(values, share)}")
 
 
 if __name__ == "__main__":
