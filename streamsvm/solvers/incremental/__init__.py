@@ -1,0 +1,1 @@
+"""The solver of exact incremental and decremental SVMs."""
