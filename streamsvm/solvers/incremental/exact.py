@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 
 from streamsvm.errors import StreamSVMError
-from streamsvm.solvers.incremental import path
+from streamsvm.solvers.incremental import margin, path
 from streamsvm.solvers.incremental.kernel_row import write_row
 from streamsvm.solvers.incremental.state import (
     AT_HIGH,
@@ -19,6 +20,9 @@ from streamsvm.solvers.incremental.state import (
 )
 
 _LEAST_SLOTS, _LEAST_MARGIN, _SPARE_ROWS = 64, 32, 8
+
+FACTS = np.dtype([("number", np.int64), ("arrived", np.int64), ("weight", np.float64)])
+"""The number of an example, how many were added before it, and its weight."""
 
 _REFRESH = 256
 """After so many changes all gradients are computed anew: rounding errors add up."""
@@ -36,18 +40,22 @@ class ExactProblem:
         The kernel.
     state
         The arrays of the solution; the first `n` slots are in use.
-    columns, numbers
-        The rows by their features, float64 (features, slots), and the numbers of the examples.
+    columns, facts
+        The rows by their features, float64 (features, slots), and FACTS (slots,) of the examples.
+    n_added
+        How many examples were added so far.
 
     """
 
     def __init__(self, kernel: Any, cache_bytes: int) -> None:
         self.kernel, self.cache_bytes = kernel, cache_bytes
         self.columns = np.zeros((0, _LEAST_SLOTS))
-        self.numbers = np.zeros(_LEAST_SLOTS, np.int64)
-        self.n_changes = 0
-        # The slot that is on its way, and where to: after an interruption it goes on from there.
+        self.facts = np.zeros(_LEAST_SLOTS, FACTS)
+        self.n_changes = self.n_added = 0
+        # The slot that is on its way, and where to; then the bounds that slots are to be given.
+        # After an interruption it goes on from there.
         self._open: tuple[int, float] | None = None
+        self._waiting: list[tuple[int, float, float]] = []
         self.state = self._new_state(_LEAST_SLOTS, _LEAST_MARGIN)
 
     def _new_state(self, n_slots: int, n_margin: int) -> ExactState:
@@ -86,13 +94,28 @@ class ExactProblem:
         new.rows[: len(order), :n] = old.rows[order, :n]
         new.owner[: len(order)], new.used[: len(order)] = old.owner[order], old.used[order]
         new.row_of[old.owner[order]] = np.arange(len(order))
-        if n_slots > self.numbers.size:
+        if n_slots > self.facts.size:
             self.columns = _widened(self.columns, n_slots)
-            self.numbers = np.resize(self.numbers, n_slots)
+            self.facts = np.concatenate([self.facts, np.zeros(n_slots - self.facts.size, FACTS)])
         self.state = new
         for s in new.members[: m - 1].tolist():
             if new.row_of[s] < 0:
                 self._fetch(s)
+
+    def make_room(self, n_slots: int, n_margin: int, n_features: int) -> None:
+        """Make room for so many examples, margin vectors and features."""
+        slots, margin = self.facts.size, self.state.members.size
+        while slots <= n_slots:
+            slots *= 2
+        while margin <= n_margin:
+            margin *= 2
+        if (slots, margin) != (self.facts.size, self.state.members.size):
+            self._grow(slots, margin)
+        self.widen(n_features)
+
+    def copied(self) -> ExactProblem:
+        """Return a copy."""
+        return copy.deepcopy(self)
 
     def widen(self, n_features: int) -> None:
         """Make room for features: they were 0 so far."""
@@ -126,9 +149,16 @@ class ExactProblem:
             held = state.row_of[kept]
             used[held[held >= 0]] = np.iinfo(np.int64).max
             r = int(used.argmin())
-            state.row_of[state.owner[r]] = -1
+            state.row_of[state.owner[r]] = state.owner[r] = -1
         write_row(self.kernel, self.columns, n, self.columns[:, s].copy(), state.rows[r])
         self._own(r, s)
+
+    def have_rows(self, slots: list[int]) -> None:
+        """Let the kernel rows of some slots, and of the margin set, be there."""
+        state = self.state
+        for s in [*slots, *state.members[: state.info[0].m].tolist()]:
+            if state.row_of[s] < 0:
+                self._fetch(s)
 
     def _own(self, r: int, s: int) -> None:
         state = self.state
@@ -139,22 +169,26 @@ class ExactProblem:
     # Changes
 
     def add(
-        self, x: np.ndarray, target: float, low: float, high: float, number: int, beta: float = 0.0
+        self,
+        x: np.ndarray,
+        target: float,
+        low: float,
+        high: float,
+        number: int,
+        weight: float = 1.0,
     ) -> None:
         """Add an example, x float64 (features,), with the bounds of its coefficient.
 
-        `beta` is by how much the sum of the coefficients grows with it.
+        Its number and its example weight are kept with it.
         """
         self.settle()
         c = self.n
-        if c == self.numbers.size:
+        if c == self.facts.size:
             self._grow(2 * c, self.state.members.size)
         state = self.state
         self.widen(x.size)
         self.columns[:, c] = 0.0
         self.columns[: x.size, c] = x
-        self.numbers[c] = number
-        state.info[0].n = c + 1
         row = np.empty(c + 1)
         write_row(self.kernel, self.columns, c + 1, self.columns[:, c].copy(), row)
         owned = np.flatnonzero(state.owner >= 0)
@@ -163,83 +197,96 @@ class ExactProblem:
         state.diagonal[c], state.place[c], state.row_of[c] = row[c], -1, -1
         state.h[c] = target - row[:c] @ state.beta[:c] - self.bias
         state.kind[c] = PENDING
-        self._open = c, np.nan
-        self._advance()
+        self.facts[c] = number, self.n_added, weight
+        self.n_added += 1
+        state.info[0].n, self._open = c + 1, (c, np.nan)
+        self._finish()
 
     def remove(self, s: int) -> None:
         """Take an example back: the solution is that of the others."""
         self.settle()
-        self._release(s, 0.0)
-        self._drop(s)
-        self._count()
+        self._begin(s, 0.0)
+        self._finish()
 
     def settle(self) -> None:
         """Finish what an interruption has left."""
         if self._open is not None:
-            s, target = self._open
-            self._advance()
-            if target == target:
-                self._drop(s)
+            self._finish()
+        while self._waiting:
+            s, low, high = self._waiting[0]
+            self._set_bounds(s, low, high)
+            del self._waiting[0]
 
     def set_bounds(self, slots: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
         """Give examples, int64 (k,), other bounds, float64 (k,): the solution follows exactly."""
         self.settle()
-        state = self.state
-        for s, new_low, new_high in zip(slots.tolist(), low.tolist(), high.tolist(), strict=True):
-            beta = float(state.beta[s])
-            if beta < new_low or beta > new_high:
-                self._release(s, min(new_high, max(new_low, beta)))
-            elif state.kind[s] != MARGIN or beta in (new_low, new_high):
-                self._release(s, beta)
-            state.low[s], state.high[s] = new_low, new_high
-            if state.kind[s] == PENDING:
-                self._open = s, np.nan
-                self._advance()
+        self._waiting = list(zip(slots.tolist(), low.tolist(), high.tolist(), strict=True))
+        self.settle()
 
-    def _release(self, s: int, target: float) -> None:
-        """Move the coefficient of a slot to `target`; it is pending then."""
+    def _set_bounds(self, s: int, low: float, high: float) -> None:
+        """Give a slot other bounds; after an interruption it is done again from the start."""
         state = self.state
-        if state.kind[s] == MARGIN:
-            path.leave(state, s, PENDING)
-        state.kind[s] = PENDING
-        self._open = s, target
+        beta = float(state.beta[s])
+        if state.kind[s] != MARGIN or not low < beta < high:
+            self._begin(s, min(high, max(low, beta)))
+            self._advance()
+            self._open = None
+        state.low[s], state.high[s] = low, high
+        if state.kind[s] == PENDING:
+            self._open = s, np.nan
+            self._finish()
+
+    def release(self, s: int) -> None:
+        """Move the coefficient of a slot to 0; `put_back` undoes it."""
+        self._begin(s, 0.0)
         self._advance()
 
-    def _advance(self) -> None:
-        """Follow the path of the slot on its way to its end."""
+    def put_back(self, before: dict[str, np.ndarray], n_changes: int) -> None:
+        """Set arrays of the state to what they were, whatever has happened since."""
+        state = self.state
+        for name, values in before.items():
+            current = getattr(state, name)
+            if name == "inverse":
+                k = len(values)
+                current[:k, :k] = values
+            else:
+                current[: len(values)] = values
+        self._open, self.n_changes = None, n_changes
+
+    def _begin(self, s: int, target: float) -> None:
+        """Let a slot be on its way to `target`."""
+        if self.state.kind[s] == MARGIN:
+            margin.leave(self.state, s, PENDING)
+        self.state.kind[s] = PENDING
+        self._open = s, target
+
+    def _finish(self) -> None:
+        """Follow the slot on its way to its end; it is settled then, or taken back."""
         assert self._open is not None
         s, target = self._open
-        code = path.DONE
-        while True:
-            was_inexact, code = code == path.INEXACT, path.follow(self.state, s, target)
-            if code == path.DONE:
-                break
+        self._advance()
+        self._open = None
+        if target == target and not self._waiting:
+            self._drop(s)
+        self._count()
+
+    def _advance(self) -> None:
+        """Follow the path of the slot on its way."""
+        assert self._open is not None
+        s, target = self._open
+        while (code := path.follow(self.state, s, target)) != path.DONE:
             if code == path.MISSING_ROW:
                 self._fetch(int(self.state.info[0].wanted))
-            elif code == path.INEXACT and not was_inexact:
-                self._invert()
+            elif code == path.INEXACT:
+                margin.invert(self.state)
             elif code == path.MARGIN_FULL:
-                self._grow(self.numbers.size, 2 * self.state.members.size)
+                self._grow(self.facts.size, 2 * self.state.members.size)
             else:
                 raise StreamSVMError(
                     "the exact solution could not be followed: examples depend on each other in a "
                     "way that is not resolved; please report it with the data"
                 )
-        path.refine(self.state)
-        self._open = None
-        self._count()
-
-    def _invert(self) -> None:
-        """Compute Q^-1 anew."""
-        state = self.state
-        m = int(state.info[0].m)
-        members = state.members[:m]
-        Q = np.ones((m + 1, m + 1))
-        Q[0, 0] = 0.0
-        Q[1:, 1:] = state.rows[np.ix_(state.row_of[members], members)]
-        if m:
-            state.inverse[: m + 1, : m + 1] = np.linalg.inv(Q)
-        state.info[0].drift = 0.0
+        margin.refine(self.state)
 
     def _count(self) -> None:
         self.n_changes += 1
@@ -256,7 +303,7 @@ class ExactProblem:
                 array = getattr(state, name)
                 array[s] = array[last]
             state.row_of[s] = state.row_of[last]
-            self.columns[:, s], self.numbers[s] = self.columns[:, last], self.numbers[last]
+            self.columns[:, s], self.facts[s] = self.columns[:, last], self.facts[last]
             state.rows[:, s] = state.rows[:, last]
             if state.row_of[s] >= 0:
                 state.owner[state.row_of[s]] = s
@@ -264,45 +311,75 @@ class ExactProblem:
                 state.members[state.place[s]] = s
         state.row_of[last] = -1
         state.info[0].n = last
-        self._open = None
 
-    def refresh(self) -> None:
-        """Compute the gradients of all examples anew."""
+    def fresh_gradients(self) -> np.ndarray:
+        """Return the gradients, float64 (n,), from coefficients and kernel values."""
         state, n = self.state, self.n
         f = np.full(n, self.bias)
         for s in np.flatnonzero(state.beta[:n]).tolist():
             r = state.row_of[s]
             f += state.beta[s] * (state.rows[r, :n] if r >= 0 else self.row_of(self.columns[:, s]))
-        settled = state.kind[:n] != MARGIN
-        state.h[:n] = np.where(settled, state.target[:n] - f, 0.0)
-        path.refine(state)
+        return np.asarray(state.target[:n] - f)
+
+    def refresh(self) -> None:
+        """Compute the gradients of all examples anew."""
+        state, n = self.state, self.n
+        state.h[:n] = np.where(state.kind[:n] != MARGIN, self.fresh_gradients(), 0.0)
+        self.have_rows([])
+        margin.refine(state)
+
+    def fresh_violation(self) -> float:
+        """Return by how much fresh gradients violate optimality, at most."""
+        h, kind = self.fresh_gradients(), self.state.kind[: self.n]
+        wrong = np.where(kind == AT_LOW, h, np.where(kind == AT_HIGH, -h, np.abs(h)))
+        return float(wrong.max(initial=0.0))
 
     def begin_anew(self, kernel: Any) -> None:
         """Solve the problem with another kernel."""
         self.settle()
-        old, n = self.state, self.n
-        columns, numbers = self.columns, self.numbers.copy()
-        self.kernel = kernel
-        self.state = self._new_state(self.numbers.size, old.members.size)
-        self.columns = np.zeros_like(columns)
+        state, n = self.state, self.n
+        fresh = ExactProblem(kernel, self.cache_bytes)
+        fresh.make_room(n, state.members.size - 1, len(self.columns))
         for s in range(n):
-            self.add(columns[:, s], old.target[s], old.low[s], old.high[s], int(numbers[s]))
+            fresh.add(self.columns[:, s], state.target[s], state.low[s], state.high[s], 0)
+        fresh.facts[:n], fresh.n_added = self.facts[:n], self.n_added
+        # Only now: what interrupts it leaves the solution with the old kernel.
+        vars(self).update(vars(fresh))
+
+    def exchange_signs(self) -> None:
+        """Let all targets, and with them coefficients, gradients and bias, have the other sign."""
+        self.settle()
+        state = self.state
+        for name in ("beta", "target", "h"):
+            np.negative(getattr(state, name), out=getattr(state, name))
+        state.low[:], state.high[:] = -state.high, -state.low
+        at_low, at_high = state.kind == AT_LOW, state.kind == AT_HIGH
+        state.kind[at_low], state.kind[at_high] = AT_HIGH, AT_LOW
+        state.info[0].b = -state.info[0].b
 
     # Looking at it
 
     def decisions(self, x: np.ndarray) -> np.ndarray:
         """Return f of rows, float64 (rows, features)."""
-        state, n = self.state, self.n
-        kept = np.flatnonzero(state.beta[:n])
-        columns, beta = np.ascontiguousarray(self.columns[:, kept]), state.beta[kept]
-        out, values = np.empty(len(x)), np.empty(len(kept))
-        d = len(columns)
+        kept = np.flatnonzero(self.state.beta[: self.n])
+        columns, beta = np.ascontiguousarray(self.columns[:, kept]), self.state.beta[kept]
+        out, values, d = np.empty(len(x)), np.empty(len(kept)), len(columns)
+        if x.shape[1] != d:
+            # A new feature was 0 in all rows so far.
+            columns = np.concatenate([columns, np.zeros((max(0, x.shape[1] - d), len(kept)))])
+            x = np.concatenate([x, np.zeros((len(x), max(0, d - x.shape[1])))], axis=1)
         for r in range(len(x)):
-            row = np.zeros(d)
-            row[: min(d, x.shape[1])] = x[r, :d]
-            write_row(self.kernel, columns, len(kept), row, values)
+            write_row(self.kernel, columns, len(kept), x[r], values)
             out[r] = values @ beta + self.bias
         return out
+
+    @property
+    def violation(self) -> float:
+        """By how much the gradients violate optimality, at most."""
+        state, n = self.state, self.n
+        h, kind = state.h[:n], state.kind[:n]
+        up, down = h[kind == AT_LOW].max(initial=0.0), -h[kind == AT_HIGH].min(initial=0.0)
+        return float(max(up, down))
 
     @property
     def dual(self) -> float:
@@ -317,6 +394,3 @@ def _widened(columns: np.ndarray, n_slots: int) -> np.ndarray:
     out = np.zeros((len(columns), n_slots))
     out[:, : columns.shape[1]] = columns
     return out
-
-
-__all__ = ["AT_HIGH", "AT_LOW", "MARGIN", "PENDING", "ExactProblem"]

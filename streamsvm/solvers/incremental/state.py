@@ -20,7 +20,9 @@ INFO = np.dtype(
         ("tick", np.int64),  # counts the uses of kernel rows
         ("n_steps", np.int64),  # steps of paths so far
         ("n_null", np.int64),  # of them those along which no gradient changes
-        ("drift", np.float64),  # the largest residual of Q^-1 since it was computed
+        ("drift", np.float64),  # the largest residual by Q^-1 since it was computed, or FRESH
+        ("is_inexact", np.bool_),  # whether Q^-1 should be computed anew
+        ("near", np.float64),  # gradients within this of 0 are 0
         ("wanted", np.int64),  # the slot whose kernel row is missing, after `MISSING_ROW`
     ]
 )
@@ -51,15 +53,27 @@ class ExactState(NamedTuple):
 
 def new_state(n_slots: int, n_rows: int, n_margin: int) -> ExactState:
     """Return an empty state with room for so many slots, kernel rows, and margin vectors."""
-    floats = [np.zeros(n_slots) for _ in range(5)]
-    whole = [np.zeros(n_slots, np.int64), np.full(n_slots, -1)]
     info: Any = np.zeros(1, INFO).view(np.recarray)
     return ExactState(
-        *floats, *whole, np.zeros(n_slots), np.full(n_slots, -1),
-        np.zeros((n_rows, n_slots)), np.full(n_rows, -1), np.zeros(n_rows, np.int64),
-        np.zeros(n_margin, np.int64), np.zeros((n_margin + 1, n_margin + 1)),
-        np.zeros(n_margin + 1), np.zeros(n_margin + 1), np.zeros(n_slots), info,
-    )  # fmt: skip
+        beta=np.zeros(n_slots),
+        low=np.zeros(n_slots),
+        high=np.zeros(n_slots),
+        target=np.zeros(n_slots),
+        h=np.zeros(n_slots),
+        kind=np.zeros(n_slots, np.int64),
+        place=np.full(n_slots, -1),
+        diagonal=np.zeros(n_slots),
+        row_of=np.full(n_slots, -1),
+        rows=np.zeros((n_rows, n_slots)),
+        owner=np.full(n_rows, -1),
+        used=np.zeros(n_rows, np.int64),
+        members=np.zeros(n_margin, np.int64),
+        inverse=np.zeros((n_margin + 1, n_margin + 1)),
+        v=np.zeros(n_margin + 1),
+        residual=np.zeros(n_margin + 1),
+        gamma=np.zeros(n_slots),
+        info=info,
+    )
 
 
 @compiled

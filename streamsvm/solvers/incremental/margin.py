@@ -1,0 +1,253 @@
+"""The margin set of an exact incremental SVM, and the inverse of its matrix Q (see `path`).
+
+Rank-one updates cost digits where vectors are nearly dependent. What is computed by Q^-1 is
+therefore improved by its residual, and its size tells when Q^-1 must be computed anew.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.incremental.state import AT_HIGH, AT_LOW, MARGIN, ExactState
+
+_MOST_DRIFT, _MOST_REST = 1e-7, 1e-11
+"""The largest residual of v by Q^-1 on a path, and after its improvement; shares of its terms."""
+
+FRESH = -1.0
+"""The drift of a Q^-1 that was not updated since it was computed: it cannot be better."""
+
+_ENOUGH, _MOST_IMPROVEMENTS = 1e-15, 4
+"""v is improved until its residual is this share of its terms, at most so many times."""
+
+_POLISHED, _MOST_PASSES = 1e-4, 40
+"""`refine` goes on until what is left is this share of `info.near`, at most so many times."""
+
+
+@compiled
+def _residual(state, s, row, out):
+    """Write Q v + [1, k_Ms] to `out`, float64 (margin + 1,); return its size, a share of its terms.
+
+    The first row and the others are of different scales.
+    """
+    m, members, v = state.info[0].m, state.members, state.v
+    out[0], size, rest, terms = 1.0, 1.0, 0.0, abs(v[0])
+    for j in range(m):
+        out[0] += v[j + 1]
+        size += abs(v[j + 1])
+    for i in range(m):
+        values = state.rows[state.row_of[members[i]]]
+        total = v[0] + row[members[i]]
+        terms = max(terms, abs(row[members[i]]))
+        for j in range(m):
+            term = values[members[j]] * v[j + 1]
+            total += term
+            terms = max(terms, abs(term))
+        out[i + 1] = total
+        rest = max(rest, abs(total))
+    worst = abs(out[0]) / size
+    return max(worst, rest / terms) if terms > 0.0 else worst
+
+
+@compiled
+def sensitivities(state, s, row):
+    """Write v of slot s, whose kernel row is `row`, float64 (slots,), to `state.v`.
+
+    Returns gamma_s, and the size of what it is a sum of: rounding errors are a share of that. v is
+    improved by its residual, and `info.is_inexact` says whether Q^-1 should be computed anew.
+    """
+    info = state.info[0]
+    m = info.m
+    inverse, members, v, rest = state.inverse, state.members, state.v, state.residual
+    for i in range(m + 1):
+        total = inverse[i, 0]
+        for j in range(m):
+            total += inverse[i, j + 1] * row[members[j]]
+        v[i] = -total
+    worst = _residual(state, s, row, rest)
+    if info.drift != FRESH:
+        info.drift = max(info.drift, worst)
+    for _ in range(_MOST_IMPROVEMENTS):
+        if worst <= _ENOUGH:
+            break
+        before = worst
+        for i in range(m + 1):
+            for j in range(m + 1):
+                v[i] -= inverse[i, j] * rest[j]
+        worst = _residual(state, s, row, rest)
+        if worst > 0.5 * before:
+            break
+    info.is_inexact = info.drift != FRESH and (info.drift > _MOST_DRIFT or worst > _MOST_REST)
+    gamma, size, largest = state.diagonal[s] + v[0], state.diagonal[s] + abs(v[0]), 0.0
+    for j in range(m):
+        term = row[members[j]] * v[j + 1]
+        gamma += term
+        size += abs(term)
+        largest = max(largest, state.diagonal[members[j]])
+    return gamma, size + largest
+
+
+@compiled
+def add_gammas(state, row, gamma):
+    """Write gamma of all slots, given v and the kernel row of the slot that moves."""
+    n, m = state.info[0].n, state.info[0].m
+    v = state.v
+    for i in range(n):
+        gamma[i] = row[i] + v[0]
+    for j in range(m):
+        values, factor = state.rows[state.row_of[state.members[j]]], v[j + 1]
+        for i in range(n):
+            gamma[i] += factor * values[i]
+
+
+@compiled
+def enter(state, s, gamma):
+    """Let slot s enter the margin set; v is that of s, and `gamma` its Schur complement."""
+    info = state.info[0]
+    m, v, inverse = info.m, state.v, state.inverse
+    info.drift = max(info.drift, 0.0)
+    if m == 0:
+        info.drift = FRESH
+        inverse[0, 0], inverse[0, 1], inverse[1, 0], inverse[1, 1] = (
+            -state.diagonal[s],
+            1.0,
+            1.0,
+            0.0,
+        )
+    else:
+        inverse[m + 1, : m + 2] = 0.0
+        inverse[: m + 2, m + 1] = 0.0
+        v[m + 1] = 1.0
+        for i in range(m + 2):
+            factor = v[i] / gamma
+            for j in range(m + 2):
+                inverse[i, j] += factor * v[j]
+    state.members[m] = s
+    state.place[s], state.kind[s] = m, MARGIN
+    info.m = m + 1
+
+
+@compiled
+def leave(state, s, kind):
+    """Let slot s leave the margin set; it is of another kind then."""
+    info = state.info[0]
+    last, k, inverse = info.m, state.place[s] + 1, state.inverse
+    if last > 1:
+        # The last member takes its place.
+        if k != last:
+            for j in range(last + 1):
+                inverse[k, j], inverse[last, j] = inverse[last, j], inverse[k, j]
+            for i in range(last + 1):
+                inverse[i, k], inverse[i, last] = inverse[i, last], inverse[i, k]
+        pivot = inverse[last, last]
+        for i in range(last):
+            factor = inverse[i, last] / pivot
+            for j in range(last):
+                inverse[i, j] -= factor * inverse[last, j]
+    moved = state.members[last - 1]
+    state.members[k - 1], state.place[moved] = moved, k - 1
+    state.place[s], state.kind[s] = -1, kind
+    info.m = last - 1
+    info.drift = max(info.drift, 0.0)
+
+
+def invert(state: ExactState) -> None:
+    """Compute Q^-1 anew; the kernel rows of the margin set are there."""
+    m = int(state.info[0].m)
+    members, inverse = state.members[:m], state.inverse[: m + 1, : m + 1]
+    if m:
+        # Scaled, so that kernel values are of the size of the ones beside them.
+        scale = state.diagonal[members].mean() or 1.0
+        Q = np.ones((m + 1, m + 1))
+        Q[0, 0] = 0.0
+        Q[1:, 1:] = state.rows[np.ix_(state.row_of[members], members)] / scale
+        inverse[:] = np.linalg.inv(Q)
+        inverse[0, 0] *= scale
+        inverse[1:, 1:] /= scale
+    state.info[0].drift = FRESH
+
+
+@compiled
+def bound_of(state, s, rate):
+    """Return how far slot s is from the bound that it moves to."""
+    return state.high[s] - state.beta[s] if rate > 0.0 else state.beta[s] - state.low[s]
+
+
+@compiled
+def put_at_bound(state, s):
+    """Set the coefficient of a slot to the bound that it is nearer to; return the kind."""
+    if state.high[s] - state.beta[s] < state.beta[s] - state.low[s]:
+        state.beta[s] = state.high[s]
+        return AT_HIGH
+    state.beta[s] = state.low[s]
+    return AT_LOW
+
+
+@compiled
+def _left_by_rounding(state, right):
+    """Write the margin set's gradients to `right`; return sum beta, and the largest of all.
+
+    For the latter sum beta is taken at the scale of gradients.
+    """
+    info, total, largest = state.info[0], 0.0, 0.0
+    for i in range(info.n):
+        total += state.beta[i]
+    worst = 0.0
+    for j in range(info.m):
+        s = state.members[j]
+        values, f = state.rows[state.row_of[s]], info.b
+        for i in range(info.n):
+            f += values[i] * state.beta[i]
+        right[j] = state.target[s] - f
+        worst, largest = max(worst, abs(right[j])), max(largest, state.diagonal[s])
+    return total, max(worst, abs(total) * largest)
+
+
+@compiled
+def refine(state):
+    """Remove what rounding has left of sum beta and of the margin set's gradients; return its size.
+
+    Q^-1 tells how b and the coefficients must change; a member that would pass a bound leaves.
+    """
+    # The right side is in the scratch for gradients, which has room for it: m <= n.
+    info, inverse, v, right = state.info[0], state.inverse, state.v, state.gamma
+    first, before, n_passes = -1.0, np.inf, 0
+    while info.m > 0:
+        total, worst = _left_by_rounding(state, right)
+        first = worst if first < 0.0 else first
+        m = info.m
+        for j in range(m):
+            state.h[state.members[j]] = right[j]
+        if worst <= _POLISHED * info.near or worst > 0.5 * before or n_passes == _MOST_PASSES:
+            break
+        n_passes += 1
+        for i in range(m + 1):
+            change = -inverse[i, 0] * total
+            for j in range(m):
+                change += inverse[i, j + 1] * right[j]
+            v[i] = change
+        length, found = 1.0, -1
+        for j in range(m):
+            s = state.members[j]
+            left = max(0.0, bound_of(state, s, v[j + 1]))
+            if left < length * abs(v[j + 1]):
+                length, found = left / abs(v[j + 1]), s
+        info.b += length * v[0]
+        for i in range(info.n):
+            state.h[i] -= length * v[0]
+        for j in range(m):
+            s = state.members[j]
+            values, change = state.rows[state.row_of[s]], length * v[j + 1]
+            state.beta[s] += change
+            for i in range(info.n):
+                state.h[i] -= change * values[i]
+        before = np.inf
+        if found < 0:
+            before = worst
+        else:
+            leave(state, found, put_at_bound(state, found))
+    # A path may pass bounds by the tolerance.
+    for j in range(info.m):
+        s = state.members[j]
+        state.beta[s] = min(state.high[s], max(state.low[s], state.beta[s]))
+    return max(first, 0.0)
