@@ -16,6 +16,7 @@ __all__ = [
     "AdaptiveSVMClassifier",
     "Chain",
     "HullerClassifier",
+    "IncrementalSVMClassifier",
     "KernelPAClassifier",
     "KernelPegasosClassifier",
     "KernelPerceptronClassifier",

@@ -3,6 +3,7 @@
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 from streamsvm.learners.huller import HullerClassifier
+from streamsvm.learners.incremental import IncrementalSVMClassifier
 from streamsvm.learners.kernel_pa import KernelPAClassifier
 from streamsvm.learners.kernel_pegasos import KernelPegasosClassifier
 from streamsvm.learners.kernel_perceptron import KernelPerceptronClassifier
@@ -29,6 +30,7 @@ __all__ = [
     "AdaptiveSVMClassifier",
     "Chain",
     "HullerClassifier",
+    "IncrementalSVMClassifier",
     "KernelPAClassifier",
     "KernelPegasosClassifier",
     "KernelPerceptronClassifier",

@@ -50,6 +50,10 @@ class RBF(_Parameters):
             raise ParameterError(f"gamma={gamma!r}: use a number from 1e-35 to 1e35")
         return super().__new__(cls, float(gamma))
 
+    def in_double(self, distances: np.ndarray) -> np.ndarray:
+        """Return the values for squared distances, float64 (n,), in double precision."""
+        return np.exp(-self.gamma * distances)
+
 
 @register(RBF, of="distance")
 def _rbf(kernel, product):

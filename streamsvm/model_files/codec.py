@@ -278,5 +278,5 @@ def _read_state(
         empty = part.empty_state()
         cache_bytes = part.solver.cache_bytes if hasattr(part, "kernel_") else 0
         part.state = from_arrays(empty, content, arrays, _sizes(part), cache_bytes, given)
-    elif part.n_examples:
+    elif part.n_examples and part.empty_state() is not None:
         raise ValueError("there are examples, but no state")

@@ -228,11 +228,16 @@ def diagonal_of(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
     # A sparse store lends its scratch, if it has room for all features.
     has_room = isinstance(store, SparseStore) and stores.n_columns(store) >= shape(x)[1]
     diagonal = kernel_diagonal.diagonal_of(learner.kernel_, x, store if has_room else None)
+    return checked_diagonal(learner.kernel_, diagonal)
+
+
+def checked_diagonal(kernel: Any, diagonal: np.ndarray) -> np.ndarray:
+    """Return k(x, x) of rows, float32 (n,); raise `FeatureError` if one is out of range."""
     good = (diagonal >= 0.0) & (diagonal < LARGEST_DIAGONAL)
     if not good.all():
         r = int(np.argmin(good))
         raise FeatureError(
-            f"row {r}: {learner.kernel_!r} of the row with itself is {diagonal[r]!r}, which must "
+            f"row {r}: {kernel!r} of the row with itself is {diagonal[r]!r}, which must "
             "be a moderate number of at least 0; scale the features"
         )
     return diagonal

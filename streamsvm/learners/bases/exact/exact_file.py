@@ -1,0 +1,109 @@
+"""The examples and the solution of an exact SVM in model files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm._parameter_checks import LARGEST_FACTOR
+from streamsvm.model_files.codec import LARGEST_COUNT, Content
+from streamsvm.model_files.json_values import checked, kernel_as_json, kernel_from_json
+from streamsvm.solvers.incremental.exact import FACTS, OF_SLOTS, ExactProblem
+from streamsvm.solvers.incremental.state import AT_HIGH, MARGIN
+from streamsvm.support.declaration import COUNT, Field, NamedArrays, Range, as_int
+
+_WHOLE = ("kind", "place")
+_RANGES = {
+    "kind": Range(0, MARGIN),
+    "place": Range(-1),
+    "diagonal": Range(0),
+    "number": COUNT,
+    "arrived": COUNT,
+    "weight": Range(0, LARGEST_FACTOR),
+}
+_COUNTED = ("n_added", "n_changes")
+_MOST_VIOLATION = 1e-3
+"""With a larger violation of the conditions of optimality a file is damaged."""
+
+
+def as_file(learner: Any) -> Content:
+    """Return the solution as JSON values and arrays; it is settled first."""
+    problem: ExactProblem = learner.problem
+    problem.settle()
+    state, n, d = problem.state, problem.n, len(learner.schema)
+    m = int(state.info[0].m)
+    arrays = {f"exact_{name}": getattr(state, name)[:n] for name in OF_SLOTS}
+    arrays |= {f"exact_{name}": problem.facts[name][:n].copy() for name in FACTS.names or ()}
+    arrays["exact_members"] = state.members[:m]
+    arrays["exact_inverse"] = np.ascontiguousarray(state.inverse[: m + 1, : m + 1])
+    rows = np.zeros((n, d), np.float32)
+    k = min(d, len(problem.columns))
+    rows[:, :k] = problem.columns[:k, :n].T
+    arrays["exact_rows"] = rows
+    arrays["exact_moments"] = learner.moments
+    arrays["exact_counts"] = learner.costs.counts
+    content = {name: getattr(problem, name) for name in _COUNTED}
+    content |= {name: state.info[0][name].item() for name in ("n_steps", "n_null", "b", "drift")}
+    return {"exact": content | {"kernel": kernel_as_json(problem.kernel)}}, arrays
+
+
+def read(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
+    """Set what `as_file` returned; raise ValueError if it does not hold together."""
+    found = checked(content.get("exact"), dict, "exact")
+    d, n = len(learner.schema), arrays.length_of("exact_beta", 0)
+    kernel = kernel_from_json(checked(found.get("kernel"), dict, "the kernel"))
+    problem = ExactProblem(kernel, learner.problem.cache_bytes)
+    for name in _COUNTED:
+        setattr(problem, name, as_int(name, found.get(name), 0, LARGEST_COUNT))
+    m = arrays.length_of("exact_members", 0)
+    if m > n:
+        raise ValueError("more examples are on the margin than there are")
+    problem.make_room(n, m, d)
+    state = problem.state
+
+    def take(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+        declared = Field(shape, dtype, range=_RANGES.get(name, Range()))
+        return arrays.take(f"exact_{name}", declared, {})
+
+    for name in OF_SLOTS:
+        getattr(state, name)[:n] = take(name, (n,), np.int64 if name in _WHOLE else np.float64)
+    for name in FACTS.names or ():
+        problem.facts[name][:n] = take(name, (n,), FACTS[name])
+    state.members[:m] = take("members", (m,), np.int64)
+    state.inverse[: m + 1, : m + 1] = take("inverse", (m + 1, m + 1))
+    problem.columns[:d, :n] = take("rows", (n, d), np.float32).T
+    k = arrays.length_of("exact_moments", 1)
+    learner.moments = take("moments", (2, k))
+    learner.costs = learner.costs.counting(take("counts", (2,)))
+    state.info[0].n, state.info[0].m = n, m
+    for name in ("n_steps", "n_null"):
+        state.info[0][name] = as_int(name, found.get(name), 0, LARGEST_COUNT)
+    for name in ("b", "drift"):
+        value = found.get(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
+            raise ValueError(f"{name} is no number")
+        state.info[0][name] = float(value)
+    _check(problem)
+    learner.problem = problem
+
+
+def _check(problem: ExactProblem) -> None:
+    """Raise ValueError if a solution contradicts itself."""
+    state, n, m = problem.state, problem.n, int(problem.state.info[0].m)
+    members = state.members[:m]
+    if m and (members.min() < 0 or members.max() >= n or len(set(members.tolist())) < m):
+        raise ValueError("members: a slot is there twice, or is none")
+    places = np.full(n, -1)
+    places[members] = np.arange(m)
+    if (state.place[:n] != places).any() or ((state.kind[:n] == MARGIN) != (places >= 0)).any():
+        raise ValueError("members, places and kinds contradict each other")
+    beta, low, high = (a[:n] for a in (state.beta, state.low, state.high))
+    at_bound = np.where(state.kind[:n] == AT_HIGH, high, low)
+    inside = (low <= beta) & (beta <= high) & (low <= 0.0) & (high >= 0.0)
+    if not inside.all() or (state.kind[:n] != MARGIN)[beta != at_bound].any():
+        raise ValueError("a coefficient is not where it says")
+    if len(set(problem.facts["number"][:n].tolist())) < n:
+        raise ValueError("two examples have one number")
+    if n and not problem.fresh_violation() <= _MOST_VIOLATION * (1.0 + float(high.max())):
+        raise ValueError("the solution is not that of its examples")

@@ -1,0 +1,243 @@
+"""The exact SVM as a classifier: what is taken back was never learnt, and what it tells is so."""
+
+import numpy as np
+import pytest
+from river import datasets
+
+import streamsvm
+from streamsvm import IncrementalSVMClassifier, StandardScaler, TrackingMonitor, kernels
+from streamsvm.errors import LabelError, ParameterError
+from streamsvm.solvers.incremental.exact import ExactProblem
+
+RBF = kernels.RBF(gamma=0.5)
+
+
+def bananas(n):
+    return list(datasets.Bananas().take(n))
+
+
+def learnt(events, **parameters):
+    model = IncrementalSVMClassifier(**{"kernel": RBF} | parameters)
+    for x, y in events:
+        model.learn_one(x, y)
+    return model
+
+
+def alike(a, b, events):
+    assert a.dual == pytest.approx(b.dual, rel=1e-9)
+    found = [[m.decision_function_one(x) for x, _ in events[:50]] for m in (a, b)]
+    np.testing.assert_allclose(*found, atol=1e-7)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+def test_what_is_taken_back_was_never_learnt(C):
+    events = bananas(200)
+    model = learnt(events, C=C)
+    gone = list(range(1, 200, 3))
+    model.unlearn_many(gone[::-1])
+    assert model.n_kept == 200 - len(gone)
+    assert model.n_examples == 200
+    kept = [event for n, event in enumerate(events, 1) if n not in gone]
+    alike(model, learnt(kept, C=C), events)
+    assert model.delta < 1e-6
+    assert model.duality_gap() < 1e-9
+    for n in gone[:3]:
+        with pytest.raises(ParameterError, match="no such example is kept"):
+            model.unlearn_one(n)
+
+
+def test_all_may_be_taken_back_and_come_again():
+    events = bananas(60)
+    model = learnt(events)
+    model.unlearn_many(range(1, 61))
+    assert (model.n_kept, model.n_support_vectors, model.dual) == (0, 0, 0.0)
+    for x, y in events:
+        model.learn_one(x, y)
+    alike(model, learnt(events), events)
+
+
+def test_an_unknown_id_changes_nothing():
+    model = learnt(bananas(50))
+    before = model.dual
+    with pytest.raises(ParameterError, match="ids 51, 99"):
+        model.unlearn_many([3, 51, 99])
+    assert (model.n_kept, model.dual) == (50, before)
+
+
+def test_forget_takes_back_what_a_function_tells():
+    events = bananas(150)
+    model = learnt(events)
+    n = model.forget(lambda x, y: x["1"] > 0.5 and y)
+    kept = [(x, y) for x, y in events if not (np.float32(x["1"]) > 0.5 and y)]
+    assert n == 150 - len(kept) > 10
+    alike(model, learnt(kept), events)
+
+
+def test_a_window_is_the_solution_of_its_examples():
+    events = bananas(200)
+    model = learnt(events, window=60)
+    assert model.n_kept == 60
+    assert sorted(model.kept_numbers().tolist()) == list(range(141, 201))
+    alike(model, learnt(events[140:]), events)
+
+
+def test_another_cost_gives_the_solution_for_it():
+    events = bananas(150)
+    model = learnt(events)
+    for C in (10.0, 0.2, 100.0, 1.0):
+        model.set_C(C)
+        alike(model, learnt(events, C=C), events)
+    with pytest.raises(ParameterError, match="C="):
+        model.set_C(0.0)
+
+
+def test_weights_count_as_so_many_examples():
+    events = bananas(80)
+    model = IncrementalSVMClassifier(RBF)
+    twice = IncrementalSVMClassifier(RBF)
+    for n, (x, y) in enumerate(events):
+        model.learn_one(x, y, w=2.0 if n % 3 == 0 else 1.0)
+        for _ in range(2 if n % 3 == 0 else 1):
+            twice.learn_one(x, y)
+    assert model.dual == pytest.approx(twice.dual, rel=1e-9)
+    model.learn_one(*events[0], w=0.0)
+    assert model.n_kept == 80
+    balanced = learnt(events, class_weight="balanced")
+    counts = [sum(y == label for _, y in events[:64]) for label in (False, True)]
+    factors = {label: 64 / (2 * n) for label, n in zip((False, True), counts, strict=True)}
+    given = learnt(events[:64], class_weight=factors)
+    alike(learnt(events[:64], class_weight="balanced"), given, events)
+    assert balanced.delta < 1e-6
+
+
+def test_leave_one_out_is_what_fitting_again_gives():
+    events = bananas(120)
+    model = learnt(events, C=10.0)
+    before = model.dual
+    found = model.leave_one_out()
+    assert model.dual == before
+    assert model.delta < 1e-6
+    for n in (1, 17, 50, 119):
+        x, y = events[n - 1]
+        others = learnt([e for i, e in enumerate(events, 1) if i != n], C=10.0)
+        margin = others.decision_function_one(x) * (1 if y else -1)
+        assert found.margins[found.ids == n] == pytest.approx(margin, abs=1e-7)
+    assert found.error == pytest.approx(np.mean(found.margins <= 0), abs=0.01)
+    estimated = model.leave_one_out(estimate=True)
+    assert abs(estimated.error - found.error) < 0.05
+    assert np.abs(estimated.margins - found.margins).mean() < 0.5
+
+
+def test_influence_finds_wrong_labels():
+    events = bananas(300)
+    wrong = list(range(10, 300, 30))
+    turned = [(x, (not y) if n in wrong else y) for n, (x, y) in enumerate(events, 1)]
+    model = learnt(turned, C=10.0)
+    influence = model.influence()
+    assert len(influence) == model.n_support_vectors
+    suspects = sorted(influence, key=lambda n: influence[n].margin_without)[:40]
+    assert len(set(suspects) & set(wrong)) >= 8
+    one = model.influence([wrong[0]])[wrong[0]]
+    assert one == influence[wrong[0]]
+    before = model.dual
+    model.unlearn_one(wrong[0])
+    assert before - model.dual == pytest.approx(one.objective, rel=0.3)
+    free = next(n for n in range(1, 301) if n not in influence)
+    assert model.influence([free])[free].objective == 0.0
+
+
+def test_gamma_follows_the_data_until_1024_examples():
+    events = bananas(300)
+    model = IncrementalSVMClassifier()
+    for x, y in events:
+        model.learn_one(x, y)
+    kernel = model.kernel_in_use
+    variance = np.var([list(x.values()) for x, _ in events[:256]], axis=0).sum()
+    assert kernel.gamma == pytest.approx(1 / variance, rel=0.06)
+    alike(model, learnt(events, kernel=kernel), events)
+
+
+def test_ids_that_come_again_are_not_added_again():
+    x = np.array([list(x.values()) for x, _ in bananas(90)])
+    y = [y for _, y in bananas(90)]
+    model = IncrementalSVMClassifier(RBF)
+    ids = np.arange(1000, 1090)
+    model.learn_many(x, y, ids=ids)
+    before = model.dual
+    model.learn_many(x, y, ids=ids)
+    assert (model.n_kept, model.n_examples) == (90, 180)
+    assert model.dual == before
+    model.unlearn_many(ids[:10])
+    assert sorted(model.kept_numbers().tolist()) == list(range(1010, 1090))
+
+
+def test_files_of_other_contents_are_refused(tmp_path):
+    from streamsvm.model_files import codec
+
+    model = learnt(bananas(60))
+    content, arrays = codec.to_file(model)
+    content["class"] = "IncrementalSVMClassifier"
+    assert codec.from_file(content, arrays).dual == model.dual
+    changes = {
+        "exact_beta": lambda a: a + 0.5,
+        "exact_members": lambda a: a[::-1].copy() if len(a) > 1 else a + 1,
+        "exact_place": lambda a: a * 0,
+        "exact_kind": lambda a: (a + 1) % 3,
+        "exact_number": lambda a: a * 0 + 1,
+        "exact_rows": lambda a: 2 * a,
+        "exact_target": lambda a: -a,
+        "exact_h": lambda a: a[:-1],
+        "exact_inverse": lambda a: a[:-1],
+    }
+    for name, change in changes.items():
+        with pytest.raises((ValueError, TypeError)):
+            codec.from_file(content, arrays | {name: change(arrays[name])})
+    for exact in (None, {}, content["exact"] | {"b": "x"}, content["exact"] | {"n_added": -1}):
+        with pytest.raises((ValueError, TypeError)):
+            codec.from_file(content | {"exact": exact}, arrays)
+    streamsvm.save(StandardScaler() | model, tmp_path / "m.svm")
+    assert streamsvm.load(tmp_path / "m.svm")["IncrementalSVMClassifier"].n_kept == 60
+
+
+def test_an_interruption_leaves_a_model_that_goes_on(monkeypatch):
+    events = bananas(100)
+    expected, model = learnt(events, cache_mb=0.0), IncrementalSVMClassifier(RBF, cache_mb=0.0)
+    fetch, calls = ExactProblem._fetch, []
+
+    def failing(problem, s):
+        calls.append(s)
+        if len(calls) % 40 == 0:
+            raise KeyboardInterrupt
+        fetch(problem, s)
+
+    monkeypatch.setattr(ExactProblem, "_fetch", failing)
+    for n, (x, y) in enumerate(events, 1):
+        try:
+            model.learn_one(x, y)
+        except KeyboardInterrupt:
+            # It was added, and is settled by the next change; or it was not, and is given again.
+            if model.n_examples < n:
+                model.learn_one(x, y)
+    assert len(calls) > 80
+    monkeypatch.undo()
+    model.problem.settle()
+    assert model.dual == pytest.approx(expected.dual, rel=1e-9)
+
+
+def test_a_third_class_and_wrong_parameters_are_refused():
+    model = learnt(bananas(20))
+    with pytest.raises(LabelError, match="third class"):
+        model.learn_one({"1": 0.0}, "other")
+    for wrong in ({"C": 0.0}, {"window": 1}, {"kernel": "rbf"}, {"cache_mb": -1.0}):
+        with pytest.raises(ParameterError):
+            IncrementalSVMClassifier(**wrong)
+
+
+def test_a_monitor_sees_the_optimum():
+    monitor = TrackingMonitor(IncrementalSVMClassifier(RBF), every=50)
+    for x, y in bananas(200):
+        monitor.learn_one(x, y)
+    values = monitor.get()
+    assert 0.0 <= values["gap"] < 1e-9
+    assert values["n_support_vectors"] == monitor.learner.n_support_vectors
+    assert "optimum" in monitor.certificate_reason
