@@ -42,8 +42,8 @@ class ExactProblem:
         The arrays of the solution; the first `n` slots are in use.
     columns, facts
         The rows by their features, float64 (features, slots), and FACTS (slots,) of the examples.
-    n_added
-        How many examples were added so far.
+    n, n_added
+        How many examples there are, and how many were added so far.
 
     """
 
@@ -51,7 +51,7 @@ class ExactProblem:
         self.kernel, self.cache_bytes = kernel, cache_bytes
         self.columns = np.zeros((0, _LEAST_SLOTS))
         self.facts = np.zeros(_LEAST_SLOTS, FACTS)
-        self.n_changes = self.n_added = 0
+        self.n_changes = self.n_added = self.n = 0
         # The slot that is on its way, and where to; then the bounds that slots are to be given.
         # After an interruption it goes on from there.
         self._open: tuple[int, float] | None = None
@@ -61,11 +61,6 @@ class ExactProblem:
     def _new_state(self, n_slots: int, n_margin: int) -> ExactState:
         most = self.cache_bytes // (8 * n_slots)
         return new_state(n_slots, min(n_slots, max(most, n_margin + _SPARE_ROWS)), n_margin)
-
-    @property
-    def n(self) -> int:
-        """How many examples there are."""
-        return int(self.state.info[0].n)
 
     @property
     def bias(self) -> float:
@@ -199,7 +194,8 @@ class ExactProblem:
         state.kind[c] = PENDING
         self.facts[c] = number, self.n_added, weight
         self.n_added += 1
-        state.info[0].n, self._open = c + 1, (c, np.nan)
+        state.info[0].n = c + 1
+        self.n, self._open = c + 1, (c, np.nan)
         self._finish()
 
     def remove(self, s: int) -> None:
@@ -310,7 +306,7 @@ class ExactProblem:
             if state.place[s] >= 0:
                 state.members[state.place[s]] = s
         state.row_of[last] = -1
-        state.info[0].n = last
+        self.n = state.info[0].n = last
 
     def fresh_gradients(self) -> np.ndarray:
         """Return the gradients, float64 (n,), from coefficients and kernel values."""

@@ -76,7 +76,8 @@ def read(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
     k = arrays.length_of("exact_moments", 1)
     learner.moments = take("moments", (2, k))
     learner.costs = learner.costs.counting(take("counts", (2,)))
-    state.info[0].n, state.info[0].m = n, m
+    problem.n = state.info[0].n = n
+    state.info[0].m = m
     for name in ("n_steps", "n_null"):
         state.info[0][name] = as_int(name, found.get(name), 0, LARGEST_COUNT)
     for name in ("b", "drift"):
