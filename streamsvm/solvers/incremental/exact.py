@@ -90,7 +90,7 @@ class ExactProblem:
         new.owner[: len(order)], new.used[: len(order)] = old.owner[order], old.used[order]
         new.row_of[old.owner[order]] = np.arange(len(order))
         if n_slots > self.facts.size:
-            self.columns = _widened(self.columns, n_slots)
+            self.columns = np.pad(self.columns, ((0, 0), (0, n_slots - self.facts.size)))
             self.facts = np.concatenate([self.facts, np.zeros(n_slots - self.facts.size, FACTS)])
         self.state = new
         for s in new.members[: m - 1].tolist():
@@ -241,12 +241,7 @@ class ExactProblem:
         """Set arrays of the state to what they were, whatever has happened since."""
         state = self.state
         for name, values in before.items():
-            current = getattr(state, name)
-            if name == "inverse":
-                k = len(values)
-                current[:k, :k] = values
-            else:
-                current[: len(values)] = values
+            getattr(state, name)[tuple(slice(k) for k in values.shape)] = values
         self._open, self.n_changes = None, n_changes
 
     def _begin(self, s: int, target: float) -> None:
@@ -260,14 +255,29 @@ class ExactProblem:
         """Follow the slot on its way to its end; it is settled then, or taken back."""
         assert self._open is not None
         s, target = self._open
-        self._advance()
+        left = self._advance()
         self._open = None
         if target == target and not self._waiting:
             self._drop(s)
         self._count()
+        if left > self.state.info[0].near:
+            self._repair()
 
-    def _advance(self) -> None:
-        """Follow the path of the slot on its way."""
+    def _repair(self) -> None:
+        """Compute gradients anew after large errors; settle slots whose coefficients do not fit."""
+        self.refresh()
+        state, n = self.state, self.n
+        h, kind, near = state.h[:n], state.kind[:n], state.info[0].near
+        wrong = np.where(kind == AT_LOW, h, -h) > near
+        for s in np.flatnonzero(wrong & (kind != MARGIN)).tolist():
+            # Paths of the ones before may have let it enter the margin set.
+            if state.kind[s] != MARGIN:
+                self._begin(s, np.nan)
+                self._advance()
+                self._open = None
+
+    def _advance(self) -> float:
+        """Follow the path of the slot on its way; return the rounding errors that were left."""
         assert self._open is not None
         s, target = self._open
         while (code := path.follow(self.state, s, target)) != path.DONE:
@@ -282,7 +292,7 @@ class ExactProblem:
                     "the exact solution could not be followed: examples depend on each other in a "
                     "way that is not resolved; please report it with the data"
                 )
-        margin.refine(self.state)
+        return float(margin.refine(self.state))
 
     def _count(self) -> None:
         self.n_changes += 1
@@ -327,7 +337,10 @@ class ExactProblem:
     def fresh_violation(self) -> float:
         """Return by how much fresh gradients violate optimality, at most."""
         h, kind = self.fresh_gradients(), self.state.kind[: self.n]
-        wrong = np.where(kind == AT_LOW, h, np.where(kind == AT_HIGH, -h, np.abs(h)))
+        signs = np.select(
+            [kind == AT_LOW, kind == AT_HIGH, kind == MARGIN], [1.0, -1.0, np.sign(h)]
+        )
+        wrong = signs * h
         return float(wrong.max(initial=0.0))
 
     def begin_anew(self, kernel: Any) -> None:
@@ -384,9 +397,3 @@ class ExactProblem:
         # sum beta q - 1/2 sum beta (q - h - b), as f - b = q - h - b, and the sum of beta is known.
         beta, q, h = state.beta[:n], state.target[:n], state.h[:n]
         return float(0.5 * beta @ (q + h) + 0.5 * self.bias * beta.sum())
-
-
-def _widened(columns: np.ndarray, n_slots: int) -> np.ndarray:
-    out = np.zeros((len(columns), n_slots))
-    out[:, : columns.shape[1]] = columns
-    return out

@@ -11,6 +11,9 @@ import numpy as np
 from streamsvm._compile import compiled
 from streamsvm.solvers.incremental.state import AT_HIGH, AT_LOW, MARGIN, ExactState
 
+H_TOLERANCE, _H_ROUNDING = 1e-9, 1e-14
+"""Gradients within this of 0 are 0, or within this share of sum |beta| k(x, x) if that is more."""
+
 _MOST_DRIFT, _MOST_REST = 1e-7, 1e-11
 """The largest residual of v by Q^-1 on a path, and after its improvement; shares of its terms."""
 
@@ -184,6 +187,15 @@ def put_at_bound(state, s):
 
 
 @compiled
+def note_tolerance(state):
+    """Note within what gradients are 0: their rounding errors grow with their terms."""
+    info, size = state.info[0], 0.0
+    for i in range(info.n):
+        size += abs(state.beta[i]) * state.diagonal[i]
+    info.near = max(H_TOLERANCE, _H_ROUNDING * size)
+
+
+@compiled
 def _left_by_rounding(state, right):
     """Write the margin set's gradients to `right`; return sum beta, and the largest of all.
 
@@ -211,6 +223,7 @@ def refine(state):
     """
     # The right side is in the scratch for gradients, which has room for it: m <= n.
     info, inverse, v, right = state.info[0], state.inverse, state.v, state.gamma
+    note_tolerance(state)
     first, before, n_passes = -1.0, np.inf, 0
     while info.m > 0:
         total, worst = _left_by_rounding(state, right)

@@ -40,6 +40,7 @@ from streamsvm.solvers.incremental.margin import (
     bound_of,
     enter,
     leave,
+    note_tolerance,
     put_at_bound,
     sensitivities,
 )
@@ -49,11 +50,8 @@ DONE, MISSING_ROW, MARGIN_FULL, INEXACT, STUCK = range(5)
 """Why `follow` returned: the path is at its end; the kernel row of slot `info.wanted` is needed;
 there is no room in the margin set; Q^-1 must be computed anew; or the path does not end."""
 
-H_TOLERANCE, _H_ROUNDING = 1e-9, 1e-14
-"""Gradients within this of 0 are 0, or within this share of sum |beta| k(x, x) if that is more."""
-
 BETA_TOLERANCE = 1e-12
-"""The same of coefficients, as a share of the range between their bounds, or of 1 / k(x, x)."""
+"""Coefficients may pass their bounds by this share of the range between them, or of 1 / k(x, x)."""
 
 PIVOT = 1e-11
 """A slot depends on the margin set if its Schur complement is at most this share of its terms."""
@@ -217,6 +215,9 @@ def _only_bias(state, c, sign, most):
 @compiled
 def _settled(state, c):
     """Give slot c, whose gradient fits its coefficient, its kind; return as `follow`."""
+    if state.low[c] == state.high[c]:
+        # Its coefficient is held: pending is what it stays.
+        return DONE
     if not state.low[c] < state.beta[c] < state.high[c]:
         state.kind[c] = put_at_bound(state, c)
         return DONE
@@ -239,15 +240,6 @@ def _wanted_sign(state, c, target):
 
 
 @compiled
-def _note_tolerance(state):
-    """Note within what gradients are 0: their rounding errors grow with their terms."""
-    info, size = state.info[0], 0.0
-    for i in range(info.n):
-        size += abs(state.beta[i]) * state.diagonal[i]
-    info.near = max(H_TOLERANCE, _H_ROUNDING * size)
-
-
-@compiled
 def follow(state, c, target):
     """Change the coefficient of slot c, which is `PENDING`, while all settled ones stay optimal.
 
@@ -265,7 +257,7 @@ def follow(state, c, target):
         info.wanted = c
         return MISSING_ROW
     row, n_still = state.rows[r], 0
-    _note_tolerance(state)
+    note_tolerance(state)
     for _ in range(_STEPS_A_SLOT * (info.n + 10)):
         sign, most = _wanted_sign(state, c, target)
         if sign == 0.0:
