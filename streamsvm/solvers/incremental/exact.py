@@ -221,14 +221,13 @@ class ExactProblem:
 
     def _set_bounds(self, s: int, low: float, high: float) -> None:
         """Give a slot other bounds; after an interruption it is done again from the start."""
-        state = self.state
-        beta = float(state.beta[s])
-        if state.kind[s] != MARGIN or not low < beta < high:
+        beta = float(self.state.beta[s])
+        if self.state.kind[s] != MARGIN or not low < beta < high:
             self._begin(s, min(high, max(low, beta)))
             self._advance()
             self._open = None
-        state.low[s], state.high[s] = low, high
-        if state.kind[s] == PENDING:
+        self.state.low[s], self.state.high[s] = low, high
+        if self.state.kind[s] == PENDING:
             self._open = s, np.nan
             self._finish()
 
@@ -260,24 +259,25 @@ class ExactProblem:
         if target == target and not self._waiting:
             self._drop(s)
         self._count()
-        if left > self.state.info[0].near:
-            self._repair()
+        for _ in range(margin.MOST_REPAIRS):
+            if left > 2.0 * self.state.info[0].near:
+                left = self._repair()
 
-    def _repair(self) -> None:
-        """Compute gradients anew after large errors; settle slots whose coefficients do not fit."""
+    def _repair(self) -> float:
+        """Compute gradients anew; settle slots whose coefficients do not fit; return the errors."""
         self.refresh()
-        state, n = self.state, self.n
-        h, kind, near = state.h[:n], state.kind[:n], state.info[0].near
-        wrong = np.where(kind == AT_LOW, h, -h) > near
-        for s in np.flatnonzero(wrong & (kind != MARGIN)).tolist():
-            # Paths of the ones before may have let it enter the margin set.
-            if state.kind[s] != MARGIN:
+        state, n, left = self.state, self.n, 0.0
+        h, kind = state.h[:n], state.kind[:n]
+        wrong = np.select([kind == AT_LOW, kind == AT_HIGH], [h, -h]) > state.info[0].near
+        for s in np.flatnonzero(wrong).tolist():
+            if self.state.kind[s] != MARGIN:
                 self._begin(s, np.nan)
-                self._advance()
+                left = self._advance()
                 self._open = None
+        return left
 
     def _advance(self) -> float:
-        """Follow the path of the slot on its way; return the rounding errors that were left."""
+        """Follow the path of the slot on its way; return the errors that were left."""
         assert self._open is not None
         s, target = self._open
         while (code := path.follow(self.state, s, target)) != path.DONE:

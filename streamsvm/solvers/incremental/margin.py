@@ -23,6 +23,9 @@ FRESH = -1.0
 _ENOUGH, _MOST_IMPROVEMENTS = 1e-15, 4
 """v is improved until its residual is this share of its terms, at most so many times."""
 
+MOST_REPAIRS = 3
+"""How often what rounding errors have made wrong is settled again after a change."""
+
 _POLISHED, _MOST_PASSES = 1e-4, 40
 """`refine` goes on until what is left is this share of `info.near`, at most so many times."""
 
@@ -217,9 +220,10 @@ def _left_by_rounding(state, right):
 
 @compiled
 def refine(state):
-    """Remove what rounding has left of sum beta and of the margin set's gradients; return its size.
+    """Remove what rounding has left of sum beta and of the margin set's gradients.
 
-    Q^-1 tells how b and the coefficients must change; a member that would pass a bound leaves.
+    Returns its size, or by how much other gradients violate optimality if that is more. Q^-1 tells
+    how b and the coefficients must change; a member that would pass a bound leaves.
     """
     # The right side is in the scratch for gradients, which has room for it: m <= n.
     info, inverse, v, right = state.info[0], state.inverse, state.v, state.gamma
@@ -263,4 +267,10 @@ def refine(state):
     for j in range(info.m):
         s = state.members[j]
         state.beta[s] = min(state.high[s], max(state.low[s], state.beta[s]))
-    return max(first, 0.0)
+    wrong = max(first, 0.0)
+    for i in range(info.n):
+        if state.kind[i] == AT_LOW:
+            wrong = max(wrong, state.h[i])
+        elif state.kind[i] == AT_HIGH:
+            wrong = max(wrong, -state.h[i])
+    return wrong

@@ -183,6 +183,16 @@ def test_a_large_margin_set_and_features_that_come_later():
     np.testing.assert_array_equal(examples.problem.decisions(np.c_[x, np.zeros(200)]), f)
 
 
+def test_bounds_with_which_the_margin_set_grows():
+    x, y = rows_of(np.random.default_rng(12), "normal", 150, 2)
+    examples = Examples(kernels.RBF(gamma=50.0), x, y, 0.01)
+    examples.add(*range(150))
+    for C in (1000.0, 0.3, 1000.0):
+        examples.set_costs(np.random.default_rng(13).permutation(150)[:140], C)
+        examples.check(1e-7)
+    assert examples.problem.state.members.size > 100
+
+
 def test_another_kernel_is_as_from_the_start():
     x, y = rows_of(np.random.default_rng(3), "normal", 70, 2)
     examples, other = Examples(RBF, x, y, 5.0), Examples(KERNELS[-1], x, y, 5.0)
