@@ -146,6 +146,9 @@ def leave(state, s, kind):
             for i in range(last + 1):
                 inverse[i, k], inverse[i, last] = inverse[i, last], inverse[i, k]
         pivot = inverse[last, last]
+        if not pivot > 0.0:
+            # Nothing is left of it but rounding errors: Q^-1 must be computed anew.
+            pivot, info.drift = np.inf, np.inf
         for i in range(last):
             factor = inverse[i, last] / pivot
             for j in range(last):
@@ -236,6 +239,8 @@ def refine(state):
         for j in range(m):
             state.h[state.members[j]] = right[j]
         if worst <= _POLISHED * info.near or worst > 0.5 * before or n_passes == _MOST_PASSES:
+            break
+        if info.drift == np.inf:
             break
         n_passes += 1
         for i in range(m + 1):

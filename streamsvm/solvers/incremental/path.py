@@ -157,17 +157,20 @@ def move(state, c, change):
 def join(state, s):
     """Let slot s, with h 0, enter the margin set, whatever is needed for that.
 
-    Returns `DONE`, `MISSING_ROW` or `MARGIN_FULL`. If s depends on the margin set, its coefficient
-    is moved where no gradient changes until it is at its other bound, or a member at one.
+    Returns `DONE`, or why it cannot go on, as `follow`. If s depends on the margin set, its
+    coefficient is moved where no gradient changes until it is at its other bound, or a member at
+    one.
     """
     info = state.info[0]
     r = touch(state, s)
     if r < 0:
         info.wanted = s
         return MISSING_ROW
-    row = state.rows[r]
+    row, n_null = state.rows[r], info.n_null
     while info.m > 0:
         gamma, size = sensitivities(state, s, row)
+        if info.is_inexact and info.n_null == n_null:
+            return INEXACT
         if gamma > PIVOT * size:
             break
         sign = -1.0 if state.kind[s] == AT_HIGH else 1.0

@@ -210,7 +210,8 @@ def test_rows_of_any_scale(kind, C, scale):
     """Violations are at most a small share of the terms of the gradients."""
     draws = np.random.default_rng(7)
     x, y = rows_of(draws, kind, 40, 2)
-    for kernel in (kernels.Linear(), kernels.RBF(gamma=0.5 / scale**2), RBF):
+    cubic = kernels.Polynomial(degree=3, gamma=min(1.0, 1.0 / scale**2), coef0=0.0)
+    for kernel in (kernels.Linear(), kernels.RBF(gamma=0.5 / scale**2), RBF, cubic):
         examples = Examples(kernel, scale * x, y, C)
         for _ in changed(examples, draws, 100):
             assert examples.violation() <= 1e-8 + 1e-11 * examples.terms
