@@ -14,6 +14,7 @@ INDEX = (FOLDER.parent / "index.md").read_text()
 PRINTED = {
     "adaptive": r"LASVMClassifier: 9\d\.\d%\nAdaptiveSVMClassifier: 9\d\.\d%; drifts: 1, the last",
     "huller": r"(epoch \d+: \d+ support vectors, distance 0\.\d+\n){3}$",
+    "incremental": r"leave-one-out error \d+.*\n[89] of the ten .*\n380 examples are left, .* 6\.",
     "index": r"Accuracy: (8|9)",
     "larank": r"Accuracy: 9.*of 7 classes\n\d+ support patterns\n\{.*sky.*\}",
     "larank_sequences": r"\['DET', 'NOUN', 'VERB'\]\n\d+ support patterns, dual .*\ngap .* 0\.0",

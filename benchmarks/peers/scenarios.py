@@ -319,6 +319,7 @@ WITHOUT: dict[str, str] = {
     "KernelPAClassifier": "as KernelPerceptronClassifier",
     "KernelPegasosClassifier": "as KernelPerceptronClassifier",
     "HullerClassifier": "examples/papers/thesis_figure_4_3.py compares it with LASVM",
+    "IncrementalSVMClassifier": "benchmarks/exact.py compares it with SVC fitted again",
     "SBPClassifier": "examples/papers/sbp_figures.py compares it",
     "AdaptiveSVMClassifier": "benchmarks/drift_streams.py has its peers",
 }

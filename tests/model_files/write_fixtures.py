@@ -20,6 +20,7 @@ from connectors import MemorySource
 from streamsvm import (
     AdaptiveSVMClassifier,
     HullerClassifier,
+    IncrementalSVMClassifier,
     KernelPAClassifier,
     KernelPegasosClassifier,
     KernelPerceptronClassifier,
@@ -84,6 +85,8 @@ def cases() -> Iterator[tuple[str, Any, int, int]]:
     yield "pegasos_merge", merge, 2, FIRST
     yield "pa_sparse", KernelPAClassifier(kernel=RBF, mode="PA-II", sparse=True), 2, FIRST
     yield "huller", HullerClassifier(kernel=RBF, seed=3), 2, FIRST
+    exact_svm = IncrementalSVMClassifier(kernel=RBF, window=30, class_weight={"in": 2.0})
+    yield "incremental", exact_svm, 2, FIRST
     yield "sbp", SBPClassifier(kernel=RBF, window=40, seed=3), 2, FIRST
     yield "sgd", SVMSGDClassifier(l2=0.01, t0=10.0, sparse=False), 2, FIRST
     yield "sgd_rate_search", SVMSGDClassifier(C=1.0, n_expected=ALL), 2, FIRST
