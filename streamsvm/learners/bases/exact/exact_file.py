@@ -23,6 +23,7 @@ _RANGES = {
     "weight": Range(0, LARGEST_FACTOR),
 }
 _COUNTED = ("n_added", "n_changes")
+_OF_INFO = ("n_steps", "n_null", "b", "drift", "near", "is_inexact")
 _MOST_VIOLATION = 1e-3
 """With a larger violation of the conditions of optimality a file is damaged."""
 
@@ -44,7 +45,10 @@ def as_file(learner: Any) -> Content:
     arrays["exact_moments"] = learner.moments
     arrays["exact_counts"] = learner.costs.counts
     content = {name: getattr(problem, name) for name in _COUNTED}
-    content |= {name: state.info[0][name].item() for name in ("n_steps", "n_null", "b", "drift")}
+    content |= {name: state.info[0][name].item() for name in _OF_INFO}
+    if not np.isfinite(content["drift"]):
+        # JSON has no infinity: Q^-1 is computed anew before it is used.
+        content["drift"] = None
     return {"exact": content | {"kernel": kernel_as_json(problem.kernel)}}, arrays
 
 
@@ -80,10 +84,14 @@ def read(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
     state.info[0].m = m
     for name in ("n_steps", "n_null"):
         state.info[0][name] = as_int(name, found.get(name), 0, LARGEST_COUNT)
-    for name in ("b", "drift"):
+    state.info[0].is_inexact = checked(found.get("is_inexact"), bool, "is_inexact")
+    for name in ("b", "drift", "near"):
         value = found.get(name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
+        value = np.inf if name == "drift" and value is None else value
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
             raise ValueError(f"{name} is no number")
+        if name != "drift" and not np.isfinite(value):
+            raise ValueError(f"{name} is not finite")
         state.info[0][name] = float(value)
     _check(problem)
     learner.problem = problem
