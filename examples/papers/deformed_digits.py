@@ -5,12 +5,12 @@ training digits; ten classifiers, one against the rest each, learn these 7,200,0
 a day each, and err .67 % on the test set. Here one LASVM holds the ten problems. The first 60,000
 examples are the digits in a random order, then come the same in other orders, deformed. The model
 predicts each thousand when they come, and learns those with a margin below `BELOW`; with
-``--selection active`` it chooses by itself: ``selection=Active()``. ``--validate`` trains on the
+``--selection active`` it is given all, and chooses by itself. ``--validate 10000`` trains on the
 first 50,000 digits, and measures the error on the others: so were the constants below chosen.
 
 It writes the error by examples seen, with examples learnt, support vectors, seconds of the
-processor (all: to make digits, to predict and to learn) and the memory of model and process; the
-last row is what 7,200,000 examples would take if all went on as it did over the last rows.
+processor (all but test predictions) and the memory of model and process; the last row is what
+7,200,000 examples would take if all went on as it did from half of the examples on.
 """
 
 import argparse
