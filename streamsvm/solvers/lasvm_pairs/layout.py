@@ -7,6 +7,7 @@ more moves behind all others, where there is space for a while; then all are lai
 from __future__ import annotations
 
 import mmap
+import sys
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,11 @@ _SPARE = 7.0
 """How much space there is for problems that grow, as a share of what all take: see `_array`."""
 
 _LARGE = 1_000_000
+
+_FLAGS = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
+if sys.platform == "linux":
+    # Most of it is never written: without this, Linux refuses what exceeds the memory now.
+    _FLAGS |= getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 _GROWTH, _SMALL_GROWTH = 1.6, 1.125
 """By which factor rooms grow: if all kernel rows fit into the cache, and if they do not."""
@@ -87,7 +93,10 @@ def _array(size: int, dtype: Any) -> np.ndarray:
     n_bytes = size * dtype.itemsize
     if n_bytes < _LARGE or not hasattr(mmap, "MAP_PRIVATE"):
         return np.empty(size, dtype)
-    memory = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        memory = mmap.mmap(-1, n_bytes, flags=_FLAGS)
+    except OSError as error:
+        raise MemoryError(f"there is no room for {n_bytes / 1e6:,.0f} MB: {error}") from error
     return np.frombuffer(memory, dtype)
 
 

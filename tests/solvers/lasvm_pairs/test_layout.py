@@ -1,5 +1,8 @@
 """Where problems are in the common arrays: the same members and cached rows wherever they are."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -124,3 +127,15 @@ def test_a_kept_example_of_another_class_finds_room(multiclass):
         model.learn_many(x, labels.tolist(), ids=ids)
     of = model.state.problems
     assert (of.table["n"] <= of.segments["room"]).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems reserve what is mapped")
+def test_space_that_is_not_written_needs_no_memory():
+    policy = Path("/proc/sys/vm/overcommit_memory")
+    if not policy.exists() or policy.read_text().strip() == "2":
+        pytest.skip("this system reserves what is mapped")
+    array = layout._array(2 * 10**10, np.dtype(np.float32))
+    array[-1] = 1.0
+    assert array.nbytes == 8 * 10**10
+    with pytest.raises(MemoryError, match="there is no room for"):
+        layout._array(2**60, np.dtype(np.float32))
