@@ -204,6 +204,10 @@ def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
         raise ParameterError(
             "--questions-topic needs --labels-topic, where the answers come, and --label-budget"
         )
+    if options.questions_topic in (*options.topic, options.labels_topic):
+        raise ParameterError(
+            f"--questions-topic {options.questions_topic}: it is read from, too; name another topic"
+        )
     return QuestionTopic(_producer_from(options), options.questions_topic)
 
 

@@ -260,6 +260,8 @@ def _learner_and_model(options: argparse.Namespace) -> tuple[Any, Any]:
     unknown |= _given(options, others).keys()
     if "share" in given and options.selection is None:
         raise ParameterError("--share: only with --selection; leave it out")
+    if "candidates" in unknown and options.selection is None:
+        raise ParameterError("--candidates: only with --selection, or for --learner larank")
     if unknown:
         wrong = ", ".join("--" + name.replace("_", "-") for name in sorted(unknown))
         raise ParameterError(f"{wrong}: not for --learner {options.learner}; leave it out")

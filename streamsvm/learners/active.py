@@ -20,7 +20,7 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
     It wraps any River classifier or pipeline that predicts probabilities, and has the interface of
     River's ``active`` module: `predict_one` also tells whether to ask for the label, which is given
     to `learn_one` then, at once or later, in any order. Without an answer nothing is learnt. Files
-    (``streamsvm.save``) hold all but the `oracle`.
+    (``streamsvm.save``) hold all but the `oracle`, if they can hold the classifier.
 
     Parameters
     ----------
@@ -92,7 +92,8 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
         super().__init__(classifier, seed)
         self.budget, self.strategy = budget, strategy
         self.candidates, self.oracle = candidates, oracle
-        if not hasattr(classifier, "predict_proba_one") or isinstance(classifier, ActiveLearner):
+        is_other = isinstance(classifier, (ActiveLearner, type))
+        if is_other or not hasattr(classifier, "predict_proba_one"):
             raise ParameterError(f"classifier={classifier!r}: use a classifier of River's kind")
         if oracle is not None and not callable(oracle):
             raise ParameterError(f"oracle={oracle!r}: use a function of an event, or None")

@@ -23,6 +23,8 @@ from streamsvm.solvers.incremental import without
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.support.locked import locked
 
+LARGEST_C = 1e8
+
 Where = Callable[[dict[Name, float], Any], bool]
 
 
@@ -84,7 +86,7 @@ class IncrementalSVMClassifier(ExactLearner):
         anew at 1, 2, 4, ... 1,024 examples. Features should have one scale
         (`streamsvm.StandardScaler`).
     C
-        Cost of margin errors, above 0; 1.0 by default. `set_C` changes it.
+        Cost of margin errors, above 0 and at most 1e8; 1.0 by default. `set_C` changes it.
     class_weight
         None, the default; {label: factor of C}, 1 for labels that are not in it; or "balanced":
         inversely proportional to how often the label came.
@@ -141,7 +143,7 @@ class IncrementalSVMClassifier(ExactLearner):
         super().__init__(check_size("max_features", max_features) or LIMIT, None, missing)
         if kernel is not None:
             kernels.check_kernel(kernel)
-        self.kernel, self.C, self.max_features = kernel, check_positive("C", C), max_features
+        self.kernel, self.C, self.max_features = kernel, _checked_C(C), max_features
         self.class_weight = class_weight
         self.window, self.cache_mb = check_size("window", window, 2), cache_mb
         self.choose_by(selection)
@@ -163,6 +165,7 @@ class IncrementalSVMClassifier(ExactLearner):
 
     def learn_rows(self, rows: LabelledRows) -> np.ndarray:
         """Learn rows, of number 0 only predict; return the margins from before each."""
+        self.problem.settle()
         x = in_double(rows.x)
         n, margins = len(x), np.zeros(len(x))
         costs = np.zeros(n)
@@ -179,6 +182,9 @@ class IncrementalSVMClassifier(ExactLearner):
     def _learn_row(self, x: np.ndarray, row: LabelledRows, cost: float) -> None:
         problem, y, number = self.problem, float(row.y[0]), int(row.numbers[0])
         n, n_added = self.n_examples + 1, problem.n_added
+        if number == n and np.any(self.numbers == number):
+            # It was not given as an id; another example was.
+            number = int(self.numbers.max()) + 1
         is_new = cost > 0.0 and not np.any(self.numbers == number)
         try:
             if is_new:
@@ -204,15 +210,17 @@ class IncrementalSVMClassifier(ExactLearner):
             if auto_gamma.is_worth_it(problem.kernel.gamma, gamma):
                 problem.begin_anew(kernels.RBF(gamma=gamma))
         if self.costs.is_balanced and self.costs.counts.min() > 0:
-            self._set_costs(self.C)
+            self.problem = self._with_costs(self.C)
 
-    def _set_costs(self, C: float) -> None:
-        """Give all examples the costs that they would have now."""
-        problem, n = self.problem, self.problem.n
+    def _with_costs(self, C: float) -> ExactProblem:
+        """Return the problem with the costs that all examples would have now."""
+        problem = self.problem.copied()
+        n = problem.n
         y = problem.state.target[:n].copy()
         costs = self.costs.now(C, y, self.targets) * problem.facts["weight"][:n]
         low, high = np.minimum(0.0, y * costs), np.maximum(0.0, y * costs)
         problem.set_bounds(np.arange(n), low, high)
+        return problem
 
     @locked
     def set_C(self, C: float) -> None:  # noqa: N802
@@ -221,10 +229,12 @@ class IncrementalSVMClassifier(ExactLearner):
         Parameters
         ----------
         C
-            The new cost, above 0.
+            The new cost, above 0 and at most 1e8.
 
         """
-        self._set_costs(check_positive("C", C))
+        C = _checked_C(C)
+        # On a copy: what interrupts it leaves the solution for the old cost.
+        self.problem = self._with_costs(C)
         self.C = C
 
     # Taking examples back
@@ -262,16 +272,25 @@ class IncrementalSVMClassifier(ExactLearner):
             An id is not kept; nothing has changed.
 
         """
-        wanted = np.array(list(ids)).reshape(-1)
+        wanted = np.unique(self._checked_ids(ids))
+        # Of several on a copy: what interrupts it takes none of them back.
+        problem = self.problem if wanted.size < 2 else self.problem.copied()
+        for number in wanted.tolist():
+            numbers = problem.facts["number"][: problem.n]
+            problem.remove(int(np.flatnonzero(numbers == number)[0]))
+        self.problem = problem
+
+    def _checked_ids(self, ids: Any) -> np.ndarray:
+        """Return ids as an array; raise ParameterError if no example has one of them."""
+        wanted = np.array([*ids] if isinstance(ids, Iterable) else [ids]).reshape(-1)
         unknown = wanted[~np.isin(wanted, self.numbers)]
         if unknown.size:
-            first = ", ".join(map(str, unknown[:5].tolist()))
+            first = ", ".join(map(repr, unknown[:5].tolist()))
             raise ParameterError(
                 f"ids {first}{', ...' if unknown.size > 5 else ''}: no such example is kept; ids "
                 "are those given to learn_many, or count the examples from 1"
             )
-        for number in np.unique(wanted).tolist():
-            self.problem.remove(int(np.flatnonzero(self.numbers == number)[0]))
+        return wanted
 
     def forget(self, where: Where) -> int:
         """Take all examples back for which a function says so.
@@ -279,7 +298,8 @@ class IncrementalSVMClassifier(ExactLearner):
         Parameters
         ----------
         where
-            where(x, y) of the features by name and the label.
+            where(x, y) of the features by name, as the learner gets them (standardised behind a
+            scaler), and the label.
 
         Returns
         -------
@@ -341,7 +361,7 @@ class IncrementalSVMClassifier(ExactLearner):
         state, numbers = problem.state, self.numbers
         slots = np.flatnonzero(state.beta[: problem.n])
         if ids is not None:
-            slots = np.flatnonzero(np.isin(numbers, list(ids)))
+            slots = np.flatnonzero(np.isin(numbers, self._checked_ids(ids)))
         found = {}
         for s in slots.tolist():
             y, h, beta = (float(a[s]) for a in (state.target, state.h, state.beta))
@@ -360,6 +380,13 @@ class IncrementalSVMClassifier(ExactLearner):
         weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
         window = "" if self.window is None else f", window={self.window}"
         return f"{self.problem.kernel!r}, C={self.C:g}{weights}{window}"
+
+
+def _checked_C(C: float) -> float:  # noqa: N802
+    """Return a cost; with larger ones too few digits of the solution are left."""
+    if check_positive("C", C) > LARGEST_C:
+        raise ParameterError(f"C={C!r}: use a number of at most {LARGEST_C:g}")
+    return C
 
 
 register_learner(

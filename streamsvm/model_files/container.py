@@ -121,13 +121,14 @@ def check(model: Any) -> None:
     """Raise ModelFileError if a part of a model is of a class that is not registered."""
     steps = steps_of(model)
     known = codec.registered()
+    public = known.keys() - {codec.file_name(first) for first in _wrappers}
     for step in steps:
         name = codec.file_name(type(step))
         if name not in known or type(step) is not known[name].cls:
             whose = "River's" if name.startswith("river.") else "a"
             raise ModelFileError(
                 f"{whose} {type(step).__name__} cannot be saved: model files hold "
-                f"{', '.join(sorted(known))} and pipelines of them. {_instead(step, model)}"
+                f"{', '.join(sorted(public))} and pipelines of them. {_instead(step, model)}"
             )
 
 
@@ -135,8 +136,8 @@ def _instead(step: Any, model: Any) -> str:
     """Return what can be done with a model that has a step which a file cannot hold."""
     if type(step).__name__ in codec.registered():
         return f"Use streamsvm.{type(step).__name__} in its place"
-    if step is model:
-        return "Pickle it"
+    if step is model or type(steps_of(model)[0]) in _wrappers:
+        return "Pickle it, and load pickles only from people you trust"
     return (
         "Pickle the pipeline (and load pickles only from people you trust), or save the learner "
         f"alone, pipeline[{list(model.steps)[-1]!r}].save(path), and transform events before it"

@@ -99,6 +99,12 @@ class LateLabels:
             )
         self.delay, self.moment = self._clock.delay, moment
         self.most, self.patience, self.default, self.ask = most, patience, default, ask
+        if patience is not None and moment is None and isinstance(self.delay, (int, float)):
+            if patience <= self.delay:
+                raise ParameterError(
+                    f"patience={patience!r} is not more than delay={delay!r}: all events would be "
+                    "given up before their labels come"
+                )
         self._rows = HeldRows()
         self._held: OrderedDict[Any, _Held] = OrderedDict()
         self._keys = LabelKeys(most)

@@ -163,6 +163,9 @@ class RunReport:
         self.missing = {str(x): n for x, n in getattr(learner, "missing_values", {}).items()}
         self.missing |= {name: n for name, n in self.missing_texts.items() if n}
         self.model_examples = getattr(learner, "n_examples", 0)
+        if candidates is not None:
+            # Missing values are counted in all that came.
+            self.model_examples = candidates.n_seen
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values: the fields by name, without the history."""

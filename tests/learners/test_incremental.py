@@ -1,6 +1,7 @@
 """The exact SVM as a classifier: what is taken back was never learnt, and what it tells is so."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from river import datasets
 
@@ -142,6 +143,8 @@ def test_influence_finds_wrong_labels():
     before = model.dual
     model.unlearn_one(wrong[0])
     assert before - model.dual == pytest.approx(one.objective, rel=0.3)
+    with pytest.raises(ParameterError, match="ids 9999: no such"):
+        model.influence([9999])
     free = next(n for n in range(1, 301) if n not in influence)
     assert model.influence([free])[free].objective == 0.0
 
@@ -224,11 +227,42 @@ def test_an_interruption_leaves_a_model_that_goes_on(monkeypatch):
     assert model.dual == pytest.approx(expected.dual, rel=1e-9)
 
 
+def test_what_interrupts_a_change_of_all_leaves_the_model(monkeypatch):
+    events = bananas(150)
+    model = learnt(events)
+    before, advance, calls = model.dual, ExactProblem._advance, []
+
+    def failing(problem):
+        calls.append(problem)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+        return advance(problem)
+
+    monkeypatch.setattr(ExactProblem, "_advance", failing)
+    for change in (lambda: model.set_C(50.0), lambda: model.unlearn_many(range(1, 100))):
+        calls.clear()
+        with pytest.raises(KeyboardInterrupt):
+            change()
+        assert (model.dual, model.C, model.n_kept) == (before, 1.0, 150)
+    monkeypatch.undo()
+    alike(model, learnt(events), events)
+
+
+def test_examples_without_ids_after_some_with_ids_are_kept():
+    events = bananas(6)
+    model = learnt(events[:3])
+    batch = pa.RecordBatch.from_pylist([x for x, _ in events[3:]])
+    model.learn_many(batch, [y for _, y in events[3:]], ids=[4, 5, 7])
+    model.learn_one(*events[0])
+    model.learn_one(*events[1])
+    assert model.n_kept == model.n_examples == 8
+
+
 def test_a_third_class_and_wrong_parameters_are_refused():
     model = learnt(bananas(20))
     with pytest.raises(LabelError, match="third class"):
         model.learn_one({"1": 0.0}, "other")
-    for wrong in ({"C": 0.0}, {"window": 1}, {"kernel": "rbf"}, {"cache_mb": -1.0}):
+    for wrong in ({"C": 0.0}, {"window": 1}, {"kernel": "rbf"}, {"cache_mb": -1.0}, {"C": 1e9}):
         with pytest.raises(ParameterError):
             IncrementalSVMClassifier(**wrong)
 

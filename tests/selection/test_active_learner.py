@@ -171,6 +171,7 @@ def test_of_probabilities_that_are_no_numbers_nothing_is_known():
         {"seed": -1},
         {"oracle": 5},
         {"classifier": None},
+        {"classifier": LASVMClassifier},
     ],
 )
 def test_wrong_parameters_are_refused(wrong):

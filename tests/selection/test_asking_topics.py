@@ -81,6 +81,10 @@ def test_an_expert_answers_what_is_asked(tmp_path):
         (("--label-budget", ".1", "--labels-topic", "b"), "name --questions-topic"),
         (("--questions-topic", "q"), "--questions-topic needs --labels-topic"),
         (("--questions-topic", "q", "--labels-topic", "b"), "and --label-budget"),
+        (
+            ("--label-budget", ".1", "--questions-topic", "b", "--labels-topic", "b"),
+            "it is read from, too",
+        ),
     ],
 )
 def test_wrong_options_are_refused(options, reason, capsys):

@@ -66,7 +66,7 @@ def test_epochs_choose_among_what_was_not_learnt(capsys):
         (("--selection", "autoactive", "--share", ".2"), "not for --selection autoactive"),
         (("--learner", "adaptive", "--selection", "active"), "not for --learner adaptive"),
         (("--selection", "active", "--share", "3"), "share=3.0"),
-        (("--candidates", "9"), "--candidates: not for --learner"),
+        (("--candidates", "9"), "--candidates: only with --selection"),
     ],
 )
 def test_wrong_options_are_refused(options, reason, capsys):

@@ -48,6 +48,8 @@ class ExactLearner(Learner):
 
     def margins_of(self, x: Rows) -> np.ndarray:
         """Return the margins of n rows over the features seen, float64 (n,)."""
+        # What an interruption has left unfinished is finished first.
+        self.problem.settle()
         return self.problem.decisions(in_double(x))
 
     def diagonal_of(self, x: Rows) -> np.ndarray:
