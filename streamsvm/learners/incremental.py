@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.exact import exact_file
 from streamsvm.learners.bases.exact.exact_learner import ExactLearner, in_double
+from streamsvm.learners.bases.exact.results import Influence, LeaveOneOut
 from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
 from streamsvm.learners.bases.registry import register_learner
@@ -24,50 +26,10 @@ from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.support.locked import locked
 
 LARGEST_C = 1e8
+LEAST_COST = 1e-12
+"""An example with a lower cost is not kept, as one of weight 0."""
 
 Where = Callable[[dict[Name, float], Any], bool]
-
-
-class Influence(NamedTuple):
-    """What taking an example back would change.
-
-    Attributes
-    ----------
-    label
-        Its label.
-    margin
-        Its margin, positive on the right side of the border.
-    margin_without
-        The margin that it would have, estimated: without it, as far as no other example changes
-        sides. Far below `margin`, the example holds the border where it is, alone.
-    objective
-        By how much the objective of the others would fall, estimated likewise.
-
-    """
-
-    label: Any
-    margin: float
-    margin_without: float
-    objective: float
-
-
-class LeaveOneOut(NamedTuple):
-    """The errors on the examples kept, each predicted by the model of all others.
-
-    Attributes
-    ----------
-    error
-        The share of them that would be predicted wrong.
-    ids
-        int64 (n,): the numbers, or ids, of the examples.
-    margins
-        float64 (n,): their margins without them, positive on the right side.
-
-    """
-
-    error: float
-    ids: np.ndarray
-    margins: np.ndarray
 
 
 class IncrementalSVMClassifier(ExactLearner):
@@ -149,6 +111,7 @@ class IncrementalSVMClassifier(ExactLearner):
         self.choose_by(selection)
         self.costs = ClassCosts(class_weight, takes_balanced=True)
         cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
+        self.n_passed = 0
         self.problem = ExactProblem(
             kernels.RBF(gamma=1.0) if kernel is None else kernel, cache_bytes
         )
@@ -181,20 +144,16 @@ class IncrementalSVMClassifier(ExactLearner):
 
     def _learn_row(self, x: np.ndarray, row: LabelledRows, cost: float) -> None:
         problem, y, number = self.problem, float(row.y[0]), int(row.numbers[0])
-        n, n_added = self.n_examples + 1, problem.n_added
+        n = self.n_examples + 1
         if number == n and np.any(self.numbers == number):
             # It was not given as an id; another example was.
             number = int(self.numbers.max()) + 1
-        is_new = cost > 0.0 and not np.any(self.numbers == number)
-        try:
-            if is_new:
-                low, high = min(0.0, y * cost), max(0.0, y * cost)
-                problem.add(x, y, low, high, number, float(row.w[0]))
-        finally:
-            # After an interruption, too, it is kept, and settled by the next change, or it is not.
-            if not is_new or problem.n_added > n_added:
-                self.n_learnt[0] = n
-                self.costs.count(row.y)
+        if cost >= LEAST_COST and not np.any(self.numbers == number):
+            low, high = min(0.0, y * cost), max(0.0, y * cost)
+            problem.add(x, y, low, high, number, float(row.w[0]))
+        else:
+            self.n_passed += 1
+        self.costs.count(row.y)
         while self.window is not None and problem.n > self.window:
             problem.remove(int(problem.facts["arrived"][: problem.n].argmin()))
         if self.kernel is None and n <= auto_gamma.LAST_SET:
@@ -214,10 +173,12 @@ class IncrementalSVMClassifier(ExactLearner):
 
     def _with_costs(self, C: float) -> ExactProblem:
         """Return the problem with the costs that all examples would have now."""
-        problem = self.problem.copied()
+        problem = copy.deepcopy(self.problem)
+        problem.settle()
         n = problem.n
         y = problem.state.target[:n].copy()
         costs = self.costs.now(C, y, self.targets) * problem.facts["weight"][:n]
+        costs = np.maximum(costs, LEAST_COST)
         low, high = np.minimum(0.0, y * costs), np.maximum(0.0, y * costs)
         problem.set_bounds(np.arange(n), low, high)
         return problem
@@ -272,9 +233,11 @@ class IncrementalSVMClassifier(ExactLearner):
             An id is not kept; nothing has changed.
 
         """
+        # An interrupted change is finished first: it may move slots.
+        self.problem.settle()
         wanted = np.unique(self._checked_ids(ids))
         # Of several on a copy: what interrupts it takes none of them back.
-        problem = self.problem if wanted.size < 2 else self.problem.copied()
+        problem = self.problem if wanted.size < 2 else copy.deepcopy(self.problem)
         for number in wanted.tolist():
             numbers = problem.facts["number"][: problem.n]
             problem.remove(int(np.flatnonzero(numbers == number)[0]))
@@ -308,6 +271,7 @@ class IncrementalSVMClassifier(ExactLearner):
 
         """
         with self.lock:
+            self.problem.settle()
             names, n = self.schema.names, self.problem.n
             rows, numbers = self.problem.columns[: len(names), :n].T, self.numbers
             labels = map(self.targets.labels.label_of_sign, self.problem.state.target[:n].tolist())
@@ -335,11 +299,15 @@ class IncrementalSVMClassifier(ExactLearner):
             The error, and the margin of each example.
 
         """
-        n, y = self.problem.n, self.problem.state.target[: self.problem.n].copy()
-        margins = y * without.decisions_without(self.problem, exact=not estimate)
+        # Of a copy: looking changes nothing, whatever interrupts it.
+        problem = copy.deepcopy(self.problem)
+        problem.settle()
+        n = problem.n
+        y, numbers = problem.state.target[:n].copy(), problem.facts["number"][:n].copy()
+        margins = y * without.decisions_without(problem, exact=not estimate)
         wrong = np.where(y > 0.0, margins <= 0.0, margins < 0.0)
         error = float(wrong.mean()) if n else float("nan")
-        return LeaveOneOut(error, self.numbers.copy(), margins)
+        return LeaveOneOut(error, numbers, margins)
 
     @locked
     def influence(self, ids: Iterable[int] | None = None) -> dict[int, Influence]:
@@ -356,9 +324,9 @@ class IncrementalSVMClassifier(ExactLearner):
             By id.
 
         """
-        problem = self.problem
+        problem = copy.deepcopy(self.problem)
         problem.settle()
-        state, numbers = problem.state, self.numbers
+        state, numbers = problem.state, problem.facts["number"][: problem.n]
         slots = np.flatnonzero(state.beta[: problem.n])
         if ids is not None:
             slots = np.flatnonzero(np.isin(numbers, self._checked_ids(ids)))

@@ -1,5 +1,9 @@
 """The exact SVM as a classifier: what is taken back was never learnt, and what it tells is so."""
 
+import copy
+import sys
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,7 +11,8 @@ from river import datasets
 
 import streamsvm
 from streamsvm import IncrementalSVMClassifier, StandardScaler, TrackingMonitor, kernels
-from streamsvm.errors import LabelError, ParameterError
+from streamsvm.errors import FeatureError, LabelError, ParameterError
+from streamsvm.model_files import codec
 from streamsvm.solvers.incremental.exact import ExactProblem
 
 RBF = kernels.RBF(gamma=0.5)
@@ -175,8 +180,6 @@ def test_ids_that_come_again_are_not_added_again():
 
 
 def test_files_of_other_contents_are_refused(tmp_path):
-    from streamsvm.model_files import codec
-
     model = learnt(bananas(60))
     content, arrays = codec.to_file(model)
     content["class"] = "IncrementalSVMClassifier"
@@ -189,7 +192,9 @@ def test_files_of_other_contents_are_refused(tmp_path):
         "exact_number": lambda a: a * 0 + 1,
         "exact_rows": lambda a: 2 * a,
         "exact_target": lambda a: -a,
-        "exact_h": lambda a: a[:-1],
+        "exact_h": lambda a: a + 0.1,
+        "exact_diagonal": lambda a: 0 * a,
+        "exact_high": lambda a: 2 * a,
         "exact_inverse": lambda a: a[:-1],
     }
     for name, change in changes.items():
@@ -246,6 +251,77 @@ def test_what_interrupts_a_change_of_all_leaves_the_model(monkeypatch):
         assert (model.dual, model.C, model.n_kept) == (before, 1.0, 150)
     monkeypatch.undo()
     alike(model, learnt(events), events)
+
+
+def interrupted(do, k):
+    """Do something; KeyboardInterrupt comes at line number k of the solver's or the learner's."""
+    files, left = ("exact.py", "incremental.py"), [k]
+
+    def trace(frame, event, argument):
+        if not frame.f_code.co_filename.endswith(files):
+            return None
+        if event == "line":
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        do()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+@pytest.mark.parametrize("parameters", [{}, {"window": 30}, {"cache_mb": 0.0, "C": 10.0}])
+def test_an_interruption_at_any_line_loses_and_doubles_nothing(parameters):
+    events = bananas(60)
+    plain = learnt(events[:40], **parameters)
+    n_hits = 0
+    for k in range(1, 1200, 23):
+        model = copy.deepcopy(plain)
+
+        def learn_two(model=model):
+            for x, y in events[40:42]:
+                model.learn_one(x, y)
+
+        n_hits += interrupted(learn_two, k)
+        for x, y in events[model.n_examples :]:
+            model.learn_one(x, y)
+        kept = set(range(31, 61) if "window" in parameters else range(1, 61))
+        gone = min(kept) + k % 30
+        interrupted(partial(model.unlearn_one, gone), k)
+        model.predict_one(events[0][0])
+        if gone in model.kept_numbers():
+            model.unlearn_one(gone)
+        assert set(model.kept_numbers().tolist()) == kept - {gone}, k
+        expected = learnt([events[n - 1] for n in sorted(kept - {gone})], **parameters)
+        assert model.dual == pytest.approx(expected.dual, rel=1e-9)
+        assert model.delta < 1e-8
+    assert n_hits > 10
+
+
+def test_kernel_values_of_which_too_few_digits_are_left_are_refused():
+    rng = np.random.default_rng(19)
+    x = rng.normal(size=(40, 2)) * [1.0, 300.0]
+    model = IncrementalSVMClassifier(kernels.Polynomial(degree=2), C=10.0)
+    with pytest.raises(FeatureError, match="too few digits.*StandardScaler"):
+        model.learn_many(x, x[:, 0] > 0)
+    assert model.n_kept == 0
+
+
+@pytest.mark.parametrize("cache_mb", [0.0, 200.0])
+def test_looking_changes_nothing(cache_mb):
+    model = learnt(bananas(120), cache_mb=cache_mb)
+    influence = model.influence()
+    before = codec.to_file(model)[0]
+    for estimate in (False, True):
+        model.leave_one_out(estimate)
+        assert model.influence() == influence
+    assert codec.to_file(model)[0] == before
 
 
 def test_examples_without_ids_after_some_with_ids_are_kept():

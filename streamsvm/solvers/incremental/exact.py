@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,9 @@ _LEAST_SLOTS, _LEAST_MARGIN, _SPARE_ROWS = 64, 32, 8
 
 FACTS = np.dtype([("number", np.int64), ("arrived", np.int64), ("weight", np.float64)])
 """The number of an example, how many were added before it, and its weight."""
+
+_MOST_INVERSES = 100
+"""So many times Q^-1 is computed anew on a path at most: then too few digits are left."""
 
 _REFRESH = 256
 """After so many changes all gradients are computed anew: rounding errors add up."""
@@ -89,10 +91,13 @@ class ExactProblem:
         new.rows[: len(order), :n] = old.rows[order, :n]
         new.owner[: len(order)], new.used[: len(order)] = old.owner[order], old.used[order]
         new.row_of[old.owner[order]] = np.arange(len(order))
+        changed: dict[str, Any] = {"state": new}
         if n_slots > self.facts.size:
-            self.columns = np.pad(self.columns, ((0, 0), (0, n_slots - self.facts.size)))
-            self.facts = np.concatenate([self.facts, np.zeros(n_slots - self.facts.size, FACTS)])
-        self.state = new
+            more = np.zeros(n_slots - self.facts.size, FACTS)
+            changed |= {"columns": np.pad(self.columns, ((0, 0), (0, len(more))))}
+            changed |= {"facts": np.concatenate([self.facts, more])}
+        # In one step, so that they match after an interruption.
+        self.__dict__.update(changed)
         for s in new.members[: m - 1].tolist():
             if new.row_of[s] < 0:
                 self._fetch(s)
@@ -108,10 +113,6 @@ class ExactProblem:
             self._grow(slots, margin)
         self.widen(n_features)
 
-    def copied(self) -> ExactProblem:
-        """Return a copy."""
-        return copy.deepcopy(self)
-
     def widen(self, n_features: int) -> None:
         """Make room for features: they were 0 so far."""
         d, n_slots = self.columns.shape
@@ -126,6 +127,12 @@ class ExactProblem:
         write_row(self.kernel, self.columns, self.n, x, out)
         return out
 
+    def own_value(self, s: int) -> float:
+        """Return k(x, x) of the example of slot s."""
+        x, out = self.columns[:, s].copy(), np.empty(1)
+        write_row(self.kernel, x[:, None].copy(), 1, x, out)
+        return float(out[0])
+
     def _fetch(self, s: int) -> None:
         """Compute the kernel row of slot s, in the place of the one that was not used for longest.
 
@@ -137,11 +144,8 @@ class ExactProblem:
             r = int(free[0])
         else:
             used = state.used.copy()
-            kept = [
-                *state.members[: state.info[0].m].tolist(),
-                s if self._open is None else self._open[0],
-            ]
-            held = state.row_of[kept]
+            moving = s if self._open is None else self._open[0]
+            held = state.row_of[[*state.members[: state.info[0].m].tolist(), moving]]
             used[held[held >= 0]] = np.iinfo(np.int64).max
             r = int(used.argmin())
             state.row_of[state.owner[r]] = state.owner[r] = -1
@@ -151,7 +155,8 @@ class ExactProblem:
     def have_rows(self, slots: list[int]) -> None:
         """Let the kernel rows of some slots, and of the margin set, be there."""
         state = self.state
-        for s in [*slots, *state.members[: state.info[0].m].tolist()]:
+        # Those of the margin set stay when another one is fetched.
+        for s in [*state.members[: state.info[0].m].tolist(), *slots]:
             if state.row_of[s] < 0:
                 self._fetch(s)
 
@@ -193,10 +198,17 @@ class ExactProblem:
         state.h[c] = target - row[:c] @ state.beta[:c] - self.bias
         state.kind[c] = PENDING
         self.facts[c] = number, self.n_added, weight
-        self.n_added += 1
         state.info[0].n = c + 1
-        self.n, self._open = c + 1, (c, np.nan)
+        self.catch_up()
         self._finish()
+
+    def catch_up(self) -> None:
+        """Take note that a slot was added or dropped, which an interruption may have prevented."""
+        n = self.state.info.item(0)[0]
+        if n > self.n:
+            self.n, self._open, self.n_added = n, (n - 1, np.nan), self.n_added + 1
+        elif n < self.n:
+            self.n, self._open = n, None
 
     def remove(self, s: int) -> None:
         """Take an example back: the solution is that of the others."""
@@ -206,6 +218,7 @@ class ExactProblem:
 
     def settle(self) -> None:
         """Finish what an interruption has left."""
+        self.catch_up()
         if self._open is not None:
             self._finish()
         while self._waiting:
@@ -238,16 +251,14 @@ class ExactProblem:
 
     def put_back(self, before: dict[str, np.ndarray], n_changes: int) -> None:
         """Set arrays of the state to what they were, whatever has happened since."""
-        state = self.state
+        state, tick = self.state, self.state.info[0].tick
         for name, values in before.items():
             getattr(state, name)[tuple(slice(k) for k in values.shape)] = values
+        state.info[0].tick = tick
         self._open, self.n_changes = None, n_changes
 
     def _begin(self, s: int, target: float) -> None:
         """Let a slot be on its way to `target`."""
-        if self.state.kind[s] == MARGIN:
-            margin.leave(self.state, s, PENDING)
-        self.state.kind[s] = PENDING
         self._open = s, target
 
     def _finish(self) -> None:
@@ -255,9 +266,10 @@ class ExactProblem:
         assert self._open is not None
         s, target = self._open
         left = self._advance()
-        self._open = None
         if target == target and not self._waiting:
-            self._drop(s)
+            margin.drop(self.state, self.columns, self.facts, s)
+            self.catch_up()
+        self._open = None
         self._count()
         for _ in range(margin.MOST_REPAIRS):
             if left > 2.0 * self.state.info[0].near:
@@ -280,17 +292,24 @@ class ExactProblem:
         """Follow the path of the slot on its way; return the errors that were left."""
         assert self._open is not None
         s, target = self._open
+        if self.state.kind[s] == MARGIN:
+            margin.leave(self.state, s, PENDING)
+        self.state.kind[s] = PENDING
+        n_inexact = 0
         while (code := path.follow(self.state, s, target)) != path.DONE:
             if code == path.MISSING_ROW:
                 self._fetch(int(self.state.info[0].wanted))
-            elif code == path.INEXACT:
+            elif code == path.INEXACT and n_inexact < _MOST_INVERSES:
+                n_inexact += 1
                 margin.invert(self.state)
             elif code == path.MARGIN_FULL:
                 self._grow(self.facts.size, 2 * self.state.members.size)
             else:
+                # It stays as it is; what comes later does not fail for it.
+                self._open = None
                 raise StreamSVMError(
-                    "the exact solution could not be followed: examples depend on each other in a "
-                    "way that is not resolved; please report it with the data"
+                    "the exact solution could not be followed: scale the features (StandardScaler) "
+                    "or lower C; if that does not help, please report it with the data"
                 )
         return float(margin.refine(self.state))
 
@@ -298,25 +317,6 @@ class ExactProblem:
         self.n_changes += 1
         if self.n_changes % _REFRESH == 0:
             self.refresh()
-
-    def _drop(self, s: int) -> None:
-        """Remove a slot whose coefficient is 0; the last one takes its place."""
-        state, last = self.state, self.n - 1
-        if state.row_of[s] >= 0:
-            state.owner[state.row_of[s]], state.used[state.row_of[s]] = -1, 0
-        if s != last:
-            for name in OF_SLOTS:
-                array = getattr(state, name)
-                array[s] = array[last]
-            state.row_of[s] = state.row_of[last]
-            self.columns[:, s], self.facts[s] = self.columns[:, last], self.facts[last]
-            state.rows[:, s] = state.rows[:, last]
-            if state.row_of[s] >= 0:
-                state.owner[state.row_of[s]] = s
-            if state.place[s] >= 0:
-                state.members[state.place[s]] = s
-        state.row_of[last] = -1
-        self.n = state.info[0].n = last
 
     def fresh_gradients(self) -> np.ndarray:
         """Return the gradients, float64 (n,), from coefficients and kernel values."""

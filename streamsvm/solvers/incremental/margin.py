@@ -279,3 +279,35 @@ def refine(state):
         elif state.kind[i] == AT_HIGH:
             wrong = max(wrong, -state.h[i])
     return wrong
+
+
+@compiled
+def drop(state, columns, facts, s):
+    """Remove a slot whose coefficient is 0; the last one takes its place.
+
+    `columns`, float64 (features, slots), and `facts`, a record array (slots,), are changed, too. In
+    one call, so that an interruption comes before or after it.
+    """
+    last = state.info[0].n - 1
+    if state.row_of[s] >= 0:
+        state.owner[state.row_of[s]], state.used[state.row_of[s]] = -1, 0
+    if s != last:
+        state.beta[s], state.low[s], state.high[s] = (
+            state.beta[last],
+            state.low[last],
+            state.high[last],
+        )
+        state.target[s], state.h[s] = state.target[last], state.h[last]
+        state.kind[s], state.place[s] = state.kind[last], state.place[last]
+        state.diagonal[s], state.row_of[s] = state.diagonal[last], state.row_of[last]
+        facts[s] = facts[last]
+        for k in range(columns.shape[0]):
+            columns[k, s] = columns[k, last]
+        for r in range(state.owner.size):
+            state.rows[r, s] = state.rows[r, last]
+        if state.row_of[s] >= 0:
+            state.owner[state.row_of[s]] = s
+        if state.place[s] >= 0:
+            state.members[state.place[s]] = s
+    state.row_of[last], state.place[last] = -1, -1
+    state.info[0].n = last

@@ -24,8 +24,9 @@ _RANGES = {
 }
 _COUNTED = ("n_added", "n_changes")
 _OF_INFO = ("n_steps", "n_null", "b", "drift", "near", "is_inexact")
-_MOST_VIOLATION = 1e-3
-"""With a larger violation of the conditions of optimality a file is damaged."""
+_MOST_ERROR = 1e-4
+"""With larger errors of gradients, sum or conditions of optimality, for costs of 1, a file is
+damaged."""
 
 
 def as_file(learner: Any) -> Content:
@@ -94,6 +95,9 @@ def read(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
             raise ValueError(f"{name} is not finite")
         state.info[0][name] = float(value)
     _check(problem)
+    learner.n_passed = int(learner.n_learnt[0]) - problem.n_added
+    if learner.n_passed < 0:
+        raise ValueError("more examples were added than learnt")
     learner.problem = problem
 
 
@@ -114,5 +118,12 @@ def _check(problem: ExactProblem) -> None:
         raise ValueError("a coefficient is not where it says")
     if len(set(problem.facts["number"][:n].tolist())) < n:
         raise ValueError("two examples have one number")
-    if n and not problem.fresh_violation() <= _MOST_VIOLATION * (1.0 + float(high.max())):
+    if not n:
+        return
+    most = _MOST_ERROR * (1.0 + float((high - low).max()))
+    own = np.array([problem.own_value(s) for s in range(n)])
+    if not (np.abs(own - state.diagonal[:n]) <= 1e-9 * (1.0 + np.abs(own))).all():
+        raise ValueError("diagonal: not k(x, x) of the examples")
+    wrong = np.abs(problem.fresh_gradients() - state.h[:n]).max()
+    if not max(wrong, abs(beta.sum()), problem.fresh_violation()) <= most:
         raise ValueError("the solution is not that of its examples")

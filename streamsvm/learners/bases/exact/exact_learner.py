@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm.errors import FeatureError
 from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.kernel import kernel_batches
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
@@ -21,6 +23,9 @@ from streamsvm.support.kernel_rows import kernel_diagonal
 from streamsvm.support.locked import locked
 from streamsvm.support.rows import Rows, dense, shape
 
+LARGEST_DIAGONAL = 1e8
+"""The largest k(x, x) of a row."""
+
 
 class ExactLearner(Learner):
     """A classifier of two classes whose solution is exact; `problem` holds all that it has learnt.
@@ -29,6 +34,8 @@ class ExactLearner(Learner):
     ----------
     problem, costs
         The examples and the solution; the costs of margin errors by class.
+    n_passed
+        How many examples were learnt without being added: of weight 0, or with an id that is kept.
 
     """
 
@@ -40,6 +47,13 @@ class ExactLearner(Learner):
     class_weight: Any
     problem: ExactProblem
     costs: ClassCosts
+    n_passed: int
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples learnt: what was added is counted, whatever interrupted the rest."""
+        self.problem.catch_up()
+        return self.problem.n_added + self.n_passed
 
     # What all learners have
 
@@ -55,7 +69,14 @@ class ExactLearner(Learner):
     def diagonal_of(self, x: Rows) -> np.ndarray:
         """Return k(x, x) of rows, float32 (n,); raise `FeatureError` if one is out of range."""
         kernel = self.problem.kernel
-        return kernel_batches.checked_diagonal(kernel, kernel_diagonal.diagonal_of(kernel, x))
+        found = kernel_batches.checked_diagonal(kernel, kernel_diagonal.diagonal_of(kernel, x))
+        for r in np.flatnonzero(found > LARGEST_DIAGONAL)[:1]:
+            raise FeatureError(
+                f"row {r}: {kernel!r} of the row with itself is {found[r]:.3g}, of which an exact "
+                f"solution has too few digits left: at most {LARGEST_DIAGONAL:g}; scale the "
+                "features (StandardScaler)"
+            )
+        return found
 
     def become_sparse(self) -> None:
         """Do nothing: rows are kept with all their features."""
@@ -90,7 +111,7 @@ class ExactLearner(Learner):
         if not labels.add(label):
             self.targets = self.targets.having(labels)
             return None
-        problem = self.problem.copied()
+        problem = copy.deepcopy(self.problem)
         problem.exchange_signs()
         costs = self.costs.with_signs_exchanged()
         self.__dict__.update(targets=self.targets.having(labels), problem=problem, costs=costs)
