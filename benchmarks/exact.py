@@ -78,7 +78,8 @@ def banana(C: float) -> None:
     others, of_refits = timed(refit)
     violation, dual = quality(svc, x, signs)
     far = np.abs(model.decision_function_many(x) - svc.decision_function(x)).max()
-    model_dual, model_delta = model.dual, model.problem.fresh_violation()
+    model_dual = model.dual
+    model_delta = model.problem.violation(model.problem.fresh_gradients())
     deletion = deletions(model, 100)
     print(
         f"Banana, C {C:g}: {n} SV; event {1e6 * seconds / 1000:.0f} us, deletion "

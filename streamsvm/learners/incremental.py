@@ -145,9 +145,6 @@ class IncrementalSVMClassifier(ExactLearner):
     def _learn_row(self, x: np.ndarray, row: LabelledRows, cost: float) -> None:
         problem, y, number = self.problem, float(row.y[0]), int(row.numbers[0])
         n = self.n_examples + 1
-        if number == n and np.any(self.numbers == number):
-            # It was not given as an id; another example was.
-            number = int(self.numbers.max()) + 1
         if cost >= LEAST_COST and not np.any(self.numbers == number):
             low, high = min(0.0, y * cost), max(0.0, y * cost)
             problem.add(x, y, low, high, number, float(row.w[0]))
@@ -272,13 +269,13 @@ class IncrementalSVMClassifier(ExactLearner):
         """
         with self.lock:
             self.problem.settle()
-            names, n = self.schema.names, self.problem.n
-            rows, numbers = self.problem.columns[: len(names), :n].T, self.numbers
-            labels = map(self.targets.labels.label_of_sign, self.problem.state.target[:n].tolist())
+            names, signs = self.schema.names, self.problem.state.target[: self.problem.n].tolist()
+            labels = map(self.targets.labels.label_of_sign, signs)
+            rows, numbers = self.problem.rows(len(names)).tolist(), self.numbers.tolist()
             found = [
                 number
-                for row, y, number in zip(rows.tolist(), labels, numbers.tolist(), strict=True)
-                if where(dict(zip(names, row, strict=False)), y)
+                for row, y, number in zip(rows, labels, numbers, strict=True)
+                if where(dict(zip(names, row, strict=True)), y)
             ]
             self.unlearn_many(found)
         return len(found)
@@ -326,15 +323,15 @@ class IncrementalSVMClassifier(ExactLearner):
         """
         problem = copy.deepcopy(self.problem)
         problem.settle()
-        state, numbers = problem.state, problem.facts["number"][: problem.n]
-        slots = np.flatnonzero(state.beta[: problem.n])
+        numbers = problem.facts["number"][: problem.n]
+        slots = np.flatnonzero(problem.state.beta[: problem.n])
         if ids is not None:
             slots = np.flatnonzero(np.isin(numbers, self._checked_ids(ids)))
         found = {}
         for s in slots.tolist():
+            state = problem.state
             y, h, beta = (float(a[s]) for a in (state.target, state.h, state.beta))
             gamma = without.sensitivity(problem, s) if beta else 0.0
-            gamma = 0.0 if gamma != gamma else gamma
             label = self.targets.labels.label_of_sign(y)
             margin = y * (y - h)
             objective = beta * h + 0.5 * gamma * beta * beta

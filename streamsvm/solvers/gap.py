@@ -14,3 +14,8 @@ class KeptGap(NamedTuple):
     total: float  # P - D over the examples kept
     cost: float  # sum of their C_i
     shift: float  # what to add to the learner's margins for the bias at which this was measured
+
+    @property
+    def normalised(self) -> float:
+        """The gap divided by the sum of the C_i; 0 without examples."""
+        return self.total / self.cost if self.cost > 0.0 else 0.0

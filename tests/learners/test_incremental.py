@@ -324,6 +324,37 @@ def test_looking_changes_nothing(cache_mb):
     assert codec.to_file(model)[0] == before
 
 
+def test_an_id_that_comes_again_is_known_whatever_the_count_is():
+    events = bananas(4)
+    batch = pa.RecordBatch.from_pylist([x for x, _ in events])
+    model = IncrementalSVMClassifier(RBF)
+    model.learn_many(batch, [y for _, y in events], ids=[2, 2, 4, 4])
+    assert sorted(model.kept_numbers().tolist()) == [2, 4]
+    assert model.n_examples == 4
+
+
+def test_support_vectors_have_a_column_for_each_feature():
+    model = learnt(bananas(30))
+    model.learn_one({"1": 0.0, "2": 0.0, "new": 1.0}, True, w=0.0)
+    vectors = model.support_vectors()
+    assert vectors.features == ["1", "2", "new"]
+    assert vectors.rows.shape == (model.n_support_vectors, 3)
+    assert model.forget(lambda x, y: x["new"] == 0.0) == 30
+
+
+def test_the_only_example_on_the_margin_is_left_out_exactly():
+    model = IncrementalSVMClassifier(kernels.Linear(), C=0.01)
+    for a, y in ((1.0, True), (-1.0, False), (3.0, True), (-2.5, False)):
+        model.learn_one({"a": a}, y)
+    exact, estimated = model.leave_one_out(), model.leave_one_out(estimate=True)
+    influence = model.influence()
+    assert influence
+    for number, one in influence.items():
+        assert one.margin_without == estimated.margins[estimated.ids == number]
+    assert np.isfinite(estimated.margins).all()
+    assert exact.margins.shape == estimated.margins.shape
+
+
 def test_examples_without_ids_after_some_with_ids_are_kept():
     events = bananas(6)
     model = learnt(events[:3])

@@ -55,6 +55,11 @@ def margins_many(learner: AnyLearner, X: Any) -> np.ndarray:
         return np.concatenate([learner.targets.zeros(0), *parts])
 
 
+def last_number(learner: AnyLearner) -> int:
+    """The number from which examples that come without ids are counted on."""
+    return learner.n_examples
+
+
 def learn_batch(
     learner: AnyLearner, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
 ) -> LabelColumn:
@@ -87,7 +92,7 @@ def _checked_and_learnt(
     if late is not None:
         weights = weights * late.is_learnt
         if learner.waiting is None:
-            so_far = learner.n_examples + np.cumsum(late.is_learnt)
+            so_far = learner.last_number + np.cumsum(late.is_learnt)
             numbers = np.where(late.is_learnt, so_far, 0)
     if not len(labels):
         # An empty batch must not add its features to the schema.
@@ -127,7 +132,7 @@ def learn(
         chosen_of = whole._replace(numbers=ids)
         return selecting.learn(learner, learner.waiting, chosen_of, late, _learn_all)
     if numbers is None:
-        numbers = learner.n_examples + np.arange(1, len(labels) + 1)
+        numbers = learner.last_number + np.arange(1, len(labels) + 1)
     return _learn_all(learner, whole._replace(numbers=numbers), late)
 
 

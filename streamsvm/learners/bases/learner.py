@@ -302,6 +302,7 @@ class Learner(Locked, base.MiniBatchClassifier):
     choose_by, margins_of_waiting = selecting.choose_by, selecting.margins_of_waiting
     learn_batch, margins_many = label_runs.learn_batch, label_runs.margins_many
     read, margin_one = label_runs.read, events.margin
+    last_number = property(label_runs.last_number)
 
     def _contents(self) -> dict[str, Any]:
         # A copied monitor attaches itself to the copied learner.

@@ -107,7 +107,7 @@ def _learn_chosen(
     `place` is that of the candidate that it was.
     """
     number, n = int(row.numbers[0]), learner.n_examples
-    numbers = row.numbers if number else np.array([n + 1])
+    numbers = row.numbers if number else np.array([learner.last_number + 1])
     try:
         return learn_one(learner, row._replace(numbers=numbers))
     finally:

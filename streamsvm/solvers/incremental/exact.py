@@ -119,6 +119,12 @@ class ExactProblem:
         if n_features > d:
             self.columns = np.concatenate([self.columns, np.zeros((n_features - d, n_slots))])
 
+    def rows(self, n_features: int) -> np.ndarray:
+        """Return the rows of all examples, float32 (n, features)."""
+        rows, d = np.zeros((self.n, n_features), np.float32), min(n_features, len(self.columns))
+        rows[:, :d] = self.columns[:d, : self.n].T
+        return rows
+
     # Kernel rows
 
     def row_of(self, x: np.ndarray) -> np.ndarray:
@@ -213,7 +219,7 @@ class ExactProblem:
     def remove(self, s: int) -> None:
         """Take an example back: the solution is that of the others."""
         self.settle()
-        self._begin(s, 0.0)
+        self._open = s, 0.0
         self._finish()
 
     def settle(self) -> None:
@@ -236,7 +242,7 @@ class ExactProblem:
         """Give a slot other bounds; after an interruption it is done again from the start."""
         beta = float(self.state.beta[s])
         if self.state.kind[s] != MARGIN or not low < beta < high:
-            self._begin(s, min(high, max(low, beta)))
+            self._open = s, min(high, max(low, beta))
             self._advance()
             self._open = None
         self.state.low[s], self.state.high[s] = low, high
@@ -246,20 +252,16 @@ class ExactProblem:
 
     def release(self, s: int) -> None:
         """Move the coefficient of a slot to 0; `put_back` undoes it."""
-        self._begin(s, 0.0)
+        self._open = s, 0.0
         self._advance()
 
-    def put_back(self, before: dict[str, np.ndarray], n_changes: int) -> None:
-        """Set arrays of the state to what they were, whatever has happened since."""
+    def put_back(self, before: dict[str, np.ndarray]) -> None:
+        """Set arrays of the state to what they were before `release`."""
         state, tick = self.state, self.state.info[0].tick
         for name, values in before.items():
             getattr(state, name)[tuple(slice(k) for k in values.shape)] = values
         state.info[0].tick = tick
-        self._open, self.n_changes = None, n_changes
-
-    def _begin(self, s: int, target: float) -> None:
-        """Let a slot be on its way to `target`."""
-        self._open = s, target
+        self._open = None
 
     def _finish(self) -> None:
         """Follow the slot on its way to its end; it is settled then, or taken back."""
@@ -283,7 +285,7 @@ class ExactProblem:
         wrong = np.select([kind == AT_LOW, kind == AT_HIGH], [h, -h]) > state.info[0].near
         for s in np.flatnonzero(wrong).tolist():
             if self.state.kind[s] != MARGIN:
-                self._begin(s, np.nan)
+                self._open = s, np.nan
                 left = self._advance()
                 self._open = None
         return left
@@ -334,15 +336,6 @@ class ExactProblem:
         self.have_rows([])
         margin.refine(state)
 
-    def fresh_violation(self) -> float:
-        """Return by how much fresh gradients violate optimality, at most."""
-        h, kind = self.fresh_gradients(), self.state.kind[: self.n]
-        signs = np.select(
-            [kind == AT_LOW, kind == AT_HIGH, kind == MARGIN], [1.0, -1.0, np.sign(h)]
-        )
-        wrong = signs * h
-        return float(wrong.max(initial=0.0))
-
     def begin_anew(self, kernel: Any) -> None:
         """Solve the problem with another kernel."""
         self.settle()
@@ -382,13 +375,10 @@ class ExactProblem:
             out[r] = values @ beta + self.bias
         return out
 
-    @property
-    def violation(self) -> float:
-        """By how much the gradients violate optimality, at most."""
-        state, n = self.state, self.n
-        h, kind = state.h[:n], state.kind[:n]
-        up, down = h[kind == AT_LOW].max(initial=0.0), -h[kind == AT_HIGH].min(initial=0.0)
-        return float(max(up, down))
+    def violation(self, h: np.ndarray) -> float:
+        """Return by how much gradients, float64 (n,), violate optimality, at most."""
+        beta, low, high = (a[: self.n] for a in (self.state.beta, self.state.low, self.state.high))
+        return float(max(h[beta < high].max(initial=0.0), -h[beta > low].min(initial=0.0)))
 
     @property
     def dual(self) -> float:

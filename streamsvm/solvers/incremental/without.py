@@ -11,19 +11,22 @@ import numpy as np
 
 from streamsvm.solvers.incremental import margin
 from streamsvm.solvers.incremental.exact import ExactProblem
-from streamsvm.solvers.incremental.state import MARGIN
 
 _CHANGED = ("beta", "h", "kind", "place", "members", "inverse", "info")
 
 
 def sensitivity(problem: ExactProblem, s: int) -> float:
-    """Return gamma of a slot with a coefficient; NaN if it is the only member of the margin set."""
+    """Return gamma of a slot with a coefficient.
+
+    Without others on the margin b alone would change: then it is what the exact solution tells.
+    """
     state = problem.state
-    if state.kind[s] == MARGIN:
-        place = state.place[s] + 1
-        return 1.0 / state.inverse[place, place] if state.info[0].m > 1 else np.nan
-    if state.info[0].m == 0:
-        return np.nan
+    place = state.place[s] + 1
+    if state.info[0].m <= min(place, 1):
+        f, beta = float(state.target[s] - state.h[s]), float(state.beta[s])
+        return (f - decision_without(problem, s)) / beta
+    if place:
+        return float(1.0 / state.inverse[place, place])
     problem.have_rows([s])
     gamma, _ = margin.sensitivities(state, s, state.rows[state.row_of[s]])
     return max(0.0, float(gamma))
@@ -35,23 +38,22 @@ def decision_without(problem: ExactProblem, s: int) -> float:
     if state.beta[s] == 0.0:
         return float(state.target[s] - state.h[s])
     before = [getattr(state, name).copy() for name in _CHANGED]
-    counts = problem.n_changes
     try:
         problem.release(s)
         return float(problem.state.target[s] - problem.state.h[s])
     finally:
-        problem.put_back(dict(zip(_CHANGED, before, strict=True)), counts)
+        problem.put_back(dict(zip(_CHANGED, before, strict=True)))
 
 
 def decisions_without(problem: ExactProblem, exact: bool = True) -> np.ndarray:
     """Return f(x_s), float64 (n,), of each example, of the solution without it."""
     problem.settle()
     state, n = problem.state, problem.n
-    found = state.target[:n] - state.h[:n]
-    for s in np.flatnonzero(state.beta[:n]).tolist():
-        gamma = np.nan if exact else sensitivity(problem, s)
-        if gamma == gamma:
-            found[s] -= gamma * state.beta[s]
-        else:
+    # A copy, as the arrays may be replaced by larger ones.
+    found, beta = state.target[:n] - state.h[:n], state.beta[:n].copy()
+    for s in np.flatnonzero(beta).tolist():
+        if exact:
             found[s] = decision_without(problem, s)
+        else:
+            found[s] -= sensitivity(problem, s) * beta[s]
     return found

@@ -129,6 +129,24 @@ def _as_kept(state, kernel, slot, x, diagonal, out, n):
 
 
 @compiled
+def _have_room(state, own_class, kept):
+    """Tell whether the problems have room for an example of a class; else `info.crowded` is set.
+
+    It may be kept already, in slot `kept`, as an example of another class: see `learn_example`.
+    """
+    info = state.info[0]
+    info.crowded = own_class
+    if not has_room(state, own_class):
+        return False
+    if kept >= 0 and state.y[kept] != own_class:
+        info.crowded = state.y[kept]
+        if not has_room(state, state.y[kept]):
+            return False
+    info.crowded = 0
+    return True
+
+
+@compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
@@ -166,16 +184,9 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
             fresh = part(x, at, at + 1)
             if n == state.y.size or not stores.has_room(state.store, fresh):
                 return at
-            info.crowded = own_class
-            if not has_room(state, own_class):
-                return at
-            # It may be kept already, as an example of another class: see `learn_example`.
             kept = slot_of(state, numbers[at])
-            if kept >= 0 and state.y[kept] != own_class:
-                info.crowded = state.y[kept]
-                if not has_room(state, state.y[kept]):
-                    return at
-            info.crowded = 0
+            if not _have_room(state, own_class, kept):
+                return at
             row, out = state.block[r], state.block[r : r + 1]
             stores.values(kernel, state.store, fresh, np.int64(1), d, n_block, n, out)
             info.n_values += n - state.skipped[r]

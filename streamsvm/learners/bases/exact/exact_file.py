@@ -10,12 +10,12 @@ from streamsvm._parameter_checks import LARGEST_FACTOR
 from streamsvm.model_files.codec import LARGEST_COUNT, Content
 from streamsvm.model_files.json_values import checked, kernel_as_json, kernel_from_json
 from streamsvm.solvers.incremental.exact import FACTS, OF_SLOTS, ExactProblem
-from streamsvm.solvers.incremental.state import AT_HIGH, MARGIN
+from streamsvm.solvers.incremental.state import AT_HIGH, AT_LOW, MARGIN, PENDING
 from streamsvm.support.declaration import COUNT, Field, NamedArrays, Range, as_int
 
 _WHOLE = ("kind", "place")
 _RANGES = {
-    "kind": Range(0, MARGIN),
+    "kind": Range(0, PENDING),
     "place": Range(-1),
     "diagonal": Range(0),
     "number": COUNT,
@@ -33,16 +33,13 @@ def as_file(learner: Any) -> Content:
     """Return the solution as JSON values and arrays; it is settled first."""
     problem: ExactProblem = learner.problem
     problem.settle()
-    state, n, d = problem.state, problem.n, len(learner.schema)
+    state, n = problem.state, problem.n
     m = int(state.info[0].m)
     arrays = {f"exact_{name}": getattr(state, name)[:n] for name in OF_SLOTS}
     arrays |= {f"exact_{name}": problem.facts[name][:n].copy() for name in FACTS.names or ()}
     arrays["exact_members"] = state.members[:m]
     arrays["exact_inverse"] = np.ascontiguousarray(state.inverse[: m + 1, : m + 1])
-    rows = np.zeros((n, d), np.float32)
-    k = min(d, len(problem.columns))
-    rows[:, :k] = problem.columns[:k, :n].T
-    arrays["exact_rows"] = rows
+    arrays["exact_rows"] = problem.rows(len(learner.schema))
     arrays["exact_moments"] = learner.moments
     arrays["exact_counts"] = learner.costs.counts
     content = {name: getattr(problem, name) for name in _COUNTED}
@@ -112,9 +109,10 @@ def _check(problem: ExactProblem) -> None:
     if (state.place[:n] != places).any() or ((state.kind[:n] == MARGIN) != (places >= 0)).any():
         raise ValueError("members, places and kinds contradict each other")
     beta, low, high = (a[:n] for a in (state.beta, state.low, state.high))
-    at_bound = np.where(state.kind[:n] == AT_HIGH, high, low)
     inside = (low <= beta) & (beta <= high) & (low <= 0.0) & (high >= 0.0)
-    if not inside.all() or (state.kind[:n] != MARGIN)[beta != at_bound].any():
+    inside[state.kind[:n] == AT_LOW] &= (beta == low)[state.kind[:n] == AT_LOW]
+    inside[state.kind[:n] == AT_HIGH] &= (beta == high)[state.kind[:n] == AT_HIGH]
+    if not inside.all():
         raise ValueError("a coefficient is not where it says")
     if len(set(problem.facts["number"][:n].tolist())) < n:
         raise ValueError("two examples have one number")
@@ -124,6 +122,9 @@ def _check(problem: ExactProblem) -> None:
     own = np.array([problem.own_value(s) for s in range(n)])
     if not (np.abs(own - state.diagonal[:n]) <= 1e-9 * (1.0 + np.abs(own))).all():
         raise ValueError("diagonal: not k(x, x) of the examples")
-    wrong = np.abs(problem.fresh_gradients() - state.h[:n]).max()
-    if not max(wrong, abs(beta.sum()), problem.fresh_violation()) <= most:
+    h = problem.fresh_gradients()
+    # What is pending did not find its place, and says so: it is no sign of damage.
+    settled = np.where(state.kind[:n] == PENDING, 0.0, h)
+    wrong = np.abs(h - state.h[:n]).max()
+    if not max(wrong, abs(beta.sum()), problem.violation(settled)) <= most:
         raise ValueError("the solution is not that of its examples")

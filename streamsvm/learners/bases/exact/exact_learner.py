@@ -55,6 +55,11 @@ class ExactLearner(Learner):
         self.problem.catch_up()
         return self.problem.n_added + self.n_passed
 
+    @property
+    def last_number(self) -> int:
+        """The number to count on from; larger than the ids of examples kept."""
+        return max(self.n_examples, int(self.numbers.max(initial=0)))
+
     # What all learners have
 
     def empty_state(self) -> None:
@@ -156,7 +161,7 @@ class ExactLearner(Learner):
     @locked
     def delta(self) -> float:
         """By how much the conditions of optimality are violated, at most."""
-        return self.problem.violation
+        return self.problem.violation(self.problem.state.h[: self.problem.n])
 
     @locked
     def support_vectors(self) -> SupportVectors:
@@ -168,11 +173,9 @@ class ExactLearner(Learner):
             Copies of rows, coefficients, labels and example numbers.
 
         """
-        n, names = self.problem.n, self.schema.names
-        rows = np.ascontiguousarray(self.problem.columns[: len(names), :n].T, np.float32)
-        rows = np.zeros((n, len(names)), np.float32) if not len(self.problem.columns) else rows
-        alpha = self.problem.state.beta[:n].copy()
-        return in_order(list(names), rows, alpha, self.numbers.copy(), self.targets.label_of)
+        names, rows = list(self.schema.names), self.problem.rows(len(self.schema))
+        alpha = self.problem.state.beta[: self.problem.n].copy()
+        return in_order(names, rows, alpha, self.numbers.copy(), self.targets.label_of)
 
     @property
     def kappa(self) -> float:
@@ -224,8 +227,7 @@ class ExactLearner(Learner):
             The normalised gap; 0 before the first example.
 
         """
-        gap = self.kept_gap()
-        return gap.total / gap.cost if gap.cost > 0.0 else 0.0
+        return self.kept_gap().normalised
 
     @locked
     def kept_numbers(self) -> np.ndarray:

@@ -352,8 +352,7 @@ class KernelLearner(Learner):
         """
         if self._dual_solver().state is None:
             return 0.0
-        gap = self.kept_gap()
-        return gap.total / gap.cost if gap.cost > 0.0 else 0.0
+        return self.kept_gap().normalised
 
     @of_dual
     def kept_numbers(self) -> np.ndarray:
