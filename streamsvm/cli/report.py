@@ -252,7 +252,7 @@ def _missing(report: RunReport) -> str | None:
 
     def share(name: str) -> float:
         # The run counts texts; numbers the model, which may have learnt before.
-        n = report.rows if name in report.missing_texts else report.model_examples
+        n = report.rows if name in report.missing_texts else report.missing_of
         return counts[name] / max(1, n)
 
     shown = ", ".join(f"{name} {counts[name]:,} ({share(name):.1%})" for name in most[:5])

@@ -69,7 +69,7 @@ class IncrementalSVMClassifier(ExactLearner):
         How many examples the solution is of.
     dual, bias, delta
         The dual objective; the constant of the decision function; by how much the conditions of
-        optimality are violated at most: some 1e-12.
+        optimality are violated at most: 1e-8 or less where features have one scale.
     n_support_vectors, classes, feature_names, memory_usage
         As in `LASVMClassifier`.
 

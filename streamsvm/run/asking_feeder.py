@@ -22,7 +22,7 @@ from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.run import parts
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.feeder import Feeder, reason_of
+from streamsvm.run.feeder import Feeder
 
 _MOST_AHEAD = 64
 """So many rows are predicted together at most: after a question those behind it are again."""
@@ -34,6 +34,8 @@ class AskingFeeder(Feeder):
     The labels are there (simulated: only those asked for are learnt), or come later as answers.
     Parameters are those of `Feeder`.
     """
+
+    asks = True
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class AskingFeeder(Feeder):
         """Predict each row, and learn those asked for; return pairs of all: see `Feeder`."""
         labels = LabelColumn.of(labels)
         if self.learner is None:
-            rows, found, _ = self._each(batch, labels)
+            rows, found, _ = self._one_by_one(batch, labels)
             return Pairs.of([(labels[i], p) for i, p in zip(rows, found, strict=True)])
         if self.is_too_wide(batch):
             pairs = Pairs()
@@ -67,7 +69,7 @@ class AskingFeeder(Feeder):
     def predict_and_ask(self, batch: Batch) -> tuple[np.ndarray, list[Any], np.ndarray]:
         """Predict rows whose labels are not known yet, and tell which are asked for."""
         if self.learner is None:
-            rows, predicted, asked = self._each(batch, None)
+            rows, predicted, asked = self._one_by_one(batch, None)
             return np.array(rows, np.int64), predicted, np.array(asked, bool)
         if self.is_too_wide(batch):
             found = [(i, *self.predict_and_ask(row)) for i, row in self._narrow_rows(batch)]
@@ -90,7 +92,7 @@ class AskingFeeder(Feeder):
         """Learn rows that were asked for: see `Feeder`."""
         pairs = super().learn(batch, labels, predicted, are_answers)
         for y, _ in pairs if are_answers else ():
-            self.asking.answered(y)
+            self._note_answer(y)
         return pairs
 
     def _scaled_rows(
@@ -142,34 +144,16 @@ class AskingFeeder(Feeder):
         place, one = np.searchsorted(kept, [i]), np.array([i])
         pairs = self.learn_checked(batch, take(matrix, place), labels.take(one), one, None)
         for y, _ in pairs:
-            self.asking.answered(y)
+            self._note_answer(y)
         return pairs
 
     # Any River classifier
 
-    def _each(
-        self, batch: Batch, labels: Sequence[Any] | None
-    ) -> tuple[list[int], list[Any], list[bool]]:
-        """Predict each row as an event, and learn it if there are labels and it is asked for.
+    def _predict_event(self, x: dict[Any, Any], is_learnt: bool) -> tuple[Any, bool]:
+        """Return what is predicted for an event, and whether to ask for its label."""
+        guess, asks = self.model.predict_one(x)
+        return guess, asks
 
-        Returns the numbers of the rows that can be used, their predictions, and which are asked
-        for.
-        """
-        kept, predicted, asked = [], [], []
-        for i, event in enumerate(batch.events()):
-            if labels is not None and labels[i] is None:
-                self.set_aside(batch, i, "missing label", "the label is missing")
-                continue
-            x: dict[Any, Any] = event.x | {n: None for n in self._imputed if n not in event.x}
-            try:
-                guess, asks = self.model.predict_one(x)
-                if asks and labels is not None:
-                    parts.learn_event(self.model.classifier, x, event.w, labels[i])
-                    self.asking.answered(labels[i])
-            except Exception as error:
-                self.set_aside(batch, i, "bad event", reason_of(error))
-            else:
-                kept.append(i)
-                predicted.append(guess)
-                asked.append(asks)
-        return kept, predicted, asked
+    def _note_answer(self, y: Any) -> None:
+        """Count an answer."""
+        self.asking.answered(y)

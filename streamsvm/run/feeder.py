@@ -37,6 +37,9 @@ class Feeder:
     have a field with a similar name, which is then named.
     """
 
+    asks = False
+    """Whether the model says of which rows it wants the labels."""
+
     def __init__(
         self, model: Any, bad: BadEvents, positive: str | None = None, target: str | None = None
     ) -> None:
@@ -84,7 +87,7 @@ class Feeder:
     ) -> Pairs:
         """Do what `feed` does, or `learn` if predictions are given."""
         if self.learner is None:
-            rows, predicted = self._one_by_one(batch, labels, given)
+            rows, predicted, _ = self._one_by_one(batch, labels, given)
             return Pairs.of([(labels[i], p) for i, p in zip(rows, predicted, strict=True)])
         labels = LabelColumn.of(labels)
         if self.is_too_wide(batch):
@@ -113,7 +116,7 @@ class Feeder:
         None before the first label was learnt.
         """
         if self.learner is None:
-            numbers, predicted = self._one_by_one(batch, None)
+            numbers, predicted, _ = self._one_by_one(batch, None)
             return np.array(numbers, np.int64), predicted
         if self.is_too_wide(batch):
             rows = [(i, self.predict(row)[1]) for i, row in self._narrow_rows(batch)]
@@ -277,13 +280,13 @@ class Feeder:
 
     def _one_by_one(
         self, batch: Batch, labels: Sequence[Any] | None, given: Sequence[Any] | None = None
-    ) -> tuple[list[int], list[Any]]:
+    ) -> tuple[list[int], list[Any], list[bool]]:
         """Predict (if nothing is `given`) and learn (if there are labels) each row as an event.
 
-        Returns the numbers of the rows that can be used, and their predictions.
+        Returns the numbers of the rows that can be used, their predictions, and whether their
+        labels are learnt, now or later.
         """
-        kept, predicted = [], []
-        last = steps_of(self.model)[-1]
+        kept, predicted, wanted = [], [], []
         for i, event in enumerate(batch.events()):
             if labels is not None and labels[i] is None:
                 others_have = any(label is not None for label in labels)
@@ -292,25 +295,36 @@ class Feeder:
             x: dict[Any, Any] = event.x
             x |= {name: None for name in self._imputed if name not in x}
             try:
-                # River's MinMaxScaler makes NaN of the first event until it has learnt it.
-                is_first = labels is not None and isinstance(last, Learner) and not last.classes
                 if given is not None:
-                    guess = given[i]
-                elif is_first and all(v == v for v in x.values()):
-                    guess = None
+                    guess, is_wanted = given[i], True
                 else:
-                    guess = self._classifier.predict_one(x)
-                if labels is not None:
+                    guess, is_wanted = self._predict_event(x, labels is not None)
+                if labels is not None and is_wanted:
                     parts.learn_event(self._classifier, x, event.w, labels[i])
+                    if given is None:
+                        self._note_answer(labels[i])
             except Exception as error:
-                self.set_aside(batch, i, "bad event", reason_of(error))
+                self.set_aside(batch, i, "bad event", _reason(error))
             else:
                 kept.append(i)
                 predicted.append(guess)
-        return kept, predicted
+                wanted.append(is_wanted)
+        return kept, predicted, wanted
+
+    def _predict_event(self, x: dict[Any, Any], is_learnt: bool) -> tuple[Any, bool]:
+        """Return what is predicted for an event, and whether to learn its label: always."""
+        last = steps_of(self._classifier)[-1]
+        # River's MinMaxScaler makes NaN of the first event until it has learnt it.
+        is_first = is_learnt and isinstance(last, Learner) and not last.classes
+        if is_first and all(v == v for v in x.values()):
+            return None, True
+        return self._classifier.predict_one(x), True
+
+    def _note_answer(self, y: Any) -> None:
+        """Take note that a label was learnt as soon as it was wanted."""
 
 
-def reason_of(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """Return why an event cannot be used; raise the error again if it is not about the event."""
     if isinstance(error, BadEventError):
         return str(error)

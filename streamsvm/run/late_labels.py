@@ -5,7 +5,6 @@ prediction is scored, and the event is learnt. A label is matched to its event b
 are simulated to come a given time after their events (as River's ``stream.simulate_qa`` does).
 """
 
-import contextlib
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
@@ -286,15 +285,11 @@ class LateLabels:
             self._held[number] = _Held(number, taken.predicted[at], own[at], due[i])
         return taken.pairs + self._give_up_old(feeder)
 
-    def settle(self, *, quietly: bool = False) -> None:
-        """Wait until all questions are where they go to, if that takes time.
-
-        `quietly`: after an error, which another one here would hide.
-        """
+    def settle(self) -> None:
+        """Wait until all questions are where they go to, if that takes time."""
         flush = getattr(self.ask, "flush", None)
         if flush is not None:
-            with contextlib.suppress(*[Exception] * quietly):
-                flush()
+            flush()
 
     # Checkpoints
 

@@ -68,6 +68,7 @@ class RunReport:
     asked: dict[str, int] = field(default_factory=dict)  # counts of an `ActiveLearner`
     scores_answers: bool = False  # the accuracy is of events that it asked for only
     missing: dict[str, int] = field(default_factory=dict)  # `missing_values`, and those of texts
+    missing_of: int = 0  # examples in which the learner counted them: those not chosen, too
     missing_texts: dict[str, int] = field(default_factory=dict)  # of each text column of the run
     empty_columns: list[str] = field(default_factory=list)  # without a value in any row
     model_examples: int = 0  # that the model has learnt, in earlier runs as well
@@ -163,9 +164,7 @@ class RunReport:
         self.missing = {str(x): n for x, n in getattr(learner, "missing_values", {}).items()}
         self.missing |= {name: n for name, n in self.missing_texts.items() if n}
         self.model_examples = getattr(learner, "n_examples", 0)
-        if candidates is not None:
-            # Missing values are counted in all that came.
-            self.model_examples = candidates.n_seen
+        self.missing_of = self.model_examples if candidates is None else candidates.n_seen
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values: the fields by name, without the history."""

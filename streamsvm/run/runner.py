@@ -1,5 +1,6 @@
 """The main loop: the events of a source are predicted, scored, learnt and reported."""
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -195,8 +196,10 @@ class Run:
             self._update_times()
             self._complete()
             self.bad.close()
-            if self.late is not None:
-                self.late.settle(quietly=True)
+            # After an error, which another one here would hide.
+            with contextlib.suppress(Exception):
+                if self.late is not None:
+                    self.late.settle()
         if not report.interrupted:
             parts.check_classes(self.report.rows, self.seen, self.bad, self.positive)
             if self.finish:

@@ -216,6 +216,34 @@ def _only_bias(state, c, sign, most):
 
 
 @compiled
+def _step_of_bias(state, c, row, sign, most, target):
+    """Change the bias alone, as the margin set is empty: until a slot has h 0, or c has.
+
+    Returns a code as `follow`, and the slot, -1: c, or that nothing was left to do.
+    """
+    info = state.info[0]
+    length, found = _only_bias(state, c, sign, np.inf if target == target else abs(state.h[c]))
+    if length == np.inf:
+        # No coefficient can make up for it: all that is left is what rounding has left.
+        if most > _SUM_ROUNDING * _largest_range(state):
+            return STUCK, -1
+        for i in range(info.n):
+            state.h[i] -= (target - state.beta[c]) * row[i]
+        state.beta[c] = target
+        return DONE, -1
+    if found >= 0 and state.row_of[found] < 0:
+        info.wanted = found
+        return MISSING_ROW, found
+    info.n_steps += 1
+    info.b += sign * length
+    for i in range(info.n):
+        state.h[i] -= sign * length
+    if found < 0:
+        state.h[c] = 0.0
+    return DONE, found
+
+
+@compiled
 def _settled(state, c):
     """Give slot c, whose gradient fits its coefficient, its kind; return as `follow`."""
     if state.low[c] == state.high[c]:
@@ -267,25 +295,10 @@ def follow(state, c, target):
             return DONE if target == target else _settled(state, c)
         is_open = target != target
         if info.m == 0:
-            limit = abs(state.h[c]) if is_open else np.inf
-            length, found = _only_bias(state, c, sign, limit)
-            if length == np.inf:
-                # No coefficient can make up for it: all that is left is what rounding has left.
-                if most > _SUM_ROUNDING * _largest_range(state):
-                    return STUCK
-                for i in range(info.n):
-                    state.h[i] -= (target - state.beta[c]) * row[i]
-                state.beta[c] = target
-                continue
-            if found >= 0 and state.row_of[found] < 0:
-                info.wanted = found
-                return MISSING_ROW
-            info.n_steps += 1
-            info.b += sign * length
-            for i in range(info.n):
-                state.h[i] -= sign * length
+            code, found = _step_of_bias(state, c, row, sign, most, target)
+            if code != DONE:
+                return code
             if found < 0:
-                state.h[c] = 0.0
                 continue
         else:
             gamma, size = sensitivities(state, c, row)
