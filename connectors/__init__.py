@@ -17,6 +17,7 @@ from connectors.errors import (
 )
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.producing import LetterTopic, QuestionTopic
+from connectors.kafka.record_ids import id_of_key
 from connectors.kafka.sentence_messages import KafkaSentenceSource
 from connectors.memory import MemorySource
 from connectors.one_hot import one_hot
@@ -60,5 +61,6 @@ __all__ = [
     "SourceNotFoundError",
     "TabularSource",
     "TimedSource",
+    "id_of_key",
     "one_hot",
 ]

@@ -18,6 +18,7 @@ _COMMANDS = {
     "replay": "train on a file, replayed as a stream, and report; --test evaluates on another",
     "consume": "learn from a Kafka topic as it comes, and report",
     "predict": "predict the rows of a file with a saved model; --target evaluates it",
+    "forget": "take examples back from a saved model or a checkpoint",
     "warm": "compile and cache the solvers for this machine",
 }
 
@@ -26,6 +27,7 @@ _ELSEWHERE = dict.fromkeys(
     "`predict MODEL FILE --target COLUMN -o OUT`, or `replay FILE --target COLUMN --test OTHER`",
 )
 _ELSEWHERE |= dict.fromkeys(("train", "fit", "learn"), "`replay FILE --target COLUMN --save MODEL`")
+_ELSEWHERE |= dict.fromkeys(("unlearn", "delete", "remove"), "`forget MODEL --ids FILE`")
 _ELSEWHERE |= {
     "label": "`replay FILE --target COLUMN --learner sequence_larank`, or `predict MODEL FILE`",
     "label-topic": "`consume --learner sequence_larank --columns TOKENS --target LABELS`",
@@ -49,11 +51,12 @@ def parser() -> Parser:
 
 def _complete(command: Parser) -> None:
     """Add the arguments of a subcommand to its parser."""
-    from streamsvm.cli import consume, predict, replay, warm
+    from streamsvm.cli import consume, forget, predict, replay, warm
     from streamsvm.cli.learners import load_plugins
 
     load_plugins()
-    modules = {"replay": replay, "consume": consume, "predict": predict, "warm": warm}
+    modules = {"replay": replay, "consume": consume, "predict": predict}
+    modules |= {"forget": forget, "warm": warm}
     modules[command.prog.split()[-1]].complete(command)
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.model_files.replacing import naming, replacement, sweep
 
-_INPUTS = ("file", "test", "template", "model")
+_INPUTS = ("file", "test", "template", "model", "ids", "keys")
 _OUTPUTS = ("save", "output", "checkpoint", "dead_letters")
 
 

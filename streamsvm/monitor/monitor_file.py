@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.rates import counts_pairs
+from streamsvm.monitor.sample import PassedBy
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.support.declaration import NamedArrays
 
@@ -60,3 +62,16 @@ def fill(monitor: TrackingMonitor, content: dict[str, Any], arrays: dict[str, np
     monitor.passed_by.resume(content["sample"], left)
     monitor.rates.resume(content["rates"], left)
     monitor.scores.resume(content, left)
+
+
+def forget(
+    content: dict[str, Any], arrays: dict[str, np.ndarray], learner: Any, ids: Collection[int]
+) -> None:
+    """Remove examples from the sample in the return value of `to_file`, in place."""
+    sample = PassedBy(content["parameters"]["sampled"], getattr(learner, "window", None), 0)
+    sample.resume(content["sample"], NamedArrays(arrays))
+    for name in sample.state()[1]:
+        arrays.pop(name, None)
+    sample.forget(ids)
+    content["sample"], found = sample.state()
+    arrays |= found

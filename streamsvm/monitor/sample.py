@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,25 @@ class PassedBy:
         for column in (self._signs, self._weights, self._numbers, self._arrived):
             column[: self._n - gone] = column[gone : self._n]
         self._n -= gone
+
+    def forget(self, numbers: Collection[int]) -> None:
+        """Drop the examples with these numbers.
+
+        In a full sample of the whole stream copies of others take their places: an empty place
+        would be given to the next example, whatever its chance.
+        """
+        gone = np.isin(self.numbers, list(numbers))
+        places = np.flatnonzero(~gone)
+        if not gone.any():
+            return
+        if self.window is None and self._n == self.size and len(places):
+            others = random.Random(0).choices(places.tolist(), k=int(gone.sum()))
+            places = np.concatenate([places, others])
+        self._rows = [self._rows[i] for i in places.tolist()]
+        for column in (self._signs, self._weights, self._numbers, self._arrived):
+            column[: len(places)] = column[places]
+            column[len(places) :] = 0
+        self._n = len(places)
 
     def draw(
         self, n: int, d: int, kept: np.ndarray, draws: random.Random | None = None

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 # Parameters that a resumed run may change: they do not change the model.
 _CHANGEABLE = ("n_jobs", "cache_mb")
-_LATE = "late."
+LATE = "late."
 _OF_REPORT = ("rows", "learnt", "seconds")
 _NEWER = ("missing_texts", "compile_seconds", "wait_seconds")  # older files lack them
 
@@ -189,7 +189,7 @@ class Checkpoint:
             about["monitor"], arrays = monitor_file.to_file(run.monitor)
         if run.late is not None:
             about["late"], held = run.late.state()
-            arrays = arrays | {_LATE + name: array for name, array in held.items()}
+            arrays = arrays | {LATE + name: array for name, array in held.items()}
         # Somebody may have deleted the lock: then it is taken anew, before anything is written.
         self._lock.take()
         start = time.perf_counter()
@@ -233,8 +233,8 @@ class Checkpoint:
             if run.monitor is not None:
                 monitor_file.fill(run.monitor, about["monitor"], arrays)
             if run.late is not None:
-                held = [name for name in arrays if name.startswith(_LATE)]
-                of_held = {name.removeprefix(_LATE): arrays[name] for name in held}
+                held = [name for name in arrays if name.startswith(LATE)]
+                of_held = {name.removeprefix(LATE): arrays[name] for name in held}
                 run.late.resume(about["late"], of_held)
             _fill(run, about["run"])
         run.report.resumed_after = run.taken

@@ -7,7 +7,7 @@ are simulated to come a given time after their events (as River's ``stream.simul
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -284,6 +284,27 @@ class LateLabels:
             at = len(held) + i
             self._held[number] = _Held(number, taken.predicted[at], own[at], due[i])
         return taken.pairs + self._give_up_old(feeder)
+
+    # Forgetting
+
+    @property
+    def keys(self) -> list[Any]:
+        """The keys of events that wait for labels, and of labels that wait for events."""
+        return list(dict.fromkeys([*self._held, *self._keys.waiting]))
+
+    def forget(self, keys: Iterable[Any]) -> int:
+        """Drop the events with these keys that wait for labels, and labels that wait for them.
+
+        Returns how many events there were. A label that comes for one of them is not learnt.
+        """
+        numbers = []
+        for key in keys:
+            self._keys.forget(key)
+            if key in self._held:
+                numbers.append(self._held.pop(key).number)
+                self._keys.note(key, True)
+        self._rows.drop(numbers)
+        return len(numbers)
 
     def settle(self) -> None:
         """Wait until all questions are where they go to, if that takes time."""

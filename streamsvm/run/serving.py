@@ -3,10 +3,12 @@
 import copy
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.run import forgetting
 from streamsvm.run.parts import unwrapped
 
 
@@ -57,6 +59,7 @@ class Serving:
         self.seconds = seconds
         # River's models are not thread-safe; learners of this package have locks of their own.
         self._lock = threading.Lock()
+        self._renewing = threading.Lock()
         self._copy: Any = copy.deepcopy(self._model)
         self._moment = time.monotonic()
 
@@ -76,10 +79,41 @@ class Serving:
         """
         if time.monotonic() - self._moment < self.seconds:
             return False
+        with self._renewing:
+            self._renew()
+        return True
+
+    def _renew(self) -> None:
         # One assignment: a prediction under way keeps the copy that it began with.
         self._copy = copy.deepcopy(self._model)
         self._moment = time.monotonic()
-        return True
+
+    def unlearn(self, ids: Iterable[int]) -> Any:
+        """Take examples back from the model, and renew the copy at once: see `unlearn` there.
+
+        All predictions that begin after it has returned are made without them. It may be called
+        from any thread, and waits until the event or batch that is being learnt is done.
+
+        Parameters
+        ----------
+        ids
+            Ids given to `learn_many`, or numbers of the examples, counted from 1.
+
+        Returns
+        -------
+        What the learner's `unlearn` returns: the ids `removed` and `not_kept`, and the `gap`.
+
+        Raises
+        ------
+        ParameterError
+            The learner cannot forget examples.
+
+        """
+        # A copy that another thread is making, with the examples, must not come after this one.
+        with self._renewing:
+            found = forgetting.unlearn(self._model, ids)
+            self._renew()
+        return found
 
     @property
     def age(self) -> float:

@@ -124,6 +124,15 @@ class LabelKeys:
         """Return how many labels wait for their events."""
         return self._n_waiting
 
+    @property
+    def waiting(self) -> list[Hashable]:
+        """The keys of labels that wait for their events."""
+        return list(self._waiting)
+
+    def forget(self, key: Hashable) -> None:
+        """Drop the labels of a key that wait."""
+        self._n_waiting -= len(self._waiting.pop(key, ()))
+
     def note(self, key: Hashable, has_label: bool) -> None:
         """Note that an event waits no longer: it got its label, or it was given up."""
         self._past.pop(key, None)

@@ -12,6 +12,7 @@ from river import compose, naive_bayes
 
 from connectors import MemorySource
 from streamsvm import (
+    IncrementalSVMClassifier,
     LASVMClassifier,
     StandardScaler,
     SVMSGDClassifier,
@@ -222,3 +223,26 @@ def test_pipelines_of_the_same_steps_in_another_order_are_saved_at_once():
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
+
+
+def test_what_is_forgotten_is_in_no_later_prediction():
+    model = StandardScaler() | IncrementalSVMClassifier()
+    for x, y in EVENTS[:200]:
+        model.learn_one(x, y)
+    # The copy is not due: it is renewed all the same.
+    serving = Serving(TrackingMonitor(model), seconds=1e6)
+    before = serving.model
+    found = serving.unlearn([5, 7, 1000])
+    assert (sorted(found.removed), list(found.not_kept)) == ([5, 7], [1000])
+    assert serving.model is not before
+    assert serving.predict_proba_one(ASKED) == model.predict_proba_one(ASKED)
+    assert not np.isin([5, 7], serving.model["IncrementalSVMClassifier"].kept_numbers()).any()
+    with pytest.raises(ParameterError, match="cannot forget"):
+        Serving(naive_bayes.GaussianNB()).unlearn([1])
+    # A copy that another thread has begun comes before it, or is not served.
+    busy = threading.Thread(target=lambda: [serving.refresh() for _ in range(3)])
+    serving.seconds = 0.0
+    busy.start()
+    serving.unlearn([9])
+    busy.join()
+    assert 9 not in serving.model["IncrementalSVMClassifier"].kept_numbers()

@@ -1,0 +1,110 @@
+"""Examples that are asked to be forgotten: by a model, and by model files and checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from connectors.kafka.record_ids import id_of_key
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.model_files import container, replacing
+from streamsvm.monitor import monitor_file
+from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.run.checkpoint import LATE, as_damage
+from streamsvm.run.checkpoint_lock import CheckpointLock
+from streamsvm.run.late_labels import LateLabels
+
+
+class Forgotten(NamedTuple):
+    """What a learner's `unlearn` returns."""
+
+    removed: np.ndarray
+    not_kept: np.ndarray
+    gap: float
+
+
+def learner_of(model: Any) -> Any:
+    """Return the learner in a model that can take examples back.
+
+    ParameterError: it cannot; the message names those that can.
+    """
+    model = model.model if isinstance(model, TrackingMonitor) else model
+    learner = container.steps_of(model)[-1]
+    if not can_forget(type(learner)):
+        able = (known.cls.__name__ for known in registered_learners() if can_forget(known.cls))
+        raise ParameterError(
+            f"{type(learner).__name__} cannot forget examples; learners that can: {', '.join(able)}"
+        )
+    return learner
+
+
+def can_forget(cls: type) -> bool:
+    """Tell whether learners of a class can take examples back."""
+    return hasattr(cls, "unlearn") or hasattr(cls, "unlearn_many")
+
+
+def unlearn(model: Any, ids: Iterable[int]) -> Any:
+    """Take examples back from the learner in a model, and from the sample of its monitor.
+
+    Returns what the learner returns: ids `removed` and `not_kept`, and the `gap` now.
+    """
+    learner, wanted = learner_of(model), list(dict.fromkeys(ids))
+    if isinstance(learner.observer, TrackingMonitor):
+        learner.observer.passed_by.forget(wanted)
+    if hasattr(learner, "unlearn"):
+        return learner.unlearn(wanted)
+    given = np.array(wanted, np.int64)
+    kept = np.isin(given, learner.kept_numbers())
+    learner.unlearn_many(given[kept].tolist())
+    return Forgotten(given[kept], given[~kept], learner.duality_gap())
+
+
+class InFile(NamedTuple):
+    """What was forgotten in a file."""
+
+    of_model: Any  # what the learner's `unlearn` returned
+    n_waiting: int  # events that waited for their labels
+    is_checkpoint: bool
+
+
+def forget_in_file(path: Path, ids: Collection[int], output: Path | None = None) -> InFile:
+    """Take examples back in a model file or checkpoint, and write it to `output`, or in its place.
+
+    CheckpointError: another process uses the checkpoint. The file is unchanged on any failure.
+    """
+    model, about, arrays = container.read(path)
+    is_checkpoint = "run" in about
+    with contextlib.ExitStack() as stack:
+        if is_checkpoint and output is None:
+            lock = CheckpointLock(path)
+            stack.callback(lock.release)
+            lock.take()
+            # Again: a run may have ended, or gone on, since it was read.
+            model, about, arrays = container.read(path)
+        learner, n_waiting = learner_of(model), 0
+        with as_damage(path):
+            if "monitor" in about:
+                monitor_file.forget(about["monitor"], arrays, learner, ids)
+            if "late" in about:
+                n_waiting = _forget_waiting(about, arrays, ids)
+        found = unlearn(model, ids)
+        what = "the checkpoint" if is_checkpoint else "the model"
+        replacing.write(output or path, container.encoded(model, about, arrays), what)
+    return InFile(found, n_waiting, is_checkpoint)
+
+
+def _forget_waiting(about: dict[str, Any], arrays: dict[str, Any], ids: Collection[int]) -> int:
+    """Remove events from those in a checkpoint that wait for labels; return how many."""
+    late = LateLabels(most=int(about["settings"]["late most"]))
+    names = [name for name in arrays if name.startswith(LATE)]
+    late.resume(about["late"], {name.removeprefix(LATE): arrays.pop(name) for name in names})
+    wanted = set(ids)
+    n = late.forget([key for key in late.keys if id_of_key(key) in wanted])
+    about["late"], held = late.state()
+    arrays |= {LATE + name: array for name, array in held.items()}
+    return n

@@ -1,0 +1,147 @@
+"""`streamsvm forget`: a saved model and a checkpoint without some of their examples."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsvm
+from connectors import MemorySource, id_of_key
+from streamsvm import ActiveLearner, IncrementalSVMClassifier, StandardScaler, kernels
+from streamsvm.cli.main import main
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.checkpoint_lock import CheckpointLock
+from streamsvm.run.runner import Run
+
+X = np.random.default_rng(0).normal(size=(60, 2))
+EVENTS = [({"a": a, "b": b}, bool(a * b > 0)) for a, b in X.tolist()]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def learner():
+    return IncrementalSVMClassifier(kernels.RBF(gamma=0.5), C=5.0)
+
+
+def wrapped(events, ids=None):
+    """Return a pipeline within an `ActiveLearner`, which has learnt."""
+    model = StandardScaler() | learner()
+    for x, _ in EVENTS:
+        model["StandardScaler"].learn_one(x)
+    scaled = np.array([list(model["StandardScaler"].transform_one(x).values()) for x, _ in events])
+    table = pa.table({"a": scaled[:, 0], "b": scaled[:, 1]})
+    of(ActiveLearner(model)).learn_many(table, [y for _, y in events], ids=ids)
+    return ActiveLearner(model)
+
+
+def of(model):
+    """Return the learner in such a model."""
+    return model.classifier["IncrementalSVMClassifier"]
+
+
+def test_a_model_in_a_file_is_that_of_the_other_examples(capsys, monkeypatch):
+    streamsvm.save(wrapped(EVENTS, np.arange(100, 160)), "m.svm")
+    before = Path("m.svm").read_bytes()
+    Path("ids").write_text("# asked on Monday\n\n 101\n100\n101\n7\n")
+    assert main(["forget", "m.svm", "--ids", "ids", "--json", "-o", "other.svm"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (sorted(said["removed"]), said["not_kept"], said["waiting"]) == ([100, 101], [7], 0)
+    assert "m.svm" in said["may_still_hold_them"]
+    assert Path("m.svm").read_bytes() == before
+    without = wrapped(EVENTS[2:])
+    found = of(streamsvm.load("other.svm"))
+    rows = pa.table({"a": X[:, 0], "b": X[:, 1]})
+    wanted = of(without).decision_function_many(rows)
+    assert found.decision_function_many(rows) == pytest.approx(wanted, abs=1e-6)
+    # In place, by the standard input; no copy is left beside it.
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"100\n101\n")))
+    assert main(["forget", "m.svm", "--ids", "-"]) == 0
+    out = capsys.readouterr().out
+    assert "forgotten       2 examples" in out
+    assert "dead letters; other checkpoints" in out
+    assert of(streamsvm.load("m.svm")).n_kept == 58
+    assert sorted(path.name for path in Path().iterdir()) == ["ids", "m.svm", "other.svm"]
+
+
+def test_keys_name_the_examples_that_were_learnt_by_them(capsys):
+    keys = [b"order 1", b"\xff", "ü".encode()]
+    ids = np.array([*map(id_of_key, keys), *range(1, 58)])
+    assert len(set(ids.tolist())) == 60
+    assert ids.max() < 2**52
+    streamsvm.save(wrapped(EVENTS, ids), "m.svm")
+    Path("keys").write_bytes(b"\n".join(keys) + b"\nnobody\n")
+    assert main(["forget", "m.svm", "--keys", "keys", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert set(said["removed"]) == set(ids[:3].tolist())
+    assert len(said["not_kept"]) == 1
+    # The hash is the same in each release: files hold it.
+    assert id_of_key(b"order 1") == ORDER_1
+
+
+ORDER_1 = 3781740962394483
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("1\nx\n", "line 2: 'x' is no id"),
+        ("0\n", "line 1"),
+        ("-1\n", "line 1"),
+        ("9" * 30, "no id"),
+    ],
+)
+def test_a_bad_line_changes_nothing(lines, words, capsys):
+    streamsvm.save(wrapped(EVENTS), "m.svm")
+    before = Path("m.svm").read_bytes()
+    Path("ids").write_text(lines)
+    assert main(["forget", "m.svm", "--ids", "ids"]) == 1
+    assert words in capsys.readouterr().err
+    assert Path("m.svm").read_bytes() == before
+
+
+def test_what_cannot_be_done_is_refused(capsys):
+    streamsvm.save(streamsvm.SVMSGDClassifier(), "m.svm")
+    Path("ids").write_text("1\n")
+    for arguments, code, words in (
+        (["m.svm", "--ids", "ids"], 2, "SVMSGDClassifier cannot forget examples; learners that"),
+        (["m.svm"], 2, "--ids FILE"),
+        (["m.svm", "--ids", "ids", "--keys", "ids"], 2, "--keys FILE"),
+        (["m.svm", "--ids", "ids", "-o", "ids"], 2, "would replace"),
+        (["other.svm", "--ids", "ids"], 1, "other.svm"),
+        (["m.svm", "--ids", "other"], 1, "other"),
+        (["ids", "--ids", "ids"], 1, "no streamsvm model"),
+    ):
+        assert main(["forget", *arguments]) == code
+        assert words in capsys.readouterr().err
+
+
+def test_a_checkpoint_is_gone_on_from_without_them(capsys):
+    def run(limit=None):
+        model = learner()
+        Run(MemorySource(EVENTS), model, limit=limit, checkpoint=Checkpoint("c.ckpt")).execute()
+        return model
+
+    run(40)
+    Path("ids").write_text("3\n39\n")
+    lock = CheckpointLock(Path("c.ckpt"))
+    lock.take()
+    assert main(["forget", "c.ckpt", "--ids", "ids"]) == 1
+    assert "in use by another process" in capsys.readouterr().err
+    lock.release()
+    assert main(["forget", "c.ckpt", "--ids", "ids"]) == 0
+    assert sorted(path.name for path in Path().iterdir()) == ["c.ckpt", "c.ckpt.lock", "ids"]
+    model = run()
+    plain = learner()
+    for x, y in EVENTS:
+        plain.learn_one(x, y)
+    plain.unlearn_many([3, 39])
+    assert sorted(model.kept_numbers()) == sorted(plain.kept_numbers())
+    for x, _ in EVENTS[:5]:
+        assert model.decision_function_one(x) == pytest.approx(plain.decision_function_one(x))
