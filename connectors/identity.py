@@ -14,7 +14,7 @@ from connectors.errors import SnapshotError
 
 _ENDS = 65_536
 
-_NEWER: dict[str, Any] = {"weight": None, "parse_numbers": []}
+_NEWER: dict[str, Any] = {"weight": None, "parse_numbers": [], "tombstones": None}
 """Settings that older releases did not have, and what their sources did."""
 
 

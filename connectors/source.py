@@ -154,6 +154,10 @@ class Batch:
         source has no weights: each is 1.
     kept
         Columns that the source was asked to keep as they are, such as keys; None: there are none.
+    ids
+        The id of each row, int64 of at least 1, by which it can be forgotten; None: it has none.
+    are_tombstones
+        Whether the rows ask to forget earlier rows with the same ids; they hold nothing else.
 
     """
 
@@ -169,6 +173,8 @@ class Batch:
     payloads: list[Any] | None = None
     weights: npt.NDArray[np.float64] | None = None
     kept: pa.RecordBatch | None = None
+    ids: npt.NDArray[np.int64] | None = None
+    are_tombstones: bool = False
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -193,7 +199,8 @@ class Batch:
         """
         end = len(self) if length is None else min(len(self), offset + length)
         parts: dict[str, Any] = {}
-        for name in ("labels", "rows", "timestamps", "keys", "files", "payloads", "weights"):
+        names = ("labels", "rows", "timestamps", "keys", "files", "payloads", "weights", "ids")
+        for name in names:
             column = getattr(self, name)
             parts[name] = None if column is None else column[offset:end]
         kept = None if self.kept is None else self.kept.slice(offset, end - offset)

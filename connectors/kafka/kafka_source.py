@@ -83,6 +83,10 @@ class KafkaSource(BaseSource):
         A function of what a message holds (a mapping or a record batch) that returns what is learnt
         in its place, label and all: ``connectors.payloads.flatten``, or your own. If it raises, the
         message is a dead letter. None: messages stay as they are.
+    tombstones
+        None: a message without a value is a dead letter. ``"forget"``: one with a key asks to
+        forget what was learnt from the message with this key, and events have ids by the keys of
+        their messages (`id_of_key`); those without a key are dead letters. Not with `key`.
     batch_size
         Messages a poll, at least 1.
     timeout
@@ -150,6 +154,7 @@ class KafkaSource(BaseSource):
         labels: str | None = None,
         decode: str | Decoder = "json",
         transform: Decoder | None = None,
+        tombstones: str | None = None,
         batch_size: int = DEFAULT_BATCH_SIZE,
         timeout: float = 0.5,
         idle: float | None = None,
@@ -162,7 +167,13 @@ class KafkaSource(BaseSource):
             raise TypeError(f"parse_numbers must be True or a list of names, not {parse_numbers!r}")
         if not timeout > 0 or (idle is not None and not idle > 0):
             raise ValueError(f"timeout and idle must be above 0, not {timeout}, {idle}")
+        if tombstones not in (None, "forget") or (tombstones is not None and key is not None):
+            raise ValueError(
+                f"tombstones must be None, or 'forget' with key=None, not {tombstones!r} with "
+                f"key={key!r}: without a value a message has its own key only"
+            )
         self.consumer, self.has_answers = consumer, labels is not None
+        self.forgets = tombstones is not None
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
         self.failed_commits = self.passed_over = self.jumped = 0
         self.wait_seconds = 0.0
@@ -171,7 +182,7 @@ class KafkaSource(BaseSource):
         # Returns offsets up to which other members of the group have learnt, by place.
         self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
         reads = decoder_of(decode), labels, exclude, transform, weight, parse_numbers
-        self._reader = MessageReader(target, key, timestamp, columns, *reads)
+        self._reader = MessageReader(target, key, timestamp, columns, *reads, self.forgets)
         self.number_texts = self._reader.number_texts
         self.target_field, self._name = target, name
         # A snapshot is refused if one of these differs; names may be given in any order.
@@ -182,7 +193,8 @@ class KafkaSource(BaseSource):
             "exclude": sorted(exclude),
             "columns": None if columns is None else sorted(columns),
             "target": target, "key": key, "timestamp": timestamp, "weight": weight,
-            "labels": labels, **({} if topics is None else {"topics": sorted(topics)}),
+            "labels": labels, "tombstones": tombstones,
+            **({} if topics is None else {"topics": sorted(topics)}),
         }  # fmt: skip
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
@@ -201,7 +213,8 @@ class KafkaSource(BaseSource):
 
     def _events(self) -> Iterator[Event]:
         for batch in self._batches(1):
-            yield from batch.events()
+            if not batch.are_tombstones:
+                yield from batch.events()
 
     def _batches(self, size: int) -> Iterator[Batch]:
         last, wanted = time.monotonic(), size

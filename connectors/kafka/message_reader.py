@@ -11,6 +11,7 @@ from connectors.columns import column_of_numbers, no_number, parsed, plain_batch
 from connectors.kafka import message_fields as fields
 from connectors.kafka.first_messages import NO_LABEL, FirstMessages
 from connectors.kafka.messages import Message, narrow, parts_of
+from connectors.kafka.record_ids import id_of_key
 from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type
 from connectors.one_hot import batch_of
 from connectors.payloads import Decoder, PayloadError, decoded, transformed
@@ -48,11 +49,18 @@ class _Table(NamedTuple):
         return self.rows.schema
 
 
+class _Tombstone(NamedTuple):
+    """A message with a key and without a value: what was learnt with the key is to be forgotten."""
+
+    message: Message
+
+
 class MessageReader:
     """Turns messages into batches, each of one partition.
 
     Most parameters are those of `KafkaSource`. Messages of the topic `answers` are labels, of
-    events of the other topics with the same key.
+    events of the other topics with the same key. `forgets`: events have ids by the keys of their
+    messages, and messages without a value ask to forget them.
     """
 
     def __init__(
@@ -67,6 +75,7 @@ class MessageReader:
         transform: Decoder | None = None,
         weight: str | None = None,
         parse_numbers: Sequence[str] | bool = (),
+        forgets: bool = False,
     ) -> None:
         self.weight, self._numbers = weight, parse_numbers or ()
         self.number_texts = NumberTexts()
@@ -74,7 +83,8 @@ class MessageReader:
         self.columns = None
         if columns is not None:
             self.columns = [name for name in dict.fromkeys(columns) if name not in exclude]
-        self.has_keys = key is not None or answers is not None
+        self.forgets = forgets
+        self.has_keys = key is not None or answers is not None or forgets
         self._others = {name for name in (target, key, timestamp, weight) if name is not None}
         self._others |= set(exclude)
         self._decode, self._transform = decode, transform
@@ -104,7 +114,11 @@ class MessageReader:
                 one = self._of_one_type(place, one)
             read.append((offset, one))
         # Consecutive mappings share a batch, and so do consecutive record batches of one schema.
-        for schema, group in groupby(read, lambda one: getattr(one[1], "schema", None)):
+        for schema, group in groupby(read, lambda one: _schema_of(one[1])):
+            if schema is _Tombstone:
+                run = list(group)
+                yield place, _of_tombstones(place, run), run[-1][0] + 1
+                continue
             if schema is not None:
                 yield from self._tried(place, list(group), self._of_tables)
                 continue
@@ -133,7 +147,7 @@ class MessageReader:
         else:
             yield place, batch, run[-1][0] + 1
 
-    def _read(self, place: str, message: Message) -> _Read | _Table | Reject:
+    def _read(self, place: str, message: Message) -> _Read | _Table | _Tombstone | Reject:
         try:
             found = decoded(self._decode, message.value)
             if self._transform is not None:
@@ -143,8 +157,12 @@ class MessageReader:
             # Offsets beyond the data, and text that is not UTF-8, would be found too late.
             found.validate(full=True)
             self._schemas.check(found.schema)
+            if self.forgets and message.topic != self.answers:
+                _check_key(message, found.num_rows)
             return _Table(self._with_numbers(found, message), message)
         except Exception as error:
+            if self.forgets and message.value is None and message.key is not None:
+                return _Tombstone(message)
             return fields.reject_of(place, message, error)
 
     # The type of labels
@@ -166,7 +184,7 @@ class MessageReader:
         """Return whether a message has a label, and its type if the message can be learnt."""
         kind = self._kind_of(one)
         if kind is None:
-            if isinstance(one, Reject) or self.answers in (None, one.message.topic):
+            if isinstance(one, (Reject, _Tombstone)) or self.answers in (None, one.message.topic):
                 return False, None
             kind = NO_LABEL
         try:
@@ -192,7 +210,11 @@ class MessageReader:
     def _text_for_a_number(self, one: Any) -> str | None:
         """Return the name of a feature that is a text, but was a number in the first messages."""
         numeric = self.first.numeric
-        if not numeric or isinstance(one, Reject) or one.message.topic == self.answers:
+        if (
+            not numeric
+            or isinstance(one, (Reject, _Tombstone))
+            or one.message.topic == self.answers
+        ):
             return None
         if isinstance(one, _Table):
             texts = self._schemas.texts(one.schema)
@@ -216,6 +238,8 @@ class MessageReader:
             fields.check_label(label, f"`{self.target}`")
         key = None
         if self.has_keys:
+            if self.forgets and message.topic != self.answers:
+                _check_key(message, 1)
             key = fields.key_of(message.key if self.key is None else found.get(self.key))
         seconds = message.seconds
         if self.timestamp is not None:
@@ -264,6 +288,10 @@ class MessageReader:
         rejects = tuple(one for _, one in read if isinstance(one, Reject))
         kept = [(offset, one) for offset, one in read if not isinstance(one, Reject)]
         events = [one for _, one in kept]
+        are_answers = bool(events) and events[0].message.topic == self.answers
+        ids = None
+        if self.forgets and not are_answers:
+            ids = np.array([id_of_key(event.message.key) for event in events], np.int64)
         return batch_of(
             [(event.x, event.y) for event in events],
             np.array([offset for offset, _ in kept], np.int64),
@@ -273,7 +301,8 @@ class MessageReader:
             keys=[event.key for event in events] if self.has_keys else None,
             payloads=[event.message.value for event in events],
             weights=None if self.weight is None else np.array([event.weight for event in events]),
-            are_answers=bool(events) and events[0].message.topic == self.answers,
+            are_answers=are_answers,
+            ids=ids,
         )
 
     # Record batches
@@ -311,6 +340,9 @@ class MessageReader:
         if self.weight is not None:
             weights = np.ones(len(rows)) if are_answers else column_of_numbers(whole, self.weight)
         wanted = [] if are_answers else self._feature_names(names)
+        ids = None
+        if self.forgets and not are_answers:
+            ids = np.array([id_of_key(table.message.key) for table in tables], np.int64)
         return Batch(
             self._schemas.features_of(whole.select(wanted)),
             labels,
@@ -320,12 +352,39 @@ class MessageReader:
             keys=keys,
             are_answers=are_answers,
             weights=weights,
+            ids=ids,
         )
 
     def _feature_names(self, names: list[str]) -> list[str]:
         if self.columns is None:
             return [name for name in names if name not in self._others]
         return [name for name in self.columns if name in names and name != self.target]
+
+
+def _schema_of(one: Any) -> Any:
+    """Return what messages of one batch have in common."""
+    return _Tombstone if isinstance(one, _Tombstone) else getattr(one, "schema", None)
+
+
+def _check_key(message: Message, n: int) -> None:
+    """Refuse a message whose events could not be forgotten one by one."""
+    if message.key is None:
+        raise PayloadError("the message has no key, by which it could be forgotten")
+    if n != 1:
+        raise PayloadError(f"a message of {n} rows has one key: they could not be told apart")
+
+
+def _of_tombstones(place: str, read: list[tuple[int, _Tombstone]]) -> Batch:
+    """Return requests to forget as a batch."""
+    keys = [one.message.key for _, one in read]
+    return batch_of(
+        [({}, None)] * len(read),
+        np.array([offset for offset, _ in read], np.int64),
+        place,
+        keys=list(map(fields.key_of, keys)),
+        ids=np.array(list(map(id_of_key, keys)), np.int64),
+        are_tombstones=True,
+    )
 
 
 def _numbers_of(one: Any) -> dict[str, bool]:

@@ -50,9 +50,15 @@ _MESSAGES: dict[str, Any] = {
     ),
     "--target FIELD": dict(required=True, help="field of the label, or of the labels"),
 }
-_EVENTS = {
+_EVENTS: dict[str, Any] = {
     "--timestamp FIELD": "field that is the event's time",
     "--key FIELD": "field by which late labels find their events; default: the key of the message",
+    "--tombstones WHAT": dict(
+        choices=("forget",),
+        help="forget: a message with a key and no value asks to forget the example that was learnt "
+        "from the message with this key, and one with a value takes its place; default: they are "
+        "dead letters",
+    ),
 }
 _LABELS = {
     "--labels-topic TOPIC": "where the labels of the events come, with the same key",
@@ -90,6 +96,12 @@ def run(options: argparse.Namespace) -> int:
     if options.peers is not None and options.checkpoint is None:
         raise ParameterError("--peers needs --checkpoint: members tell each other by checkpoints")
     is_of_sentences = of_sentences(options, model_of(options))
+    if options.tombstones is not None and (is_of_sentences or options.key is not None):
+        raise ParameterError(
+            "--tombstones: not with --key, as without a value a message has its own key only"
+            if options.key is not None
+            else "--tombstones: learners of label sequences cannot forget examples"
+        )
     reading: dict[str, Any] = {
         "decode": _decoder_from(options),
         "transform": flatten if options.flatten else None,
@@ -109,6 +121,7 @@ def run(options: argparse.Namespace) -> int:
             key=options.key,
             timestamp=options.timestamp,
             labels=options.labels_topic,
+            tombstones=options.tombstones,
             **columns_from(options),
             **reading,
         )

@@ -143,6 +143,7 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
             f"{report.finish_seconds:.2f} s, without compiling" if report.finished else None,
         ),
         ("late labels", _counts(report.late, "_")),
+        ("asked to forget", _counts(report.forgotten, "_")),
         ("missing values", _missing(report)),
         ("clipped values", _clipped(report.clipped)),
     ]

@@ -199,6 +199,7 @@ def _figures(run: Run) -> dict[str, Any]:
     """Return counts of what a run has taken, for Prometheus: see `OF_RUN` there."""
     bad = dict(run.bad.counts)
     found = {"events": run.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
+    found["forgotten"] = None if run.requests is None else dict(run.requests.counts)
     return found | {"lag": getattr(run.source, "lag", None)}
 
 

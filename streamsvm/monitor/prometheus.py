@@ -11,6 +11,7 @@ OF_RUN = {
     "events": "events taken from the source, good or bad",
     "bad_events": "events that could not be used",
     "bad_events_by_kind": "events that could not be used, by what was wrong",
+    "forgotten": "requests to forget an example, by what became of it",
     "lag": "messages of the assigned partitions not taken yet, as far as the client knows",
 }
 """The figures of a run: what each says. All are counters but the lag, a gauge."""

@@ -345,6 +345,7 @@ def _state_of(run: Run) -> dict[str, Any]:
         "seen": [[_plain(y), n] for y, n in run.seen.items()],
         "bad": bad.settle(),
         "chunks": None if run.chunks is None else vars(run.chunks),
+        "forgotten": None if run.requests is None else run.requests.counts,
     }
 
 
@@ -363,6 +364,8 @@ def _fill(run: Run, state: dict[str, Any]) -> None:
     run.seen.update({y: n for y, n in state["seen"]})
     if run.chunks is not None:
         vars(run.chunks).update(state["chunks"])
+    if run.requests is not None:
+        run.requests.counts.update(state["forgotten"])
     bad.resume(state["bad"])
 
 

@@ -4,11 +4,13 @@ Learners of this package take batches without dicts. Each row takes the steps of
 validation: it is learnt by the scaler (without its label) and scaled, predicted, then learnt.
 """
 
+from __future__ import annotations
+
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +26,9 @@ from streamsvm.model_files.container import steps_of
 from streamsvm.run import parts
 from streamsvm.run.bad_events import BadEvents, EventLike
 from streamsvm.support.rows import LARGEST
+
+if TYPE_CHECKING:
+    from streamsvm.run.forgetting import Requests
 
 
 class Feeder:
@@ -45,6 +50,7 @@ class Feeder:
     ) -> None:
         self.model, self.bad, self.positive = model, bad, positive
         self._target, self._missing = target, ""
+        self.requests: Requests | None = None  # if rows are learnt by ids, to be forgotten
         self.scaler: Any
         self.learner: Any
         self._classifier = parts.unwrapped(model)
@@ -257,6 +263,8 @@ class Feeder:
         given: LabelColumn | None = None,
     ) -> Pairs:
         """Learn checked rows; return pairs of labels and predictions, `given` or made now."""
+        if self.requests is not None and ids is None:
+            return self._learn_by_ids(batch, matrix, ys, kept, given)
         if given is not None and self.learner.observer is not None:
             self.learner.observer.expect(given.tolist())
         try:
@@ -275,6 +283,23 @@ class Feeder:
                 pairs += self.learn_checked(batch, own, ys[one], kept[one], numbers, before)
             return pairs
         return Pairs((ys, predicted if given is None else given))
+
+    def _learn_by_ids(
+        self,
+        batch: Batch,
+        matrix: parts.AnyMatrix,
+        ys: LabelColumn,
+        kept: np.ndarray,
+        given: LabelColumn | None,
+    ) -> Pairs:
+        """Learn checked rows that have ids: one of a known id takes the place of that example."""
+        assert self.requests is not None and batch.ids is not None
+        ids, pairs = batch.ids[kept], Pairs()
+        for one in self.requests.parts(ids):
+            own = take(matrix, np.arange(one.start, one.stop))
+            before = None if given is None else given[one]
+            pairs += self.learn_checked(batch, own, ys[one], kept[one], ids[one], before)
+        return pairs
 
     # Any River classifier
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from connectors.kafka.record_ids import id_of_key
+from connectors.source import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import container, replacing
@@ -62,6 +64,57 @@ def unlearn(model: Any, ids: Iterable[int]) -> Any:
     kept = np.isin(given, learner.kept_numbers())
     learner.unlearn_many(given[kept].tolist())
     return Forgotten(given[kept], given[~kept], learner.duality_gap())
+
+
+class Requests:
+    """What the messages of a topic ask to forget; events are learnt by the ids of their keys.
+
+    Each request is done by itself, in the order of the stream, so that the model does not depend on
+    how messages are divided into batches. `late` is the buffer of events that wait for labels.
+
+    ParameterError: the model cannot forget, or learns nothing by ids.
+    """
+
+    def __init__(self, model: Any, late: LateLabels | None = None) -> None:
+        self._model, self._late, self._learner = model, late, learner_of(model)
+        if self._learner.waiting is not None:
+            raise ParameterError("tombstones: not with selection=, where examples wait unlearnt")
+        if late is not None and late.delay is not None:
+            raise ParameterError("tombstones: not with a delay, where events wait without keys")
+        # Whether the learner takes ids with its parameters: it refuses those of no rows, too.
+        self._learner.learn_many(np.zeros((0, 0)), [], ids=np.zeros(0, np.int64))
+        self.counts = dict.fromkeys(("removed", "not_kept", "waiting", "replaced"), 0)
+        """Examples taken back; requests of whose example nothing was kept; events that waited for
+        labels; and examples in whose place others with the same key came."""
+
+    def take(self, batch: Batch) -> None:
+        """Forget the examples that a batch of requests names."""
+        assert batch.ids is not None and batch.keys is not None
+        for key, number in zip(batch.keys, batch.ids.tolist(), strict=True):
+            n_waiting = 0 if self._late is None else self._late.forget([key])
+            n = len(unlearn(self._model, [number]).removed)
+            self.counts["waiting"] += n_waiting
+            self.counts["removed"] += n
+            self.counts["not_kept"] += not n_waiting and not n
+
+    def parts(self, ids: np.ndarray) -> Iterator[slice]:
+        """Yield the parts of a batch to learn; ids are int64 (n,).
+
+        Before a row whose id is that of an example in the model, this example is taken back.
+        """
+        again = are_kept(self._learner, ids)
+        again[np.setdiff1d(np.arange(len(ids)), np.unique(ids, return_index=True)[1])] = True
+        starts = np.union1d(np.flatnonzero(again), [0])
+        for start, stop in pairwise([*starts.tolist(), len(ids)]):
+            first = ids[start : start + 1]
+            if again[start] and are_kept(self._learner, first)[0]:
+                self.counts["replaced"] += len(unlearn(self._model, first.tolist()).removed)
+            yield slice(start, stop)
+
+
+def are_kept(learner: Any, ids: np.ndarray) -> np.ndarray:
+    """Return of which ids, bool (n,), a learner keeps the example."""
+    return np.isin(ids, learner.kept_numbers())
 
 
 class InFile(NamedTuple):

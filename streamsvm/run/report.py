@@ -65,6 +65,7 @@ class RunReport:
     resumed: str | None = None  # the checkpoint that the run went on from, and where
     resumed_after: int | None = None  # how many examples an earlier process had taken
     late: dict[str, int] = field(default_factory=dict)  # `LateLabels.counts`
+    forgotten: dict[str, int] = field(default_factory=dict)  # counts of requests to forget
     asked: dict[str, int] = field(default_factory=dict)  # counts of an `ActiveLearner`
     scores_answers: bool = False  # the accuracy is of events that it asked for only
     missing: dict[str, int] = field(default_factory=dict)  # `missing_values`, and those of texts

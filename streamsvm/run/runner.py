@@ -21,6 +21,7 @@ from streamsvm.run.asking_feeder import AskingFeeder
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint, Place
 from streamsvm.run.feeder import Feeder
+from streamsvm.run.forgetting import Requests
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.report import Progress, RunReport, peak_memory
 from streamsvm.run.sentence_feeder import SentenceFeeder, are_sentences
@@ -141,6 +142,9 @@ class Run:
                 "LASVM, averaged tracking and LaRank"
             )
         self.late, self.finish, self.max_classes = late, finish, max_classes
+        self.requests: Requests | None = None
+        if getattr(source, "forgets", False):
+            self.requests = self.feeder.requests = Requests(self.model, late)
         self.on_progress, self.should_stop = on_progress, should_stop
         self.report = RunReport()
         self.confusion = metrics.ConfusionMatrix()
@@ -268,7 +272,11 @@ class Run:
             offset -= len(batch)
 
     def _learn(self, batch: Batch, first: int, epoch: int) -> None:
-        """Predict, score and learn the rows of a chunk, or take the labels of earlier rows."""
+        """Predict, score and learn the rows of a chunk, or take what is about earlier rows."""
+        if self.requests is not None and batch.are_tombstones:
+            self._count(len(batch))
+            self.requests.take(batch)
+            return
         labels = self.feeder.labels_of(batch)
         if self.chunks is None:
             self._check(labels)
@@ -361,6 +369,7 @@ class Run:
         report.number_texts = getattr(getattr(self.source, "number_texts", None), "names", [])
         report.dead_letters = None if self.bad.file is None else str(self.bad.file)
         report.late = {} if self.late is None else self.late.counts
+        report.forgotten = {} if self.requests is None else dict(self.requests.counts)
         if isinstance(self.model, ActiveLearner):
             report.asked = self.model.asking.counts
             report.scores_answers = self.late is not None and self.late.delay is None

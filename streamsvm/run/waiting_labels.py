@@ -245,6 +245,7 @@ class _Part:
     file: str | None
     numbers: npt.NDArray[np.int64]  # by which `HeldRows` knows them; increasing
     weights: npt.NDArray[np.float64] | None
+    ids: npt.NDArray[np.int64] | None
     n_held: int  # the others were taken or dropped
     schema: bytes  # serialised: rows of parts with equal ones can share a batch
 
@@ -267,7 +268,8 @@ class HeldRows:
         # A copy: a slice would keep the whole batch in memory.
         features = batch.features.take(pa.array(kept))
         weights = None if batch.weights is None else batch.weights[kept]
-        return self._put(features, batch.rows[kept], batch.file, numbers, weights)
+        ids = None if batch.ids is None else batch.ids[kept]
+        return self._put(features, batch.rows[kept], batch.file, numbers, weights, ids)
 
     def _put(
         self,
@@ -276,9 +278,10 @@ class HeldRows:
         file: str | None,
         numbers: np.ndarray,
         weights: np.ndarray | None,
+        ids: np.ndarray | None,
     ) -> list[int]:
         schema, names = features.schema.serialize().to_pybytes(), numbers.tolist()
-        part = _Part(features, rows, file, numbers, weights, len(numbers), schema)
+        part = _Part(features, rows, file, numbers, weights, ids, len(numbers), schema)
         self._part_of.update(dict.fromkeys(names, part))
         return names
 
@@ -313,6 +316,7 @@ class HeldRows:
         part.features = part.features.take(pa.array(np.flatnonzero(held)))
         part.rows, part.numbers = part.rows[held], part.numbers[held]
         part.weights = None if part.weights is None else part.weights[held]
+        part.ids = None if part.ids is None else part.ids[held]
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the rows as JSON values, and arrays by name, for `resume`."""
@@ -330,6 +334,8 @@ class HeldRows:
             arrays[f"{first}.rows"], arrays[f"{first}.numbers"] = part.rows, part.numbers
             if part.weights is not None:
                 arrays[f"{first}.weights"] = part.weights
+            if part.ids is not None:
+                arrays[f"{first}.ids"] = part.ids
         files = [part.file for part in parts]
         return {"files": files, "firsts": firsts, "next": self.next_number}, arrays
 
@@ -341,7 +347,8 @@ class HeldRows:
                 features = reader.read_next_batch()
             features.validate(full=True)
             rows, numbers = arrays[f"{first}.rows"], arrays[f"{first}.numbers"]
-            self._put(features, rows, file, numbers, arrays.get(f"{first}.weights"))
+            facts = (arrays.get(f"{first}.{name}") for name in ("weights", "ids"))
+            self._put(features, rows, file, numbers, *facts)
 
 
 def _gathered(runs: list[tuple[_Part, list[int]]]) -> Batch:
@@ -356,4 +363,6 @@ def _gathered(runs: list[tuple[_Part, list[int]]]) -> Batch:
     files = [part.file for part, run in runs for _ in run]
     weights = [part.weights for part in parts if part.weights is not None]
     w = np.concatenate(weights)[places] if weights else None
-    return Batch(features, pa.nulls(len(rows)), rows, None, files=files, weights=w)
+    given = [part.ids for part in parts if part.ids is not None]
+    ids = np.concatenate(given)[places] if given else None
+    return Batch(features, pa.nulls(len(rows)), rows, None, files=files, weights=w, ids=ids)
