@@ -20,7 +20,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.targets import ClassTargets
-from streamsvm.learners.bases.kernel import finishing
+from streamsvm.learners.bases.kernel import finishing, unlearning
 from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.larank_solver import LaRankSolver
@@ -259,6 +259,8 @@ class LaRankClassifier(KernelLearner):
             return worst <= self.tau or enough, float(worst), int(state.info[0].n_steps) - before
 
         finishing.look_again(self, lambda: finishing.improve(self, some, progress), allowed)
+
+    unlearn, audit = unlearning.unlearn, unlearning.audit
 
     # Inspection
 

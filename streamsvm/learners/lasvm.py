@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ from streamsvm.features.density import RowParameters
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.targets import ProblemTargets
-from streamsvm.learners.bases.kernel import adapting, finishing, lasvm_solver
+from streamsvm.learners.bases.kernel import adapting, finishing, lasvm_solver, unlearning
 from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by, policy_of
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.lasvm_solver import LASVMSolver, PairsSolver
@@ -276,6 +277,8 @@ class LASVMClassifier(KernelLearner):
             finally:
                 self._wants_scores = before
 
+    unlearn, audit = unlearning.unlearn, unlearning.audit
+
     def margins_of_learning(self, n: int) -> np.ndarray:
         """Return an array of zeros for what the solver writes of n rows when it learns them."""
         if self._is_several and not self._wants_scores and self.observer is None:
@@ -307,10 +310,8 @@ class LASVMClassifier(KernelLearner):
             adapting.rebalance(self)
         schedule = self.solver.schedule._replace(second_order=1.0)
 
-        def finish() -> bool:
-            return finishing.improve(self, lambda: self._finish_some(schedule), progress)
-
-        finishing.look_again(self, finish)
+        some = functools.partial(self._finish_some, schedule)
+        finishing.look_again(self, lambda: finishing.improve(self, some, progress))
 
     def _finish_some(self, schedule: Any) -> tuple[bool, float, int]:
         """Make some `_FINISH_STEPS` steps; return what `finishing.improve` wants to know."""

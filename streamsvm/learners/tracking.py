@@ -10,7 +10,7 @@ from streamsvm._parameter_checks import MOST_STEPS, check_cost, check_number, ch
 from streamsvm.errors import ParameterError
 from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.kernel import finishing
+from streamsvm.learners.bases.kernel import finishing, unlearning
 from streamsvm.learners.bases.kernel.bounds import covered_by, policy_of
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.tracking_solver import LinearTrackingSolver, TrackingSolver
@@ -202,6 +202,8 @@ class TrackingSVMClassifier(KernelLearner):
             return worst <= tracking_finish.tau_of(schedule), worst, tracking_finish.STEPS
 
         finishing.improve(self, some, progress)
+
+    unlearn, audit = unlearning.unlearn, unlearning.audit
 
     # Inspection
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 from collections.abc import Callable, Collection
@@ -17,6 +18,7 @@ from streamsvm.support.declaration import (
     as_int,
     rows_as_arrays,
 )
+from streamsvm.support.row_columns import Columns, columns_of
 from streamsvm.support.rows import Rows, SparseRows, copied, joined, shape
 from streamsvm.support.writable import writable
 
@@ -167,6 +169,18 @@ class PassedBy:
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Replace the array of signs, as the learner has renamed its classes."""
         self._signs = change(self._signs)
+
+    def without(self, numbers: np.ndarray, columns: Columns) -> PassedBy:
+        """Return the sample without examples of these numbers, and over some columns."""
+        new = copy.copy(self)
+        stay = np.flatnonzero(~np.isin(np.abs(self.numbers), numbers))
+        rows = [columns_of(self._rows[i], columns) for i in stay.tolist()]
+        found: dict[str, Any] = {"_rows": rows, "_n": len(stay)}
+        for name in _ARRAYS:
+            found[name] = np.zeros_like(getattr(self, name))
+            found[name][: len(stay)] = getattr(self, name)[stay]
+        new.__dict__.update(found, _random=copy.copy(self._random))
+        return new
 
     def state(self) -> tuple[list[Any], dict[str, np.ndarray]]:
         """Return the counts as JSON values, and the arrays, for `resume`."""

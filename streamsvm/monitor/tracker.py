@@ -18,6 +18,7 @@ from streamsvm.monitor.rates import Rates, Scores
 from streamsvm.monitor.record import record_of
 from streamsvm.monitor.sample import NEVER, PassedBy
 from streamsvm.monitor.watched import learner_of
+from streamsvm.support.interruptions import Changes
 
 _SAMPLE_FOR_GAP = 100
 _SAMPLE_FOR_OBJECTIVE = 500
@@ -232,6 +233,10 @@ class TrackingMonitor(Presentation):
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Change the array of signs of earlier examples, as the learner renames its classes."""
         self.passed_by.turn_signs(change)
+
+    def without(self, numbers: np.ndarray, columns: np.ndarray | None) -> Changes:
+        """Return what changes as the learner takes examples back, and keeps these columns."""
+        return self.__dict__, {"passed_by": self.passed_by.without(numbers, columns)}
 
     def _score(self) -> None:
         """Count and score the buffered examples, and empty the buffers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from streamsvm.support.declaration import (
 )
 from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows.kernel_diagonal import LARGEST_DIAGONAL
+from streamsvm.support.row_columns import Columns, columns_of
 from streamsvm.support.rows import Rows, SparseRows, cut, joined, shape, sparse, taken
 
 SEEDS = 20
@@ -214,6 +216,38 @@ class Candidates:
         if place < last:
             self._facts[place], self.values[place] = self._facts[last], self.values[last]
         self._n = last
+
+    def without(self, numbers: np.ndarray, columns: Columns) -> Candidates:
+        """Return a copy over some columns that has forgotten these ids: see `forget`."""
+        new = copy.copy(self)
+        # Kernel values are computed anew, by what learns then.
+        new.scratch, new.values = None, np.zeros((len(self.values), 0), np.float32)
+        new = copy.deepcopy(new)
+        new.forget(numbers.tolist())
+        new.take_columns(columns)
+        return new
+
+    def forget(self, numbers: list[int]) -> None:
+        """Remove candidates by their ids; what was learnt with these may be learnt again."""
+        self._ids.difference_update(numbers)
+        self.last_id = 0 if self.last_id in numbers else self.last_id
+        for number in numbers:
+            for place in np.flatnonzero(self.facts["id"] == number).tolist():
+                self.remove(place)
+        # What removed rows have left behind all others.
+        self._facts[self._n :] = 0
+        self._rows[self._n :] = 0.0
+
+    def take_columns(self, columns: Columns) -> None:
+        """Drop the other columns."""
+        self._rows = np.asarray(columns_of(self._rows, columns))
+        if self._listed is not None:
+            self._listed = [columns_of(x, columns) for x in self._listed]
+
+    def knows(self, numbers: np.ndarray) -> np.ndarray:
+        """Return which ids, bool (n,), wait or were learnt."""
+        waits = np.isin(numbers, self.facts["id"])
+        return waits | ~self.are_new(numbers)
 
     # Files
 

@@ -1,10 +1,14 @@
-"""Compiled calls whose results are known whatever interrupts the program."""
+"""Calls of which it is known, whatever interrupts the program, whether they were made."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from itertools import starmap
 from typing import Any
+
+Changes = tuple[dict[str, Any], dict[str, Any]]
+"""The attributes of an object, and those that change, with their new values."""
 
 
 def append_result(
@@ -17,3 +21,9 @@ def append_result(
     Python code in between: if `results` is no longer after an exception, nothing was done.
     """
     results.extend(starmap(function, [arguments]))
+
+
+def change_together(changes: list[Changes]) -> None:
+    """Change attributes of several objects; what interrupts it changes all of them or none."""
+    # Without Python code in between, as above.
+    deque(starmap(dict.update, changes), 0)

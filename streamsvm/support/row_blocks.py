@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from streamsvm.support.declaration import COUNT, Field, NamedArrays, Range, rows_as_arrays
+from streamsvm.support.row_columns import Columns, columns_of
 from streamsvm.support.rows import Rows, SparseRows, joined, shape, sparse, taken
 
 STEP = 1024
@@ -138,6 +139,17 @@ class RowBlocks:
         if some:
             blocks.append(self._as_one(some, self.width))
         self._replace(slice(None), blocks)
+
+    def only(self, kept: np.ndarray, columns: Columns) -> Self:
+        """Return the rows with these places, which ascend, over some columns, as copies."""
+        new = self.mapped(lambda x, facts: (x, facts))
+        new.keep(kept)
+        new.map_in_place(lambda x: columns_of(x, columns))
+        return new
+
+    def map_in_place(self, change: Callable[[Rows], Rows]) -> None:
+        """Change the rows of each block by a function."""
+        self._replace(slice(None), [(change(x), facts) for x, facts in self._blocks])
 
     def mapped(self, change: Callable[[Rows, np.ndarray], RowsAndFacts]) -> Self:
         """Return the same, with each block changed by a function, which may write to its facts."""

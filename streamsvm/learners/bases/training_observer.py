@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamsvm.monitor.learnt import Learnt
+from streamsvm.support.interruptions import Changes
 
 
 class TrainingObserver(Protocol):
@@ -30,6 +31,13 @@ class TrainingObserver(Protocol):
     def expect(self, predicted: list[Any]) -> None:
         """Take the labels that were predicted earlier for the next examples to be learnt."""
         return
+
+    def without(self, numbers: np.ndarray, columns: np.ndarray | None) -> Changes:
+        """Return what changes as the learner takes examples back, and keeps these columns.
+
+        None: all columns. The caller makes the change in one step with that of the learner.
+        """
+        return {}, {}
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Convert the signs that were stored so far by the function `change`."""

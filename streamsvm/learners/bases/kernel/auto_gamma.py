@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.support.rows import Rows, SparseRows, shape
+from streamsvm.support.rows import Rows, SparseRows, shape, sparse
 
 LAST_SET = 1024
 _LEAST_CHANGE = 0.05
@@ -65,6 +65,26 @@ def moments_of(sums: np.ndarray, n: int) -> np.ndarray:
     """Return the moments of n rows from their sums."""
     means = sums[0] / max(n, 1)
     return np.array([means, sums[1] - n * means**2])
+
+
+def moments_over(x: Rows) -> np.ndarray:
+    """Return the moments of n rows."""
+    found = updated(new_moments(0), 0, x)
+    return moments_of(found, shape(x)[0]) if isinstance(x, SparseRows) else found
+
+
+def without(moments: np.ndarray, n: int, x: Rows, is_sparse: bool) -> np.ndarray:
+    """Return moments (or sums, `is_sparse`) as if n rows had the means and variances of the others.
+
+    The others are the n rows that `moments` are of, without the rows x.
+    """
+    left, d = n - shape(x)[0], moments.shape[1]
+    if left < 1:
+        return new_moments(d)
+    sums = moments if is_sparse else sums_of(moments, n)
+    gone = updated(new_moments(d), 0, sparse(x))[:, :d]
+    sums = (sums - gone) * (n / left)
+    return sums if is_sparse else np.maximum(moments_of(sums, n), [[-np.inf], [0.0]])
 
 
 def gamma_of(moments: np.ndarray, n: int) -> float:

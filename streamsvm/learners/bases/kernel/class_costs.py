@@ -53,6 +53,11 @@ class ClassCosts:
             found = np.bincount(self._side_of(signs), minlength=len(self.counts))
             self.counts = self.counts + found
 
+    def without(self, signs: np.ndarray) -> ClassCosts:
+        """Return the costs without examples of these signs, or numbers of classes."""
+        found = np.bincount(self._side_of(signs), minlength=len(self.counts))
+        return self.counting(np.maximum(0.0, self.counts - found)) if self.is_balanced else self
+
     def count_one(self, sign: float) -> None:
         """Count one example: after each event, faster than as a batch."""
         counts = self.counts.copy()

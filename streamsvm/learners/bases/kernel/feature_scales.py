@@ -13,6 +13,7 @@ import numpy as np
 from streamsvm._compile import compiled
 from streamsvm.support.declaration import Field, NamedArrays, Range
 from streamsvm.support.feature_statistics import COUNT, N_ROWS, VARIANCE, learn_value
+from streamsvm.support.row_columns import Columns, entries_of
 from streamsvm.support.rows import Rows, SparseRows, shape
 
 HALF = 512
@@ -150,6 +151,17 @@ class FeatureScales:
             self.weights = np.pad(self.weights, (0, missing), constant_values=self.weights[0])
         if self.relevance is not None:
             self.relevance = np.pad(self.relevance, (0, missing), constant_values=1.0)
+
+    def over(self, columns: Columns) -> FeatureScales:
+        """Return those of some columns."""
+        new = FeatureScales()
+        for name, value in self.__dict__.items():
+            setattr(new, name, None if value is None else entries_of(value, columns).copy())
+        if self.weights is not None:
+            # The first one is of features that come later.
+            own = entries_of(self.weights[1:], columns)
+            new.weights = np.concatenate([self.weights[:1], own])
+        return new
 
     def learn_some(self, x: Rows, n_before: int) -> None:
         """Learn those of the rows that are wanted; `n_before` examples of the stream came before.

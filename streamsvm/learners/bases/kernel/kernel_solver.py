@@ -19,6 +19,8 @@ from streamsvm.support import states, stores
 from streamsvm.support.interruptions import append_result
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.fresh_block import ALL_KNOWN
+from streamsvm.support.only_kept import only_kept
+from streamsvm.support.row_columns import Columns
 from streamsvm.support.rows import Rows
 
 _CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
@@ -126,6 +128,22 @@ class KernelSolver(abc.ABC):
         if new.state is not None:
             rescale(new.state.store, ratio)
             new.rebuild(n_features)
+        return new
+
+    def remove(self, slots: np.ndarray, n_features: int) -> None:
+        """Remove the examples in some slots, as a bound does: what the dual loses is in `lost`."""
+        raise AssertionError("it cannot take examples back")
+
+    def without(self, slots: np.ndarray, columns: Columns, n_features: int) -> Self:
+        """Return a solver without the examples in some slots; this one is not changed.
+
+        It has some columns only, which are those of the rows that it keeps, and no cached rows.
+        """
+        new = self._apart()
+        new.remove(slots, n_features)
+        new.state = only_kept(new.state, columns, self.cache_bytes)
+        if columns is not None and kernels.product_of(type(self.kernel)) == "vectors":
+            new.rebuild(len(columns))
         return new
 
     # Compiled code

@@ -12,6 +12,7 @@ from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import ReservingSolver
 from streamsvm.learners.bases.kernel.reserves.revisits import RevisitsOfLaRank
 from streamsvm.solvers.gap import KeptGap
+from streamsvm.solvers.larank import bounds as larank_bounds
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
 from streamsvm.solvers.larank.gap import larank_gap
@@ -92,6 +93,13 @@ class LaRankSolver(ReservingSolver):
     def coefficients(self, n: int) -> np.ndarray:
         """Return the coefficients of the n slots in use, float64 (n, classes)."""
         return larank_state.coefficients(self.state)
+
+    def remove(self, slots: np.ndarray, n_features: int) -> None:
+        """Remove the examples in some slots, and all their coefficients."""
+        kernel = self.bound_kernel(self.state)
+        for s in slots.tolist():
+            larank_bounds.remove(self.state, kernel, s, n_features)
+        larank_state.squeeze(self.state)
 
     # The reserve
 

@@ -15,20 +15,23 @@ from streamsvm.learners.bases.kernel.reserves.revisits import Revisits
 from streamsvm.learners.bases.kernel.reserves.revisits_of_classes import RevisitsOfClasses
 from streamsvm.solvers.bounds import Budget
 from streamsvm.solvers.gap import KeptGap
+from streamsvm.solvers.lasvm import bounds as lasvm_bounds
 from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import inspection as lasvm_inspection
 from streamsvm.solvers.lasvm import reweighting
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm.gap import Outside
+from streamsvm.solvers.lasvm_pairs import bounds as pairs_bounds
 from streamsvm.solvers.lasvm_pairs import classes, files, layout
 from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
 from streamsvm.solvers.lasvm_pairs import inspection as pairs_inspection
 from streamsvm.solvers.lasvm_pairs import state as pairs_state
 from streamsvm.solvers.lasvm_pairs import step as pairs
 from streamsvm.solvers.lasvm_pairs.needed import may_leave_out
-from streamsvm.solvers.lasvm_pairs.problems import members_of
+from streamsvm.solvers.lasvm_pairs.problems import REST, members_of
 from streamsvm.support import stores
+from streamsvm.support.calibration import new_calibration, update_calibration
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.limits.usable_memory import usable_memory
@@ -93,6 +96,13 @@ class LASVMSolver(ReservingSolver):
         """Set the C_i of all examples, given those of the negative and the positive class."""
         kernel = self.bound_kernel(self.state)
         reweighting.set_costs(self.state, kernel, costs[0], costs[1], n_features)
+
+    def remove(self, slots: np.ndarray, n_features: int) -> None:
+        """Remove the examples in some slots; their coefficients are given to others."""
+        kernel = self.bound_kernel(self.state)
+        for s in slots.tolist():
+            lasvm_bounds.remove(self.state, kernel, s, n_features)
+        lasvm_state.squeeze(self.state)
 
     # The reserve
 
@@ -218,12 +228,31 @@ class PairsSolver(LASVMSolver):
         """Set the C_i of all examples, given those of each class."""
         pairs_finish.set_costs(self.state, self.bound_kernel(self.state), costs, n_features)
 
+    def remove(self, slots: np.ndarray, n_features: int) -> None:
+        """Remove the examples in some slots from all problems."""
+        kernel = self.bound_kernel(self.state)
+        for s in slots.tolist():
+            pairs_bounds.forget(self.state, kernel, s, False, n_features)
+        pairs_state.squeeze(self.state)
+
     def problem_margins(self, x: Rows, sizes: Sizes) -> np.ndarray:
         """Return the margins of rows in each problem, float64 (n, problems)."""
         state = self.state_for(sizes)
         out = np.zeros((len(x), len(state.problems.table)))
         pairs.problem_margins_of(state, self.bound_kernel(state), x, out)
         return out
+
+    def calibrated(self, x: Rows, classes: np.ndarray, sizes: Sizes) -> KernelSolver:
+        """Return a solver whose problems are calibrated by the margins of rows of these classes."""
+        of = self.state.problems
+        calibration, margins = np.empty_like(of.calibration), self.problem_margins(x, sizes)
+        for p, (positive, negative) in enumerate(of.segments[["positive", "negative"]].tolist()):
+            own = np.flatnonzero((classes == positive) | (classes == negative) | (negative == REST))
+            calibration[p] = new_calibration()
+            signs = np.where(classes[own] == positive, 1.0, -1.0)
+            update_calibration(calibration[p], np.ascontiguousarray(margins[own, p]), signs)
+        problems = of._replace(calibration=calibration)
+        return self.changed(state=self.state._replace(problems=problems))
 
     @property
     def n_members(self) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from streamsvm.errors import FeatureError
 from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.support import states, stores
-from streamsvm.support.rows import Rows, SparseRows, taken
+from streamsvm.support.rows import Rows, SparseRows, shape, taken
 
 _SAMPLE = 64
 """Number of examples whose gradients are computed: a file of many is read in the same time."""
@@ -59,20 +59,26 @@ def mend_gradients(learner: AnyKernelLearner) -> None:
         solver.rebuild(d)
 
 
+def weighted_sum(rows: Rows, coefficients: np.ndarray) -> np.ndarray:
+    """Return the sum of rows, each times its coefficient, float64 (features,)."""
+    if not isinstance(rows, SparseRows):
+        return np.asarray(coefficients @ rows)
+    terms = rows.values * np.repeat(coefficients, np.diff(rows.start))
+    return np.bincount(rows.columns, terms, rows.d)
+
+
 def mend_weights(state: Any, rows: Rows) -> None:
     """Compute w from the examples kept, and replace it if it differs by more than rounding."""
-    n = len(rows.start) - 1 if isinstance(rows, SparseRows) else len(rows)
-    wanted: np.ndarray
-    size: np.ndarray
+    n, d = shape(rows)
+    sizes: Rows
+    if isinstance(rows, SparseRows):
+        sizes = rows._replace(values=np.abs(rows.values))
+    else:
+        sizes = np.abs(rows)
     for w, coefficients in ((state.w, state.alpha[:n]), (state.w_average, state.average[:n])):
-        if isinstance(rows, SparseRows):
-            terms = rows.values * np.repeat(coefficients, np.diff(rows.start))
-            wanted = np.bincount(rows.columns, terms, w.size)
-            size = np.bincount(rows.columns, np.abs(terms), w.size)
-        else:
-            wanted, size = np.zeros(w.size), np.zeros(w.size)
-            wanted[: rows.shape[1]] = coefficients @ rows
-            size[: rows.shape[1]] = np.abs(coefficients) @ np.abs(rows)
+        wanted, size = np.zeros(w.size), np.zeros(w.size)
+        wanted[:d] = weighted_sum(rows, coefficients)
+        size[:d] = weighted_sum(sizes, np.abs(coefficients))
         # Of examples that have left the window a rounding error stays.
         if (np.abs(w - wanted) > 1e-5 * (1.0 + size.max(initial=0.0))).any():
             w[:] = wanted

@@ -17,7 +17,8 @@ from streamsvm.learners.bases.kernel.trials.trial import LAST, Choice, Trial, ca
 from streamsvm.learners.bases.late_rows import rows_where
 from streamsvm.learners.bases.scaled_rows import padded, scaled_rows, unscaled_rows
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
-from streamsvm.support.rows import Rows
+from streamsvm.support.row_columns import Columns, entries_of
+from streamsvm.support.rows import Rows, shape
 
 
 class Preparation:
@@ -121,6 +122,35 @@ class Preparation:
             self.trial.add(x, classes, rows.w[learnt], rows.numbers[learnt])
         elif self.scales is not None:
             self.scales.learn_some(x, seen)
+
+    def without(
+        self, learner: AnyLearner, numbers: np.ndarray, x: Rows, columns: Columns
+    ) -> Preparation:
+        """Return it without the examples with these numbers, whose rows x are as they came.
+
+        Columns that are not kept are dropped. What later rows told of scales stays.
+        """
+        n, trial, moments = learner.n_examples, self.trial, self.moments
+        if trial is not None:
+            trial = trial.without(numbers, columns, learner.is_sparse)
+        if self.follows_rule:
+            moments = self._moments_without(n, trial, x, learner.is_sparse)
+        factors = None if self.factors is None else entries_of(self.factors, columns)
+        scales = None if self.scales is None else self.scales.over(columns)
+        moments = entries_of(moments, columns)
+        return self.changed(moments=moments, trial=trial, factors=factors, scales=scales)
+
+    def _moments_without(self, n: int, trial: Trial | None, x: Rows, is_sparse: bool) -> np.ndarray:
+        if trial is None:
+            # After the last example that they are of, nothing depends on them.
+            is_over = n >= LAST
+            return (
+                0.0 * self.moments if is_over else auto_gamma.without(self.moments, n, x, is_sparse)
+            )
+        first = trial.first(min(LAST, trial.n_examples), is_sparse)
+        found = auto_gamma.moments_over(first)
+        found[1] *= min(n, LAST) / max(1, shape(first)[0])
+        return auto_gamma.sums_of(found, min(n, LAST)) if is_sparse else found
 
     def variances(self, n: int, d: int, is_sparse: bool) -> np.ndarray:
         """Return the variances of d features over the first n rows, at most `LAST`."""

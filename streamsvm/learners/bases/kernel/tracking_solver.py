@@ -9,10 +9,11 @@ import numpy as np
 from streamsvm.learners.bases.kernel import loaded
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, Sizes
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.tracking import gap
+from streamsvm.solvers.tracking import budget, gap
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
+from streamsvm.support import states
 from streamsvm.support.rows import Rows
 
 
@@ -55,6 +56,22 @@ class TrackingSolver(DualSolver):
         """Write the margins of rows into `out`."""
         alpha = state.average if self.is_averaged else state.alpha
         tracking.margins_of(state, self.bound_kernel(state), alpha, x, out)
+
+    def remove(self, slots: np.ndarray, n_features: int) -> None:
+        """Remove the examples in some slots; the averages begin anew."""
+        state = self.state
+        tracking_state.settle(state, True)
+        self._take_out(slots, n_features)
+        # Free slots are in files, too.
+        for array in (state.cost, state.diagonal, state.active.arrival):
+            array[slots] = 0
+        state.y[slots] = 1.0
+
+    def _take_out(self, slots: np.ndarray, n_features: int) -> None:
+        kernel = self.bound_kernel(self.state)
+        for s in slots.tolist():
+            budget.remove(self.state, kernel, s, n_features)
+        self.state.f[slots] = 0.0
 
     def coefficients(self, n: int) -> np.ndarray:
         """Return the coefficients of the n slots in use."""
@@ -112,6 +129,19 @@ class LinearTrackingSolver(TrackingSolver):
         """Write the margins of rows into `out`."""
         w = state.w_average if self.is_averaged else state.w
         tracking_linear.margins_of(self.kernel, w, x, out)
+
+    def _take_out(self, slots: np.ndarray, n_features: int) -> None:
+        state, info, kernel = self.state, self.state.info[0], self.bound_kernel(self.state)
+        state.alpha[slots] = state.average[slots] = 0.0
+        for s in slots.tolist():
+            tracking_state.leave(state, s)
+        # Anew, so that not even a rounding error of what was removed is left.
+        rows, alpha, _ = self.expansion(states.n_columns(state))
+        state.w[:] = state.w_average[:] = loaded.weighted_sum(rows, alpha)
+        info.alpha_sum = np.abs(alpha).sum()
+        dual = info.alpha_sum - 0.5 * kernel.scale * float(state.w @ state.w)
+        info.lost += info.dual - dual
+        info.dual = dual
 
     def kept_gap(self, n_features: int) -> KeptGap:
         """Return the gap on the examples kept, not normalised."""

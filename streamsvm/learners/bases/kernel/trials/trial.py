@@ -27,6 +27,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.kept_examples import NUMBER, KeptExamples
 from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
+from streamsvm.support.row_columns import Columns
+from streamsvm.support.rows import Rows, cut, sparse
 
 FIRST = 4
 """The number of examples at the first trial; before, the learner follows the rule."""
@@ -110,6 +112,8 @@ class Trial(KeptExamples):
         self.begun: Begun | None = None
         self.race: Any = None
         self.winner: Candidate | None = None
+        # How many of the first examples were taken back.
+        self.n_forgotten = 0
 
     @property
     def nbytes(self) -> int:
@@ -118,11 +122,11 @@ class Trial(KeptExamples):
 
     def as_file(self, n: int, d: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what a file of a learner of n examples holds: JSON values and arrays."""
-        if self.n_examples < n or (n >= LAST and self.begun is None):
+        if self.n_examples + self.n_forgotten < n or (n >= LAST and self.begun is None):
             # After an interruption it may lack the last example, or the last race, which begins
             # after the next one: it is over in the file.
             return {}, {}
-        content: dict[str, Any] = {}
+        content: dict[str, Any] = {"forgotten": self.n_forgotten} if self.n_forgotten else {}
         arrays = self.as_arrays(d)
         if self.winner is not None:
             content["winner"] = list(self.winner)
@@ -143,7 +147,8 @@ class Trial(KeptExamples):
             # It is over, has not begun, or the file is older, and holds none of the examples.
             return n == 0
         self.read(arrays, d, n_classes)
-        if self.n_examples < n:
+        self.n_forgotten = as_int("forgotten", content.get("forgotten", 0), 0, n)
+        if self.n_examples + self.n_forgotten < n:
             raise ValueError("fewer examples of the trial than were learnt")
         # A race that is due, if an interruption has skipped it, is not among those that began.
         skipped = content.get("adapts_at", n + 1)
@@ -169,6 +174,26 @@ class Trial(KeptExamples):
             self.begun = Begun(began, count, n_slots, known, self.winner, variances, draws)
             self._began_for = self._due_before(n if began >= skipped else skipped - 1)
         return True
+
+    def without(self, numbers: np.ndarray, columns: Columns, is_sparse: bool) -> Trial:
+        """Return the trial of the other examples, over some columns; a race begins once more."""
+        is_kept = ~np.isin(self.facts()[NUMBER.name], numbers)
+        new = self.only(np.flatnonzero(is_kept), columns)
+        new.race, new.n_forgotten = None, self.n_forgotten + int((~is_kept).sum())
+        begun = self.begun
+        if begun is not None:
+            n_kept = int(is_kept[: begun.n_kept].sum())
+            moments = auto_gamma.moments_over(new.first(n_kept, is_sparse))
+            variances = np.maximum(0.0, moments[1] / max(1, n_kept))
+            slots = min(begun.n_slots, n_kept)
+            begun = begun._replace(n_kept=n_kept, n_slots=slots, variances=variances)
+            new.begun = begun if n_kept else None
+        return new
+
+    def first(self, n: int, is_sparse: bool) -> Rows:
+        """Return the first n rows."""
+        x = cut(self.joined()[0], 0, n)
+        return sparse(x) if is_sparse else x
 
     def _due_before(self, n: int) -> int:
         """Return the latest power of two, up to n examples, at which a race was due, or 0."""
