@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.rates import counts_pairs
-from streamsvm.monitor.sample import PassedBy
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.support.declaration import NamedArrays
 
@@ -64,14 +62,23 @@ def fill(monitor: TrackingMonitor, content: dict[str, Any], arrays: dict[str, np
     monitor.scores.resume(content, left)
 
 
-def forget(
-    content: dict[str, Any], arrays: dict[str, np.ndarray], learner: Any, ids: Collection[int]
-) -> None:
-    """Remove examples from the sample in the return value of `to_file`, in place."""
-    sample = PassedBy(content["parameters"]["sampled"], getattr(learner, "window", None), 0)
-    sample.resume(content["sample"], NamedArrays(arrays))
-    for name in sample.state()[1]:
+def with_sample(
+    model: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> TrackingMonitor:
+    """Return a monitor of a model with the sample in the return value of `to_file`, in a file.
+
+    The sample's arrays are removed: `keep_sample` writes them again.
+    """
+    monitor = TrackingMonitor(model, sample=content["parameters"]["sampled"])
+    monitor.passed_by.resume(content["sample"], NamedArrays(arrays))
+    for name in monitor.passed_by.state()[1]:
         arrays.pop(name, None)
-    sample.forget(ids)
-    content["sample"], found = sample.state()
+    return monitor
+
+
+def keep_sample(
+    monitor: TrackingMonitor, content: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
+    """Write the sample of a monitor into the return value of `to_file`."""
+    content["sample"], found = monitor.passed_by.state()
     arrays |= found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -130,25 +130,6 @@ class PassedBy:
             column[: self._n - gone] = column[gone : self._n]
         self._n -= gone
 
-    def forget(self, numbers: Collection[int]) -> None:
-        """Drop the examples with these numbers.
-
-        In a full sample of the whole stream copies of others take their places: an empty place
-        would be given to the next example, whatever its chance.
-        """
-        gone = np.isin(self.numbers, list(numbers))
-        places = np.flatnonzero(~gone)
-        if not gone.any():
-            return
-        if self.window is None and self._n == self.size and len(places):
-            others = random.Random(0).choices(places.tolist(), k=int(gone.sum()))
-            places = np.concatenate([places, others])
-        self._rows = [self._rows[i] for i in places.tolist()]
-        for column in (self._signs, self._weights, self._numbers, self._arrived):
-            column[: len(places)] = column[places]
-            column[len(places) :] = 0
-        self._n = len(places)
-
     def draw(
         self, n: int, d: int, kept: np.ndarray, draws: random.Random | None = None
     ) -> tuple[Rows, np.ndarray, np.ndarray]:
@@ -171,9 +152,16 @@ class PassedBy:
         self._signs = change(self._signs)
 
     def without(self, numbers: np.ndarray, columns: Columns) -> PassedBy:
-        """Return the sample without examples of these numbers, and over some columns."""
+        """Return the sample without examples of these numbers, and over some columns.
+
+        In a full sample of the whole stream copies of others take their places: an empty place
+        would be given to the next example, whatever its chance.
+        """
         new = copy.copy(self)
         stay = np.flatnonzero(~np.isin(np.abs(self.numbers), numbers))
+        if self.window is None and self._n == self.size and len(stay):
+            others = random.Random(0).choices(stay.tolist(), k=self._n - len(stay))
+            stay = np.concatenate([stay, np.array(others, np.int64)])
         rows = [columns_of(self._rows[i], columns) for i in stay.tolist()]
         found: dict[str, Any] = {"_rows": rows, "_n": len(stay)}
         for name in _ARRAYS:

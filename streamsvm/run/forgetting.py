@@ -13,6 +13,8 @@ import numpy as np
 from connectors.kafka.record_ids import id_of_key
 from connectors.source import Batch
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.kernel import unlearning
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import container, replacing
 from streamsvm.monitor import monitor_file
@@ -57,7 +59,9 @@ def unlearn(model: Any, ids: Iterable[int]) -> Any:
     """
     learner, wanted = learner_of(model), list(dict.fromkeys(ids))
     if isinstance(learner.observer, TrackingMonitor):
-        learner.observer.passed_by.forget(wanted)
+        # Its sample is of examples that the learner has left out, and does not know any more.
+        sample = learner.observer.passed_by
+        learner.observer.passed_by = sample.without(np.array(wanted, np.int64), None)
     if hasattr(learner, "unlearn"):
         return learner.unlearn(wanted)
     given = np.array(wanted, np.int64)
@@ -114,6 +118,8 @@ class Requests:
 
 def are_kept(learner: Any, ids: np.ndarray) -> np.ndarray:
     """Return of which ids, bool (n,), a learner keeps the example."""
+    if isinstance(learner, KernelLearner):
+        return unlearning.keeps(learner, ids)
     return np.isin(ids, learner.kept_numbers())
 
 
@@ -139,13 +145,17 @@ def forget_in_file(path: Path, ids: Collection[int], output: Path | None = None)
             lock.take()
             # Again: a run may have ended, or gone on, since it was read.
             model, about, arrays = container.read(path)
-        learner, n_waiting = learner_of(model), 0
+        learner_of(model)
+        monitor, n_waiting = None, 0
         with as_damage(path):
             if "monitor" in about:
-                monitor_file.forget(about["monitor"], arrays, learner, ids)
+                # A feature that nothing has any more leaves its sample with the model's rows.
+                monitor = monitor_file.with_sample(model, about["monitor"], arrays)
             if "late" in about:
                 n_waiting = _forget_waiting(about, arrays, ids)
         found = unlearn(model, ids)
+        if monitor is not None:
+            monitor_file.keep_sample(monitor, about["monitor"], arrays)
         what = "the checkpoint" if is_checkpoint else "the model"
         replacing.write(output or path, container.encoded(model, about, arrays), what)
     return InFile(found, n_waiting, is_checkpoint)

@@ -11,8 +11,16 @@ import pytest
 
 import streamsvm
 from connectors import MemorySource, id_of_key
-from streamsvm import ActiveLearner, IncrementalSVMClassifier, StandardScaler, kernels
+from streamsvm import (
+    ActiveLearner,
+    IncrementalSVMClassifier,
+    LASVMClassifier,
+    StandardScaler,
+    TrackingMonitor,
+    kernels,
+)
 from streamsvm.cli.main import main
+from streamsvm.model_files import container
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.run.runner import Run
@@ -145,3 +153,34 @@ def test_a_checkpoint_is_gone_on_from_without_them(capsys):
     assert sorted(model.kept_numbers()) == sorted(plain.kept_numbers())
     for x, _ in EVENTS[:5]:
         assert model.decision_function_one(x) == pytest.approx(plain.decision_function_one(x))
+
+
+def test_the_sample_of_a_monitor_forgets_too():
+    # A feature that one example has only, which leaves the model with it, and the sample.
+    events = [EVENTS[0], ({"only": 1.0, **EVENTS[1][0]}, EVENTS[1][1]), *EVENTS[2:], *EVENTS * 3]
+
+    def run(limit=None):
+        model = LASVMClassifier(kernels.RBF(gamma=0.5), sparse=False, seed=1)
+        monitor = TrackingMonitor(model, every=10)
+        run = Run(MemorySource(events), monitor, limit=limit, checkpoint=Checkpoint("c.ckpt"))
+        run.execute()
+        return monitor
+
+    before = run(200)
+    sample = before.passed_by.numbers.tolist()
+    gone = [2, *sample[:3], before.learner.kept_numbers()[0]]
+    Path("ids").write_text("\n".join(map(str, gone)))
+    assert main(["forget", "c.ckpt", "--ids", "ids"]) == 0
+    _, about, arrays = container.read("c.ckpt")
+    assert not np.isin(gone, arrays["_numbers"]).any()
+    monitor = run()
+    assert before.learner.feature_names[2:] == ["only"]
+    assert monitor.learner.feature_names == ["a", "b"]
+    assert monitor.learner.n_examples == 240
+    assert not np.isin(gone, [*monitor.passed_by.numbers, *monitor.learner.kept_numbers()]).any()
+    # In the columns that the model has now.
+    x, _, _ = monitor.passed_by.draw(300, 2, np.zeros(0, np.int64))
+    for row, number in zip(x, monitor.passed_by.numbers, strict=True):
+        event = events[number - 1][0]
+        assert row == pytest.approx([event["a"], event["b"]], rel=1e-6)
+    assert about["monitor"]["parameters"]["sampled"] == monitor.passed_by.size

@@ -58,19 +58,13 @@ def test_a_draw_leaves_out_what_is_kept_and_widens_rows():
 
 @pytest.mark.parametrize(("window", "n"), [(None, 300), (None, 20), (200, 300)])
 def test_what_is_forgotten_leaves_the_sample(window, n):
-    sample = PassedBy(40, window, 1)
-    rows = np.arange(n, dtype=np.float32)[:, None]
-    sample.offer(rows, np.ones(n), np.ones(n), np.arange(1, n + 1))
+    sample = offered(40, window, n, 1)
     gone = sample.numbers[::3].copy()
-    sample.forget(gone)
-    assert not np.isin(gone, sample.numbers).any()
-    assert (len(sample) == 40) == (window is None and n == 300)
-    x, _, _ = sample.draw(100, 1, np.zeros(0, np.int64))
-    assert x.ravel().tolist() == (sample.numbers - 1).tolist()
-    state, arrays = sample.state()
-    assert not np.isin(gone, arrays["_numbers"]).any()
-    sample.offer(rows, np.ones(n), np.ones(n), np.arange(n + 1, 2 * n + 1))
-    sample.forget(sample.numbers.copy())
-    assert len(sample) == 0
-    sample.offer(rows[:1], np.ones(1), np.ones(1), np.array([9999]))
-    assert state[0] == n
+    left = sample.without(gone, None)
+    assert not np.isin(gone, left.numbers).any()
+    # A full one stays full: the next example enters with its own chance.
+    assert len(left) == (40 if n == 300 and window is None else len(sample) - len(gone))
+    x, _, _ = left.draw(100, 1, np.zeros(0, np.int64))
+    assert x.ravel().tolist() == left.numbers.tolist()
+    assert not np.isin(gone, left.state()[1]["_numbers"]).any()
+    assert len(left.without(left.numbers, None)) == 0

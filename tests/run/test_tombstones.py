@@ -11,6 +11,7 @@ from connectors.kafka.messages import Message
 from streamsvm import (
     ActiveLearner,
     IncrementalSVMClassifier,
+    LASVMClassifier,
     StandardScaler,
     SVMSGDClassifier,
     TrackingMonitor,
@@ -54,9 +55,9 @@ def learner():
     return IncrementalSVMClassifier(kernels.RBF(gamma=0.5), C=5.0)
 
 
-def learnt(batch_size, messages=None):
-    model = learner()
-    source = KafkaSource(messages or stream(), "y", tombstones="forget", batch_size=batch_size)
+def learnt(batch_size, model=None):
+    model = model or learner()
+    source = KafkaSource(stream(), "y", tombstones="forget", batch_size=batch_size)
     report = Run(source, TrackingMonitor(model), bad_events=BadEvents("skip")).execute()
     return model, report
 
@@ -80,6 +81,15 @@ def test_what_is_left_is_the_model_of_the_last_versions():
     alone, report = learnt(1)
     assert container.encoded(alone) == container.encoded(model)
     assert report.forgotten["replaced"] == 3
+
+
+def test_a_large_learner_forgets_what_it_keeps_beside_its_support_vectors():
+    model, report = learnt(500, LASVMClassifier(reserve=1000, seed=1))
+    assert report.forgotten == {"removed": 5, "not_kept": 2, "waiting": 0, "replaced": 3}
+    assert not any(one.is_kept for one in model.audit(map(id_of_key, GONE)).values())
+    assert any(one.is_reserved for one in model.audit([id_of_key("k1")]).values())
+    alone, _ = learnt(1, LASVMClassifier(reserve=1000, seed=1))
+    assert container.encoded(alone) == container.encoded(model)
 
 
 def test_by_default_they_are_dead_letters():

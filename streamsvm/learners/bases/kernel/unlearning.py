@@ -183,6 +183,15 @@ def audit(learner: AnyKernelLearner, ids: Iterable[int] | int) -> dict[int, Rema
     return found
 
 
+def keeps(learner: AnyKernelLearner, ids: np.ndarray) -> np.ndarray:
+    """Return of which ids, int64 (n,), something is kept that `unlearn` would remove; bool (n,)."""
+    with learner.lock:
+        found = np.isin(ids, _passed_by(learner, ids))
+        if learner.state is not None:
+            found |= np.isin(ids, np.abs(learner.expansion()[2]))
+        return found if learner.waiting is None else found | learner.waiting.knows(ids)
+
+
 def checked_ids(ids: Any) -> np.ndarray:
     """Return ids, or one id, as int64, ascending, each once; ParameterError: they are none."""
     listed = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, (str, bytes)) else [ids]
