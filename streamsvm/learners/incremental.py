@@ -14,7 +14,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
-from streamsvm.learners.bases.exact import exact_file
+from streamsvm.learners.bases.exact import exact_file, unlearning
 from streamsvm.learners.bases.exact.exact_learner import ExactLearner, in_double
 from streamsvm.learners.bases.exact.results import Influence, LeaveOneOut
 from streamsvm.learners.bases.kernel import auto_gamma
@@ -196,6 +196,8 @@ class IncrementalSVMClassifier(ExactLearner):
         self.C = C
 
     # Taking examples back
+
+    unlearn, audit = unlearning.unlearn, unlearning.audit
 
     def unlearn_one(self, id: int) -> None:
         """Take an example back: the solution is that of the others, as if it had never come.

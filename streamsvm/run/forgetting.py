@@ -24,14 +24,6 @@ from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.run.late_labels import LateLabels
 
 
-class Forgotten(NamedTuple):
-    """What a learner's `unlearn` returns."""
-
-    removed: np.ndarray
-    not_kept: np.ndarray
-    gap: float
-
-
 def learner_of(model: Any) -> Any:
     """Return the learner in a model that can take examples back.
 
@@ -49,7 +41,7 @@ def learner_of(model: Any) -> Any:
 
 def can_forget(cls: type) -> bool:
     """Tell whether learners of a class can take examples back."""
-    return hasattr(cls, "unlearn") or hasattr(cls, "unlearn_many")
+    return hasattr(cls, "unlearn")
 
 
 def unlearn(model: Any, ids: Iterable[int]) -> Any:
@@ -62,12 +54,7 @@ def unlearn(model: Any, ids: Iterable[int]) -> Any:
         # Its sample is of examples that the learner has left out, and does not know any more.
         sample = learner.observer.passed_by
         learner.observer.passed_by = sample.without(np.array(wanted, np.int64), None)
-    if hasattr(learner, "unlearn"):
-        return learner.unlearn(wanted)
-    given = np.array(wanted, np.int64)
-    kept = np.isin(given, learner.kept_numbers())
-    learner.unlearn_many(given[kept].tolist())
-    return Forgotten(given[kept], given[~kept], learner.duality_gap())
+    return learner.unlearn(wanted)
 
 
 class Requests:

@@ -10,10 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsvm
-from streamsvm import LaRankClassifier, LASVMClassifier, TrackingMonitor, TrackingSVMClassifier
+from connectors import MemorySource
+from streamsvm import (
+    IncrementalSVMClassifier,
+    LaRankClassifier,
+    LASVMClassifier,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+)
 from streamsvm.errors import ParameterError
 from streamsvm.kernels import RBF, Linear
 from streamsvm.learners.bases.kernel import unlearning
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.forgetting import forget_in_file
+from streamsvm.run.runner import Run
 from streamsvm.selection import Active
 from streamsvm.solvers.lasvm_pairs.problems import cache_of
 from streamsvm.support.rows import dense
@@ -286,6 +296,27 @@ def test_other_ids_are_refused(ids):
         with pytest.raises(ParameterError, match="ids"):
             ask(ids)
     assert model.dual == dual
+
+
+def test_a_checkpoint_loses_the_columns_in_its_monitors_sample_too(tmp_path):
+    path, events = tmp_path / "run.ckpt", stream("two", 200)
+    model = TrackingMonitor(MAKE["two"](), every=50)
+    Run(MemorySource(events), model, checkpoint=Checkpoint(path, every=10)).execute()
+    assert OWN in model.passed_by.numbers
+    found = forget_in_file(path, [OWN])
+    assert found.of_model.removed == [OWN] and SECRET.encode() not in path.read_bytes()
+    again = TrackingMonitor(MAKE["two"](), every=50)
+    Run(MemorySource(events), again, checkpoint=Checkpoint(path, every=10)).execute()
+    x = again.passed_by.draw(10, 3, np.zeros(0, np.int64))[0]
+    assert x.shape[1] == 3 and OWN not in again.passed_by.numbers
+    assert again.measure()
+
+
+def test_the_exact_learner_is_asked_likewise():
+    model = learnt(IncrementalSVMClassifier(KERNEL), stream("two"))
+    assert model.audit(OWN)[OWN].is_kept and model.audit(OWN)[OWN].coefficients
+    assert model.unlearn([OWN, 999]) == unlearning.Unlearned([OWN], [999], model.duality_gap())
+    assert not model.audit(OWN)[OWN].is_kept and model.unlearn(OWN).removed == []
 
 
 def test_before_the_first_example_nothing_is_kept():

@@ -360,10 +360,10 @@ class KernelLearner(Learner):
 
         Returns
         -------
-        int64 (n_kept,): counted from 1, or the ids given. The learner has learnt an example.
+        int64 (n_kept,): counted from 1, or the ids given.
 
         """
-        return self._dual_solver().kept_numbers()
+        return np.zeros(0, np.int64) if self.state is None else self._dual_solver().kept_numbers()
 
     @of_dual
     def at_bound(self) -> np.ndarray:
