@@ -38,6 +38,7 @@ MAKE = {
     "two": lambda: LASVMClassifier(KERNEL, scale=False, tau=1e-5),
     "sparse": lambda: LASVMClassifier(KERNEL, scale=False, sparse=True, tau=1e-5),
     "three": lambda: LASVMClassifier(KERNEL, scale=False, C=3.0, tau=1e-5),
+    "sparse three": lambda: LASVMClassifier(KERNEL, scale=False, sparse=True, tau=1e-5),
     "larank": lambda: LaRankClassifier(KERNEL, scale=False, C=1.0, seed=1, tau=1e-5),
     "tracking": lambda: TrackingSVMClassifier(KERNEL, seed=1, tau=1e-5),
     "linear": lambda: TrackingSVMClassifier(Linear(), C=0.1, seed=1, tau=1e-5),
@@ -49,11 +50,15 @@ def stream(name, n=60, seed=0):
     for number in range(1, n + 1):
         x = rng.normal(size=3).round(3)
         event = dict(zip("abc", x.tolist(), strict=True))
-        if name == "sparse":
+        if "sparse" in name:
             event = {"a": event["a"], "b": event["b"], f"word {rng.integers(9)}": 1.0}
         if number == OWN:
             event[SECRET] = VALUE
-        label = int(x[0] > 0) + int(x[1] > 0) if name in ("three", "larank") else int(x[0] > x[1])
+        label = (
+            int(x[0] > 0) + int(x[1] > 0)
+            if "three" in name or name == "larank"
+            else int(x[0] > x[1])
+        )
         found.append((event, label if rng.random() < 0.8 else int(rng.integers(2))))
     return found
 
@@ -276,11 +281,11 @@ def test_statistics_are_those_of_the_others():
     np.testing.assert_array_equal(model.costs.counts, other.costs.counts)
 
 
-@pytest.mark.parametrize("name", ["two", "three", "larank"])
+@pytest.mark.parametrize("name", ["two", "three", "sparse three", "larank"])
 def test_probabilities_are_calibrated_anew_by_the_others(name):
     model = learnt(name, stream(name))
     other = copy.deepcopy(model)
-    of = other.state.problems if name == "three" else other.targets
+    of = other.state.problems if "three" in name else other.targets
     of.calibration[:] = 99.0
     for one in (model, other):
         one.unlearn(OWN)

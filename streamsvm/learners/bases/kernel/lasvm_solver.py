@@ -35,7 +35,7 @@ from streamsvm.support.calibration import new_calibration, update_calibration
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.limits.usable_memory import usable_memory
-from streamsvm.support.rows import Rows, cut
+from streamsvm.support.rows import Rows, cut, shape
 
 
 class LASVMSolver(ReservingSolver):
@@ -238,7 +238,7 @@ class PairsSolver(LASVMSolver):
     def problem_margins(self, x: Rows, sizes: Sizes) -> np.ndarray:
         """Return the margins of rows in each problem, float64 (n, problems)."""
         state = self.state_for(sizes)
-        out = np.zeros((len(x), len(state.problems.table)))
+        out = np.zeros((shape(x)[0], len(state.problems.table)))
         pairs.problem_margins_of(state, self.bound_kernel(state), x, out)
         return out
 
