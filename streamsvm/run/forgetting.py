@@ -13,8 +13,9 @@ import numpy as np
 from connectors.kafka.record_ids import id_of_key
 from connectors.source import Batch
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.kernel import unlearning
-from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.exact import unlearning as exact
+from streamsvm.learners.bases.exact.exact_learner import ExactLearner
+from streamsvm.learners.bases.kernel import unlearning as kernel
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import container, replacing
 from streamsvm.monitor import monitor_file
@@ -68,8 +69,6 @@ class Requests:
 
     def __init__(self, model: Any, late: LateLabels | None = None) -> None:
         self._model, self._late, self._learner = model, late, learner_of(model)
-        if self._learner.waiting is not None:
-            raise ParameterError("tombstones: not with selection=, where examples wait unlearnt")
         if late is not None and late.delay is not None:
             raise ParameterError("tombstones: not with a delay, where events wait without keys")
         # Whether the learner takes ids with its parameters: it refuses those of no rows, too.
@@ -105,9 +104,8 @@ class Requests:
 
 def are_kept(learner: Any, ids: np.ndarray) -> np.ndarray:
     """Return of which ids, bool (n,), a learner keeps the example."""
-    if isinstance(learner, KernelLearner):
-        return unlearning.keeps(learner, ids)
-    return np.isin(ids, learner.kept_numbers())
+    keeps = exact.keeps if isinstance(learner, ExactLearner) else kernel.keeps
+    return keeps(learner, ids)
 
 
 class InFile(NamedTuple):

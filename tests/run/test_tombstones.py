@@ -24,6 +24,7 @@ from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
+from streamsvm.selection import Random
 
 X = np.random.default_rng(0).normal(size=(150, 2)).tolist()
 
@@ -89,6 +90,20 @@ def test_a_large_learner_forgets_what_it_keeps_beside_its_support_vectors():
     assert not any(one.is_kept for one in model.audit(map(id_of_key, GONE)).values())
     assert any(one.is_reserved for one in model.audit([id_of_key("k1")]).values())
     alone, _ = learnt(1, LASVMClassifier(reserve=1000, seed=1))
+    assert container.encoded(alone) == container.encoded(model)
+
+
+@pytest.mark.parametrize("make", [LASVMClassifier, IncrementalSVMClassifier])
+def test_examples_that_wait_to_be_chosen_are_forgotten(make):
+    def learnt_by_choice(size):
+        model = make(selection=Random(candidates=20, share=0.5, seed=3))
+        return learnt(size, model)
+
+    (model, report), (alone, _) = learnt_by_choice(500), learnt_by_choice(1)
+    assert report.forgotten == {"removed": 5, "not_kept": 2, "waiting": 0, "replaced": 3}
+    assert not any(one.is_kept for one in model.audit(map(id_of_key, GONE)).values())
+    waiting = model.waiting.facts["id"].tolist()
+    assert all(one.is_waiting for one in model.audit(waiting).values())
     assert container.encoded(alone) == container.encoded(model)
 
 

@@ -32,9 +32,18 @@ def unlearn(learner: Any, ids: Iterable[int] | int) -> Unlearned:
     wanted = checked_ids(ids)
     with learner.lock:
         learner.problem.settle()
-        kept = np.isin(wanted, learner.numbers)
-        learner.unlearn_many(wanted[kept])
+        kept = keeps(learner, wanted)
+        learner.unlearn_many(wanted[np.isin(wanted, learner.numbers)])
+        if learner.waiting is not None:
+            learner.waiting = learner.waiting.without(wanted, None)
         return Unlearned(wanted[kept].tolist(), wanted[~kept].tolist(), learner.duality_gap())
+
+
+def keeps(learner: Any, ids: np.ndarray) -> np.ndarray:
+    """Return of which ids, int64 (n,), something is kept that `unlearn` would remove; bool (n,)."""
+    with learner.lock:
+        found = np.isin(ids, learner.numbers)
+        return found if learner.waiting is None else found | learner.waiting.knows(ids)
 
 
 def audit(learner: Any, ids: Iterable[int] | int) -> dict[int, Remains]:
@@ -58,9 +67,9 @@ def audit(learner: Any, ids: Iterable[int] | int) -> dict[int, Remains]:
             zip(learner.numbers.tolist(), learner.problem.state.beta.tolist(), strict=False)
         )
         words = [_AVERAGES] if learner.n_examples else []
-        return {
-            number: Remains(
-                [beta[number]] if beta.get(number) else [], number in beta, False, False, [], words
-            )
-            for number in wanted.tolist()
-        }
+        waiting = [] if learner.waiting is None else wanted[learner.waiting.knows(wanted)].tolist()
+        found = {}
+        for number in wanted.tolist():
+            own = [beta[number]] if beta.get(number) else []
+            found[number] = Remains(own, number in beta, False, number in waiting, [], words)
+        return found
