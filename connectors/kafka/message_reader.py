@@ -116,8 +116,7 @@ class MessageReader:
         # Consecutive mappings share a batch, and so do consecutive record batches of one schema.
         for schema, group in groupby(read, lambda one: _schema_of(one[1])):
             if schema is _Tombstone:
-                run = list(group)
-                yield place, _of_tombstones(place, run), run[-1][0] + 1
+                yield from self._tried(place, list(group), _of_tombstones)
                 continue
             if schema is not None:
                 yield from self._tried(place, list(group), self._of_tables)

@@ -53,8 +53,9 @@ def unlearn(model: Any, ids: Iterable[int]) -> Any:
     learner, wanted = learner_of(model), list(dict.fromkeys(ids))
     if isinstance(learner.observer, TrackingMonitor):
         # Its sample is of examples that the learner has left out, and does not know any more.
-        sample = learner.observer.passed_by
-        learner.observer.passed_by = sample.without(np.array(wanted, np.int64), None)
+        with learner.lock:
+            sample = learner.observer.passed_by
+            learner.observer.passed_by = sample.without(np.array(wanted, np.int64), None)
     return learner.unlearn(wanted)
 
 

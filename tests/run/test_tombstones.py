@@ -115,6 +115,15 @@ def test_by_default_they_are_dead_letters():
     assert model.n_kept == 151
 
 
+def test_a_key_that_no_record_can_have_is_a_dead_letter():
+    batches = list(KafkaSource([(b"k", None), (2**70, None)], "y", tombstones="forget").batches())
+    assert [(batch.are_tombstones, len(batch), len(batch.rejects)) for batch in batches] == [
+        (True, 1, 0),
+        (False, 0, 1),
+    ]
+    assert not list(KafkaSource([(b"k", None)], "y", tombstones="forget").events())
+
+
 def test_events_that_wait_for_labels_leave(capsys):
     def message(offset, topic, key, content):
         return Message(topic, 0, offset, key, content, float(offset))
