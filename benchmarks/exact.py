@@ -2,13 +2,20 @@
 
 The first 1,000 rows of Banana, gamma .5, C 1 and 316: seconds of processor time of an event, of a
 deletion, and of the leave-one-out margins of all rows (exact, estimated); and of SVC for one fit,
-and for a fit without each of its support vectors. Then ``--adult N`` rows of Adult, gamma .005,
-C 1: seconds to learn them one by one, beside LASVM with `finish`, memory, and a deletion.
+and for a fit without each of its support vectors.
+
+``--equal``: Banana, Adult and USPS at four costs, compared with SVC after every 25 events.
+
+``--adult N``: the first rows of Adult, gamma .005, C 1, up to N, at several sizes: an event (the
+mean of the last 200), all events so far, memory, a deletion (the mean of 20 support vectors), 100
+at once; SVC, one fit, and a fit after each event so far, whose sum is that of straight lines
+between the sizes measured; LASVM, all rows with `finish`, and the same deletions by `unlearn`.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,8 +23,16 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from streamsvm import IncrementalSVMClassifier, LASVMClassifier, kernels
+from streamsvm import IncrementalSVMClassifier, LASVMClassifier
 from tests.golden import problems
+from tests.golden.exact import COSTS, PROBLEMS, Difference, Exact
+
+SIZES = (500, 1000, 2000, 5000, 10_000, 20_000)
+LAST = 200
+"""An event is the mean of so many."""
+
+ALONE, TOGETHER = 20, 100
+"""So many support vectors are taken back one by one, and then so many at once."""
 
 
 def timed(do: Callable[[], Any]) -> tuple[Any, float]:
@@ -27,97 +42,132 @@ def timed(do: Callable[[], Any]) -> tuple[Any, float]:
     return found, time.process_time() - start
 
 
-def learnt(x: np.ndarray, y: np.ndarray, gamma: float, C: float) -> IncrementalSVMClassifier:
-    """Return a model that has learnt rows one by one."""
-    model = IncrementalSVMClassifier(kernels.RBF(gamma=gamma), C=C)
-    for row, label in zip(x.tolist(), y.tolist(), strict=True):
-        model.learn_one(dict(enumerate(row)), label)
-    return model
+def learn(model: IncrementalSVMClassifier, x: np.ndarray, y: np.ndarray) -> float:
+    """Learn rows as events, one by one; return the seconds."""
+    rows = [dict(enumerate(row)) for row in x.tolist()]
+    events = list(zip(rows, y.tolist(), strict=True))
+    return timed(lambda: [model.learn_one(*event) for event in events])[1]
 
 
-def deletions(model: IncrementalSVMClassifier, n: int) -> float:
-    """Return the seconds of a deletion: the mean over n support vectors."""
-    numbers = model.support_vectors().entered[:n].tolist()
-    return timed(lambda: [model.unlearn_one(number) for number in numbers])[1] / n
+def deletions(model: IncrementalSVMClassifier) -> tuple[float, float]:
+    """Return the seconds of a deletion, and of 100 at once, of support vectors of a copy."""
+    model = copy.deepcopy(model)
+    numbers = model.support_vectors().entered[: ALONE + TOGETHER].tolist()
+    _, of_some = timed(lambda: [model.unlearn_one(number) for number in numbers[:ALONE]])
+    return of_some / ALONE, timed(lambda: model.unlearn_many(numbers[ALONE:]))[1]
 
 
-def quality(svc: Any, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Return by how much SVC violates optimality, and its dual, both in double precision."""
-    beta = np.zeros(len(y))
-    beta[svc.support_] = svc.dual_coef_[0]
-    squares = ((x[:, None, :].astype(float) - x[None]) ** 2).sum(axis=2)
-    f = np.exp(-svc.gamma * squares) @ beta
-    h = y - f - svc.intercept_[0]
-    low, high = np.minimum(0.0, y * svc.C), np.maximum(0.0, y * svc.C)
-    violation = max(h[beta < high].max(), -h[beta > low].min())
-    return violation, float(beta @ y - 0.5 * beta @ f)
+def told(found: Difference) -> str:
+    """Say how far the exact SVM and SVC are apart."""
+    return (
+        f"optimality is violated by {found.violation:.1e}, of SVC by {found.svc_violation:.1e}; "
+        f"decisions differ by {found.svc_decision:.1e}, the dual by {found.svc_dual:.1e} of itself;"
+        f" from SVC's solution in double precision by {found.decision:.1e} and {found.dual:.1e}"
+    )
+
+
+def refitted(exact: Exact, signs: np.ndarray) -> float:
+    """Return the leave-one-out error by fitting SVC without each of its support vectors."""
+    x, y = exact.x, signs
+    svc = SVC(C=exact.C, gamma=exact.kernel.gamma, cache_size=500).fit(x, y)
+    margins = y * svc.decision_function(x)
+    for i in svc.support_.copy():
+        kept = np.arange(len(y)) != i
+        margins[i] = y[i] * svc.fit(x[kept], y[kept]).decision_function(x[i : i + 1])[0]
+    return float(np.mean(margins <= 0.0))
 
 
 def banana(C: float) -> None:
     """Print the times on Banana for a cost."""
-    problem = problems.banana()
-    x, y = problem.x[:1000], problem.y[:1000]
-    learnt(x[:100], y[:100], 0.5, C).leave_one_out()  # compiles
-    model, seconds = timed(lambda: learnt(x, y, 0.5, C))
-    n = model.n_support_vectors
-    exact, of_exact = timed(model.leave_one_out)
+    exact = Exact(problems.banana(), 1000, C)
+    x, y = exact.x, exact.y
+    first = exact.model()
+    learn(first, x[:100], y[:100])
+    first.leave_one_out()
+    first.leave_one_out(estimate=True)  # all is compiled now
+    model = exact.model()
+    seconds = learn(model, x, y)
+    loo, of_loo = timed(model.leave_one_out)
     estimated, of_estimate = timed(lambda: model.leave_one_out(estimate=True))
-    svc = SVC(C=C, gamma=0.5, tol=1e-9, cache_size=500).fit(x, y)
-    _, of_fit = timed(lambda: SVC(C=C, gamma=0.5, cache_size=500).fit(x, y))
-
     signs = np.where(y == model.labels[1], 1.0, -1.0)
-
-    def refit() -> np.ndarray:
-        out = signs * svc.decision_function(x)
-        for i in svc.support_:
-            kept = np.arange(len(y)) != i
-            one = SVC(C=C, gamma=0.5, cache_size=500).fit(x[kept], y[kept])
-            out[i] = signs[i] * one.decision_function(x[i : i + 1])[0]
-        return out
-
-    others, of_refits = timed(refit)
-    violation, dual = quality(svc, x, signs)
-    far = np.abs(model.decision_function_many(x) - svc.decision_function(x)).max()
-    model_dual = model.dual
-    model_delta = model.problem.violation(model.problem.fresh_gradients())
-    deletion = deletions(model, 100)
+    svc = SVC(C=C, gamma=exact.kernel.gamma, cache_size=500)
+    _, of_fit = timed(lambda: svc.fit(x, y))
+    of_one, _ = deletions(model)
+    error, of_refits = timed(lambda: refitted(exact, signs))
     print(
-        f"Banana, C {C:g}: {n} SV; event {1e6 * seconds / 1000:.0f} us, deletion "
-        f"{1e3 * deletion:.2f} ms, SVC fit {1e3 * of_fit:.1f} ms; leave one out {of_exact:.3f} s "
-        f"(error {exact.error:.3%}), estimated {of_estimate:.3f} s ({estimated.error:.3%}), SVC "
-        f"fits without each SV {of_refits:.2f} s ({np.mean(others <= 0):.3%}); decisions differ "
-        f"by {far:.1e}, the dual by {abs(model_dual - dual) / dual:.1e} of itself; optimality is "
-        f"violated by {model_delta:.1e}, of SVC by {violation:.1e}",
+        f"Banana, C {C:g}: {model.n_support_vectors} SV; event {1e6 * seconds / 1000:.0f} us, "
+        f"deletion {1e3 * of_one:.2f} ms, SVC fit {1e3 * of_fit:.1f} ms; leave one "
+        f"out {of_loo:.3f} s (error {loo.error:.3%}), estimated {of_estimate:.3f} s "
+        f"({estimated.error:.3%}), SVC fits without each SV {of_refits:.2f} s ({error:.3%}); "
+        f"{told(exact.compare(model))}",
         flush=True,
     )
 
 
-def adult(n: int) -> None:
-    """Print the times on n rows of Adult."""
+def equal(name: str, C: float) -> None:
+    """Print the largest differences from SVC after every 25 events of a problem."""
+    exact = Exact(getattr(problems, name)(), PROBLEMS[name], C)
+    model, found = exact.model(), []
+    for n in range(0, PROBLEMS[name], 25):
+        model.learn_many(exact.x[n : n + 25], exact.y[n : n + 25])
+        if len(model.labels) == 2:
+            found.append(exact.compare(model))
+    worst = Difference(*np.max(found, axis=0).tolist())
+    print(f"{name}, C {C:g}, {len(found)} times: {told(worst)}", flush=True)
+
+
+def lasvm(x: np.ndarray, y: np.ndarray, kernel: Any) -> str:
+    """Return the times of LASVM on rows."""
+    model = LASVMClassifier(kernel)
+    _, of_all = timed(lambda: (model.learn_many(x, y), model.finish()))
+    memory = model.memory_usage
+    numbers = model.support_vectors().entered[: ALONE + TOGETHER].tolist()
+    _, of_some = timed(lambda: [model.unlearn(number) for number in numbers[:ALONE]])
+    _, of_many = timed(lambda: model.unlearn(numbers[ALONE:]))
+    return (
+        f"{of_all:.2f} s, a deletion {1e3 * of_some / ALONE:.0f} ms, {TOGETHER} at once "
+        f"{1e3 * of_many:.0f} ms, {memory / 1e6:.0f} MB"
+    )
+
+
+def adult(most: int) -> None:
+    """Print the times on rows of Adult by their number."""
     problem = problems.adult()
-    x, y = problem.x[:n], problem.y[:n]
-    model, seconds = timed(lambda: learnt(x, y, 0.005, 1.0))
-    lasvm = LASVMClassifier(kernels.RBF(gamma=0.005))
-    _, of_lasvm = timed(lambda: (lasvm.learn_many(x, y), lasvm.finish()))
-    _, of_fit = timed(lambda: SVC(C=1.0, gamma=0.005, cache_size=500).fit(x, y))
-    deletion = deletions(model, 20)
-    print(
-        f"Adult, {n:,} rows: {model.n_support_vectors:,} SV, learnt in {seconds:.1f} s, a deletion "
-        f"{1e3 * deletion:.1f} ms, {model.memory_usage / 1e6:.0f} MB; SVC fit {of_fit:.1f} s; "
-        f"LASVM with finish {of_lasvm:.2f} s",
-        flush=True,
-    )
+    x, y, kernel = problem.x, problem.y, problem.kernel
+    model, n, seconds, fits = IncrementalSVMClassifier(kernel), 0, 0.0, [(0, 0.0)]
+    LASVMClassifier(kernel).learn_many(x[:300], y[:300])  # compiles
+    for size in (size for size in SIZES if size <= most):
+        seconds += learn(model, x[n : size - LAST], y[n : size - LAST])
+        last = learn(model, x[size - LAST : size], y[size - LAST : size])
+        seconds, n = seconds + last, size
+        svc = SVC(C=1.0, gamma=kernel.gamma, cache_size=500)
+        fits.append((n, timed(lambda svc=svc, n=n: svc.fit(x[:n], y[:n]))[1]))
+        at, of_fits = zip(*fits, strict=True)
+        of_one, of_many = deletions(model)
+        print(
+            f"Adult, {n:,} rows: {model.n_support_vectors:,} SV; event {1e3 * last / LAST:.2f} ms, "
+            f"all {seconds:.1f} s, a deletion {1e3 * of_one:.1f} ms, {TOGETHER} at once "
+            f"{1e3 * of_many:.0f} ms, {model.memory_usage / 1e6:.0f} MB; SVC fit "
+            f"{of_fits[-1]:.2f} s, after each event {np.trapezoid(of_fits, at):,.0f} s; LASVM "
+            f"{lasvm(x[:n], y[:n], kernel)}",
+            flush=True,
+        )
 
 
 def main() -> None:
-    """Print both."""
+    """Print what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--equal", action="store_true", help="compare solutions instead of times")
     parser.add_argument("--adult", type=int, default=0, help="rows of Adult; default none")
     given = parser.parse_args()
+    if given.equal:
+        for name in PROBLEMS:
+            for C in COSTS:
+                equal(name, C)
+        return
     for C in (1.0, 316.0):
         banana(C)
-    if given.adult:
-        adult(given.adult)
+    adult(given.adult)
 
 
 if __name__ == "__main__":
