@@ -4,6 +4,8 @@ from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 from streamsvm.learners.huller import HullerClassifier
 from streamsvm.learners.incremental import IncrementalSVMClassifier
+from streamsvm.learners.incremental_one_class import IncrementalOneClassSVM
+from streamsvm.learners.incremental_regressor import IncrementalSVMRegressor
 from streamsvm.learners.kernel_pa import KernelPAClassifier
 from streamsvm.learners.kernel_pegasos import KernelPegasosClassifier
 from streamsvm.learners.kernel_perceptron import KernelPerceptronClassifier
@@ -30,7 +32,9 @@ __all__ = [
     "AdaptiveSVMClassifier",
     "Chain",
     "HullerClassifier",
+    "IncrementalOneClassSVM",
     "IncrementalSVMClassifier",
+    "IncrementalSVMRegressor",
     "KernelPAClassifier",
     "KernelPegasosClassifier",
     "KernelPerceptronClassifier",

@@ -9,30 +9,26 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_number, check_positive, check_size
-from streamsvm.errors import ParameterError
-from streamsvm.features.names import Name
+from streamsvm._parameter_checks import check_size
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
-from streamsvm.learners.bases.exact import exact_file, unlearning
-from streamsvm.learners.bases.exact.exact_learner import ExactLearner, in_double
+from streamsvm.learners.bases.event_path import Bound
+from streamsvm.learners.bases.exact import cost_changes, exact_file
+from streamsvm.learners.bases.exact.exact_model import ExactModel, in_double
 from streamsvm.learners.bases.exact.results import Influence, LeaveOneOut
-from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
+from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, in_order
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.selection.strategies import Selection
+from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.incremental import without
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.support.locked import locked
-
-LARGEST_C = 1e8
-LEAST_COST = 1e-12
-"""An example with a lower cost is not kept, as one of weight 0."""
-
-Where = Callable[[dict[Name, float], Any], bool]
+from streamsvm.support.rows import Rows
 
 
-class IncrementalSVMClassifier(ExactLearner):
+class IncrementalSVMClassifier(ExactModel, Learner):
     """Exact SVM with kernels and a bias: the optimum after each example, and after taking any back.
 
     The solution is followed while the coefficient of an example grows from 0, or falls to 0, so
@@ -91,6 +87,11 @@ class IncrementalSVMClassifier(ExactLearner):
 
     """
 
+    hashing = None
+    tau = 1e-6
+    set_C, leave_one_out = cost_changes.set_C, cost_changes.leave_one_out  # noqa: N815
+    leave_one_out_by_C = cost_changes.leave_one_out_by_C  # noqa: N815
+
     def __init__(
         self,
         kernel: Any = None,
@@ -103,19 +104,12 @@ class IncrementalSVMClassifier(ExactLearner):
         selection: Selection | None = None,
     ) -> None:
         super().__init__(check_size("max_features", max_features) or LIMIT, None, missing)
-        if kernel is not None:
-            kernels.check_kernel(kernel)
-        self.kernel, self.C, self.max_features = kernel, _checked_C(C), max_features
-        self.class_weight = class_weight
-        self.window, self.cache_mb = check_size("window", window, 2), cache_mb
+        self.kernel, self.C, self.max_features = kernel, cost_changes.checked_C(C), max_features
+        self.class_weight, self.cache_mb = class_weight, cache_mb
+        self.window = check_size("window", window, 2)
+        self.begin(kernel, self.window, cache_mb, np.inf)
         self.choose_by(selection)
         self.costs = ClassCosts(class_weight, takes_balanced=True)
-        cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
-        self.n_passed = 0
-        self.problem = ExactProblem(
-            kernels.RBF(gamma=1.0) if kernel is None else kernel, cache_bytes
-        )
-        self.moments = auto_gamma.new_moments(0)
         self.state = None
 
     @classmethod
@@ -123,6 +117,56 @@ class IncrementalSVMClassifier(ExactLearner):
         """Yield the settings that River's checks run with."""
         yield {}
         yield {"kernel": kernels.Linear(), "C": 10.0, "class_weight": "balanced", "window": 40}
+
+    # What all learners have
+
+    def empty_state(self) -> None:
+        """Return None: the arrays are those of the problem."""
+
+    def margins_of(self, x: Rows) -> np.ndarray:
+        """Return the margins of n rows over the features seen, float64 (n,)."""
+        # What an interruption has left unfinished is finished first.
+        self.problem.settle()
+        return self.problem.decisions(in_double(x))
+
+    def become_sparse(self) -> None:
+        """Do nothing: rows are kept with all their features."""
+
+    def event_parts(self) -> Bound:
+        """Return no parts: an event is a batch of one row."""
+        return None, None, None, self.targets
+
+    def bound_kernel(self, state: Any) -> Any:
+        """Return the kernel."""
+        return self.problem.kernel
+
+    def room_for_features(self) -> int:
+        """Return how many features there is room for."""
+        return len(self.problem.columns)
+
+    def takes_every_row(self) -> bool:
+        """Tell whether the learner accepts every row of finite values."""
+        return kernels.product_of(type(self.problem.kernel)) == "distance"
+
+    def cost_of(self, label: Any, sign: float) -> float:
+        """Return the C_i of the next example, if it has this label, for an example weight of 1."""
+        return self.C if self.class_weight is None else self.costs.of_next(self.C, label, sign)
+
+    def costs_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the C_i that examples of these signs would have now."""
+        return self.costs.now(self.C, signs, self.targets) * weights
+
+    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Add a class; return the function that converts earlier signs, None if they stay."""
+        labels = self.targets.labels.having(self.targets.labels.seen)
+        if not labels.add(label):
+            self.targets = self.targets.having(labels)
+            return None
+        problem = copy.deepcopy(self.problem)
+        problem.exchange_signs()
+        costs = self.costs.with_signs_exchanged()
+        self.__dict__.update(targets=self.targets.having(labels), problem=problem, costs=costs)
+        return np.negative
 
     # Learning
 
@@ -143,166 +187,45 @@ class IncrementalSVMClassifier(ExactLearner):
         return margins
 
     def _learn_row(self, x: np.ndarray, row: LabelledRows, cost: float) -> None:
-        problem, y, number = self.problem, float(row.y[0]), int(row.numbers[0])
-        n = self.n_examples + 1
-        if cost >= LEAST_COST and not np.any(self.numbers == number):
-            low, high = min(0.0, y * cost), max(0.0, y * cost)
-            problem.add(x, y, low, high, number, float(row.w[0]))
-        else:
-            self.n_passed += 1
+        y, n = float(row.y[0]), self.n_examples + 1
+        self.add_example(x, y, cost, int(row.numbers[0]), float(row.w[0]), y)
         self.costs.count(row.y)
-        while self.window is not None and problem.n > self.window:
-            problem.remove(int(problem.facts["arrived"][: problem.n].argmin()))
-        if self.kernel is None and n <= auto_gamma.LAST_SET:
-            self.moments = auto_gamma.updated(self.moments, n - 1, row.x)
-        if n & (n - 1) == 0:
-            self._adapt(n)
+        if n & (n - 1) == 0 and self.costs.is_balanced and self.costs.counts.min() > 0:
+            self.set_C(self.C)
 
-    def _adapt(self, n: int) -> None:
-        """Set gamma and class weights by the examples so far: their number is a power of two."""
-        problem = self.problem
-        if self.kernel is None and n <= auto_gamma.LAST_SET:
-            gamma = auto_gamma.gamma_of(self.moments, n)
-            if auto_gamma.is_worth_it(problem.kernel.gamma, gamma):
-                problem.begin_anew(kernels.RBF(gamma=gamma))
-        if self.costs.is_balanced and self.costs.counts.min() > 0:
-            self.problem = self._with_costs(self.C)
+    def is_negative(self, y: float) -> bool:
+        """Tell whether the coefficient of an example is 0 or less."""
+        return y < 0.0
 
-    def _with_costs(self, C: float) -> ExactProblem:
-        """Return the problem with the costs that all examples would have now."""
-        problem = copy.deepcopy(self.problem)
-        problem.settle()
-        n = problem.n
-        y = problem.state.target[:n].copy()
-        costs = self.costs.now(C, y, self.targets) * problem.facts["weight"][:n]
-        costs = np.maximum(costs, LEAST_COST)
-        low, high = np.minimum(0.0, y * costs), np.maximum(0.0, y * costs)
-        problem.set_bounds(np.arange(n), low, high)
-        return problem
+    def costs_of_kept(self, problem: ExactProblem, C: float) -> np.ndarray:
+        """Return the C_i that all examples of a problem would have now, for a weight of 1."""
+        return self.costs.now(C, problem.facts["y"][: problem.n].copy(), self.targets)
+
+    # Looking at examples
 
     @locked
-    def set_C(self, C: float) -> None:  # noqa: N802
-        """Change the cost of margin errors; the solution is the exact one for it.
-
-        Parameters
-        ----------
-        C
-            The new cost, above 0 and at most 1e8.
-
-        """
-        C = _checked_C(C)
-        # On a copy: what interrupts it leaves the solution for the old cost.
-        self.problem = self._with_costs(C)
-        self.C = C
-
-    # Taking examples back
-
-    unlearn, audit = unlearning.unlearn, unlearning.audit
-
-    def unlearn_one(self, id: int) -> None:
-        """Take an example back: the solution is that of the others, as if it had never come.
-
-        Scale, gamma, class weights and calibration keep what they were told of it.
-
-        Parameters
-        ----------
-        id
-            Its number, counted from 1, or the id that it was learnt with.
-
-        Raises
-        ------
-        ParameterError
-            No example with this id is kept; nothing has changed.
-
-        """
-        self.unlearn_many([id])
-
-    @locked
-    def unlearn_many(self, ids: Iterable[int]) -> None:
-        """Take examples back: see `unlearn_one`.
-
-        Parameters
-        ----------
-        ids
-            Their numbers or ids.
-
-        Raises
-        ------
-        ParameterError
-            An id is not kept; nothing has changed.
-
-        """
-        # An interrupted change is finished first: it may move slots.
-        self.problem.settle()
-        wanted = np.unique(self._checked_ids(ids))
-        # Of several on a copy: what interrupts it takes none of them back.
-        problem = self.problem if wanted.size < 2 else copy.deepcopy(self.problem)
-        for number in wanted.tolist():
-            numbers = problem.facts["number"][: problem.n]
-            problem.remove(int(np.flatnonzero(numbers == number)[0]))
-        self.problem = problem
-
-    def _checked_ids(self, ids: Any) -> np.ndarray:
-        """Return ids as an array; raise ParameterError if no example has one of them."""
-        wanted = np.array([*ids] if isinstance(ids, Iterable) else [ids]).reshape(-1)
-        unknown = wanted[~np.isin(wanted, self.numbers)]
-        if unknown.size:
-            first = ", ".join(map(repr, unknown[:5].tolist()))
-            raise ParameterError(
-                f"ids {first}{', ...' if unknown.size > 5 else ''}: no such example is kept; ids "
-                "are those given to learn_many, or count the examples from 1"
-            )
-        return wanted
-
-    def forget(self, where: Where) -> int:
-        """Take all examples back for which a function says so.
-
-        Parameters
-        ----------
-        where
-            where(x, y) of the features by name, as the learner gets them (standardised behind a
-            scaler), and the label.
+    def support_vectors(self) -> SupportVectors:
+        """Return the support vectors, in the order of their numbers.
 
         Returns
         -------
-        int
-            How many they were.
+        SupportVectors
+            Copies of rows, coefficients, labels and example numbers.
 
         """
-        with self.lock:
-            self.problem.settle()
-            names, signs = self.schema.names, self.problem.state.target[: self.problem.n].tolist()
-            labels = map(self.targets.labels.label_of_sign, signs)
-            rows, numbers = self.problem.rows(len(names)).tolist(), self.numbers.tolist()
-            found = [
-                number
-                for row, y, number in zip(rows, labels, numbers, strict=True)
-                if where(dict(zip(names, row, strict=True)), y)
-            ]
-            self.unlearn_many(found)
-        return len(found)
+        names, rows = list(self.schema.names), self.problem.rows(len(self.schema))
+        alpha = self.problem.state.beta[: self.problem.n].copy()
+        return in_order(names, rows, alpha, self.numbers.copy(), self.targets.label_of)
 
-    @locked
-    def leave_one_out(self, estimate: bool = False) -> LeaveOneOut:
-        """Predict each example by the model of all others.
+    def gap_beside(self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray) -> KeptGap:
+        """Return the gap on the examples kept: there is one bias."""
+        return self.kept_gap()
 
-        Parameters
-        ----------
-        estimate
-            False, the default: exactly, by taking each support vector back in turn. True: as far as
-            no other example changes sides (the span estimate), which costs hardly anything.
-
-        Returns
-        -------
-        LeaveOneOut
-            The error, and the margin of each example.
-
-        """
-        # Of a copy: looking changes nothing, whatever interrupts it.
-        problem = copy.deepcopy(self.problem)
+    def left_out(self, problem: ExactProblem, estimate: bool) -> LeaveOneOut:
+        """Return the result of `leave_one_out` of a problem that may change."""
         problem.settle()
         n = problem.n
-        y, numbers = problem.state.target[:n].copy(), problem.facts["number"][:n].copy()
+        y, numbers = problem.facts["y"][:n].copy(), problem.facts["number"][:n].copy()
         margins = y * without.decisions_without(problem, exact=not estimate)
         wrong = np.where(y > 0.0, margins <= 0.0, margins < 0.0)
         error = float(wrong.mean()) if n else float("nan")
@@ -328,7 +251,7 @@ class IncrementalSVMClassifier(ExactLearner):
         numbers = problem.facts["number"][: problem.n]
         slots = np.flatnonzero(problem.state.beta[: problem.n])
         if ids is not None:
-            slots = np.flatnonzero(np.isin(numbers, self._checked_ids(ids)))
+            slots = np.flatnonzero(np.isin(numbers, self.checked_ids(ids)))
         found = {}
         for s in slots.tolist():
             state = problem.state
@@ -341,19 +264,16 @@ class IncrementalSVMClassifier(ExactLearner):
             found[int(numbers[s])] = own
         return found
 
+    def _y_of_kept(self) -> Iterable[tuple[Any, ...]]:
+        signs = self.problem.facts["y"][: self.problem.n].tolist()
+        return ((self.targets.labels.label_of_sign(sign),) for sign in signs)
+
     @property
     def description(self) -> str:
         """The parameters in use that matter most: kernel, C, class weights, window."""
         weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
         window = "" if self.window is None else f", window={self.window}"
         return f"{self.problem.kernel!r}, C={self.C:g}{weights}{window}"
-
-
-def _checked_C(C: float) -> float:  # noqa: N802
-    """Return a cost; with larger ones too few digits of the solution are left."""
-    if check_positive("C", C) > LARGEST_C:
-        raise ParameterError(f"C={C!r}: use a number of at most {LARGEST_C:g}")
-    return C
 
 
 register_learner(

@@ -13,6 +13,7 @@ import streamsvm
 from streamsvm import IncrementalSVMClassifier, StandardScaler, TrackingMonitor, kernels
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.model_files import codec
+from streamsvm.solvers.incremental import path
 from streamsvm.solvers.incremental.exact import ExactProblem
 
 RBF = kernels.RBF(gamma=0.5)
@@ -210,7 +211,7 @@ def test_files_of_other_contents_are_refused(tmp_path):
 def test_an_interruption_leaves_a_model_that_goes_on(monkeypatch):
     events = bananas(100)
     expected, model = learnt(events, cache_mb=0.0), IncrementalSVMClassifier(RBF, cache_mb=0.0)
-    fetch, calls = ExactProblem._fetch, []
+    fetch, calls = ExactProblem.fetch, []
 
     def failing(problem, s):
         calls.append(s)
@@ -218,7 +219,7 @@ def test_an_interruption_leaves_a_model_that_goes_on(monkeypatch):
             raise KeyboardInterrupt
         fetch(problem, s)
 
-    monkeypatch.setattr(ExactProblem, "_fetch", failing)
+    monkeypatch.setattr(ExactProblem, "fetch", failing)
     for n, (x, y) in enumerate(events, 1):
         try:
             model.learn_one(x, y)
@@ -235,16 +236,21 @@ def test_an_interruption_leaves_a_model_that_goes_on(monkeypatch):
 def test_what_interrupts_a_change_of_all_leaves_the_model(monkeypatch):
     events = bananas(150)
     model = learnt(events)
-    before, advance, calls = model.dual, ExactProblem._advance, []
+    before, follow, calls, last = model.dual, path.follow, [], [0]
 
-    def failing(problem):
-        calls.append(problem)
-        if len(calls) == 20:
+    def failing(*arguments):
+        calls.append(arguments)
+        if len(calls) == last[0]:
             raise KeyboardInterrupt
-        return advance(problem)
+        return follow(*arguments)
 
-    monkeypatch.setattr(ExactProblem, "_advance", failing)
-    for change in (lambda: model.set_C(50.0), lambda: model.unlearn_many(range(1, 100))):
+    monkeypatch.setattr(path, "follow", failing)
+    changes = [
+        (3, lambda: model.set_C(5000.0)),
+        (3, lambda: model.set_kernel(kernels.RBF(gamma=5.0))),
+        (1, lambda: model.unlearn_many(range(1, 100))),
+    ]
+    for last[0], change in changes:
         calls.clear()
         with pytest.raises(KeyboardInterrupt):
             change()
@@ -255,7 +261,7 @@ def test_what_interrupts_a_change_of_all_leaves_the_model(monkeypatch):
 
 def interrupted(do, k):
     """Do something; KeyboardInterrupt comes at line number k of the solver's or the learner's."""
-    files, left = ("exact.py", "incremental.py"), [k]
+    files, left = ("exact.py", "kept.py", "exact_model.py", "incremental.py"), [k]
 
     def trace(frame, event, argument):
         if not frame.f_code.co_filename.endswith(files):
@@ -382,3 +388,27 @@ def test_a_monitor_sees_the_optimum():
     assert 0.0 <= values["gap"] < 1e-9
     assert values["n_support_vectors"] == monitor.learner.n_support_vectors
     assert "optimum" in monitor.certificate_reason
+
+
+def test_leave_one_out_by_cost_is_that_of_models_with_these_costs():
+    events = bananas(150)
+    model, costs = learnt(events), [100.0, 0.1, 5.0]
+    before = model.dual
+    expected = {C: learnt(events, C=C).leave_one_out().error for C in sorted(costs)}
+    assert model.leave_one_out_by_C(costs) == expected
+    estimated = {C: learnt(events, C=C).leave_one_out(estimate=True).error for C in sorted(costs)}
+    assert model.leave_one_out_by_C(costs, estimate=True) == pytest.approx(estimated, abs=0.01)
+    assert (model.dual, model.C) == (before, 1.0)
+    with pytest.raises(ParameterError, match="C=0"):
+        model.leave_one_out_by_C([1.0, 0])
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.3, 20.0])
+def test_another_kernel_gives_the_solution_with_it(gamma):
+    events = bananas(150)
+    model, kernel = learnt(events, C=10.0), kernels.RBF(gamma=gamma)
+    model.set_kernel(kernel)
+    alike(model, learnt(events, kernel=kernel, C=10.0), events)
+    assert (model.kernel, model.kernel_in_use) == (kernel, kernel)
+    with pytest.raises(ParameterError):
+        model.set_kernel("rbf")

@@ -31,13 +31,13 @@ _POLISHED, _MOST_PASSES = 1e-4, 40
 
 
 @compiled
-def _residual(state, s, row, out):
-    """Write Q v + [1, k_Ms] to `out`, float64 (margin + 1,); return its size, a share of its terms.
+def _residual(state, mass, row, out):
+    """Write Q v + [mass, row_M] to `out`, float64 (margin + 1,); return its share of its terms.
 
     The first row and the others are of different scales.
     """
     m, members, v = state.info[0].m, state.members, state.v
-    out[0], size, rest, terms = 1.0, 1.0, 0.0, abs(v[0])
+    out[0], size, rest, terms = mass, abs(mass), 0.0, abs(v[0])
     for j in range(m):
         out[0] += v[j + 1]
         size += abs(v[j + 1])
@@ -51,26 +51,27 @@ def _residual(state, s, row, out):
             terms = max(terms, abs(term))
         out[i + 1] = total
         rest = max(rest, abs(total))
-    worst = abs(out[0]) / size
+    worst = abs(out[0]) / size if size > 0.0 else 0.0
     return max(worst, rest / terms) if terms > 0.0 else worst
 
 
 @compiled
-def sensitivities(state, s, row):
-    """Write v of slot s, whose kernel row is `row`, float64 (slots,), to `state.v`.
+def sensitivities(state, own, mass, row):
+    """Write v = -Q^-1 [mass, row_M] to `state.v`, `row` being float64 (slots,).
 
-    Returns gamma_s, and the size of what it is a sum of: rounding errors are a share of that. v is
-    improved by its residual, and `info.is_inexact` says whether Q^-1 should be computed anew.
+    Of a slot s `own` is k(x_s, x_s), the mass 1, and the row its kernel row. Returns gamma_s, and
+    the size of what it is a sum of: rounding errors are a share of that. v is improved by its
+    residual, and `info.is_inexact` says whether Q^-1 should be computed anew.
     """
     info = state.info[0]
     m = info.m
     inverse, members, v, rest = state.inverse, state.members, state.v, state.residual
     for i in range(m + 1):
-        total = inverse[i, 0]
+        total = inverse[i, 0] * mass
         for j in range(m):
             total += inverse[i, j + 1] * row[members[j]]
         v[i] = -total
-    worst = _residual(state, s, row, rest)
+    worst = _residual(state, mass, row, rest)
     if info.drift != FRESH:
         info.drift = max(info.drift, worst)
     for _ in range(_MOST_IMPROVEMENTS):
@@ -80,11 +81,11 @@ def sensitivities(state, s, row):
         for i in range(m + 1):
             for j in range(m + 1):
                 v[i] -= inverse[i, j] * rest[j]
-        worst = _residual(state, s, row, rest)
+        worst = _residual(state, mass, row, rest)
         if worst > 0.5 * before:
             break
     info.is_inexact = info.drift != FRESH and (info.drift > _MOST_DRIFT or worst > _MOST_REST)
-    gamma, size, largest = state.diagonal[s] + v[0], state.diagonal[s] + abs(v[0]), 0.0
+    gamma, size, largest = own + v[0], own + abs(v[0]), 0.0
     for j in range(m):
         term = row[members[j]] * v[j + 1]
         gamma += term
@@ -193,6 +194,17 @@ def put_at_bound(state, s):
 
 
 @compiled
+def excess(state, i):
+    """Return by how much the gradient of slot i, at a bound, is on the wrong side; or below 0."""
+    h, kind, tube = state.h[i], state.kind[i], state.info[0].tube
+    if kind == AT_LOW:
+        return max(h, -h - tube) if state.low[i] == 0.0 else h
+    if kind == AT_HIGH:
+        return max(-h, h - tube) if state.high[i] == 0.0 else -h
+    return -np.inf
+
+
+@compiled
 def note_tolerance(state):
     """Note within what gradients are 0: their rounding errors grow with their terms."""
     info, size = state.info[0], 0.0
@@ -203,11 +215,12 @@ def note_tolerance(state):
 
 @compiled
 def _left_by_rounding(state, right):
-    """Write the margin set's gradients to `right`; return sum beta, and the largest of all.
+    """Write the margin set's gradients to `right`; return the rest of sum beta, and the largest.
 
-    For the latter sum beta is taken at the scale of gradients.
+    For the latter the sum is taken at the scale of gradients.
     """
-    info, total, largest = state.info[0], 0.0, 0.0
+    info, largest = state.info[0], 0.0
+    total = -info.total
     for i in range(info.n):
         total += state.beta[i]
     worst = 0.0
@@ -223,7 +236,7 @@ def _left_by_rounding(state, right):
 
 @compiled
 def refine(state):
-    """Remove what rounding has left of sum beta and of the margin set's gradients.
+    """Remove what rounding has left of the sum of coefficients and of the margin set's gradients.
 
     Returns its size, or by how much other gradients violate optimality if that is more. Q^-1 tells
     how b and the coefficients must change; a member that would pass a bound leaves.
@@ -248,6 +261,11 @@ def refine(state):
             for j in range(m):
                 change += inverse[i, j + 1] * right[j]
             v[i] = change
+        rest = total
+        for j in range(m):
+            rest += v[j + 1]
+        for i in range(m + 1):
+            v[i] -= inverse[i, 0] * rest
         length, found = 1.0, -1
         for j in range(m):
             s = state.members[j]
@@ -274,11 +292,20 @@ def refine(state):
         state.beta[s] = min(state.high[s], max(state.low[s], state.beta[s]))
     wrong = max(first, 0.0)
     for i in range(info.n):
-        if state.kind[i] == AT_LOW:
-            wrong = max(wrong, state.h[i])
-        elif state.kind[i] == AT_HIGH:
-            wrong = max(wrong, -state.h[i])
+        wrong = max(wrong, excess(state, i))
     return wrong
+
+
+@compiled
+def begin_line(state, mass, length):
+    """Begin a line along which only the sum of the coefficients changes, by -mass times its length.
+
+    In one call, so that an interruption comes before or after it.
+    """
+    info = state.info[0]
+    state.line[:] = 0.0
+    info.mass, info.left = mass, length
+    info.total -= mass * length
 
 
 @compiled

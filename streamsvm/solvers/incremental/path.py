@@ -35,6 +35,14 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled
+from streamsvm.solvers.incremental.breakpoints import (
+    LEAST_RATE,
+    cross,
+    first_by_bias,
+    first_of_margin,
+    first_of_others,
+    is_beyond,
+)
 from streamsvm.solvers.incremental.margin import (
     add_gammas,
     bound_of,
@@ -44,20 +52,14 @@ from streamsvm.solvers.incremental.margin import (
     put_at_bound,
     sensitivities,
 )
-from streamsvm.solvers.incremental.state import AT_HIGH, AT_LOW, touch
+from streamsvm.solvers.incremental.state import AT_HIGH, touch
 
 DONE, MISSING_ROW, MARGIN_FULL, INEXACT, STUCK = range(5)
 """Why `follow` returned: the path is at its end; the kernel row of slot `info.wanted` is needed;
 there is no room in the margin set; Q^-1 must be computed anew; or the path does not end."""
 
-BETA_TOLERANCE = 1e-12
-"""Coefficients may pass their bounds by this share of the range between them, or of 1 / k(x, x)."""
-
 PIVOT = 1e-11
 """A slot depends on the margin set if its Schur complement is at most this share of its terms."""
-
-LEAST_RATE = 1e-11
-"""Gradients and coefficients that change by less, for their scale, do not change."""
 
 _SUM_ROUNDING = 1e-9
 """What rounding can leave of a sum of coefficients, as a share of the largest range."""
@@ -71,81 +73,17 @@ _STEPS_A_SLOT = 20
 
 
 @compiled
-def _short_of(state, s):
-    """Return how far the gradient of slot s, at a bound, is from 0; negative if it is beyond."""
-    return state.h[s] if state.kind[s] == AT_HIGH else -state.h[s]
-
-
-@compiled
-def _slack(state, s):
-    """Return within what a coefficient is at its bound."""
-    width, values = state.high[s] - state.low[s], state.diagonal[s]
-    return BETA_TOLERANCE * (1.0 / values if width * values > 1.0 else width)
-
-
-@compiled
-def _priority(rate, s, turn):
-    """Return the priority of slot s among those that end a step: the fastest, or in turn any."""
-    return rate if turn == 0 else float((s + 1) * 40503 * turn % 65521 + 1)
-
-
-@compiled
-def first_of_margin(state, sign, turn, most):
-    """Return how far a path goes until a member reaches a bound, and which; -1: beyond `most`."""
-    length, found, best = most, -1, 0.0
-    for j in range(state.info[0].m):
-        s = state.members[j]
-        r = sign * state.v[j + 1]
-        if abs(r) <= LEAST_RATE:
-            continue
-        left = max(0.0, bound_of(state, s, r) + _slack(state, s)) / abs(r)
-        if left < length:
-            # It is the one if rounding lets none pass below.
-            length, found = left, s
-    for j in range(state.info[0].m):
-        s = state.members[j]
-        r = sign * state.v[j + 1]
-        if abs(r) > LEAST_RATE and bound_of(state, s, r) <= length * abs(r):
-            if _priority(abs(r), s, turn) > best:
-                best, found = _priority(abs(r), s, turn), s
-    if found >= 0:
-        r = sign * state.v[state.place[found] + 1]
-        length = max(0.0, bound_of(state, found, r) / abs(r))
-    return length, found
-
-
-@compiled
-def first_of_others(state, c, sign, turn, least, most):
-    """Return how far a path goes until the gradient of a slot at a bound is 0, and which slot.
-
-    Gradients that change by at most `least` do not change.
-    """
-    n, length, found, best = state.info[0].n, most, -1, 0.0
-    for i in range(n):
-        r = sign * state.gamma[i]
-        kind = state.kind[i]
-        if ((kind == AT_LOW and r < 0.0) or (kind == AT_HIGH and r > 0.0)) and i != c:
-            if abs(r) > least:
-                left = max(0.0, _short_of(state, i) + state.info[0].near) / abs(r)
-                if left < length:
-                    length, found = left, i
-    for i in range(n):
-        r = sign * state.gamma[i]
-        kind = state.kind[i]
-        if ((kind == AT_LOW and r < 0.0) or (kind == AT_HIGH and r > 0.0)) and i != c:
-            if abs(r) > least and _short_of(state, i) <= length * abs(r):
-                if _priority(abs(r), i, turn) > best:
-                    best, found = _priority(abs(r), i, turn), i
-    if found >= 0:
-        length = max(0.0, _short_of(state, found)) / abs(state.gamma[found])
-    return length, found
-
-
-@compiled
 def move(state, c, change):
-    """Change beta_c, and with it those of the margin set, b, and all gradients."""
+    """Change beta_c, and with it those of the margin set, b, and all gradients.
+
+    If c is -1, go along the line.
+    """
     info, v = state.info[0], state.v
-    state.beta[c] += change
+    if c >= 0:
+        state.beta[c] += change
+    else:
+        info.left -= change
+        info.scale += change * info.scale_rate
     for j in range(info.m):
         state.beta[state.members[j]] += change * v[j + 1]
     info.b += change * v[0]
@@ -168,7 +106,7 @@ def join(state, s):
         return MISSING_ROW
     row, n_null = state.rows[r], info.n_null
     while info.m > 0:
-        gamma, size = sensitivities(state, s, row)
+        gamma, size = sensitivities(state, state.diagonal[s], 1.0, row)
         if info.is_inexact and info.n_null == n_null:
             return INEXACT
         if gamma > PIVOT * size:
@@ -201,35 +139,23 @@ def _largest_range(state):
 
 
 @compiled
-def _only_bias(state, c, sign, most):
-    """Return how far the bias goes until a slot has h 0, and which, if the margin set is empty.
-
-    `sign` is that of the change, and at most `most` is returned; slot c is not looked at.
-    """
-    length, found = most, -1
-    for i in range(state.info[0].n):
-        kind = state.kind[i]
-        if i != c and ((kind == AT_LOW and sign < 0.0) or (kind == AT_HIGH and sign > 0.0)):
-            if _short_of(state, i) < length:
-                length, found = max(0.0, _short_of(state, i)), i
-    return length, found
-
-
-@compiled
 def _step_of_bias(state, c, row, sign, most, target):
     """Change the bias alone, as the margin set is empty: until a slot has h 0, or c has.
 
     Returns a code as `follow`, and the slot, -1: c, or that nothing was left to do.
     """
     info = state.info[0]
-    length, found = _only_bias(state, c, sign, np.inf if target == target else abs(state.h[c]))
+    length, found = first_by_bias(state, c, sign, np.inf if target == target else abs(state.h[c]))
     if length == np.inf:
         # No coefficient can make up for it: all that is left is what rounding has left.
         if most > _SUM_ROUNDING * _largest_range(state):
             return STUCK, -1
         for i in range(info.n):
-            state.h[i] -= (target - state.beta[c]) * row[i]
-        state.beta[c] = target
+            state.h[i] -= (info.left if c < 0 else target - state.beta[c]) * row[i]
+        if c < 0:
+            info.left = 0.0
+        else:
+            state.beta[c] = target
         return DONE, -1
     if found >= 0 and state.row_of[found] < 0:
         info.wanted = found
@@ -257,12 +183,19 @@ def _settled(state, c):
 
 @compiled
 def _wanted_sign(state, c, target):
-    """Return the sign of the change of beta_c that is wanted, and the largest change; 0: none."""
+    """Return the sign of the change that is wanted of beta_c, and the largest change; 0: none."""
+    if c < 0:
+        return (1.0 if state.info[0].left > 0.0 else 0.0), state.info[0].left
     beta = state.beta[c]
     if target == target:
         return (1.0 if target > beta else -1.0 if target < beta else 0.0), abs(target - beta)
+    info = state.info[0]
+    near, tube = info.near, info.tube
+    if beta == 0.0 and tube < np.inf:
+        h = state.h[c]
+        if (state.low[c] == 0.0 and h < -tube - near) or (state.high[c] == 0.0 and h > tube + near):
+            cross(state, c)
     h = state.h[c]
-    near = state.info[0].near
     if h > near and beta < state.high[c]:
         return 1.0, state.high[c] - beta
     if h < -near and beta > state.low[c]:
@@ -271,66 +204,96 @@ def _wanted_sign(state, c, target):
 
 
 @compiled
+def _are_margin_rows_there(state):
+    """Tell whether the kernel rows of all members are there; if not, note which one is wanted."""
+    for j in range(state.info[0].m):
+        if state.row_of[state.members[j]] < 0:
+            state.info[0].wanted = state.members[j]
+            return False
+    return True
+
+
+@compiled
+def _step(state, c, row, sign, most, target):
+    """Go along the path until a slot joins or leaves the margin set, or c is at an end.
+
+    Returns a code as `follow`, and the slot that is to join, -1: none.
+    """
+    info = state.info[0]
+    if c < 0:
+        own, mass = 0.0, info.mass
+    else:
+        own, mass = state.diagonal[c], 1.0
+    gamma, size = sensitivities(state, own, mass, row)
+    if info.is_inexact:
+        return INEXACT, -1
+    if c < 0:
+        size = abs(state.v[0])
+        for j in range(info.m):
+            s = state.members[j]
+            size = max(size, abs(row[s]), abs(state.v[j + 1]) * state.diagonal[s])
+    add_gammas(state, row, state.gamma)
+    is_own = False
+    if target != target and gamma > 0.0 and abs(state.h[c]) <= most * gamma:
+        most, is_own = abs(state.h[c]) / gamma, True
+    which = info.n_steps + 1 if info.n_still > _STILL else 0
+    length, leaving = first_of_margin(state, sign, which, most)
+    length, found = first_of_others(state, c, sign, which, LEAST_RATE * size, length)
+    if found >= 0 and state.row_of[found] < 0:
+        info.wanted = found
+        return MISSING_ROW, found
+    info.n_steps += 1
+    info.n_still = info.n_still + 1 if length <= _SHORT * most else 0
+    move(state, c, sign * length)
+    if found < 0 and leaving >= 0:
+        leave(state, leaving, put_at_bound(state, leaving))
+    elif found < 0 and is_own:
+        state.h[c] = 0.0
+    elif found < 0 and c < 0:
+        info.left = 0.0
+    elif found < 0:
+        end = state.high[c] if sign > 0.0 else state.low[c]
+        state.beta[c] = target if target == target else end
+    return DONE, found
+
+
+@compiled
 def follow(state, c, target):
     """Change the coefficient of slot c, which is `PENDING`, while all settled ones stay optimal.
 
     Until it is `target`; then it is still pending. Or, if that is NaN, until c is optimal, too:
-    then it is settled. Returns `DONE`, or why it cannot go on: after what it needs is there, it
-    goes on when it is called again.
+    then it is settled. Of c -1 go along the line to its end; `target` is 0. Returns `DONE`, or why
+    it cannot go on: after what it needs is there, it goes on when it is called again.
     """
     info = state.info[0]
-    for j in range(info.m):
-        if state.row_of[state.members[j]] < 0:
-            info.wanted = state.members[j]
-            return MISSING_ROW
-    r = touch(state, c)
-    if r < 0:
-        info.wanted = c
+    if not _are_margin_rows_there(state):
         return MISSING_ROW
-    row, n_still = state.rows[r], 0
+    row = state.line
+    if c >= 0:
+        r = touch(state, c)
+        if r < 0:
+            info.wanted = c
+            return MISSING_ROW
+        row = state.rows[r]
     note_tolerance(state)
     for _ in range(_STEPS_A_SLOT * (info.n + 10)):
         sign, most = _wanted_sign(state, c, target)
         if sign == 0.0:
             return DONE if target == target else _settled(state, c)
-        is_open = target != target
-        if info.m == 0:
-            code, found = _step_of_bias(state, c, row, sign, most, target)
-            if code != DONE:
-                return code
-            if found < 0:
-                continue
+        if info.m == 0 and not (c < 0 and info.mass == 0.0):
+            change = most if c >= 0 else most * info.mass
+            way = sign if change >= 0.0 else -sign
+            code, found = _step_of_bias(state, c, row, way, abs(change), target)
+            rate = way
         else:
-            gamma, size = sensitivities(state, c, row)
-            if info.is_inexact:
-                return INEXACT
-            add_gammas(state, row, state.gamma)
-            is_own = False
-            if is_open and gamma > 0.0 and abs(state.h[c]) <= most * gamma:
-                most, is_own = abs(state.h[c]) / gamma, True
-            turn = info.n_steps + 1 if n_still > _STILL else 0
-            length, leaving = first_of_margin(state, sign, turn, most)
-            length, found = first_of_others(state, c, sign, turn, LEAST_RATE * size, length)
-            n_still = n_still + 1 if length <= _SHORT * most else 0
-            if found >= 0 and state.row_of[found] < 0:
-                info.wanted = found
-                return MISSING_ROW
-            info.n_steps += 1
-            move(state, c, sign * length)
-            if found < 0 and leaving >= 0:
-                leave(state, leaving, put_at_bound(state, leaving))
-                continue
-            if found < 0:
-                if is_own:
-                    state.h[c] = 0.0
-                else:
-                    state.beta[c] = (
-                        target
-                        if target == target
-                        else (state.high[c] if sign > 0.0 else state.low[c])
-                    )
-                continue
-        code = join(state, found)
+            code, found = _step(state, c, row, sign, most, target)
+            rate = sign * state.gamma[max(0, found)]
         if code != DONE:
             return code
+        if found >= 0:
+            if is_beyond(state, found, rate):
+                cross(state, found)
+            code = join(state, found)
+            if code != DONE:
+                return code
     return STUCK

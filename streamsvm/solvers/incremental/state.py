@@ -19,11 +19,18 @@ INFO = np.dtype(
         ("b", np.float64),  # bias
         ("tick", np.int64),  # counts the uses of kernel rows
         ("n_steps", np.int64),  # steps of paths so far
+        ("n_still", np.int64),  # steps of a path, one after the other, of hardly any length
         ("n_null", np.int64),  # of them those along which no gradient changes
         ("drift", np.float64),  # the largest residual by Q^-1 since it was computed, or FRESH
         ("is_inexact", np.bool_),  # whether Q^-1 should be computed anew
         ("near", np.float64),  # gradients within this of 0 are 0
         ("wanted", np.int64),  # the slot whose kernel row is missing, after `MISSING_ROW`
+        ("total", np.float64),  # what the coefficients sum up to
+        ("tube", np.float64),  # within 0 and -tube (0 and tube) a gradient asks for coefficient 0
+        ("left", np.float64),  # how much of the line is left
+        ("mass", np.float64),  # the change of the sum of coefficients along the line
+        ("scale", np.float64),  # what targets and tube are multiplied by, along the line; 1
+        ("scale_rate", np.float64),  # its change along the line
     ]
 )
 
@@ -48,12 +55,14 @@ class ExactState(NamedTuple):
     v: np.ndarray  # float64 (margin + 1,): sensitivities of b and the margin set; scratch
     residual: np.ndarray  # float64 (margin + 1,): scratch
     gamma: np.ndarray  # float64 (slots,): of the gradients, with changed sign; scratch
+    line: np.ndarray  # float64 (slots,): the same along the line, if no coefficient followed
     info: Any  # record array (1,) of INFO
 
 
 def new_state(n_slots: int, n_rows: int, n_margin: int) -> ExactState:
     """Return an empty state with room for so many slots, kernel rows, and margin vectors."""
     info: Any = np.zeros(1, INFO).view(np.recarray)
+    info.tube, info.scale = np.inf, 1.0
     return ExactState(
         beta=np.zeros(n_slots),
         low=np.zeros(n_slots),
@@ -72,6 +81,7 @@ def new_state(n_slots: int, n_rows: int, n_margin: int) -> ExactState:
         v=np.zeros(n_margin + 1),
         residual=np.zeros(n_margin + 1),
         gamma=np.zeros(n_slots),
+        line=np.zeros(n_slots),
         info=info,
     )
 

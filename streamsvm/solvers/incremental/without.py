@@ -12,7 +12,7 @@ import numpy as np
 from streamsvm.solvers.incremental import margin
 from streamsvm.solvers.incremental.exact import ExactProblem
 
-_CHANGED = ("beta", "h", "kind", "place", "members", "inverse", "info")
+_CHANGED = ("beta", "low", "high", "target", "h", "kind", "place", "members", "inverse", "info")
 
 
 def sensitivity(problem: ExactProblem, s: int) -> float:
@@ -28,7 +28,9 @@ def sensitivity(problem: ExactProblem, s: int) -> float:
     if place:
         return float(1.0 / state.inverse[place, place])
     problem.have_rows([s])
-    gamma, _ = margin.sensitivities(state, s, state.rows[state.row_of[s]])
+    gamma, _ = margin.sensitivities(
+        state, float(state.diagonal[s]), 1.0, state.rows[state.row_of[s]]
+    )
     return max(0.0, float(gamma))
 
 

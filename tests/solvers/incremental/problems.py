@@ -3,6 +3,7 @@
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.solvers.incremental.kernel_row import write_row
 
@@ -79,8 +80,14 @@ class Examples:
 
     def set_costs(self, which, C):
         self.C[which] = C
-        low, high = self.bounds(which)
-        self.problem.set_bounds(np.array([self.slot(i) for i in which]), low, high)
+        self.problem.set_costs(np.array([self.slot(i) for i in which]), self.C[which])
+
+    def set_all_costs(self, factor):
+        self.C *= factor
+        whole.set_costs(self.problem, self.C[self.here])
+
+    def remove_together(self, which):
+        whole.remove_many(self.problem, [self.slot(i) for i in which])
 
     def violation(self):
         """By how much fresh gradients violate optimality, after checks of what is exact."""
@@ -94,7 +101,7 @@ class Examples:
         self.terms = max(self.terms, (np.abs(gram) @ np.abs(beta)).max(initial=0.0))
         h = self.y[here] - gram @ beta - problem.bias
         np.testing.assert_allclose(state.h[:n], h, rtol=0, atol=1e-12 * self.terms)
-        assert abs(beta.sum()) <= 1e-12 * (1.0 + self.C.max())
+        assert abs(beta.sum()) <= 1e-11 * (1.0 + self.C.max())
         up, down = h[beta < high].max(initial=0.0), -h[beta > low].min(initial=0.0)
         return max(up, down)
 
@@ -109,3 +116,51 @@ class Examples:
         primal = norm / 2 + np.maximum(state.high[:n] * h, state.low[:n] * h).sum()
         assert abs(primal - dual) <= atol * max(1.0, dual, norm)
         assert abs(self.problem.dual - dual) <= 1e-10 * max(1.0, dual, norm)
+
+
+class Values(Examples):
+    """Examples of regression: y are numbers, and errors up to epsilon cost nothing."""
+
+    def __init__(self, kernel, x, y, C, epsilon, cache_bytes=LARGE):
+        super().__init__(kernel, x, y, C, cache_bytes)
+        self.epsilon, self.problem = epsilon, ExactProblem(kernel, cache_bytes, 2.0 * epsilon)
+
+    def add(self, *which):
+        for i in which:
+            self.problem.add(self.x[i], self.y[i] - self.epsilon, 0.0, self.C[i], i)
+
+    def check(self, atol=1e-8):
+        problem, here, epsilon = self.problem, self.here, self.epsilon
+        beta, C = problem.state.beta[: problem.n], self.C[here]
+        f = self.gram[np.ix_(here, here)] @ beta + problem.bias
+        rest = self.y[here] - f
+        assert abs(beta.sum()) <= 1e-11 * (1.0 + C.max(initial=0.0))
+        assert (rest - epsilon)[beta < C].max(initial=0.0) <= atol
+        assert (epsilon - rest)[beta > 0.0].max(initial=0.0) <= atol
+        assert (-epsilon - rest)[beta > -C].max(initial=0.0) <= atol
+        assert (rest + epsilon)[beta < 0.0].max(initial=0.0) <= atol
+        norm, losses = beta @ (f - problem.bias), np.maximum(0.0, np.abs(rest) - epsilon)
+        dual = self.y[here] @ beta - epsilon * np.abs(beta).sum() - norm / 2
+        assert abs(problem.dual - dual) <= 1e-9 * max(1.0, abs(dual), norm)
+        assert abs(norm / 2 + C @ losses - dual) <= 10 * atol * max(1.0, C.sum(initial=0.0))
+        np.testing.assert_allclose(problem.losses(), C * losses, atol=atol * C.max(initial=1.0))
+
+
+class Normal(Examples):
+    """Examples of one class, of which a share nu may be outside."""
+
+    def __init__(self, kernel, x, weights, nu, cache_bytes=LARGE):
+        super().__init__(kernel, x, np.zeros(len(x)), 1.0, cache_bytes)
+        self.C, self.nu, self.problem.share = weights.copy(), nu, nu
+
+    def add(self, *which):
+        for i in which:
+            self.problem.add(self.x[i], 0.0, 0.0, self.C[i], i, self.C[i])
+
+    def check(self, atol=1e-8):
+        problem, here = self.problem, self.here
+        beta, C = problem.state.beta[: problem.n], self.C[here]
+        h = -self.gram[np.ix_(here, here)] @ beta - problem.bias
+        assert abs(beta.sum() - self.nu * C.sum()) <= 1e-11 * (1.0 + C.sum())
+        assert ((beta >= 0.0) & (beta <= C)).all()
+        assert h[beta < C].max(initial=0.0) <= atol and -h[beta > 0.0].min(initial=0.0) <= atol

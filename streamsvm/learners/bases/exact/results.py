@@ -47,3 +47,22 @@ class LeaveOneOut(NamedTuple):
     error: float
     ids: np.ndarray
     margins: np.ndarray
+
+
+class LeftOut(NamedTuple):
+    """Predictions for the examples kept, each by the model of all others.
+
+    Attributes
+    ----------
+    error
+        The mean absolute error.
+    ids
+        int64 (n,): the numbers, or ids, of the examples.
+    predictions
+        float64 (n,): what would be predicted for each.
+
+    """
+
+    error: float
+    ids: np.ndarray
+    predictions: np.ndarray

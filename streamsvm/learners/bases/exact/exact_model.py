@@ -1,0 +1,342 @@
+"""What all learners of exact solutions share: their examples, taken back, changed and looked at."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm._parameter_checks import check_number
+from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.features.schema import Schema
+from streamsvm.learners.bases.exact import unlearning
+from streamsvm.learners.bases.kernel import auto_gamma, kernel_batches
+from streamsvm.monitor.certificate import Certificate
+from streamsvm.solvers.gap import KeptGap
+from streamsvm.solvers.incremental import whole
+from streamsvm.solvers.incremental.exact import ExactProblem
+from streamsvm.solvers.incremental.state import MARGIN
+from streamsvm.support.kernel_rows import kernel_diagonal
+from streamsvm.support.locked import locked
+from streamsvm.support.rows import Rows, dense, shape
+
+LARGEST_DIAGONAL = 1e8
+"""The largest k(x, x) of a row."""
+
+LEAST_COST = 1e-12
+"""An example with a lower cost is not kept, as one of weight 0."""
+
+
+class ExactModel:
+    """A model whose solution is exact; `problem` holds all that it has learnt.
+
+    Attributes
+    ----------
+    problem
+        The examples and the solution.
+    moments
+        What gamma is computed from, if it follows the data.
+    n_passed
+        How many examples were learnt without being added: of weight 0, or with an id that is kept.
+
+    """
+
+    has_dual = True
+    covers = "kept"
+    kernel: Any
+    window: int | None
+    lock: Any
+    schema: Schema
+    problem: ExactProblem
+    moments: np.ndarray
+    n_passed: int
+
+    def begin(self, kernel: Any, window: int | None, cache_mb: float, tube: float) -> None:
+        """Begin with no example; `tube` is 2 epsilon of regression, else infinity."""
+        if kernel is not None:
+            kernels.check_kernel(kernel)
+        cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
+        kernel = kernels.RBF(gamma=1.0) if kernel is None else kernel
+        self.problem = ExactProblem(kernel, cache_bytes, tube)
+        self.n_passed, self.moments = 0, auto_gamma.new_moments(0)
+
+    # Learning
+
+    def add_example(
+        self, x: np.ndarray, target: float, cost: float, number: int, weight: float, y: float
+    ) -> None:
+        """Add a row, float64 (features,), with its target, whose coefficient is at most `cost`.
+
+        Of negative ones, y below 0 of classes, it is at least -cost. The oldest example leaves, if
+        there is a window. What it learns, and has, is kept with the number, weight and y.
+        """
+        problem, n = self.problem, self.n_examples + 1
+        if cost >= LEAST_COST and not np.any(self.numbers == number):
+            low, high = (-cost, 0.0) if self.is_negative(y) else (0.0, cost)
+            problem.add(x, target, low, high, number, weight, y)
+        else:
+            self.n_passed += 1
+        while self.window is not None and problem.n > self.window:
+            problem.remove(int(problem.facts["arrived"][: problem.n].argmin()))
+        if self.kernel is None and n <= auto_gamma.LAST_SET:
+            row = x.astype(np.float32)[None]
+            self.moments = auto_gamma.updated(self.moments, n - 1, row)
+            gamma = auto_gamma.gamma_of(self.moments, n)
+            if n & (n - 1) == 0 and auto_gamma.is_worth_it(problem.kernel.gamma, gamma):
+                self._set_kernel(kernels.RBF(gamma=gamma))
+
+    def is_negative(self, y: float) -> bool:
+        """Tell whether the coefficient of an example is 0 or less, to begin with."""
+        return False
+
+    def _set_kernel(self, kernel: Any) -> None:
+        # On a copy: what interrupts it leaves the solution with the old kernel.
+        problem = copy.deepcopy(self.problem)
+        whole.set_kernel(problem, kernel)
+        self.problem = problem
+
+    @locked
+    def set_kernel(self, kernel: Any) -> None:
+        """Change the kernel, or its gamma; the solution is the exact one with it.
+
+        Parameters
+        ----------
+        kernel
+            A kernel of `streamsvm.kernels`. It does not follow the data.
+
+        """
+        kernels.check_kernel(kernel)
+        self._set_kernel(kernel)
+        self.kernel = kernel
+
+    def diagonal_of(self, x: Rows) -> np.ndarray:
+        """Return k(x, x) of rows, float32 (n,); raise `FeatureError` if one is out of range."""
+        kernel = self.problem.kernel
+        found = kernel_batches.checked_diagonal(kernel, kernel_diagonal.diagonal_of(kernel, x))
+        for r in np.flatnonzero(found > LARGEST_DIAGONAL)[:1]:
+            raise FeatureError(
+                f"row {r}: {kernel!r} of the row with itself is {found[r]:.3g}, of which an exact "
+                f"solution has too few digits left: at most {LARGEST_DIAGONAL:g}; scale the "
+                "features (StandardScaler)"
+            )
+        return found
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples learnt: what was added is counted, whatever interrupted the rest."""
+        self.problem.catch_up()
+        return self.problem.n_added + self.n_passed
+
+    @property
+    def last_number(self) -> int:
+        """The number to count on from; larger than the ids of examples kept."""
+        return max(self.n_examples, int(self.numbers.max(initial=0)))
+
+    # Taking examples back
+
+    unlearn, audit = unlearning.unlearn, unlearning.audit
+
+    def unlearn_one(self, id: int) -> None:
+        """Take an example back: the solution is that of the others, as if it had never come.
+
+        What follows all examples (the scale before the model, gamma, class weights, calibration)
+        keeps what it was told of it.
+
+        Parameters
+        ----------
+        id
+            Its number, counted from 1, or the id that it was learnt with.
+
+        Raises
+        ------
+        ParameterError
+            No example with this id is kept; nothing has changed.
+
+        """
+        self.unlearn_many([id])
+
+    @locked
+    def unlearn_many(self, ids: Iterable[int]) -> None:
+        """Take examples back: see `unlearn_one`.
+
+        Parameters
+        ----------
+        ids
+            Their numbers or ids.
+
+        Raises
+        ------
+        ParameterError
+            An id is not kept; nothing has changed.
+
+        """
+        # An interrupted change is finished first: it may move slots.
+        self.problem.settle()
+        slots = np.flatnonzero(np.isin(self.numbers, self.checked_ids(ids))).tolist()
+        if len(slots) == 1:
+            self.problem.remove(slots[0])
+        elif slots:
+            # On a copy: what interrupts it takes none of them back.
+            problem = copy.deepcopy(self.problem)
+            whole.remove_many(problem, slots)
+            self.problem = problem
+
+    def checked_ids(self, ids: Any) -> np.ndarray:
+        """Return ids as an array; raise ParameterError if no example has one of them."""
+        wanted = np.array([*ids] if isinstance(ids, Iterable) else [ids]).reshape(-1)
+        unknown = wanted[~np.isin(wanted, self.numbers)]
+        if unknown.size:
+            first = ", ".join(map(repr, unknown[:5].tolist()))
+            raise ParameterError(
+                f"ids {first}{', ...' if unknown.size > 5 else ''}: no such example is kept; ids "
+                "are those given to learn_many, or count the examples from 1"
+            )
+        return wanted
+
+    def _y_of_kept(self) -> Iterable[tuple[Any, ...]]:
+        """Return for each example kept what a function for `forget` is given beside the row."""
+        return ((y,) for y in self.problem.facts["y"][: self.problem.n].tolist())
+
+    def forget(self, where: Callable[..., Any]) -> int:
+        """Take all examples back for which a function says so.
+
+        Parameters
+        ----------
+        where
+            where(x, y) of the features by name, as the learner gets them (standardised behind a
+            scaler), and the label or number; where(x) if there is none.
+
+        Returns
+        -------
+        int
+            How many they were.
+
+        """
+        with self.lock:
+            self.problem.settle()
+            names = self.schema.names
+            rows, numbers = self.problem.rows(len(names)).tolist(), self.numbers.tolist()
+            found = [
+                number
+                for row, y, number in zip(rows, self._y_of_kept(), numbers, strict=True)
+                if where(dict(zip(names, row, strict=True)), *y)
+            ]
+            self.unlearn_many(found)
+        return len(found)
+
+    # Looking inside
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The numbers, or ids, of the examples kept, int64 (n_kept,): a view."""
+        numbers: np.ndarray = self.problem.facts["number"][: self.problem.n]
+        return numbers
+
+    @property
+    def kernel_in_use(self) -> Any:
+        """The kernel in use: with the gamma that follows the data."""
+        return self.problem.kernel
+
+    @property
+    def n_kept(self) -> int:
+        """How many examples the solution is of."""
+        return self.problem.n
+
+    @property
+    def n_support_vectors(self) -> int:
+        """Number of examples with a nonzero coefficient."""
+        with self.lock:
+            return int(np.count_nonzero(self.problem.state.beta[: self.problem.n]))
+
+    @property
+    def bias(self) -> float:
+        """The constant b of the decision function."""
+        return self.problem.bias
+
+    @property
+    def dual(self) -> float:
+        """The value of the dual objective."""
+        with self.lock:
+            return self.problem.dual
+
+    @property
+    def delta(self) -> float:
+        """By how much the conditions of optimality are violated, at most."""
+        with self.lock:
+            return self.problem.violation(self.problem.state.h[: self.problem.n])
+
+    @property
+    def kappa(self) -> float:
+        """The share of steps that changed no gradient; 0 before the first step."""
+        info = self.problem.state.info[0]
+        return float(info.n_null) / max(1, int(info.n_steps) + int(info.n_null))
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: steps of paths, and those that changed no gradient."""
+        info, n = self.problem.state.info[0], self.schema.n_ignored
+        found = {"steps": int(info.n_steps), "null_steps": int(info.n_null), "kept": self.n_kept}
+        return found | ({"features_ignored": n} if n else {})
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of ``cache`` (kernel rows), ``examples``, and ``names``."""
+        cache = self.problem.state.rows.nbytes
+        parts = {"cache": cache, "examples": self.problem.nbytes - cache}
+        return parts | {"names": self.schema.memory_usage}
+
+    @property
+    def certificate(self) -> Certificate:
+        """None is needed: the solution is the optimum of the examples kept."""
+        return Certificate(None, "none is needed: this is the optimum of the examples kept")
+
+    @locked
+    def kept_gap(self) -> KeptGap:
+        """Return the measured duality gap on the examples kept, not normalised."""
+        problem, n = self.problem, self.problem.n
+        state = problem.state
+        total = float((problem.losses() - state.beta[:n] * state.h[:n]).sum())
+        return KeptGap(max(0.0, total), float((state.high[:n] - state.low[:n]).sum()), 0.0)
+
+    def duality_gap(self) -> float:
+        """Return the measured duality gap on the examples kept, divided by the sum of their C_i.
+
+        Returns
+        -------
+        float
+            The normalised gap; 0 before the first example.
+
+        """
+        return self.kept_gap().normalised
+
+    @locked
+    def kept_numbers(self) -> np.ndarray:
+        """Return the numbers of the examples kept.
+
+        Returns
+        -------
+        int64 (n_kept,): counted from 1, or the ids given.
+
+        """
+        return self.numbers.copy()
+
+    @locked
+    def at_bound(self) -> np.ndarray:
+        """Return whether each support vector is at its upper bound C_i.
+
+        Returns
+        -------
+        bool, one value for each nonzero coefficient.
+
+        """
+        state, n = self.problem.state, self.problem.n
+        return np.asarray(state.kind[:n][state.beta[:n] != 0.0] != MARGIN)
+
+
+def in_double(x: Rows) -> np.ndarray:
+    """Return n rows as float64 (n, d)."""
+    rows = dense(x) if not isinstance(x, np.ndarray) else x
+    return rows.astype(np.float64).reshape(shape(x))

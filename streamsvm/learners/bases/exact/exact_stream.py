@@ -1,0 +1,146 @@
+"""The base class of exact learners without labels: of numbers, or of nothing but the features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from streamsvm._parameter_checks import check_size, numbers_of, weights_of
+from streamsvm.errors import LabelError
+from streamsvm.features import batches
+from streamsvm.features.names import Name
+from streamsvm.features.schema import LIMIT, Schema
+from streamsvm.learners.bases import words
+from streamsvm.learners.bases.exact.exact_model import ExactModel, in_double
+from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, in_order
+from streamsvm.model_files import container
+from streamsvm.support.locked import Locked, locked, refuse_to_learn
+from streamsvm.support.rows import Rows, shape
+
+
+class ExactStream(ExactModel, Locked):
+    """An exact solution of rows with numbers, or without.
+
+    Attributes
+    ----------
+    schema
+        The features that it knows.
+
+    """
+
+    save, __repr__ = container.save, words.short
+    observer = None
+    """No monitor: it would need labels."""
+
+    waiting = None
+    """All examples are learnt as they come."""
+
+    def __init__(
+        self,
+        kernel: Any,
+        window: int | None,
+        max_features: int,
+        cache_mb: float,
+        missing: str,
+        tube: float,
+    ) -> None:
+        super().__init__()
+        self.kernel, self.window = kernel, check_size("window", window, 2)
+        self.max_features, self.missing = max_features, missing
+        self.cache_mb = cache_mb
+        limit = check_size("max_features", max_features) or LIMIT
+        self.schema = Schema(limit=limit, missing=missing)
+        self.begin(kernel, self.window, cache_mb, tube)
+
+    def learn_example(self, x: np.ndarray, y: float, weight: float, number: int) -> None:
+        """Learn a row, float64 (features,), of a weight above 0."""
+        raise NotImplementedError
+
+    # What is learnt
+
+    def _learn_event(self, x: Mapping[Name, Any], y: float, w: Any) -> None:
+        self._learn(lambda: self.schema.wider_row(x), np.array([y]), w, None)
+
+    def _learn_rows(self, X: Any, y: np.ndarray | None, w: Any, ids: Any) -> None:
+        def read() -> Any:
+            return batches.rows_of(self.schema, batches.matrix_of(X, self.schema), False)
+
+        self._learn(read, y, w, ids)
+
+    def _learn(self, read: Callable[[], Any], y: np.ndarray | None, w: Any, ids: Any) -> None:
+        """Learn the rows that `read` returns, and the names of new features."""
+        with self.lock:
+            if self.is_learning:
+                refuse_to_learn()
+            try:
+                # While rows are read, methods of the user's objects run, which must not learn here.
+                self.is_learning = True
+                rows, new = read()
+                self._learn_checked(rows, new, y, w, ids)
+            finally:
+                self.is_learning = False
+
+    def _learn_checked(
+        self, rows: Rows, new: list[Name], y: np.ndarray | None, w: Any, ids: Any
+    ) -> None:
+        n, schema = shape(rows)[0], self.schema
+        targets = np.zeros(n) if y is None else y
+        if len(targets) != n:
+            raise LabelError(f"{len(targets)} numbers for {n} rows")
+        weights, numbers = weights_of(w, n), numbers_of(ids, n)
+        if not n:
+            return
+        rows, statistics = schema.missing.filled(rows, [*schema.names, *new], True)
+        self.diagonal_of(rows)
+        schema.extend(new)
+        schema.missing.keep(statistics)
+        self.problem.settle()
+        x = in_double(rows)
+        for r in range(n):
+            number = self.last_number + 1 if numbers is None else int(numbers[r])
+            self.learn_example(x[r], float(targets[r]), float(weights[r]), number)
+
+    # What is predicted
+
+    def decision_of(self, x: Mapping[Name, Any]) -> float:
+        """Return f of an event."""
+        with self.lock:
+            self.problem.settle()
+            return float(self.problem.decisions(in_double(self.schema.row(x)))[0])
+
+    def decisions_of(self, X: Any) -> np.ndarray:
+        """Return f of the rows of a batch, float64 (n,)."""
+        with self.lock:
+            self.problem.settle()
+            return self.problem.decisions(in_double(batches.known_rows(self.schema, X, False)))
+
+    # Looking inside
+
+    @property
+    def feature_names(self) -> list[Name]:
+        """The features seen, in the order of the columns of `support_vectors().rows`."""
+        with self.lock:
+            return list(self.schema.names)
+
+    @property
+    def memory_usage(self) -> int:
+        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
+        return sum(self.memory_parts.values())
+
+    @locked
+    def support_vectors(self) -> SupportVectors:
+        """Return the support vectors, in the order of their numbers.
+
+        Returns
+        -------
+        SupportVectors
+            Copies of rows and coefficients, what each was learnt with, and example numbers.
+
+        """
+        problem, names = self.problem, list(self.schema.names)
+        n, rows = problem.n, problem.rows(len(names))
+        found = in_order(names, rows, problem.state.beta[:n].copy(), self.numbers.copy(), float)
+        y_of = dict(zip(self.numbers.tolist(), problem.facts["y"][:n].tolist(), strict=True))
+        return found._replace(labels=[y_of[number] for number in found.entered.tolist()])

@@ -1,0 +1,103 @@
+"""Changes of all examples at once: of their costs, of the kernel; or many taken back together.
+
+Along a line of the state (see `path`) targets or the coefficients of held slots change evenly, and
+all others follow. An exact solution between two slots at bounds changes linearly with what changes
+along it, so the steps are those where a slot joins or leaves the margin set. The costs of all are
+multiplied by a factor so (Hastie, Rosset, Tibshirani, Zhu, The Entire Regularization Path for the
+Support Vector Machine, JMLR 5, 2004): in units of the costs the bounds stay, and targets change.
+
+The caller works on a copy: what interrupts a change leaves the problem as it is, in the middle.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from streamsvm.solvers.incremental import margin
+from streamsvm.solvers.incremental.exact import LINE, ExactProblem
+from streamsvm.solvers.incremental.state import AT_HIGH, AT_LOW, MARGIN, PENDING
+
+_MOST_FACTOR = 10.0
+"""Costs change by at most this factor at once: errors of gradients are multiplied by it, too."""
+
+_ALL_OF_A_SIZE = 1e-9
+
+
+def set_costs(problem: ExactProblem, costs: np.ndarray) -> None:
+    """Give all examples other costs, float64 (n,): if all change by one factor, along a line."""
+    problem.settle()
+    state, n = problem.state, problem.n
+    factors = costs / (state.high[:n] - state.low[:n])
+    if not n or np.ptp(factors) > _ALL_OF_A_SIZE * factors.max():
+        problem.set_costs(np.arange(n), costs)
+        return
+    factor = float(np.median(factors))
+    k = max(1, math.ceil(abs(math.log(factor, _MOST_FACTOR))))
+    for _ in range(k if factor != 1.0 else 0):
+        _scale_costs(problem, factor ** (1.0 / k))
+    # Without the rounding errors of the factors.
+    state = problem.state
+    low, high = state.low[:n], state.high[:n]
+    low[:], high[:] = np.where(low < 0.0, -costs, 0.0), np.where(high > 0.0, costs, 0.0)
+    for kind, bound in ((AT_LOW, low), (AT_HIGH, high)):
+        there = state.kind[:n] == kind
+        state.beta[:n][there] = bound[there]
+    np.clip(state.beta[:n], low, high, out=state.beta[:n])
+    problem.mend()
+
+
+def _scale_costs(problem: ExactProblem, factor: float) -> None:
+    """Multiply the costs of all examples by a factor."""
+    state, n = problem.state, problem.n
+    info = state.info[0]
+    change = 1.0 / factor - 1.0
+    state.line[:n] = -change * state.target[:n]
+    info.mass, info.left, info.scale, info.scale_rate = 0.0, 1.0, 1.0, change
+    problem.follow(LINE, 0.0)
+    # The arrays may be others now.
+    state = problem.state
+    info = state.info[0]
+    info.scale, info.scale_rate = 1.0, 0.0
+    for array in (state.beta, state.low, state.high, state.h):
+        array[:n] *= factor
+    info.b *= factor
+    problem.mend()
+
+
+def remove_many(problem: ExactProblem, slots: list[int]) -> None:
+    """Take examples back together: their coefficients fall to 0 at the same time."""
+    problem.settle()
+    problem.balance(without=slots)
+    state, n = problem.state, problem.n
+    numbers = problem.facts["number"][slots].tolist()
+    for s in slots:
+        problem.hold(s)
+    line = np.zeros(n)
+    for s in np.array(slots)[state.beta[slots] != 0.0].tolist():
+        line -= state.beta[s] * problem.kernel_row(s)
+    state.line[:n] = line
+    info = state.info[0]
+    info.mass, info.left = -float(state.beta[slots].sum()), 1.0
+    problem.follow(LINE, 0.0)
+    problem.state.beta[slots] = 0.0
+    for number in numbers:
+        problem.drop(int(np.flatnonzero(problem.facts["number"][: problem.n] == number)[0]))
+    problem.mend()
+
+
+def set_kernel(problem: ExactProblem, kernel: Any) -> None:
+    """Solve the problem with another kernel, from the coefficients that it has."""
+    problem.settle()
+    problem.change_kernel(kernel)
+    state, n = problem.state, problem.n
+    state.h[:n] = problem.fresh_gradients()
+    margin.note_tolerance(state)
+    for s in range(n):
+        if state.kind[s] == MARGIN or margin.excess(state, s) > state.info[0].near:
+            state.kind[s] = PENDING
+    for s in np.flatnonzero(state.kind[:n] == PENDING).tolist():
+        problem.seek(s)
+    problem.mend()

@@ -1,0 +1,253 @@
+"""The exact regressor and the exact one-class SVM as River's users see them."""
+
+import copy
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from river import checks, compose, datasets, evaluate, metrics, preprocessing
+
+import streamsvm
+from streamsvm import IncrementalOneClassSVM, IncrementalSVMRegressor, StandardScaler, kernels
+from streamsvm.errors import FeatureError, LabelError, ModelFileError, ParameterError
+
+RBF = kernels.RBF(gamma=0.5)
+CLASSES = [IncrementalSVMRegressor, IncrementalOneClassSVM]
+MODELS = [cls(**parameters) for cls in CLASSES for parameters in cls._unit_test_params()]
+SLOW = ("check_bounded_memory_growth",)
+
+
+class Transactions:
+    """Stands for River's CreditCard, which is downloaded: most near 0, a few far away."""
+
+    def take(self, n):
+        draws = np.random.default_rng(0)
+        for i in range(n // 5):
+            is_far = i % 40 == 39
+            x = draws.normal(scale=4.0 if is_far else 1.0, size=6)
+            yield dict(enumerate(x.tolist())), int(is_far)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_rivers_checks(model, monkeypatch):
+    monkeypatch.setattr(datasets, "CreditCard", Transactions)
+    done = [check for check in checks.yield_checks(model) if check.__name__ not in SLOW]
+    for check in done:
+        check(model.clone())
+    assert len(done) > 20
+
+
+def approvals(n):
+    """Standardised events, and the numbers to be predicted."""
+    scaler, found = StandardScaler(), []
+    for x, y in datasets.TrumpApproval().take(n):
+        scaler.learn_one(x)
+        found.append((dict(scaler.transform_one(x)), y))
+    return found
+
+
+def matrix(events):
+    return np.array([list(x.values()) for x, _ in events], np.float32)
+
+
+def frame(x):
+    return pd.DataFrame(x, columns=list(approvals(1)[0][0]))
+
+
+def learnt(model, events, numbers=None):
+    for x, y in events:
+        args = (x, y) if isinstance(model, IncrementalSVMRegressor) else (x,)
+        model.learn_one(*args)
+    return model
+
+
+@pytest.mark.parametrize(("C", "epsilon"), [(0.5, 0.1), (20.0, 0.0), (1000.0, 0.5)])
+def test_regression_is_scikit_learns_after_every_event(C, epsilon):
+    svr = pytest.importorskip("sklearn.svm").SVR
+    events = approvals(120)
+    x, y = matrix(events), np.array([y for _, y in events])
+    model = IncrementalSVMRegressor(RBF, C=C, epsilon=epsilon)
+    order = [*range(120), *np.random.default_rng(0).permutation(120)[:100]]
+    kept = []
+    for step, i in enumerate(order):
+        if step < 120:
+            model.learn_one(*events[i])
+            kept.append(i)
+        else:
+            model.unlearn_one(i + 1)
+            kept.remove(i)
+        if step % 7 == 3:
+            fresh = svr(C=C, epsilon=epsilon, gamma=0.5, tol=1e-9).fit(x[kept], y[kept])
+            # libsvm has kernel values in single precision.
+            off = model.predict_many(frame(x)) - fresh.predict(x)
+            assert np.ptp(off) <= 1e-6 * (1.0 + C)
+            # Without an example on the margin the bias is not unique.
+            assert model.problem.state.info[0].m == 0 or np.abs(off).max() <= 1e-6 * (1.0 + C)
+        assert model.delta < 1e-6
+
+
+@pytest.mark.parametrize("nu", [0.05, 0.4])
+def test_one_class_is_scikit_learns_after_every_event(nu):
+    svm = pytest.importorskip("sklearn.svm").OneClassSVM
+    events = approvals(120)
+    x = matrix(events)
+    model, kept = IncrementalOneClassSVM(RBF, nu=nu), []
+    order = [*range(120), *np.random.default_rng(0).permutation(120)[:100]]
+    for step, i in enumerate(order):
+        if step < 120:
+            model.learn_one(events[i][0])
+            kept.append(i)
+        else:
+            model.unlearn_one(i + 1)
+            kept.remove(i)
+        if step % 7 == 3 and len(kept) > 2:
+            fresh = svm(nu=nu, gamma=0.5, tol=1e-9).fit(x[kept])
+            scores = -nu * len(kept) * np.array(model.score_many(frame(x)))
+            off = scores - fresh.decision_function(x)
+            assert np.ptp(off) <= 1e-5
+            assert np.abs(off).max() <= (1e-5 if model.problem.state.info[0].m else 1.0)
+        assert model.delta < 1e-6
+
+
+def test_outside_are_at_most_nu():
+    events = approvals(400)
+    model = learnt(IncrementalOneClassSVM(nu=0.1), events)
+    scores = np.array([model.score_one(x) for x, _ in events])
+    assert (scores > 1e-9).mean() <= 0.1 <= model.n_support_vectors / 400
+    assert model.score_one({name: 50.0 for name in events[0][0]}) > scores.max()
+    assert model.forget(where=lambda x: x["ordinal_date"] > 0.0) > 100
+    assert (model.duality_gap(), model.n_examples) == (pytest.approx(0.0, abs=1e-9), 400)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_batches_files_and_copies_are_the_same_model(model, tmp_path):
+    events = approvals(90)
+    one = learnt(model.clone(), events)
+    many, weights = model.clone(), np.ones(90)
+    names = list(events[0][0])
+    rows = pd.DataFrame(matrix(events), columns=names)
+    y = (pd.Series([y for _, y in events]),) if hasattr(model, "predict_one") else ()
+    many.learn_many(rows[:50], *(v[:50] for v in y), weights[:50])
+    many.save(tmp_path / "m.svm")
+    many = streamsvm.load(tmp_path / "m.svm")
+    table = pa.Table.from_pandas(rows[50:], preserve_index=False)
+    many.learn_many(table, *(v[50:] for v in y))
+    again = copy.deepcopy(many)
+    streamsvm.save(StandardScaler() | many, tmp_path / "p.svm")
+    ask = "predict" if y else "score"
+    for other in (many, again, streamsvm.load(tmp_path / "p.svm")[type(model).__name__]):
+        found = [getattr(m, f"{ask}_one")(x) for m in (one, other) for x, _ in events]
+        np.testing.assert_allclose(found[:90], found[90:], atol=1e-9)
+        assert other.dual == pytest.approx(one.dual, rel=1e-12)
+        assert other.counters["kept"] == one.n_kept == (one.window or 90)
+        assert repr(other) == repr(model)
+    one.unlearn_many(range(60, 80))
+    again.unlearn_many(range(60, 80))
+    assert one.dual == pytest.approx(again.dual, rel=1e-9)
+    np.testing.assert_allclose(getattr(one, f"{ask}_many")(rows), found[:90], atol=50.0)
+
+
+def test_files_of_other_contents_are_refused(tmp_path):
+    from streamsvm.model_files import codec
+
+    for cls in CLASSES:
+        model = learnt(cls(RBF), approvals(30))
+        content, arrays = codec.to_file(model)
+        content["class"] = cls.__name__
+        for name in ("exact_beta", "exact_target", "exact_low", "missing"):
+            changed = arrays[name].copy()
+            changed[..., 0] += 3.0
+            with pytest.raises((ValueError, ModelFileError)):
+                codec.from_file(content, arrays | {name: changed})
+        assert codec.from_file(content, arrays).dual == model.dual
+
+
+def test_in_rivers_pipelines():
+    model = preprocessing.StandardScaler() | IncrementalSVMRegressor(C=100.0, window=200)
+    # The mean so far has 1.57.
+    mae = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    assert mae.get() < 0.6
+    pipeline = compose.Select("ordinal_date") | StandardScaler() | IncrementalOneClassSVM()
+    for x, _ in datasets.TrumpApproval().take(50):
+        assert pipeline.score_one(x) == pipeline.score_one(x)
+        pipeline.learn_one(x)
+
+
+def test_another_cost_and_left_out():
+    svr = pytest.importorskip("sklearn.svm").SVR
+    events = approvals(60)
+    x, y = matrix(events), np.array([y for _, y in events])
+    model = learnt(IncrementalSVMRegressor(RBF, C=1.0), events)
+    model.set_C(50.0)
+    expected = learnt(IncrementalSVMRegressor(RBF, C=50.0), events).predict_many(frame(x))
+    np.testing.assert_allclose(model.predict_many(frame(x)), expected)
+    fresh = svr(C=50.0, gamma=0.5, tol=1e-9)
+    others = [np.delete(np.arange(60), i) for i in range(60)]
+    left = [fresh.fit(x[o], y[o]).predict(x)[i] for i, o in enumerate(others)]
+    found = model.leave_one_out()
+    np.testing.assert_allclose(found.predictions, left, atol=1e-4)
+    assert found.error == pytest.approx(np.abs(y - left).mean(), abs=1e-4)
+    assert model.leave_one_out(estimate=True).error == pytest.approx(found.error, rel=0.5)
+
+
+def test_what_cannot_be_learnt_changes_nothing():
+    for cls in CLASSES:
+        model = learnt(cls(RBF, missing="reject"), approvals(40))
+        before, x = model.dual, approvals(1)[0][0]
+        y = (1.0,) if cls is IncrementalSVMRegressor else ()
+        for bad in ({"a": "text"}, {"a": np.inf}, {}):
+            with pytest.raises(FeatureError):
+                model.learn_one(bad, *y)
+        with pytest.raises(ParameterError):
+            model.learn_one(x, *y, w=-1.0)
+        with pytest.raises(ParameterError, match="ids"):
+            model.learn_many(frame(np.ones((2, 6))), *(np.ones(2) for _ in y), ids=[0, 1])
+        with pytest.raises(ParameterError, match="no such example is kept"):
+            model.unlearn_one(41)
+        assert (model.dual, model.n_examples) == (before, 40)
+        model.learn_one(x, *y, w=0.0)
+        assert (model.dual, model.n_examples, model.n_kept) == (before, 41, 40)
+    model = IncrementalSVMRegressor()
+    for y in (np.nan, np.inf, "3", None, [1.0], 1e300):
+        with pytest.raises(LabelError, match="use a finite number"):
+            model.learn_one({"a": 1.0}, y)
+    with pytest.raises(LabelError, match="3 numbers for 2 rows"):
+        model.learn_many(np.ones((2, 3)), np.ones(3))
+    for parameters in ({"C": 0.0}, {"C": 1e9}, {"epsilon": -0.1}, {"window": 1}):
+        with pytest.raises(ParameterError):
+            IncrementalSVMRegressor(**parameters)
+    for nu in (0.0, 1.1, np.nan, "a"):
+        with pytest.raises(ParameterError):
+            IncrementalOneClassSVM(nu=nu)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_an_interruption_at_any_line_loses_and_doubles_nothing(cls):
+    events = approvals(60)
+    plain = learnt(cls(RBF, window=35), events[:40])
+    expected = learnt(cls(RBF, window=35), events).dual
+    n_hits = 0
+    for k in range(1, 900, 29):
+        model, left = copy.deepcopy(plain), [k]
+
+        def trace(frame, event, argument, left=left):
+            if "exact" not in frame.f_code.co_filename:
+                return None
+            left[0] -= event == "line"
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            learnt(model, events[40:42])
+        except KeyboardInterrupt:
+            n_hits += 1
+        finally:
+            sys.settrace(None)
+        learnt(model, events[model.n_examples :])
+        assert model.kept_numbers().tolist() != [] and model.n_kept == 35
+        assert model.dual == pytest.approx(expected, rel=1e-9)
+    assert n_hits > 5

@@ -1,0 +1,136 @@
+"""Exact regression, exact one-class SVMs, and changes of all examples at once."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import kernels
+from streamsvm.solvers.incremental import whole
+from tests.solvers.incremental.problems import (
+    KERNELS,
+    LARGE,
+    TINY,
+    Examples,
+    Normal,
+    Values,
+    rows_of,
+)
+
+RBF = kernels.RBF(gamma=0.5)
+KINDS = ["normal", "grid", "near", "line", "point"]
+
+
+def changed(examples, draws, n_changes):
+    """Change the examples at random, in each way that there is; yield after each change."""
+    n = len(examples.y)
+    for _ in range(n_changes):
+        here, u = examples.here, draws.random()
+        out = np.setdiff1d(np.arange(n), here)
+        if len(out) and (u < 0.6 or not len(here)):
+            examples.add(int(draws.choice(out)))
+        elif u < 0.85:
+            examples.remove(int(draws.choice(here)))
+        elif u < 0.9:
+            examples.remove_together(draws.permutation(here)[: len(here) // 3])
+        elif u < 0.95 and not isinstance(examples, Normal):
+            examples.set_all_costs(float(draws.choice([0.1, 1.0, 20.0, 300.0])) / examples.C[0])
+        else:
+            whole.set_kernel(examples.problem, examples.kernel)
+        yield
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(KINDS),
+    kernel=st.sampled_from(KERNELS),
+    C=st.sampled_from([0.1, 1.0, 30.0]),
+    epsilon=st.sampled_from([0.0, 0.1, 1.0]),
+    cache=st.sampled_from([TINY, LARGE]),
+)
+def test_regression_is_optimal_after_each_change(seed, kind, kernel, C, epsilon, cache):
+    draws = np.random.default_rng(seed)
+    x, _ = rows_of(draws, kind, 30, 2)
+    y = np.round(3.0 * np.sin(x[:, 0]) + 0.5 * draws.normal(size=30), 1)
+    examples = Values(kernel, x, y, C, epsilon, cache)
+    for _ in changed(examples, draws, 60):
+        examples.check(1e-8 * max(1.0, examples.C[0]))
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(KINDS),
+    kernel=st.sampled_from(KERNELS),
+    nu=st.sampled_from([0.05, 0.5, 1.0]),
+    are_weighted=st.booleans(),
+    cache=st.sampled_from([TINY, LARGE]),
+)
+def test_one_class_is_optimal_after_each_change(seed, kind, kernel, nu, are_weighted, cache):
+    draws = np.random.default_rng(seed)
+    x, _ = rows_of(draws, kind, 30, 2)
+    weights = draws.uniform(0.5, 2.0, 30) if are_weighted else np.ones(30)
+    examples = Normal(kernel, x, weights, nu, cache)
+    for _ in changed(examples, draws, 60):
+        examples.check(1e-8 * max(1.0, np.abs(examples.gram).max()))
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(KINDS),
+    kernel=st.sampled_from(KERNELS),
+    C=st.sampled_from([0.1, 1.0, 30.0]),
+    cache=st.sampled_from([TINY, LARGE]),
+)
+def test_classes_are_optimal_after_changes_of_all(seed, kind, kernel, C, cache):
+    draws = np.random.default_rng(seed)
+    x, y = rows_of(draws, kind, 40, 2)
+    examples = Examples(kernel, x, y, C * draws.choice([0.3, 1.0, 3.0]), cache)
+    for _ in changed(examples, draws, 60):
+        examples.check(1e-7 * max(1.0, examples.C[0]))
+
+
+@pytest.mark.parametrize("C", [0.1, 5.0, 1000.0])
+def test_it_is_libsvm_s_regression(C):
+    svr = pytest.importorskip("sklearn.svm").SVR
+    draws = np.random.default_rng(10)
+    x, epsilon = draws.normal(size=(120, 2)), 0.1
+    y = 2.0 * np.sin(2.0 * x[:, 0]) + 0.3 * draws.normal(size=120)
+    examples = Values(RBF, x, y, C, epsilon)
+    for i in range(120):
+        examples.add(i)
+        if i % 30 == 29:
+            fresh = svr(C=C, epsilon=epsilon, gamma=0.5, tol=1e-9).fit(x[: i + 1], y[: i + 1])
+            found = examples.problem.decisions(x)
+            np.testing.assert_allclose(found, fresh.predict(x), atol=1e-5 * max(1.0, C))
+    examples.remove(*range(40, 120))
+    examples.check(1e-8 * max(1.0, C))
+
+
+@pytest.mark.parametrize("nu", [0.02, 0.3, 0.9])
+def test_it_is_libsvm_s_one_class(nu):
+    svm = pytest.importorskip("sklearn.svm").OneClassSVM
+    x, _ = rows_of(np.random.default_rng(3), "normal", 100, 2)
+    examples = Normal(RBF, x, np.ones(100), nu)
+    for i in range(100):
+        examples.add(i)
+        if i % 20 == 7:
+            fresh = svm(nu=nu, gamma=0.5, tol=1e-9).fit(x[: i + 1])
+            # At the bounds of its interval; which one is not said.
+            off = examples.problem.decisions(x) - fresh.decision_function(x)
+            assert np.ptp(off) <= 1e-5
+            if examples.problem.state.info[0].m:
+                assert np.abs(off).max() <= 1e-5
+
+
+def test_costs_of_all_there_and_back():
+    x, y = rows_of(np.random.default_rng(4), "normal", 80, 2)
+    examples = Examples(RBF, x, y, 3.0)
+    examples.add(*range(80))
+    before = examples.problem.dual
+    for factor in (1e3, 1e-6, 1e3):
+        examples.set_all_costs(factor)
+        examples.check(1e-6)
+    assert examples.problem.dual == pytest.approx(before, rel=1e-8)
