@@ -260,7 +260,7 @@ class LaRankClassifier(KernelLearner):
 
         finishing.look_again(self, lambda: finishing.improve(self, some, progress), allowed)
 
-    unlearn, audit = unlearning.unlearn, unlearning.audit
+    unlearn, audit, keeps = unlearning.unlearn, unlearning.audit, unlearning.keeps
 
     # Inspection
 

@@ -277,7 +277,7 @@ class LASVMClassifier(KernelLearner):
             finally:
                 self._wants_scores = before
 
-    unlearn, audit = unlearning.unlearn, unlearning.audit
+    unlearn, audit, keeps = unlearning.unlearn, unlearning.audit, unlearning.keeps
 
     def margins_of_learning(self, n: int) -> np.ndarray:
         """Return an array of zeros for what the solver writes of n rows when it learns them."""

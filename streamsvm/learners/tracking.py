@@ -203,7 +203,7 @@ class TrackingSVMClassifier(KernelLearner):
 
         finishing.improve(self, some, progress)
 
-    unlearn, audit = unlearning.unlearn, unlearning.audit
+    unlearn, audit, keeps = unlearning.unlearn, unlearning.audit, unlearning.keeps
 
     # Inspection
 

@@ -13,9 +13,6 @@ import numpy as np
 from connectors.kafka.record_ids import id_of_key
 from connectors.source import Batch
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.exact import unlearning as exact
-from streamsvm.learners.bases.exact.exact_learner import ExactLearner
-from streamsvm.learners.bases.kernel import unlearning as kernel
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import container, replacing
 from streamsvm.monitor import monitor_file
@@ -93,20 +90,14 @@ class Requests:
 
         Before a row whose id is that of an example in the model, this example is taken back.
         """
-        again = are_kept(self._learner, ids)
+        again = self._learner.keeps(ids)
         again[np.setdiff1d(np.arange(len(ids)), np.unique(ids, return_index=True)[1])] = True
         starts = np.union1d(np.flatnonzero(again), [0])
         for start, stop in pairwise([*starts.tolist(), len(ids)]):
             first = ids[start : start + 1]
-            if again[start] and are_kept(self._learner, first)[0]:
+            if again[start] and self._learner.keeps(first)[0]:
                 self.counts["replaced"] += len(unlearn(self._model, first.tolist()).removed)
             yield slice(start, stop)
-
-
-def are_kept(learner: Any, ids: np.ndarray) -> np.ndarray:
-    """Return of which ids, bool (n,), a learner keeps the example."""
-    keeps = exact.keeps if isinstance(learner, ExactLearner) else kernel.keeps
-    return keeps(learner, ids)
 
 
 class InFile(NamedTuple):

@@ -137,7 +137,7 @@ class ExactModel:
 
     # Taking examples back
 
-    unlearn, audit = unlearning.unlearn, unlearning.audit
+    unlearn, audit, keeps = unlearning.unlearn, unlearning.audit, unlearning.keeps
 
     def unlearn_one(self, id: int) -> None:
         """Take an example back: the solution is that of the others, as if it had never come.
