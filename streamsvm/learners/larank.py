@@ -20,7 +20,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.targets import ClassTargets
-from streamsvm.learners.bases.kernel import finishing, unlearning
+from streamsvm.learners.bases.kernel import finishing, remains, unlearning
 from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.larank_solver import LaRankSolver
@@ -260,7 +260,7 @@ class LaRankClassifier(KernelLearner):
 
         finishing.look_again(self, lambda: finishing.improve(self, some, progress), allowed)
 
-    unlearn, audit, keeps = unlearning.unlearn, unlearning.audit, unlearning.keeps
+    unlearn, audit, keeps = unlearning.unlearn, remains.audit, remains.keeps
 
     # Inspection
 

@@ -21,7 +21,7 @@ from streamsvm.features.density import RowParameters
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.targets import ProblemTargets
-from streamsvm.learners.bases.kernel import adapting, finishing, lasvm_solver, unlearning
+from streamsvm.learners.bases.kernel import adapting, finishing, lasvm_solver, remains, unlearning
 from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by, policy_of
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.lasvm_solver import LASVMSolver, PairsSolver
@@ -277,7 +277,7 @@ class LASVMClassifier(KernelLearner):
             finally:
                 self._wants_scores = before
 
-    unlearn, audit, keeps = unlearning.unlearn, unlearning.audit, unlearning.keeps
+    unlearn, audit, keeps = unlearning.unlearn, remains.audit, remains.keeps
 
     def margins_of_learning(self, n: int) -> np.ndarray:
         """Return an array of zeros for what the solver writes of n rows when it learns them."""

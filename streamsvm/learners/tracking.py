@@ -10,7 +10,7 @@ from streamsvm._parameter_checks import MOST_STEPS, check_cost, check_number, ch
 from streamsvm.errors import ParameterError
 from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.kernel import finishing, unlearning
+from streamsvm.learners.bases.kernel import finishing, remains, unlearning
 from streamsvm.learners.bases.kernel.bounds import covered_by, policy_of
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.tracking_solver import LinearTrackingSolver, TrackingSolver
@@ -203,7 +203,7 @@ class TrackingSVMClassifier(KernelLearner):
 
         finishing.improve(self, some, progress)
 
-    unlearn, audit, keeps = unlearning.unlearn, unlearning.audit, unlearning.keeps
+    unlearn, audit, keeps = unlearning.unlearn, remains.audit, remains.keeps
 
     # Inspection
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.learners.bases.kernel.unlearning import Remains, Unlearned, checked_ids
+from streamsvm.learners.bases.kernel.remains import Remains, checked_ids
+from streamsvm.learners.bases.kernel.unlearning import Unlearned
 
 _AVERAGES = (
     "labels, names of features, means that stand for missing values, gamma if it follows the data, "

@@ -143,12 +143,13 @@ class Trial(KeptExamples):
 
         Raises ValueError if it does not fit n examples.
         """
-        if _PREFIX + "y" not in arrays or (n >= LAST and "race" not in content):
+        n_forgotten = self.n_forgotten = as_int("forgotten", content.get("forgotten", 0), 0, n)
+        has_none = _PREFIX + "y" not in arrays
+        if (has_none and n_forgotten < n) or (n >= LAST and "race" not in content):
             # It is over, has not begun, or the file is older, and holds none of the examples.
             return n == 0
         self.read(arrays, d, n_classes)
-        self.n_forgotten = as_int("forgotten", content.get("forgotten", 0), 0, n)
-        if self.n_examples + self.n_forgotten < n:
+        if self.n_examples + n_forgotten < n:
             raise ValueError("fewer examples of the trial than were learnt")
         # A race that is due, if an interruption has skipped it, is not among those that began.
         skipped = content.get("adapts_at", n + 1)
