@@ -1,0 +1,1 @@
+"""Labels that are bags of candidates: the ambiguous SVM."""
