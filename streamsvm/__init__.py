@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ActiveLearner",
     "AdaptiveSVMClassifier",
+    "AmbiguousSVMClassifier",
     "Chain",
     "HullerClassifier",
     "IncrementalOneClassSVM",

@@ -2,6 +2,7 @@
 
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.adaptive import AdaptiveSVMClassifier
+from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
 from streamsvm.learners.huller import HullerClassifier
 from streamsvm.learners.incremental import IncrementalSVMClassifier
 from streamsvm.learners.incremental_one_class import IncrementalOneClassSVM
@@ -30,6 +31,7 @@ from streamsvm.run.warm import warm
 __all__ = [
     "ActiveLearner",
     "AdaptiveSVMClassifier",
+    "AmbiguousSVMClassifier",
     "Chain",
     "HullerClassifier",
     "IncrementalOneClassSVM",

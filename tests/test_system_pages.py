@@ -13,6 +13,7 @@ PAGES = {path.stem: path.read_text() for path in sorted(FOLDER.glob("*.md"))}
 INDEX = (FOLDER.parent / "index.md").read_text()
 PRINTED = {
     "adaptive": r"LASVMClassifier: 9\d\.\d%\nAdaptiveSVMClassifier: 9\d\.\d%; drifts: 1, the last",
+    "ambiguous": r"right: 8\d.*\nmean loss 0\.\d+, .*\nkernel: right 9\d.*",
     "huller": r"(epoch \d+: \d+ support vectors, distance 0\.\d+\n){3}$",
     "incremental": r"leave-one-out error \d+.*\n[89] of the ten .*\n380 examples are left, .* 6\.",
     "index": r"Accuracy: (8|9)",

@@ -321,6 +321,7 @@ WITHOUT: dict[str, str] = {
     "HullerClassifier": "examples/papers/thesis_figure_4_3.py compares it with LASVM",
     "IncrementalSVMClassifier": "benchmarks/exact.py compares it with SVC fitted again",
     "SBPClassifier": "examples/papers/sbp_figures.py compares it",
+    "AmbiguousSVMClassifier": "benchmarks/ambiguous.py has its peers",
     "AdaptiveSVMClassifier": "benchmarks/drift_streams.py has its peers",
 }
 """Public learners without a scenario, and why."""

@@ -6,6 +6,7 @@ classes).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,6 +66,18 @@ class Targets:
         # First a dict, as there may be thousands of labels; with fewer than two it is empty.
         is_seen = label in labels.signs or label in labels.seen[:2]
         return float(labels.sign(label)) if is_seen else 0.0
+
+    def knows(self, label: Any) -> bool:
+        """Tell whether a label was seen."""
+        return label in self.labels.seen
+
+    def runs(self, labels: LabelColumn) -> list[tuple[int, int]]:
+        """Return ranges of rows, split at the first row of each label that was not seen yet."""
+        return labels.runs(self.labels.seen)
+
+    def judged(self, labels: LabelColumn, predicted: Iterable[Any]) -> LabelColumn:
+        """Return the labels that predictions are compared with."""
+        return labels
 
     def calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
         """Update the calibration by margins that were computed before learning the examples."""

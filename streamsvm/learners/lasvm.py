@@ -20,6 +20,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.density import RowParameters
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import ProblemTargets
 from streamsvm.learners.bases.kernel import adapting, finishing, lasvm_solver, remains, unlearning
 from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by, policy_of
@@ -279,11 +280,10 @@ class LASVMClassifier(KernelLearner):
 
     unlearn, audit, keeps = unlearning.unlearn, remains.audit, remains.keeps
 
-    def margins_of_learning(self, n: int) -> np.ndarray:
-        """Return an array of zeros for what the solver writes of n rows when it learns them."""
-        if self._is_several and not self._wants_scores and self.observer is None:
-            return np.zeros((n, 1))
-        return self.targets.zeros(n)
+    def margins_of_learning(self, rows: LabelledRows) -> np.ndarray:
+        """Return an array of zeros for what the solver writes of rows when it learns them."""
+        is_short = self._is_several and not self._wants_scores and self.observer is None
+        return np.zeros((len(rows.y), 1)) if is_short else super().margins_of_learning(rows)
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Run REPROCESS until delta <= tau: the optimum over the examples kept and the reserve.

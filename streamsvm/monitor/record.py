@@ -39,6 +39,8 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
         record |= {"n_drifts": learner.n_drifts, "last_drift": learner.last_drift}
     else:
         record["objective"] = gap.sampled_objective(learner, sample)
+    if hasattr(learner, "regret_bound"):
+        record |= {"mean_loss": learner.mean_loss, "regret_bound": learner.regret_bound}
     seen = monitor.seen.values(learner.looks)
     # Only here it is about the examples that the gap is about.
     certifies = learner.has_dual and learner.covers == "kept"

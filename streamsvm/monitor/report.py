@@ -18,6 +18,8 @@ MEANINGS = {
     "objective": "regularisation plus mean loss, on a sample of the stream: what is minimised",
     "objective_low": "objective, lower end of the sample's 95 % interval",
     "objective_high": "objective, upper end",
+    "mean_loss": "mean loss so far, each before learning",
+    "regret_bound": "mean_loss exceeds that of the best w of the present norm by at most this",
     "n_drifts": "drifts noticed: errors became far more, or the models began anew",
     "last_drift": "the last example before the latest drift was noticed; 0: none was",
     "averaged_gap": "mean of the gap so far, estimated: the seen gap",

@@ -282,7 +282,8 @@ class Feeder:
                 before = None if given is None else given[one]
                 pairs += self.learn_checked(batch, own, ys[one], kept[one], numbers, before)
             return pairs
-        return Pairs((ys, predicted if given is None else given))
+        guesses = predicted if given is None else given
+        return Pairs((self.learner.targets.judged(ys, guesses), guesses))
 
     def _learn_by_ids(
         self,

@@ -19,6 +19,7 @@ from typing import Any
 from connectors import MemorySource
 from streamsvm import (
     AdaptiveSVMClassifier,
+    AmbiguousSVMClassifier,
     HullerClassifier,
     IncrementalSVMClassifier,
     KernelPAClassifier,
@@ -86,6 +87,9 @@ def cases() -> Iterator[tuple[str, Any, int, int]]:
     yield "pa_sparse", KernelPAClassifier(kernel=RBF, mode="PA-II", sparse=True), 2, FIRST
     yield "huller", HullerClassifier(kernel=RBF, seed=3), 2, FIRST
     exact_svm = IncrementalSVMClassifier(kernel=RBF, window=30, class_weight={"in": 2.0})
+    ambiguous = AmbiguousSVMClassifier(kernel=RBF, reprocess=1, seed=3)
+    yield "ambiguous", ambiguous, 4, FIRST
+    yield "ambiguous_linear", AmbiguousSVMClassifier(), 4, FIRST
     yield "incremental", exact_svm, 2, FIRST
     yield "sbp", SBPClassifier(kernel=RBF, window=40, seed=3), 2, FIRST
     yield "sgd", SVMSGDClassifier(l2=0.01, t0=10.0, sparse=False), 2, FIRST

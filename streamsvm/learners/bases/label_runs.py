@@ -141,15 +141,15 @@ def _learn_all(
 ) -> LabelColumn:
     """Learn all of some checked rows: see `learn`."""
     labels, numbers = whole.labels, whole.numbers
-    runs, observer = labels.runs(learner.targets.labels.seen), learner.observer
+    runs, observer = learner.targets.runs(labels), learner.observer
     is_one = observer is None or observer.wanted() >= len(labels)
-    if len(runs) == 1 and is_one and labels[0] in learner.targets.labels.seen:
+    if len(runs) == 1 and is_one and learner.targets.knows(labels[0]):
         return _learn_run(learner, whole, late=late)
     predicted: list[LabelColumn] = []
     for start, stop in _parts(learner, runs, numbers):
         # The first example of a new class is predicted with the classes before it.
         n_known, first = len(learner.targets.labels.seen), None
-        if labels[start] not in learner.targets.labels.seen:
+        if not learner.targets.knows(labels[start]):
             first = learner.predicted_before_class(cut(whole.x, start, start + 1))
         change = learner.add_class(labels[start])
         if change is not None and learner.observer is not None:
@@ -206,7 +206,8 @@ def _learn_run(
             observer.expect(earlier)
     learner.n_learnt[0] = n + len(labels)
     if observer is not None and len(labels):
-        of_labels = (labels.tolist(), predicted.tolist())
+        guesses = predicted.tolist()
+        of_labels = (learner.targets.judged(labels, guesses).tolist(), guesses)
         seconds = working_time() - began
         observer.learnt(Learnt(x, signs, *of_labels, margins, w, numbers, seconds))
     # After the observer, which computes probabilities with the calibration from before learning.

@@ -46,7 +46,7 @@ def set_costs(problem: ExactProblem, costs: np.ndarray) -> None:
         there = state.kind[:n] == kind
         state.beta[:n][there] = bound[there]
     np.clip(state.beta[:n], low, high, out=state.beta[:n])
-    problem.mend(float(margin.refine(problem.state)))
+    problem.mend()
 
 
 def _scale_costs(problem: ExactProblem, factor: float) -> None:
@@ -64,7 +64,7 @@ def _scale_costs(problem: ExactProblem, factor: float) -> None:
     for array in (state.beta, state.low, state.high, state.h):
         array[:n] *= factor
     info.b *= factor
-    problem.mend(float(margin.refine(problem.state)))
+    problem.mend()
 
 
 def remove_many(problem: ExactProblem, slots: list[int]) -> None:
@@ -85,7 +85,7 @@ def remove_many(problem: ExactProblem, slots: list[int]) -> None:
     problem.state.beta[slots] = 0.0
     for number in numbers:
         problem.drop(int(np.flatnonzero(problem.facts["number"][: problem.n] == number)[0]))
-    problem.mend(float(margin.refine(problem.state)))
+    problem.mend()
 
 
 def set_kernel(problem: ExactProblem, kernel: Any) -> None:
@@ -100,4 +100,4 @@ def set_kernel(problem: ExactProblem, kernel: Any) -> None:
             state.kind[s] = PENDING
     for s in np.flatnonzero(state.kind[:n] == PENDING).tolist():
         problem.seek(s)
-    problem.mend(float(margin.refine(problem.state)))
+    problem.mend()

@@ -14,7 +14,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class _Available:
-    """A method of the classes whose `has_dual` has a value; for others looking it up fails."""
+    """A method of the learners whose `has_dual` has a value; for others looking it up fails."""
 
     def __init__(self, method: Callable[..., Any], has_dual: bool) -> None:
         self._method, self._has_dual = locked(method), has_dual
@@ -24,7 +24,9 @@ class _Available:
         self._name = name
 
     def __get__(self, learner: Any, owner: type) -> Any:
-        if cast(Any, owner).has_dual != self._has_dual:
+        # A class may have a dual by some of its parameters only.
+        asked: Any = owner if learner is None else learner
+        if asked.has_dual != self._has_dual:
             raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
         return self._method if learner is None else self._method.__get__(learner, owner)
 

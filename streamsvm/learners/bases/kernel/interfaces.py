@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
@@ -60,7 +61,7 @@ class AnyKernelLearner(AnyLearner, Protocol):
 
     def costs_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray: ...
 
-    def margins_of_learning(self, n: int) -> np.ndarray: ...
+    def margins_of_learning(self, rows: LabelledRows) -> np.ndarray: ...
 
     def become_sparse_after(self, n: int) -> None: ...
 

@@ -41,7 +41,7 @@ def learn_rows(learner: AnyKernelLearner, rows: LabelledRows) -> np.ndarray:
     The margins are float64 (n,), or (n, classes).
     """
     n_rows, start = len(rows.y), 0
-    margins = learner.margins_of_learning(n_rows)
+    margins = learner.margins_of_learning(rows)
     while start < n_rows:
         seen = learner.n_examples
         until = max(1, learner.preparation.adapts_at - seen)

@@ -13,6 +13,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases import rehearsal
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.kernel import (
@@ -180,9 +181,9 @@ class KernelLearner(Learner):
             adapting.adapt(self, n)
             rehearsal.look(self)
 
-    def margins_of_learning(self, n: int) -> np.ndarray:
-        """Return an array of zeros for what the solver writes of n rows when it learns them."""
-        return self.targets.zeros(n)
+    def margins_of_learning(self, rows: LabelledRows) -> np.ndarray:
+        """Return an array of zeros for what the solver writes of rows when it learns them."""
+        return self.targets.zeros(len(rows.y))
 
     def replace(self, **parts: Any) -> None:
         """Replace parts by others in one step, so that they match after an interruption."""

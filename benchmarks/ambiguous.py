@@ -1,0 +1,178 @@
+"""Bags of candidates on real sets: ``STREAMSVM_DATA=DIR python -m benchmarks.ambiguous``.
+
+Letter, USPS, and Adult's education as 16 classes. Each label of a training row gets 0 to 3 other
+labels, drawn at random without repetition; test rows have their labels. After one pass;
+after `finish`; and after bags have shrunk twice to their best candidates, and `finish`. Errors in
+%, seconds of processor time on one core.
+
+* ambiguous: `AmbiguousSVMClassifier`, with a kernel, and with explicit weights;
+* a random candidate: `LaRankClassifier`, which learns one candidate of each bag as the label;
+* each is right: one `LASVMClassifier` a label, for which the rows are positive whose bag has it.
+
+``--only LETTERS``: some of the sets; ``--limit N``: so many rows; ``--without SYSTEM``: leave out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from streamsvm import AmbiguousSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
+from tests.golden import problems
+
+
+class Data(NamedTuple):
+    """Rows for training and for tests, with labels from 0 on."""
+
+    x: np.ndarray
+    y: np.ndarray
+    x_test: np.ndarray
+    y_test: np.ndarray
+    gamma: float
+    C: float
+
+
+def letter() -> Data:
+    """Letter: 26 classes, 16 features."""
+    return _of(problems.letter(), 10.0)
+
+
+def usps() -> Data:
+    """USPS: 10 classes, 256 features."""
+    return _of(problems.usps_10(), 10.0)
+
+
+def education() -> Data:
+    """Adult: 16 levels of education, from all other columns but the years of it."""
+    tables = [_table("adult_raw_train"), _table("adult_raw_test")]
+    parts: list[np.ndarray] = []
+    for name in tables[0].schema.names:
+        if name in ("education", "education_num"):
+            continue
+        train, test = (table[name].to_numpy(zero_copy_only=False) for table in tables)
+        both = np.concatenate([train, test])
+        if both.dtype == object:
+            levels = np.unique(both[both != None].astype(str))  # noqa: E711
+            parts.append((both.astype(str)[:, None] == levels).astype(np.float32))
+        else:
+            ranks = np.log1p(both) if name.startswith("capital") else both
+            parts.append(((ranks - ranks.mean()) / ranks.std())[:, None].astype(np.float32))
+    x, n = np.concatenate(parts, axis=1), len(tables[0])
+    y = np.unique(np.concatenate([table["education"] for table in tables]), return_inverse=True)[1]
+    return Data(x[:n], y[:n], x[n:], y[n:], 0.02, 1.0)
+
+
+def _table(name: str) -> Any:
+    return pq.read_table(os.path.join(os.environ["STREAMSVM_DATA"], f"{name}.parquet"))
+
+
+def _of(problem: Any, C: float) -> Data:
+    _, which = np.unique(np.concatenate([problem.y, problem.y_test]), return_inverse=True)
+    n = len(problem.y)
+    return Data(problem.x, which[:n], problem.x_test, which[n:], problem.kernel.gamma, C)
+
+
+SETS: dict[str, Callable[[], Data]] = {"Letter": letter, "USPS": usps, "education": education}
+
+
+def bags_of(y: np.ndarray, n_extra: int, seed: int = 1) -> np.ndarray:
+    """Return bags, bool (n, classes), of each label and so many others."""
+    draws, k = np.random.default_rng(seed), int(y.max()) + 1
+    bags = np.zeros((len(y), k), bool)
+    keys = draws.random((len(y), k))
+    keys[np.arange(len(y)), y] = -1.0
+    np.put_along_axis(bags, keys.argsort(axis=1)[:, : n_extra + 1], True, axis=1)
+    return bags
+
+
+Predict = Callable[[np.ndarray], np.ndarray]
+Learnt = Iterator[tuple[str, Predict]]
+
+
+def ambiguous(data: Data, bags: np.ndarray, reprocess: int = 5) -> Learnt:
+    """Yield the ambiguous SVM with a kernel, at several moments."""
+    kernel, ids = kernels.RBF(gamma=data.gamma), np.arange(1, len(bags) + 1)
+    model = AmbiguousSVMClassifier(kernel, C=data.C, reprocess=reprocess, seed=1)
+    labels: list[Any] = [np.flatnonzero(bag).tolist() for bag in bags]
+    model.learn_many(data.x, labels, ids=ids)
+    yield "one pass", model.predict_many
+    model.finish()
+    yield "finished", model.predict_many
+    for _ in range(2):
+        model.learn_many(data.x, model.best_candidates(data.x, labels), ids=ids)
+    model.finish()
+    yield "best candidates", model.predict_many
+
+
+def linear(data: Data, bags: np.ndarray) -> Learnt:
+    """Yield the ambiguous SVM with explicit weights; a feature of 1 is the bias."""
+    model = AmbiguousSVMClassifier(C=0.1)
+    scale = np.sqrt((data.x**2).mean()) * np.sqrt(data.x.shape[1] / 16)
+
+    def rows(x: np.ndarray) -> np.ndarray:
+        return np.column_stack([x / scale, np.ones(len(x))]).astype(np.float32)
+
+    model.learn_many(rows(data.x), [np.flatnonzero(bag).tolist() for bag in bags])
+    yield "one pass", lambda x: model.predict_many(rows(x))
+
+
+def random_candidate(data: Data, bags: np.ndarray) -> Learnt:
+    """Yield LaRank, which learns a random candidate of each bag."""
+    keys = np.random.default_rng(2).random(bags.shape)
+    y = np.where(bags, keys, -1.0).argmax(axis=1)
+    model = LaRankClassifier(kernels.RBF(gamma=data.gamma), C=data.C, seed=1)
+    model.learn_many(data.x, y)
+    yield "one pass", model.predict_many
+
+
+def each_is_right(data: Data, bags: np.ndarray) -> Learnt:
+    """Yield an SVM for each label, to which all rows whose bag has the label are positive."""
+    models = []
+    for y in range(bags.shape[1]):
+        model = LASVMClassifier(kernels.RBF(gamma=data.gamma), C=data.C, seed=1, scale=False)
+        model.learn_many(data.x, bags[:, y])
+        models.append(model)
+    yield (
+        "one pass",
+        lambda x: np.array([model.decision_function_many(x) for model in models]).argmax(axis=0),
+    )
+
+
+SYSTEMS = {
+    "ambiguous": ambiguous,
+    "ambiguous, linear": linear,
+    "a random candidate": random_candidate,
+    "each is right": each_is_right,
+}
+
+
+def main() -> None:
+    """Print a line for each set, system and number of further labels."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=list(SETS))
+    parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--extra", type=int, nargs="*", default=[0, 1, 2, 3])
+    given = parser.parse_args()
+    print("| set | system | further labels | after | error | seconds |\n|---|---|---|---|---|---|")
+    for name in given.only:
+        data = SETS[name]()
+        data = data._replace(x=data.x[: given.limit], y=data.y[: given.limit])
+        for system, learn in SYSTEMS.items():
+            for n_extra in given.extra if system not in given.without else ():
+                start = time.process_time()
+                for after, predict in learn(data, bags_of(data.y, n_extra)):
+                    seconds = time.process_time() - start
+                    error = 100.0 * np.mean(np.asarray(predict(data.x_test)) != data.y_test)
+                    row = name, system, n_extra, after, f"{error:.2f} %", f"{seconds:.1f}"
+                    print("| " + " | ".join(map(str, row)) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""Labels that may be bags: sets of candidates of which at least one should be the label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamsvm.errors import LabelError
+from streamsvm.labels.class_labels import (
+    ClassLabels,
+    is_too_long,
+    plain,
+    too_long,
+    too_many_classes,
+)
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.targets import ClassTargets
+
+BAGS = (set, frozenset, list, np.ndarray)
+"""What is a bag; anything else is one label, also a tuple or a string."""
+
+
+def bag_of(y: Any) -> Any:
+    """Return a bag as a frozenset, or as its label if it has one only; another label as it is."""
+    if not isinstance(y, BAGS):
+        return y
+    try:
+        bag = frozenset(map(plain, y.ravel() if isinstance(y, np.ndarray) else y))
+    except TypeError as error:
+        raise LabelError(f"a candidate in {y!r:.60} is not hashable") from error
+    return next(iter(bag)) if len(bag) == 1 else bag
+
+
+def bags_of(labels: Any) -> LabelColumn:
+    """Return n labels or bags, in any container, as a column of labels and frozensets."""
+    if isinstance(labels, LabelColumn):
+        return labels
+    if isinstance(labels, (pa.Array, pa.ChunkedArray)) and not pa.types.is_nested(labels.type):
+        return LabelColumn.of(labels)
+    if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biufU":
+        return LabelColumn.of(labels)
+    for method in ("to_pylist", "tolist", "to_list"):
+        if hasattr(labels, method):
+            labels = getattr(labels, method)()
+            break
+    return LabelColumn.of_values(map(bag_of, labels))
+
+
+def members_of(label: Any) -> list[Any]:
+    """Return the candidates of a bag in an order that does not depend on hashes, or the label."""
+    if not isinstance(label, frozenset):
+        return [label]
+    try:
+        return sorted(label)
+    except TypeError:
+        return sorted(label, key=repr)
+
+
+class BagLabels(ClassLabels):
+    """Class labels that are learnt from bags of them, too; the number of a bag is -1.0."""
+
+    def check(self, labels: LabelColumn) -> LabelColumn:
+        """Return the labels; raise LabelError if a candidate cannot be a label, or a bag is empty.
+
+        Also if they are more than `most`.
+        """
+        known = set(self.seen)
+        for label, row in labels.present():
+            if isinstance(label, frozenset) and not label:
+                raise LabelError(f"the bag of row {row} is empty: it needs a candidate")
+            for one in members_of(label):
+                if one is None or one != one:
+                    raise LabelError(f"a candidate of row {row} is missing (None or NaN)")
+                if is_too_long(one):
+                    raise LabelError(too_long(one))
+                if one not in known:
+                    if self.most is not None and len(known) >= self.most:
+                        raise LabelError(too_many_classes(one, self.most))
+                    known.add(one)
+        if len(labels) and labels.codes.min() < 0:
+            raise LabelError("a label is missing (None or NaN): learn needs one, predict does not")
+        return labels
+
+    def having(self, seen: list[Any]) -> BagLabels:
+        """Return labels with the same limit that have seen these."""
+        return BagLabels(seen, self.most)
+
+    def new_in(self, label: Any) -> list[Any]:
+        """Return the candidates that were not seen yet, in order."""
+        return [one for one in members_of(label) if one not in self.signs]
+
+
+class BagTargets(ClassTargets):
+    """A score for each label, learnt from bags; the highest one is predicted.
+
+    The sign of an example with one label is its number. That of a bag is negative while it is
+    learnt, and then -1 - the number of its best candidate, by the scores from before.
+    """
+
+    new_labels = BagLabels
+
+    def number_of(self, label: Any) -> float:
+        """Return the number of a label, -1.0 of a bag."""
+        return -1.0 if isinstance(label, frozenset) else super().number_of(label)
+
+    def knows(self, label: Any) -> bool:
+        """Tell whether a label, or each candidate of a bag, was seen."""
+        return not self.labels.new_in(label)
+
+    def runs(self, labels: LabelColumn) -> list[tuple[int, int]]:
+        """Return ranges of rows, split where a candidate comes for the first time."""
+        known, starts = set(self.labels.seen), {0}
+        for label, first in labels.present():
+            new = [one for one in members_of(label) if one not in known]
+            if new:
+                known.update(new)
+                starts.add(first)
+        found = sorted(starts)
+        return list(zip(found, [*found[1:], len(labels)], strict=True)) if len(labels) else []
+
+    def in_bags(self, labels: LabelColumn, out: np.ndarray) -> None:
+        """Set 1.0 in `out`, float64 (n, classes), for the candidates of the rows that have bags."""
+        signs = self.labels.signs
+        for code, label in enumerate(labels.values):
+            if isinstance(label, frozenset):
+                rows = np.flatnonzero(labels.codes == code)
+                for one in label if len(rows) else ():
+                    out[rows, int(signs[one])] = 1.0
+
+    def judged(self, labels: LabelColumn, predicted: Iterable[Any]) -> LabelColumn:
+        """Return the labels; of a bag the prediction if that is a candidate, else a candidate."""
+        if not any(isinstance(label, frozenset) for label in labels.values):
+            return labels
+        found = []
+        for label, guess in zip(labels.tolist(), predicted, strict=True):
+            is_right = isinstance(label, frozenset) and guess in label
+            found.append(guess if is_right else members_of(label)[0])
+        return LabelColumn.of_values(found)
+
+    def calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
+        """Update the calibration; a bag counts by its best candidate."""
+        super().calibrate(margins, _numbers(signs))
+
+    def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the mean pairwise loss of rows; a bag counts by its best candidate."""
+        k, rows = self.n_classes, np.arange(len(signs))
+        own = margins[rows, _numbers(signs).astype(np.int64)]
+        pairs = np.maximum(0.0, 1.0 - own[:, None] + margins[:, :k])
+        # The pair of the label with itself has the loss 1.
+        found: np.ndarray = (pairs.sum(axis=1) - 1.0) / max(1, k - 1)
+        return found
+
+    def correctness(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the score of the label, or best candidate, less the largest other one."""
+        return super().correctness(_numbers(signs), margins)
+
+
+def _numbers(signs: np.ndarray) -> np.ndarray:
+    """Return the number of the label, or of the best candidate, for each sign."""
+    return np.where(signs < 0.0, -1.0 - signs, signs)

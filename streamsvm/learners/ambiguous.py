@@ -1,0 +1,364 @@
+"""The ambiguous SVM as a River classifier: labels are bags of candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm._parameter_checks import (
+    MOST_STEPS,
+    check_number,
+    check_seed,
+    check_size,
+)
+from streamsvm.errors import ParameterError
+from streamsvm.features.density import RowParameters
+from streamsvm.features.names import Name
+from streamsvm.features.schema import LIMIT
+from streamsvm.labels.bag_labels import BAGS, BagTargets, bag_of, bags_of, members_of
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.labelled_rows import LabelledRows
+from streamsvm.learners.bases.kernel import finishing, kernel_batches
+from streamsvm.learners.bases.kernel.ambiguous_solver import (
+    AmbiguousSolver,
+    LinearAmbiguousSolver,
+)
+from streamsvm.learners.bases.kernel.availability import of_primal
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
+from streamsvm.learners.bases.late_rows import LateRows
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.learners.bases.registry import register_learner
+from streamsvm.monitor.certificate import Certificate
+from streamsvm.solvers.ambiguous import blocks
+from streamsvm.support.locked import locked
+from streamsvm.support.rows import Rows, shape
+
+
+class AmbiguousSVMClassifier(KernelLearner):
+    """Online SVM of many classes that learns from bags of candidate labels.
+
+    The label of an example is one label, or a bag of them: a set, frozenset, list or array, of
+    which at least one should be correct; it is not known which. In a batch a list column of Arrow
+    has bags, too. A tuple or a string is one label. All labels in the bag are ranked above all
+    others: with scores s_y the loss of an example is the mean of max(0, 1 - s_y + s_z) over the
+    pairs of a label y in the bag and a label z outside, and |w|^2 / 2 + C (sum of losses) is
+    minimised. If the other candidates are there by chance, the model with the least loss predicts
+    the correct labels, even if some bags lack them (Theorem 12 of the thesis).
+
+    Without a kernel there is a weight for each feature and label, and each example is learnt by one
+    step in the dual (Algorithm 23): memory does not grow with the stream. With a kernel the
+    examples with a loss are kept, so that memory and time grow with the stream, and `reprocess`
+    looks at some of them again after each example.
+
+    Labels may appear at any time, in any bag; an example says that its bag is above the labels
+    known so far. A bag of all labels known changes nothing, an empty one raises `LabelError`. A
+    bag may shrink later: learn the example again, by its id in `learn_many`, with the smaller bag.
+    With a kernel what the first bag did is taken back, without one this is simply a further step.
+
+    Parameters
+    ----------
+    kernel
+        A kernel of `streamsvm.kernels`, with which examples are kept. None, the default: explicit
+        weights, without a bias. Features should have one scale (`streamsvm.StandardScaler`).
+    C
+        Positive: the largest step on an example; .1 by default.
+    reprocess
+        How many steps on random examples kept follow each example, at least 0; 0 by default. It
+        needs a kernel.
+    sparse, hashing, max_features, cache_mb, n_jobs, missing
+        As in `LASVMClassifier`.
+    seed
+        Seed of the random draws of examples; None: different ones each time.
+    max_classes
+        At least 2, 1000 by default: one more label is refused. None: no limit.
+
+    Attributes
+    ----------
+    regret_bound
+        The mean loss so far exceeds that of any w with the present norm by at most this.
+    mean_loss
+        The mean loss of the examples so far, each before it was learnt.
+    n_uninformative
+        How many bags had all labels known.
+    kernel_, n_support_vectors, classes, feature_names, memory_usage
+        As in `LASVMClassifier`.
+
+    References
+    ----------
+    Bordes, New Algorithms for Large-Scale Support Vector Machines, thesis (2010), 6.1, Algorithm
+    23; Lacoste-Julien, Jaggi, Schmidt, Pletscher, Block-Coordinate Frank-Wolfe Optimization for
+    Structural SVMs, ICML (2013).
+
+    Examples
+    --------
+    >>> from streamsvm import AmbiguousSVMClassifier
+    >>> model = AmbiguousSVMClassifier()
+    >>> for _ in range(20):
+    ...     model.learn_one({"round": 1.0, "red": 1.0}, {"apple", "pear"})
+    ...     model.learn_one({"round": 1.0, "red": 1.0}, {"apple", "plum"})
+    ...     model.learn_one({"red": 1.0, "long": 1.0}, ["plum", "pear"])
+    >>> model.predict_one({"round": 1.0, "red": 1.0})
+    'apple'
+
+    """
+
+    new_targets = BagTargets
+    solver: AmbiguousSolver
+    has_dual = True  # of the class: a learner without a kernel has none that can be measured
+    window = None
+    covers = "kept"
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        C: float = 0.1,
+        reprocess: int = 0,
+        sparse: bool | None = None,
+        hashing: int | None = None,
+        max_features: int = LIMIT,
+        cache_mb: float = 200.0,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+        max_classes: int | None = 1000,
+        missing: str = "mean",
+    ) -> None:
+        steps = check_number("reprocess", reprocess, 0, MOST_STEPS)
+        if kernel is None and steps:
+            raise ParameterError(
+                f"reprocess={reprocess!r} without a kernel: no example is kept, to be looked at "
+                "again; use kernel=kernels.Linear()"
+            )
+        solver: AmbiguousSolver = LinearAmbiguousSolver()
+        if kernel is not None:
+            solver = AmbiguousSolver(kernel, steps, cache_mb, seed)
+        super().__init__(
+            solver,
+            solver.kernel,
+            C=C,
+            rows=RowParameters(sparse, hashing, max_features, missing),
+            cache_mb=cache_mb,
+            n_jobs=n_jobs,
+        )
+        self.kernel, self.has_dual = kernel, kernel is not None
+        self.reprocess, self.seed = reprocess, check_seed(seed)
+        self.max_classes = max_classes
+        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+
+    @property
+    def _multiclass(self) -> bool:
+        # River asks this.
+        return True
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that River's checks run with."""
+        yield {}
+        yield {"kernel": kernels.RBF(gamma=0.5), "C": 1.0, "reprocess": 2, "seed": 42}
+
+    @property
+    def _bags(self) -> BagTargets:
+        return cast(BagTargets, self.targets)
+
+    # Learning
+
+    def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one event.
+
+        Parameters
+        ----------
+        x
+            Features by name; the parameter `missing` says what those that are missing count as.
+        y
+            The label, any hashable; or a set, frozenset, list or array of candidates.
+        w
+            Weight of the example, at least 0: it multiplies C. At 0 only its label is recorded.
+
+        Raises
+        ------
+        FeatureError, LabelError, ParameterError
+            The event cannot be used; the model has not changed.
+        ModelBusyError
+            The caller is a signal handler, or the like, in the middle of this model's learning.
+
+        """
+        super().learn_one(x, bag_of(y) if isinstance(y, BAGS) else y, w)
+
+    def learn_batch(
+        self, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
+    ) -> LabelColumn:
+        """See `Learner.learn_batch`; labels may be bags."""
+        return super().learn_batch(X, bags_of(y), w, ids, late)
+
+    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Add a label, or those of a bag that are new; the numbers of others never change."""
+        for one in self._bags.labels.new_in(label):
+            super().add_class(one)
+        return None
+
+    def margins_of_learning(self, rows: LabelledRows) -> np.ndarray:
+        """Return what the solver reads of bags, and replaces by the scores of rows."""
+        margins = super().margins_of_learning(rows)
+        self._bags.in_bags(rows.labels, margins)
+        return margins
+
+    def learn_rows(self, rows: LabelledRows) -> np.ndarray:
+        """Learn rows; the signs of bags become those of their best candidates."""
+        margins = kernel_batches.learn_rows(self, rows)
+        of_bags = np.flatnonzero(rows.y < 0.0)
+        if len(of_bags):
+            bags = np.zeros_like(margins)
+            self._bags.in_bags(rows.labels, bags)
+            best = np.where(bags[of_bags] > 0.0, margins[of_bags], -np.inf).argmax(axis=1)
+            rows.y[of_bags] = -1.0 - best
+        return margins
+
+    def finish(
+        self, progress: Callable[[float, int], None] | None = None, share: float = 0.01
+    ) -> None:
+        """Make steps on the examples kept until the duality gap over them is small.
+
+        Without a kernel no example is kept, and this does nothing.
+
+        Parameters
+        ----------
+        progress
+            Called after each sweep with (gap, number of support vectors). An exception in it, or
+            Ctrl-C, leaves a model that can be used.
+        share
+            Stop when the gap is below this share of the dual; above 0, .01 by default.
+
+        """
+        check_number("share", share, 1e-6)
+
+        def some() -> tuple[bool, float, int]:
+            state = self.state
+            n, kernel, before = int(state.info[0].n), self.bound_kernel(state), self.kept_gap()
+            blocks.sweep(state, kernel, 0, n, len(self.schema))
+            gap = self.kept_gap().total
+            return gap <= share * self.dual, gap, n if before.total > 0.0 else 0
+
+        if self.has_dual:
+            finishing.improve(self, some, progress)
+
+    def best_candidates(self, X: Any, y: Any) -> list[Any]:
+        """Return the best candidate of each bag by its score: bags shrunk by the model itself.
+
+        To learn rows again with these labels, under the ids that they had, mends what the other
+        candidates did, once the model tells most of them apart.
+
+        Parameters
+        ----------
+        X, y
+            Rows and labels as in `learn_many`.
+
+        Returns
+        -------
+        n labels; a bag without a label that was seen stays as it is.
+
+        """
+        labels, signs = bags_of(y), self.targets.labels.signs
+        found = []
+        for label, scores in zip(labels, self.decision_function_many(X).tolist(), strict=True):
+            known = [one for one in members_of(label) if one in signs]
+            of_known = {one: scores[int(signs[one])] for one in known}
+            found.append(max(known, key=of_known.__getitem__) if known else label)
+        return found
+
+    # Inspection
+
+    @property
+    def certificate(self) -> Certificate:
+        """A bound on the mean normalised gap so far, with 95 % probability; by `reprocess`."""
+        value = self.looks.bound()
+        return Certificate(value, _NO_CERTIFICATE if value is None else _CERTIFIED)
+
+    @property
+    @locked
+    def mean_loss(self) -> float | None:
+        """The mean loss so far, each before learning, by C_i; None before the first example."""
+        info = None if self.state is None else self.state.info[0]
+        return float(info.losses / info.costs) if info is not None and info.costs else None
+
+    @property
+    @locked
+    def regret_bound(self) -> float | None:
+        """A bound on the mean loss so far less that of the best w with the norm of the present one.
+
+        It is (sum C_i L_i - D + |w|^2 / 2) / sum C_i, with the dual D that was reached: at most the
+        bound of Proposition 13, |w|^2 / (2 n C) + rho C / 2. None before the first example.
+        """
+        info = None if self.state is None else self.state.info[0]
+        if info is None or not info.costs:
+            return None
+        return float((info.losses - info.dual + 0.5 * self.squared_norm) / info.costs)
+
+    @property
+    @locked
+    def papers_regret_bound(self) -> float | None:
+        """The bound of Proposition 13 as it stands, for the norm of the present w."""
+        info = None if self.state is None else self.state.info[0]
+        if info is None or not info.costs:
+            return None
+        return float((0.5 * info.widths + 0.5 * self.squared_norm) / info.costs)
+
+    @property
+    def n_uninformative(self) -> int:
+        """How many bags had all labels known: they change nothing."""
+        return 0 if self.state is None else int(self.state.info[0].n_all)
+
+    @property
+    def dual(self) -> float:
+        """The value of the dual objective, also without a kernel."""
+        return 0.0 if self.state is None else float(self.state.info[0].dual)
+
+    @property
+    def weights(self) -> dict[Any, dict[Name, float]]:
+        """{label: {feature: weight}}; without a kernel only."""
+        if self.has_dual:
+            raise AttributeError("with a kernel there are no explicit weights")
+        with self.lock:
+            names = self.schema.names
+            rows = np.zeros((0, 0)) if self.state is None else self.state.weights[: len(names)]
+            return {
+                label: dict(zip(names, rows[:, y].tolist(), strict=False)) if rows.size else {}
+                for y, label in enumerate(self.classes)
+            }
+
+    @locked
+    def support_vectors(self) -> SupportPatterns:
+        """Return copies of the examples kept; the label of a bag is a frozenset."""
+        names, seen = self.feature_names, self.classes
+        if self.state is None or not self.has_dual:
+            rows = as_matrix(np.zeros((0, len(names)), np.float32))
+            return SupportPatterns(names, rows, np.zeros((0, len(seen))), [], seen)
+        rows, coefficients, _ = self.unscaled_expansion()
+        kept = np.flatnonzero(self.state.alpha[: len(coefficients)])
+        labels = [bag_of([seen[y] for y in np.flatnonzero(bag)]) for bag in self.state.bag.T[kept]]
+        return SupportPatterns(names, as_matrix(rows)[kept], coefficients[kept], labels, seen)
+
+    def _objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+        """Return |w|^2 / (2 n C) plus the mean loss over rows, after n examples."""
+        norm = 0.5 * self.squared_norm / (self.C_ * max(1, self.n_examples))
+        if not shape(x)[0]:
+            return norm
+        return norm + float((weights * self.losses_of(signs, self.margins_of(x))).mean())
+
+    objective_of = of_primal(_objective_of)
+    learn_one.__doc__ = learn_one.__doc__ or Learner.learn_one.__doc__
+
+
+_NO_CERTIFICATE = (
+    "no certificate: it needs steps on random examples kept, by kernel and reprocess; the regret "
+    "bound is about all examples so far"
+)
+_CERTIFIED = "of the examples kept at each moment, as those without a loss are not kept"
+
+register_learner(
+    AmbiguousSVMClassifier,
+    "ambiguous",
+    variants=({}, {"kernel": kernels.RBF(gamma=0.5)}),
+)

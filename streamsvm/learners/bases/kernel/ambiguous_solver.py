@@ -1,0 +1,123 @@
+"""The ambiguous SVM as the solver of a learner: with explicit weights, or with a kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm.learners.bases.kernel import loaded
+from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, Sizes
+from streamsvm.solvers.ambiguous import blocks, linear
+from streamsvm.solvers.ambiguous import state as ambiguous_state
+from streamsvm.solvers.ambiguous.state import AmbiguousState, LinearState
+from streamsvm.solvers.gap import KeptGap
+from streamsvm.support import states
+from streamsvm.support.rows import Rows
+
+_FEWEST = 4
+"""The smallest room for labels."""
+
+
+class AmbiguousSolver(DualSolver):
+    """The ambiguous SVM with a kernel: examples with a loss are kept."""
+
+    step: Any = blocks
+    states: Any = ambiguous_state
+
+    def __init__(self, kernel: Any, reprocess: float, cache_mb: float, seed: int | None) -> None:
+        super().__init__(kernel, blocks.Schedule(reprocess), cache_mb)
+        self._seed = seed
+
+    def new_state(self, sizes: Sizes) -> Any:
+        """Return an empty state."""
+        room = max(_FEWEST, 2 * sizes.n_classes)
+        own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
+        return states.new_seeded(AmbiguousState, *own, classes=room)
+
+    def state_for(self, sizes: Sizes) -> Any:
+        """Return the state, created or grown to hold so many features and labels."""
+        state = super().state_for(sizes)
+        if sizes.n_classes > state.u.size:
+            capacity, d = state.store.entered.size, states.n_columns(state)
+            room = 2 * sizes.n_classes
+            state = self.state = states.grown(state, capacity, d, self.cache_bytes, room)
+        state.info[0].n_classes = sizes.n_classes
+        return state
+
+    def remove(self, slots: np.ndarray, n_features: int) -> None:
+        """Take out what the examples in some slots have done."""
+        kernel = self.bound_kernel(self.state)
+        for s in slots.tolist():
+            blocks.remove(self.state, kernel, s, n_features)
+
+    # Inspection
+
+    def coefficients(self, n: int) -> np.ndarray:
+        """Return the coefficients of the n slots in use, float64 (n, labels)."""
+        return np.ascontiguousarray(self.state.beta[: int(self.state.info[0].n_classes), :n].T)
+
+    def squared_norm(self, n_features: int) -> float:
+        """Return the square of |w|, over all labels."""
+        return max(0.0, 2.0 * (float(self.state.info[0].delta_sum) - self.dual))
+
+    def kept_gap(self, n_features: int) -> KeptGap:
+        """Return the gap on the examples kept, not normalised."""
+        return blocks.kept_gap(self.state)
+
+    def at_bound(self) -> np.ndarray:
+        """Return whether each example with coefficients has as many as its C_i allows."""
+        used = self.state.alpha > 0.0
+        return np.asarray((self.state.alpha >= self.state.cost * (1.0 - 1e-12))[used])
+
+    def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
+        """Tell whether the scores of the rows in the slots `at` are right."""
+        state, k = self.state, int(self.state.info[0].n_classes)
+        f = np.zeros((len(at), k))
+        self.write_margins(state, rows, f)
+        return loaded.is_close(f, state.f[:k, at].T, coefficients, state.diagonal)
+
+
+class LinearAmbiguousSolver(AmbiguousSolver):
+    """The ambiguous SVM with explicit weights: no example is kept."""
+
+    step, states = linear, linear
+
+    def __init__(self) -> None:
+        super().__init__(kernels.Linear(), 0.0, 0.0, None)
+        self.schedule = linear.Schedule()
+
+    def bound_kernel(self, state: Any) -> Any:
+        """Return the kernel, which is not used."""
+        return self.kernel
+
+    def new_state(self, sizes: Sizes) -> Any:
+        """Return an empty state."""
+        room = {"slots": 1, "features": sizes.n_features, "classes": 2 * sizes.n_classes}
+        return states.new(LinearState, room, sparse=sizes.is_sparse)
+
+    def coefficients(self, n: int) -> np.ndarray:
+        """Return the coefficients of no example."""
+        return np.zeros((0, int(self.state.info[0].n_classes)))
+
+    def squared_norm(self, n_features: int) -> float:
+        """Return the square of |w|, over all labels."""
+        return float((self.state.weights**2).sum())
+
+    def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
+        """Nothing can be computed from examples, as none is kept."""
+        return True
+
+    @property
+    def n_support_vectors(self) -> int:
+        """None is kept."""
+        return 0
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: steps."""
+        if self.state is None:
+            return {"steps": 0, "null_steps": 0}
+        info = self.state.info[0]
+        return {"steps": int(info.n_steps), "null_steps": int(info.n_null)}

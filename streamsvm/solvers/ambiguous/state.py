@@ -1,0 +1,183 @@
+"""The states of the ambiguous SVM: with explicit weights, or with the examples that it keeps."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_within
+from streamsvm.support import looks
+from streamsvm.support.declaration import (
+    BOX,
+    FLAG,
+    NOT_NEGATIVE,
+    Field,
+    Range,
+    Record,
+    count_of,
+    index_of,
+)
+from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, values_of_slot
+from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
+from streamsvm.support.kernel_rows.row_cache import RowCache
+from streamsvm.support.row_store import RowStore
+from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.state_parts import CACHE, ROWS, STORE
+from streamsvm.support.states import declare
+from streamsvm.support.stores import Store
+
+INFO = np.dtype(
+    [
+        ("n", np.int64),  # slots in use: examples kept
+        ("n_classes", np.int64),  # labels seen
+        ("n_seen", np.int64),  # examples of a weight above 0
+        ("n_steps", np.int64),  # steps that changed a coefficient
+        ("n_null", np.int64),  # examples, or steps, that changed nothing
+        ("n_all", np.int64),  # examples with all labels in the bag: they say nothing
+        ("n_values", np.int64),  # kernel values computed for fresh examples
+        ("last_number", np.int64),  # largest number of an example kept so far
+        ("dual", np.float64),  # the dual objective, summed step by step
+        ("losses", np.float64),  # sum of C_i L_i, of each example before it was learnt
+        ("costs", np.float64),  # sum of C_i
+        ("widths", np.float64),  # sum of C_i^2 rho_i, rho_i = 2 k(x_i, x_i)
+        ("delta_sum", np.float64),  # sum of all delta_s
+        ("r2", np.float64),  # largest k(x, x) of an example kept so far
+        *looks.SCALARS,
+        ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
+    ]
+)
+
+
+class LinearState(NamedTuple):
+    """The arrays with explicit weights. No rows are kept: `store` tells the room for features."""
+
+    store: RowStore | SparseStore
+    weights: np.ndarray
+    info: Any  # record array (1,) of INFO
+    scores: np.ndarray  # scratch: s_y of a row
+    u: np.ndarray  # scratch: u_y
+    in_bag: np.ndarray  # scratch: whether label y is in the bag
+
+
+class AmbiguousState(NamedTuple):
+    """The arrays with a kernel; a slot is a position in all arrays of length `capacity`."""
+
+    store: Store
+    cache: RowCache
+    beta: np.ndarray  # sum_c alpha_s^c u_y(c), by label and slot
+    f: np.ndarray  # the score of label y for the example in slot s
+    bag: np.ndarray  # 1: label y is in the bag of slot s
+    alpha: np.ndarray  # sum_c alpha_s^c, at most C_s
+    delta: np.ndarray  # sum_c alpha_s^c Delta(c)
+    cost: np.ndarray  # C_s
+    known: np.ndarray  # of how many labels the loss of slot s is
+    diagonal: np.ndarray  # k(x_s, x_s)
+    members: np.ndarray  # members[s] is s: of what looks are drawn
+    draws: np.ndarray  # state of the random generator, see `support.draws`
+    look_draws: np.ndarray  # the same of the generator of looks
+    info: Any  # record array (1,) of INFO
+    block: np.ndarray  # scratch: kernel values of fresh rows
+    scores: np.ndarray  # scratch: s_y of a row
+    u: np.ndarray  # scratch: u_y
+    in_bag: np.ndarray  # scratch: whether label y is in the bag
+
+
+_BY_LABEL = ("classes", "slots")
+_SCRATCH = {
+    "scores": Field(("classes",), scratch=True),
+    "u": Field(("classes",), scratch=True),
+    "in_bag": Field(("classes",), np.int64, scratch=True),
+}
+_INFO = Record(INFO, ranges={"n_classes": count_of("classes")}, reset=("ready",))
+
+
+def _check(state: AmbiguousState, sizes: dict[str, int]) -> None:
+    n, k = int(state.info[0].n), len(state.bag)
+    if (state.alpha[:n] > state.cost[:n] * (1.0 + 1e-9)).any():
+        raise ValueError("a coefficient is above its C_i")
+    size = 1e-6 * (1.0 + np.abs(state.beta[:, :n]).sum(axis=0))
+    if (np.abs(state.beta[:, :n].sum(axis=0)) > size).any():
+        raise ValueError("the coefficients of an example do not sum to 0")
+    in_bag = state.bag[:, :n].sum(axis=0)
+    if ((in_bag < 1) | (in_bag >= np.maximum(state.known[:n], 2))).any():
+        raise ValueError("a bag is empty, or has all labels")
+    if (state.bag[:, :n] * (np.arange(k)[:, None] >= state.known[:n])).any():
+        raise ValueError("a bag has a label that is not known")
+
+
+declare(
+    LinearState,
+    {"store": ROWS, "weights": Field(("features", "classes")), "info": _INFO, **_SCRATCH},
+)
+declare(
+    AmbiguousState,
+    {
+        "store": STORE,
+        "cache": CACHE,
+        "beta": Field(_BY_LABEL),
+        "f": Field(_BY_LABEL),
+        "bag": Field(_BY_LABEL, np.int32, range=FLAG),
+        "alpha": Field(("slots",), range=NOT_NEGATIVE),
+        "delta": Field(("slots",), range=NOT_NEGATIVE),
+        "cost": Field(("slots",), range=BOX),
+        "known": Field(("slots",), np.int64, range=count_of("classes")),
+        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
+        "members": Field(("slots",), np.int64, range=index_of("slots")),
+        "draws": Field((1,), np.uint64, range=Range(1)),
+        "look_draws": looks.DRAWS,
+        "info": _INFO,
+        "block": Field((BLOCK, "slots"), np.float32, scratch=True),
+        **_SCRATCH,
+    },
+    _check,
+)
+
+
+@compiled_within
+def read_bag(state, y, given):
+    """Write the bag of an example into `in_bag`; return how many labels it has.
+
+    y is the number of its label, or negative: then `given`, float64 (classes,), is 1.0 for each
+    candidate.
+    """
+    k, n = state.info[0].n_classes, 0
+    for c in range(k):
+        state.in_bag[c] = np.int64(given[c] > 0.0) if y < 0.0 else np.int64(c == np.int64(y))
+        n += state.in_bag[c]
+    return n
+
+
+@compiled_within
+def note_example(info, cost, loss, diagonal):
+    """Count an example with this loss before it is learnt."""
+    info.n_seen += 1
+    info.losses += cost * loss
+    info.costs += cost
+    info.widths += 2.0 * cost * cost * diagonal
+
+
+@compiled
+def add_to(state, row, s, y, amount):
+    """Add an amount to beta of label y and slot s, whose kernel values are `row`."""
+    if amount != 0.0:
+        state.beta[y, s] += amount
+        add_scaled(state.f[y], row, amount, state.info[0].n)
+
+
+@compiled
+def rebuild(state, kernel, d):
+    """Recompute scores, diagonal and dual after a change of the kernel."""
+    info = state.info[0]
+    row_cache.clear(state.cache, info.n)
+    info.dual, info.r2, info.delta_sum = 0.0, 0.0, 0.0
+    for s in range(info.n):
+        row = values_of_slot(state, kernel, s, info.n, d)
+        state.diagonal[s] = row[s]
+        info.r2 = max(info.r2, np.float64(row[s]))
+        info.delta_sum += state.delta[s]
+        for y in range(info.n_classes):
+            state.f[y, s] = expansion(state.beta[y], row, info.n)
+            info.dual -= 0.5 * state.beta[y, s] * state.f[y, s]
+    info.dual += info.delta_sum

@@ -1,0 +1,136 @@
+"""Labels that are bags: what is a bag, one model by all paths, late labels, runs, Theorem 12."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsvm
+from streamsvm import AmbiguousSVMClassifier, TrackingMonitor, kernels
+from streamsvm.errors import LabelError, ParameterError
+
+KERNEL = {"kernel": kernels.RBF(gamma=0.2), "C": 1.0, "reprocess": 1, "seed": 1}
+KINDS = pytest.mark.parametrize("parameters", [{}, KERNEL], ids=["weights", "kernel"])
+
+
+def problem(n, k=5, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)).astype(np.float32)
+    return x, (x @ np.random.default_rng(9).normal(size=(d, k))).argmax(axis=1)
+
+
+def bags_of(y, n_extra, k=5, lacking=0.0, seed=1):
+    rng = np.random.default_rng(seed)
+    bags = []
+    for label in y.tolist():
+        others = rng.permutation([c for c in range(k) if c != label]).tolist()
+        right = label if rng.random() >= lacking else others.pop()
+        bags.append([right, *others[:n_extra]])
+    return bags
+
+
+@KINDS
+def test_events_batches_containers_and_files_make_one_model(parameters, tmp_path):
+    x, y = problem(200)
+    bags = [bag if i % 3 else bag[0] for i, bag in enumerate(bags_of(y, 1))]
+    models = [AmbiguousSVMClassifier(**parameters) for _ in range(4)]
+    kinds = (list, set, frozenset, np.array)
+    for i, (row, bag) in enumerate(zip(x.tolist(), bags, strict=True)):
+        event = dict(enumerate(row))
+        models[0].predict_one(event)
+        models[0].learn_one(event, kinds[i % 4](bag) if isinstance(bag, list) else bag)
+    for start in range(0, 200, 70):
+        models[1].learn_many(x[start : start + 70], bags[start : start + 70])
+    models[1].save(tmp_path / "m.svm")
+    lists = [bag if isinstance(bag, list) else [bag] for bag in bags]
+    models[2].learn_many(x[:100], pa.array(lists[:100]))
+    models[2] = streamsvm.load(tmp_path / "m.svm")
+    objects = np.empty(200, object)
+    objects[:] = lists
+    models[3].learn_many(x, objects)
+    wanted = models[0].decision_function_many(x)
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.decision_function_many(x), wanted)
+        assert model.classes == models[0].classes
+    assert models[0].predict_one(dict(enumerate(x[0].tolist()))) == models[1].predict_many(x)[0]
+
+
+@KINDS
+def test_what_is_a_bag(parameters):
+    model = AmbiguousSVMClassifier(**parameters)
+    model.learn_one({"a": 1.0}, {"new", "b"})
+    assert model.classes == ["b", "new"] and model.n_uninformative == 1
+    before = model.decision_function_one({"a": 1.0})
+    assert set(before.values()) == {0.0}
+    model.learn_one({"a": 1.0}, ("a", "tuple"))
+    model.learn_one({"a": 1.0}, "text")
+    assert model.classes == ["b", "new", ("a", "tuple"), "text"]
+    for bag, message in [([], "empty"), ([None, "b"], "missing"), ([{}, 1], "hashable")]:
+        with pytest.raises(LabelError, match=message):
+            model.learn_one({"a": 1.0}, bag)
+    with pytest.raises(LabelError, match="row 1 is empty"):
+        model.learn_many(pa.table({"a": [1.0, 2.0]}), [["b"], []])
+    assert model.n_examples == 3
+    with pytest.raises(LabelError, match="max_classes"):
+        AmbiguousSVMClassifier(max_classes=2).learn_one({"a": 1.0}, [1, 2, 3])
+    with pytest.raises(ParameterError, match="reprocess"):
+        AmbiguousSVMClassifier(reprocess=1)
+
+
+def test_a_bag_that_shrinks_takes_the_place_of_the_first_one():
+    x, y = problem(120)
+    bags, ids = bags_of(y, 2), np.arange(1, 121)
+    late, at_once = (AmbiguousSVMClassifier(**KERNEL | {"reprocess": 0}) for _ in range(2))
+    late.learn_many(x, bags, ids=ids)
+    late.learn_many(x, y, ids=ids)
+    at_once.learn_many(x, y, ids=ids)
+    for model in (late, at_once):
+        model.finish(share=1e-4)
+    # Both are near the only optimum over their examples; those without a loss differ.
+    assert late.support_vectors().labels.count(2) > 5
+    assert all(not isinstance(label, frozenset) for label in late.support_vectors().labels)
+    assert (late.predict_many(x) == at_once.predict_many(x)).mean() > 0.9
+    assert late.duality_gap() < 1e-3
+
+
+@KINDS
+def test_the_regret_bound_holds_and_the_monitor_shows_it(parameters):
+    x, y = problem(400)
+    model = AmbiguousSVMClassifier(**parameters)
+    monitor = TrackingMonitor(model)
+    model.learn_many(x, bags_of(y, 1))
+    values = monitor.get()
+    assert values["regret_bound"] == model.regret_bound <= model.papers_regret_bound
+    assert values["mean_loss"] == model.mean_loss > 0.0
+    # The final w has the norm that the bound is about: its own mean loss is not so much smaller.
+    k, scores = 5, model.decision_function_many(x)
+    place = {label: i for i, label in enumerate(model.classes)}
+    losses = []
+    for row, bag in zip(scores, bags_of(y, 1), strict=True):
+        own = [place[label] for label in bag]
+        rest = [z for z in range(k) if z not in own]
+        losses.append(np.maximum(0.0, 1.0 - row[own][:, None] + row[rest]).mean())
+    assert model.mean_loss - np.mean(losses) <= model.regret_bound + 0.02
+    if model.has_dual:
+        primal = 0.5 * model.squared_norm + model.kept_gap().cost * np.mean(losses)
+        assert model.dual <= primal and model.certificate.value > 0.0
+    else:
+        assert model.squared_norm == pytest.approx(
+            sum(w * w for of_label in model.weights.values() for w in of_label.values())
+        )
+
+
+def test_theorem_12_errors_fall_to_those_without_ambiguity():
+    """At ambiguity 1, 2, 3, and with 30 % of bags that lack the label, more examples help."""
+    x, y = problem(12_000)
+    x_test, y_test = problem(3000, seed=5)
+    settings = [(0, 0.0), (1, 0.0), (2, 0.0), (3, 0.0), (1, 0.3)]
+    errors = {}
+    for setting in settings:
+        bags = bags_of(y, setting[0], lacking=setting[1])
+        for n in (300, 12_000):
+            model = AmbiguousSVMClassifier(C=0.1 / n**0.5)
+            model.learn_many(x[:n], bags[:n])
+            errors[setting, n] = np.mean(model.predict_many(x_test) != y_test)
+    for setting in settings[1:]:
+        assert errors[setting, 12_000] < 0.75 * errors[setting, 300]
+        assert errors[setting, 12_000] < errors[settings[0], 12_000] + 0.035
