@@ -172,9 +172,10 @@ def target_type(schema: pa.Schema, target: str | None) -> pa.DataType:
     if target is None:
         return pa.null()
     type_ = schema.field(target).type
-    if kind_of(type_) is None:
+    is_list = pa.types.is_list(type_) or pa.types.is_large_list(type_)
+    if kind_of(type_.value_type if is_list else type_) is None:
         raise NotReadableError(
             f"target `{target}` has type {type_}, which cannot be a label "
-            "(numbers, booleans, times and text can)"
+            "(numbers, booleans, times and text can, and lists of them for learners of bags)"
         )
     return plain_type(type_)

@@ -63,17 +63,21 @@ class Errors:
         self._wrong += n_rejects
         self._rows += n_rejects
         self._refused += n_rejects
-        labels = frames.labels_of(batch.labels, len(batch))
+        targets = self._learner.targets
+        labels = frames.labels_of(targets.column_of(batch.labels), len(batch))
         for y, is_usable, margin in zip(labels, usable, values.tolist(), strict=True):
             if y is None:
                 continue
             truth = y if self._positive is None else str(y) == self._positive
+            guess = targets.label_of(margin) if is_usable else None
+            if isinstance(y, frozenset):
+                truth = guess if guess in y else targets.members_of(y)[0]
             self._rows += 1
             self._refused += not is_usable
             if truth not in self._known:
                 self._unknown[truth] += 1
             # A row that cannot be predicted counts as wrong.
-            self._wrong += not is_usable or self._learner.targets.label_of(margin) != truth
+            self._wrong += not is_usable or guess != truth
 
     def result(self, name: str) -> tuple[float, int]:
         """Return the share of errors (NaN without labelled rows) and the number of rows.

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from connectors import MissingColumnError, SentenceSource, Source
 from streamsvm.cli.evaluate import check_fit
 from streamsvm.cli.learners import add_learner_options, model_of
@@ -31,6 +33,8 @@ _TARGET: dict[str, Any] = {
 _READING: dict[str, Any] = {
     "--limit ROWS": "read only so many rows",
     "--epochs": dict(type=whole(1), default=1, help="readings of the file; default 1"),
+    "--truth COLUMN": "compare predictions with this column, where it has a value, instead of the "
+    "target, which may be bags of candidates; it is no feature",
     "--late-files": dict(
         choices=("refuse", "read"),
         default="refuse",
@@ -83,6 +87,11 @@ def _look_at_target(options: argparse.Namespace) -> None:
         first = next(source.batches(_ROWS_TO_CHOOSE_BY), None)
     if first is None:
         return
+    if pa.types.is_nested(first.labels.type):
+        if options.learner is options.model is None:
+            options.learner = "ambiguous"
+            _say(options, "learner: ambiguous, as the target has bags of candidates")
+        return
     labels = labels_of(first.labels, len(first))
     check_is_classification(labels, Counter(), options.max_classes)
     n_classes = len(labels.present())
@@ -129,6 +138,7 @@ def run(options: argparse.Namespace) -> int:
             epochs=options.epochs,
             late=None if is_of_sentences else late_labels_of(options),
             finish=options.finish,
+            truth=options.truth,
         )
 
 
@@ -141,6 +151,7 @@ def _rows(options: argparse.Namespace) -> tuple[Any, Any]:
         options.target,
         **columns_from(options),
         timestamp=options.timestamp,
+        keep=[] if options.truth is None else [options.truth],
         shuffle_buffer=options.shuffle_buffer,
         seed=options.seed,
         late_files=options.late_files,

@@ -59,6 +59,13 @@ def members_of(label: Any) -> list[Any]:
         return sorted(label, key=repr)
 
 
+def candidates_of(labels: LabelColumn) -> LabelColumn:
+    """Return the candidates of all rows, one after the other; labels without bags as they are."""
+    if not any(isinstance(label, frozenset) for label in labels.values):
+        return labels
+    return LabelColumn.of_values(one for label in labels for one in members_of(label))
+
+
 class BagLabels(ClassLabels):
     """Class labels that are learnt from bags of them, too; the number of a bag is -1.0."""
 
@@ -105,6 +112,14 @@ class BagTargets(ClassTargets):
     def number_of(self, label: Any) -> float:
         """Return the number of a label, -1.0 of a bag."""
         return -1.0 if isinstance(label, frozenset) else super().number_of(label)
+
+    def column_of(self, labels: Any) -> LabelColumn:
+        """Return labels or bags, in any container, as a column."""
+        return bags_of(labels)
+
+    def members_of(self, label: Any) -> list[Any]:
+        """Return the candidates of a bag, or the label."""
+        return members_of(label)
 
     def knows(self, label: Any) -> bool:
         """Tell whether a label, or each candidate of a bag, was seen."""

@@ -95,7 +95,8 @@ class LabelColumn(Sequence[Any]):
                 codes.append(code_of.setdefault(label, len(code_of)))
             except TypeError as error:
                 raise LabelError(
-                    f"the label {label!r} is not hashable: use a string or a number"
+                    f"the label {label!r} is not hashable: use a string or a number; "
+                    "AmbiguousSVMClassifier learns lists and sets of candidates"
                 ) from error
         return cls(np.array(codes, np.int64), list(code_of))
 

@@ -67,6 +67,14 @@ class Targets:
         is_seen = label in labels.signs or label in labels.seen[:2]
         return float(labels.sign(label)) if is_seen else 0.0
 
+    def column_of(self, labels: Any) -> LabelColumn:
+        """Return labels, in any container, as a column."""
+        return LabelColumn.of(labels)
+
+    def members_of(self, label: Any) -> list[Any]:
+        """Return the labels that one stands for: itself, or the candidates of a bag."""
+        return [label]
+
     def knows(self, label: Any) -> bool:
         """Tell whether a label was seen."""
         return label in self.labels.seen

@@ -50,6 +50,7 @@ class Feeder:
     ) -> None:
         self.model, self.bad, self.positive = model, bad, positive
         self._target, self._missing = target, ""
+        self.truth: str | None = None  # a column kept that predictions are compared with
         self.requests: Requests | None = None  # if rows are learnt by ids, to be forgotten
         self.scaler: Any
         self.learner: Any
@@ -61,7 +62,8 @@ class Feeder:
 
     def labels_of(self, batch: Batch) -> LabelColumn:
         """Return the labels of a batch as the model learns them; None where one is missing."""
-        labels = frames.labels_of(batch.labels, len(batch))
+        column_of = LabelColumn.of if self.learner is None else self.learner.targets.column_of
+        labels = frames.labels_of(column_of(batch.labels), len(batch))
         if self.positive is not None:
             labels = labels.mapped(lambda y: str(y) == self.positive)
         return labels
@@ -216,10 +218,13 @@ class Feeder:
     def usable_labels(self, labels: LabelColumn) -> np.ndarray:
         """Return which labels are neither missing nor of a class beyond the most."""
         known, most = set(self.learner.classes), self.learner.most_classes
+        members_of = self.learner.targets.members_of
         for label, _ in labels.present():
-            if parts.can_be_label(label, known, most):
-                known.add(label)
-        usable = [label in known for label in labels.values]
+            for one in members_of(label):
+                if one is not None and parts.can_be_label(one, known, most):
+                    known.add(one)
+        found = [members_of(label) for label in labels.values]
+        usable = [bool(members) and known.issuperset(members) for members in found]
         if all(usable) and labels.codes.min(initial=0) > MISSING:
             return np.ones(len(labels), bool)
         # MISSING is -1, so that it selects the last element.
@@ -283,7 +288,20 @@ class Feeder:
                 pairs += self.learn_checked(batch, own, ys[one], kept[one], numbers, before)
             return pairs
         guesses = predicted if given is None else given
-        return Pairs((self.learner.targets.judged(ys, guesses), guesses))
+        return Pairs((self.judged(batch, kept, ys, guesses), guesses))
+
+    def judged(
+        self, batch: Batch, rows: np.ndarray, labels: LabelColumn, guesses: LabelColumn
+    ) -> LabelColumn:
+        """Return what the predictions for some rows are compared with: the truth, where it is."""
+        found: LabelColumn = self.learner.targets.judged(labels, guesses)
+        if self.truth is None or batch.kept is None:
+            return found
+        truth = LabelColumn.of(batch.kept.column(self.truth)).take(rows)
+        if not len(truth) or truth.codes.min() > MISSING:
+            return truth
+        pairs = zip(truth, found, strict=True)
+        return LabelColumn.of_values(label if true is None else true for true, label in pairs)
 
     def _learn_by_ids(
         self,

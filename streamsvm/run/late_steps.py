@@ -116,7 +116,8 @@ class Taken:
             self._take_each(steps, predict, learn)
         else:
             predicted = LabelColumn.of(list(self.predicted[steps.learnt]))
-            self.pairs += Pairs((labels.take(steps.learnt), predicted))
+            judged = feeder.judged(batch, steps.learnt, labels.take(steps.learnt), predicted)
+            self.pairs += Pairs((judged, predicted))
 
     def take_one_by_one(self, batches: list[Batch], steps: Steps) -> None:
         """Take the steps one after the other: any classifier, and batches of different columns."""

@@ -181,6 +181,8 @@ def refused_label(learner: Learner, label: Any) -> tuple[str, str]:
     """Return of what kind a label of one class too many is, and why it is refused."""
     if is_too_long(label):
         return "long label", too_long(label)
+    if isinstance(label, frozenset):
+        return "bad bag", "the bag has no candidate, or one that cannot be a label"
     most = learner.most_classes or 0
     if most == 2:
         return "third class", f"label {shown(label)} is a third class"

@@ -11,6 +11,7 @@ from river import metrics
 from connectors.source import Batch, Source
 from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
+from streamsvm.labels.bag_labels import candidates_of
 from streamsvm.labels.class_labels import plain
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.active import ActiveLearner
@@ -71,6 +72,10 @@ class Run:
         The model is to be saved in the end: labels that a model file cannot hold (dates, say) are
         refused at once, as with `checkpoint`.
 
+    truth
+        A column that the source keeps (`keep`): the accuracy is that of predictions compared with
+        it, where it has a value. None: compared with the label; of a bag, any candidate is right.
+
     Raises
     ------
     ParameterError
@@ -104,6 +109,7 @@ class Run:
         checkpoint: Checkpoint | None = None,
         will_save: bool = False,
         max_classes: int | None = None,
+        truth: str | None = None,
     ) -> None:
         if epochs < 1:
             raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
@@ -130,6 +136,7 @@ class Run:
             asks = isinstance(self.model, ActiveLearner)
             feeder = AskingFeeder if asks else Feeder
             self.feeder = feeder(self.model, self.bad, positive, target)
+            self.feeder.truth = truth
             if asks and epochs > 1:
                 raise ParameterError(f"epochs={epochs!r}: an ActiveLearner reads a stream once")
         self.learner: Any = self.feeder.learner
@@ -279,9 +286,9 @@ class Run:
             return
         labels = self.feeder.labels_of(batch)
         if self.chunks is None:
-            self._check(labels)
+            self._check(candidates_of(labels))
         if self.report.learnt == 0 and self._will_save:
-            parts.check_can_be_saved(labels)
+            parts.check_can_be_saved(candidates_of(labels))
         self._count(len(batch))
         if not batch.are_answers:
             self.report.rows += len(batch)

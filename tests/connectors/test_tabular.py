@@ -108,8 +108,8 @@ def test_wrong_options(options, error, text):
 
 
 def test_a_nested_target_is_refused():
-    table = pa.table({"a": [1], "y": [[1]]})
-    with pytest.raises(NotReadableError, match="target `y` has type list.*cannot be a label"):
+    table = pa.table({"a": [1], "y": [{"a": 1}]})
+    with pytest.raises(NotReadableError, match="target `y` has type struct.*cannot be a label"):
         ArrowSource(table, "y")
 
 

@@ -1,12 +1,17 @@
 """Labels that are bags: what is a bag, one model by all paths, late labels, runs, Theorem 12."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import streamsvm
 from streamsvm import AmbiguousSVMClassifier, TrackingMonitor, kernels
+from streamsvm.cli.main import main
 from streamsvm.errors import LabelError, ParameterError
+from streamsvm.monitor.watched import learner_of
 
 KERNEL = {"kernel": kernels.RBF(gamma=0.2), "C": 1.0, "reprocess": 1, "seed": 1}
 KINDS = pytest.mark.parametrize("parameters", [{}, KERNEL], ids=["weights", "kernel"])
@@ -134,3 +139,27 @@ def test_theorem_12_errors_fall_to_those_without_ambiguity():
     for setting in settings[1:]:
         assert errors[setting, 12_000] < 0.75 * errors[setting, 300]
         assert errors[setting, 12_000] < errors[settings[0], 12_000] + 0.035
+
+
+def test_replay_takes_a_list_column_and_the_truth(tmp_path, capsys):
+    x, y = problem(600)
+    bags: list[list[str]] = [[f"c{label}" for label in bag] for bag in bags_of(y, 1)]
+    bags[7] = []
+    truth = [f"c{label}" for label in y]
+    columns = {f"x{c}": x[:, c] for c in range(4)}
+    columns |= {"bag": pa.array(bags), "truth": pa.array([None, *truth[1:]])}
+    pq.write_table(pa.table(columns), tmp_path / "bags.parquet")
+    base = ["replay", str(tmp_path / "bags.parquet"), "--target", "bag", "--json", "--truth"]
+    letters = ["--dead-letters", str(tmp_path / "letters.jsonl")]
+    assert main([*base, "truth", "--save", str(tmp_path / "m.svm"), *letters]) == 0
+    printed = capsys.readouterr()
+    report = json.loads(printed.out)
+    assert "learner: ambiguous" in printed.err
+    assert "the bag has no candidate" in (tmp_path / "letters.jsonl").read_text()
+    learner = learner_of(streamsvm.load(tmp_path / "m.svm"))
+    assert sorted(learner.classes) == ["c0", "c1", "c2", "c3", "c4"] and learner.n_examples == 599
+    assert 0.5 < report["accuracy"] < 1.0
+    assert main([*base[:4], "--json", "--exclude", "truth", *letters]) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy"] > report["accuracy"]
+    assert main([*base[:4], "--learner", "lasvm"]) == 1
+    assert "AmbiguousSVMClassifier" in capsys.readouterr().err
