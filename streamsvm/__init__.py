@@ -27,6 +27,7 @@ __all__ = [
     "LaRankClassifier",
     "LaRankSequenceLabeler",
     "Nystroem",
+    "OSPASParser",
     "RandomFourierFeatures",
     "SBPClassifier",
     "SGDQNClassifier",

@@ -13,6 +13,7 @@ from streamsvm.learners.kernel_perceptron import KernelPerceptronClassifier
 from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.larank_sequence import LaRankSequenceLabeler
 from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.learners.ospas import OSPASParser
 from streamsvm.learners.sbp import SBPClassifier
 from streamsvm.learners.sequence_pa import SequencePA
 from streamsvm.learners.sequence_perceptron import SequencePerceptron
@@ -44,6 +45,7 @@ __all__ = [
     "LaRankClassifier",
     "LaRankSequenceLabeler",
     "Nystroem",
+    "OSPASParser",
     "RandomFourierFeatures",
     "SBPClassifier",
     "SGDQNClassifier",

@@ -29,13 +29,18 @@ class Problem(NamedTuple):
 
 
 def options(
-    doc: str, limit: int | None, names: Sequence[str] = (), libsvm: str = ""
+    doc: str,
+    limit: int | None,
+    names: Sequence[str] = (),
+    libsvm: str = "",
+    needs_data: bool = True,
 ) -> argparse.Namespace:
     """Read the command line that all scripts share; `names` and `libsvm` add arguments."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, required=True, help="folder of the Parquet files")
+    about = "folder of the Parquet files" if needs_data else "not used: the data are generated"
+    parser.add_argument("--data", type=Path, required=needs_data, help=about)
     parser.add_argument("--out", type=Path, default=Path("."), help="folder of plot and table")
     parser.add_argument("--runs", type=int, default=1, help="seeds to average over")
     parser.add_argument("--limit", type=int, default=limit, help="training examples")

@@ -82,7 +82,7 @@ class CompiledTemplates(NamedTuple):
     column: np.ndarray  # int64 (parts,)
 
 
-_OUTSIDE = np.array(
+OUTSIDE = np.array(
     [
         *(key_of(f"_B-{n}") for n in range(1, _FURTHEST + 1)),
         *(key_of(f"_B+{n}") for n in range(1, _FURTHEST + 1)),
@@ -116,7 +116,7 @@ def compile_templates(templates: Sequence[Template], columns: Sequence[str]) -> 
 
 
 @compiled_within
-def _mixed(key, part):
+def mixed(key, part):
     """Return a key that depends on both, in their order."""
     key = (key ^ part) * _GOLDEN
     key ^= key >> _HALF
@@ -130,7 +130,7 @@ def apply(templates, columns, first, outside, keys):
 
     `templates` are `CompiledTemplates`; `columns`, uint64 (columns, tokens), are the keys of the
     texts; `first`, int64 (sentences + 1,), has the first token of each sentence; `outside` is
-    `_OUTSIDE`.
+    `OUTSIDE`.
     """
     far = outside.size // 2
     for i in range(first.size - 1):
@@ -146,12 +146,12 @@ def apply(templates, columns, first, outside, keys):
                         part = outside[far + at - stop]
                     else:
                         part = columns[templates.column[p], at]
-                    key = _mixed(key, part)
+                    key = mixed(key, part)
                 keys[t, m] = key
 
 
 def features_of(templates: CompiledTemplates, columns: np.ndarray, first: np.ndarray) -> np.ndarray:
     """Return the keys of the features of all tokens, uint64 (tokens, templates)."""
     keys = np.empty((columns.shape[1], templates.seed.size), np.uint64)
-    apply(templates, columns, first, _OUTSIDE, keys)
+    apply(templates, columns, first, OUTSIDE, keys)
     return keys

@@ -39,6 +39,7 @@ PLOTS = {
     "thesis_figure_4_9": ["thesis_figure_4_9"],
     "thesis_figure_5_1": ["thesis_figure_5_1_letter", "thesis_figure_5_1_usps"],
     "thesis_figure_5_3": [f"thesis_figure_5_{i}" for i in (3, 4, 5, 6)],
+    "thesis_figure_6_3": ["thesis_figure_6_3", "thesis_figure_6_4"],
     "thesis_table_4_1": [f"thesis_figure_4_{i}" for i in (5, 6, 7, 8)],
     "thesis_table_4_3": [],
     "thesis_table_5_2": [],

@@ -1,0 +1,388 @@
+"""A parser of sentences learnt from candidate meanings, as a River estimator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from river import base
+
+from streamsvm._parameter_checks import check_cost, check_seed, check_whole
+from streamsvm.errors import FeatureError, LabelError, ParameterError
+from streamsvm.learners.bases import words
+from streamsvm.learners.bases.sequence import parser_file
+from streamsvm.learners.bases.sequence.parser_batches import (
+    Candidates,
+    batch_rows,
+    read_candidates,
+    symbols_in,
+    symbols_of,
+    words_of,
+)
+from streamsvm.learners.bases.sequence.sequence_learner import LIMIT
+from streamsvm.model_files import container
+from streamsvm.model_files.codec import register
+from streamsvm.solvers.ambiguous.parser import Frame, Parser, keys_of
+from streamsvm.structured.meanings import Meaning, read_meaning
+from streamsvm.structured.word_choice import EXPLORATIONS
+from streamsvm.support.locked import Locked, refuse_to_learn
+
+_WIDEST = 20
+_MOST_SYMBOLS = 10_000
+
+
+class Parse(NamedTuple):
+    """What a sentence is predicted to say."""
+
+    symbols: list[str | None]
+    """The symbol of each word; None where it has none."""
+    roles: list[list[str | None]]
+    """For each of `meanings` the role of each word: "REL", "A0", "A1", ...; or None."""
+    meaning: Meaning | None
+    """The surest meaning, a tuple (relation, arguments...); None if none can be put together."""
+    meanings: list[Meaning]
+    """The surest meaning, and those of the other relations that words were labelled with."""
+
+
+class OSPASParser(Locked, base.Estimator):
+    """Parse sentences, learnt in one pass from sentences with bags of candidate meanings.
+
+    It is not known which of the candidates a sentence says, nor which word stands for which part of
+    it. Words are labelled with symbols by Algorithm 24 of the thesis, which takes a symbol from the
+    bag when it is predicted, and makes a step of the ambiguous SVM when it predicts what is not in
+    the bag. Then the words get roles for each relation, and symbols and roles are put together
+    again: also to meanings that were never seen.
+
+    Parameters
+    ----------
+    C
+        Positive: the largest step of the dual; .1 as in the thesis.
+    exploration
+        Which word is labelled next while learning: "order_free", the default, the one with the
+        highest score; "random" or "left_to_right".
+    window
+        So many words before a word count for its symbol, joined with it: 1 by default, 0 if each
+        word stands for itself.
+    role_window
+        So many words, and symbols predicted, to both sides count for its role.
+    averaged
+        True, the default: predict by the mean of the weights after each sentence. False is faster,
+        and better aligned where words stand for themselves.
+    max_features, max_symbols
+        The most features of each of the three models, and symbols, that are learnt. Features beyond
+        are ignored, symbols refused. Weights take 16 bytes for each feature and symbol.
+    seed
+        Whole number of at least 0, or None: other draws each time.
+
+    Attributes
+    ----------
+    symbols, relations
+        The symbols seen, in the order of first appearance; those that are relations.
+    n_examples, n_words, n_features, memory_usage
+        Sentences, words and features of words seen; bytes of all arrays.
+    n_updates, sum_of_losses, regret_bound
+        Steps of the model of symbols, the sum of the losses before them, and the bound of
+        proposition 13 on how much higher their mean is than that of the present weights.
+
+    References
+    ----------
+    Bordes, New Algorithms for Large-Scale Support Vector Machines, thesis (2010), section 6.2;
+    Chen, Mooney, Learning to Sportscast, ICML (2008).
+
+    Examples
+    --------
+    >>> from streamsvm import OSPASParser
+    >>> model = OSPASParser(window=0, averaged=False)
+    >>> for _ in range(20):
+    ...     model.learn_one("rex sees tom", ["see(dog, cat)", "eat(cat)"])
+    ...     model.learn_one("tom sees rex", ["see(cat, dog)", "eat(dog)"])
+    ...     model.learn_one("tom eats", ["see(dog, cat)", "eat(cat)"])
+    ...     model.learn_one("rex eats", ["see(cat, dog)", "eat(dog)"])
+    >>> model.predict_one("rex sees tom").meaning
+    ('see', 'dog', 'cat')
+
+    """
+
+    save, __repr__ = container.save, words.short
+
+    def __init__(
+        self,
+        C: float = 0.1,
+        exploration: str = "order_free",
+        window: int = 1,
+        role_window: int = 3,
+        averaged: bool = True,
+        max_features: int = LIMIT,
+        max_symbols: int = 1000,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.C = check_cost(C)
+        if exploration not in EXPLORATIONS:
+            raise ParameterError(f"exploration={exploration!r}: use one of {[*EXPLORATIONS]}")
+        self.exploration, self.averaged = exploration, bool(averaged)
+        self.window = check_whole("window", window, 0, _WIDEST)
+        self.role_window = check_whole("role_window", role_window, 0, _WIDEST)
+        self.max_features = check_whole("max_features", max_features, 1, 2**30)
+        self.max_symbols = check_whole("max_symbols", max_symbols, 1, _MOST_SYMBOLS)
+        self.seed = check_seed(seed)
+        self.parser = Parser(
+            self.C,
+            EXPLORATIONS[exploration],
+            (self.window, self.role_window),
+            self.averaged,
+            self.max_features,
+            self.seed,
+        )
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that tests run with."""
+        yield {"seed": 1}
+        yield {"seed": 1, "exploration": "random", "window": 0, "averaged": False}
+        yield {"seed": 1, "exploration": "left_to_right", "C": 1.0}
+
+    # Learning
+
+    def learn_one(self, sentence: Any, candidates: Iterable[Any]) -> None:
+        """Learn one sentence.
+
+        Parameters
+        ----------
+        sentence
+            A list of words, or a string, which is split at blanks.
+        candidates
+            Meanings of which some may be right: strings such as ``"pass(purple9, purple2)"``, or
+            nested lists or tuples, the relation first. Or the symbols alone: strings without
+            parentheses, each as often as it may be used. With none of them the sentence is counted,
+            and nothing is learnt.
+
+        Raises
+        ------
+        FeatureError, LabelError
+            The sentence or a candidate cannot be used; the model has not changed.
+        ModelBusyError
+            The caller is a signal handler, or the like, in the middle of this model's learning.
+
+        """
+        self._learn([words_of(sentence)], [read_candidates(candidates)])
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn sentences in order: the same model as by `learn_one`.
+
+        Parameters
+        ----------
+        X
+            A list of sentences, or an Arrow column of strings or of lists of strings.
+        y
+            A list of candidates for each sentence, or an Arrow column of lists of strings.
+
+        Raises
+        ------
+        FeatureError, LabelError
+            A sentence or a candidate cannot be used; the model has not changed.
+        ModelBusyError
+            As for `learn_one`.
+
+        """
+        sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
+        self._learn(
+            sentences, [read_candidates(candidates) for candidates in batch_rows(y, LabelError)]
+        )
+
+    def _learn(self, sentences: list[list[str]], bags: list[Candidates]) -> None:
+        if len(sentences) != len(bags):
+            raise LabelError(
+                f"candidates for {len(bags)} sentences, and {len(sentences)} sentences"
+            )
+        with self.lock:
+            if self.is_learning:
+                refuse_to_learn()
+            grammar = self.parser.grammar
+            n_new = grammar.missing(symbols_in(bags))
+            if grammar.n_symbols - 1 + n_new > self.max_symbols:
+                raise LabelError(f"there are more than max_symbols={self.max_symbols} symbols")
+            self.is_learning = True
+            try:
+                for sentence, candidates in zip(sentences, bags, strict=True):
+                    self.parser.learn(sentence, candidates)
+            finally:
+                self.is_learning = False
+
+    # Predicting
+
+    def predict_one(self, sentence: Any) -> Parse:
+        """Return the symbols of the words, and the meanings put together from them.
+
+        Parameters
+        ----------
+        sentence
+            As in `learn_one`. A word that was never learnt has no symbol, unless its neighbours
+            say otherwise.
+
+        Returns
+        -------
+        Parse
+            Symbols, roles and meanings.
+
+        Raises
+        ------
+        FeatureError
+            The sentence cannot be used.
+
+        """
+        return self.predict_many([sentence])[0]
+
+    def predict_many(self, X: Any) -> list[Parse]:
+        """Return what each of several sentences is predicted to say; `X` as in `learn_many`."""
+        sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
+        with self.lock:
+            return [self._parsed(sentence) for sentence in sentences]
+
+    def predict_symbols_many(self, X: Any) -> list[list[str | None]]:
+        """Return the symbols of the words of each sentence alone, which is much faster."""
+        sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
+        ends = np.cumsum([0, *map(len, sentences)])
+        with self.lock:
+            keys = np.concatenate([np.zeros(0, np.uint64), *map(keys_of, sentences)])
+            labels = self.parser.scores_of_many(keys, ends).argmax(axis=1)
+            names = [None, *self.parser.grammar.names[1:]]
+        flat, stops = [names[label] for label in labels.tolist()], ends.tolist()
+        return [flat[i:j] for i, j in pairwise(stops)]
+
+    def _parsed(self, sentence: list[str]) -> Parse:
+        parser, keys = self.parser, keys_of(sentence)
+        scores = parser.scores(keys)
+        labels = scores.argmax(axis=1).tolist()
+        frames = parser.frames(keys, scores)
+        said = {parser.grammar.relations[frame.relation] for frame in frames} & set(labels)
+        is_said = [parser.grammar.relations[frame.relation] in said for frame in frames]
+        chosen = [f for i, f in enumerate(frames) if i == 0 or is_said[i]]
+        names, inner = parser.grammar.names, {frame.place: frame for frame in reversed(chosen)}
+        meanings = [_composed(frame, parser, inner, ()) for frame in chosen]
+        return Parse(
+            [None if label == 0 else names[label] for label in labels],
+            [_roles(frame, len(sentence)) for frame in chosen],
+            meanings[0] if meanings else None,
+            meanings,
+        )
+
+    def scores_one(self, sentence: Any) -> dict[Meaning, float]:
+        """Return all meanings that can be put together from a sentence, and how sure they are."""
+        keys = keys_of(words_of(sentence))
+        with self.lock:
+            parser = self.parser
+            frames = parser.frames(keys, parser.scores(keys))
+            return {_composed(frame, parser, {}, ()): frame.score for frame in frames}
+
+    def match_one(self, sentence: Any, candidates: Iterable[Any]) -> Any:
+        """Return the candidate whose symbols are most like those of the predicted meaning.
+
+        Parameters
+        ----------
+        sentence, candidates
+            As in `learn_one`.
+
+        Returns
+        -------
+        The candidate with the highest cosine similarity of symbols (thesis, C.7), as it was given;
+        of equal ones the first; None if none has a symbol in common.
+
+        Raises
+        ------
+        FeatureError, LabelError
+            The sentence or a candidate cannot be used.
+
+        """
+        given = list(candidates)
+        meaning = self.predict_one(sentence).meaning
+        own, best, found = symbols_of(meaning or ()), 0.0, None
+        for candidate in given:
+            other = symbols_of(read_meaning(candidate))
+            cosine = len(own & other) / math.sqrt(max(1, len(own) * len(other)))
+            if cosine > best:
+                best, found = cosine, candidate
+        return found
+
+    # What was learnt
+
+    @property
+    def symbols(self) -> list[str]:
+        """The symbols seen, in the order of first appearance."""
+        return self.parser.grammar.names[1:]
+
+    @property
+    def relations(self) -> list[str]:
+        """The symbols that are relations, in the order of first appearance."""
+        grammar = self.parser.grammar
+        return [grammar.names[symbol] for symbol in grammar.relations]
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sentences learnt."""
+        return self.parser.n_examples
+
+    @property
+    def n_words(self) -> int:
+        """Number of words of sentences that had candidates."""
+        return self.parser.n_words
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of words seen."""
+        return self.parser.symbols.n_features
+
+    @property
+    def n_updates(self) -> int:
+        """Number of steps of the model of symbols: predictions that were not in the bag."""
+        return int(self.parser.symbols.sums[0])
+
+    @property
+    def sum_of_losses(self) -> float:
+        """Sum of the mean pairwise losses before these steps."""
+        return float(self.parser.symbols.sums[1])
+
+    @property
+    def regret_bound(self) -> float:
+        """Proposition 13: |w|^2 / (2 n C) + rho C / 2 over n steps; infinite before the first."""
+        model = self.parser.symbols
+        square, rho = float(np.square(model.weights).sum()), 2.0 * float(model.sums[3])
+        if not self.n_updates:
+            return math.inf
+        return square / (2.0 * self.n_updates * self.C) + rho * self.C / 2.0
+
+    @property
+    def memory_usage(self) -> int:
+        """Bytes of all arrays."""
+        return self.parser.n_bytes
+
+
+def _roles(frame: Frame, n: int) -> list[str | None]:
+    """Return the role of each of n words in a frame."""
+    found: list[str | None] = [None] * n
+    found[frame.place] = "REL"
+    for role, word in enumerate(frame.words):
+        found[word] = f"A{role}"
+    return found
+
+
+def _composed(
+    frame: Frame, parser: Parser, inner: Mapping[int, Frame], outer: tuple[int, ...]
+) -> Meaning:
+    """Return the meaning of a frame; an argument at the place of another one is that one's."""
+    grammar = parser.grammar
+    found: list[Any] = [grammar.names[grammar.relations[frame.relation]]]
+    for word, symbol in zip(frame.words, frame.symbols, strict=True):
+        other = inner.get(word)
+        is_inner = other is not None and grammar.relations[other.relation] == symbol
+        if other is not None and is_inner and word not in (*outer, frame.place):
+            found.append(_composed(other, parser, inner, (*outer, frame.place)))
+        else:
+            found.append(grammar.names[symbol])
+    return tuple(found)
+
+
+register(OSPASParser, more=parser_file.more, read_more=parser_file.read_more, is_compressed=True)
