@@ -20,6 +20,7 @@ PRINTED = {
     "larank": r"Accuracy: 9.*of 7 classes\n\d+ support patterns\n\{.*sky.*\}",
     "larank_sequences": r"\['DET', 'NOUN', 'VERB'\]\n\d+ support patterns, dual .*\ngap .* 0\.0",
     "lasvm": r"Accuracy: .*\n\d+ support vectors, delta .*\nafter finish: delta 0\.00",
+    "ospas": r"\('pass', 'pink4', 'pink7'\)\n\[None, 'pink4', .*'pink7'\]\n.*'A0'.*'REL'.*'A1'",
     "perceptron": r"(Kernel\w+ Accuracy: 8\d.* with \d+ support vectors\n){3}$",
     "sbp": r"Accuracy: \d+.* while learning\nlevel 0\.\d+, \d+ of 1000 examples\n$",
     "sgd": r"Accuracy: 8.*\n\[\('.*rate ",

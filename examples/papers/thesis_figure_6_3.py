@@ -46,9 +46,10 @@ def main() -> None:
     rows = []
     for figure, curves in (("6.3", levels), ("6.4", others)):
         for name, (sizes, errors) in curves.items():
-            below = [n for n, error in zip(sizes, errors, strict=True) if error < 5.0]
-            first = f"below 5 % after {below[0]}" if below else "never below 5 %"
-            rows.append([f"{figure}: {name}", f"{errors[-1]:.1f} %, {first}"])
+            above = [i for i, error in enumerate(errors) if error >= 5.0]
+            n = 1 + max(above, default=-1)
+            stays = f"below 5 % from {sizes[n]} on" if n < len(sizes) else "not below 5 %"
+            rows.append([f"{figure}: {name}", f"{errors[-1]:.1f} %, {stays}"])
     replication.table(options.out / "thesis_figure_6_3.md", ["", "ours"], rows)
 
 

@@ -6,7 +6,7 @@ the set of labels that are left in the bag (Algorithm 23), and another one is tr
 none of the words that are left can be labelled from the bag.
 
 The scores of all words are computed once; after a step only those of words that share features with
-the word learnt are corrected, so that a sentence of a thousand words takes seconds at most.
+the word learnt are corrected: else a long sentence would take the cube of its length.
 """
 
 from __future__ import annotations
