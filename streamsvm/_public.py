@@ -3,6 +3,7 @@
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
+from streamsvm.learners.concept_labeler import ConceptLabeler
 from streamsvm.learners.huller import HullerClassifier
 from streamsvm.learners.incremental import IncrementalSVMClassifier
 from streamsvm.learners.incremental_one_class import IncrementalOneClassSVM
@@ -34,6 +35,7 @@ __all__ = [
     "AdaptiveSVMClassifier",
     "AmbiguousSVMClassifier",
     "Chain",
+    "ConceptLabeler",
     "HullerClassifier",
     "IncrementalOneClassSVM",
     "IncrementalSVMClassifier",

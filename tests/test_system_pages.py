@@ -14,6 +14,7 @@ INDEX = (FOLDER.parent / "index.md").read_text()
 PRINTED = {
     "adaptive": r"LASVMClassifier: 9\d\.\d%\nAdaptiveSVMClassifier: 9\d\.\d%; drifts: 1, the last",
     "ambiguous": r"right: 8\d.*\nmean loss 0\.\d+, .*\nkernel: right 9\d.*",
+    "concepts": r"(9\d|100) of 100 right; concepts 12, relations \['location'\]",
     "huller": r"(epoch \d+: \d+ support vectors, distance 0\.\d+\n){3}$",
     "incremental": r"leave-one-out error \d+.*\n[89] of the ten .*\n380 examples are left, .* 6\.",
     "index": r"Accuracy: (8|9)",

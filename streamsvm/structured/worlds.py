@@ -1,0 +1,156 @@
+"""Sentences about a world as arrays: words, what they may mean, and how that is related."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import repeat
+from operator import ne
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.errors import FeatureError, LabelError
+from streamsvm.structured.sentences import TEXT_KEYS
+
+NOTHING = "-"
+"""The concept of words that mean nothing."""
+
+CONCEPTS = "concepts"
+"""The key of a universe that names the concepts that exist."""
+
+
+class Told(NamedTuple):
+    """A sentence and its universe, checked."""
+
+    words: np.ndarray  # uint64 (n,): keys
+    candidates: list[Any] | None  # what exists; None: all that is known
+    tables: dict[str, Mapping[Any, Any]]
+    values: dict[str, dict[Any, None]]  # what a table relates something to, each once
+
+    def new_concepts(self, known: Mapping[Any, Any]) -> list[Any]:
+        """Return the concepts that the universe names and that are not known, maybe repeated."""
+        found = [concept for concept in self.candidates or () if concept not in known]
+        for part in (*self.tables.values(), *self.values.values()):
+            if not part.keys() <= known.keys():
+                found += [concept for concept in part if concept not in known]
+        return found
+
+
+def read_told(example: Any) -> Told:
+    """Return a pair of a sentence and a universe; FeatureError: it is something else."""
+    if not isinstance(example, (tuple, list)) or len(example) != 2:
+        raise FeatureError(
+            f"an example is {type(example).__name__}: use a pair (sentence, universe)"
+        )
+    sentence, universe = example
+    if isinstance(sentence, (str, bytes)) or not isinstance(sentence, Iterable):
+        raise FeatureError(f"a sentence is {type(sentence).__name__}: use a list of words")
+    words = list(sentence)
+    if not all(isinstance(word, str) for word in words):
+        raise FeatureError("a sentence is a list of words, and each word is a string")
+    keys = np.array([TEXT_KEYS[word] for word in words], np.uint64)
+    if not isinstance(universe, Mapping):
+        raise FeatureError(
+            f"a universe is {type(universe).__name__}: use a dict of relations, each a dict"
+        )
+    candidates: list[Any] | None = None
+    tables: dict[str, Mapping[Any, Any]] = {}
+    values: dict[str, dict[Any, None]] = {}
+    for name, table in universe.items():
+        if name == CONCEPTS:
+            if isinstance(table, (str, bytes)) or not isinstance(table, Iterable):
+                raise FeatureError("the concepts of a universe are no list")
+            candidates = list(_distinct(table))
+        elif isinstance(name, str) and isinstance(table, Mapping):
+            # None is no value, as if it were not there.
+            known = _distinct(table.values(), is_none_right=True)
+            if None in known:
+                del known[None]
+                table = {c: d for c, d in table.items() if d is not None}
+            _distinct(table)
+            tables[name], values[name] = table, known
+        else:
+            raise FeatureError(
+                f"relation {name!r:.60} is no table {{concept: concept}} with a name"
+            )
+    return Told(keys, candidates, tables, values)
+
+
+def _distinct(concepts: Iterable[Any], is_none_right: bool = False) -> dict[Any, None]:
+    """Return the concepts of a universe, each once, in their order."""
+    try:
+        found = dict.fromkeys(concepts)
+    except TypeError as error:
+        raise FeatureError(f"a concept of a universe is not hashable ({error})") from error
+    if (None in found and not is_none_right) or any(map(ne, found, found)):
+        raise FeatureError("a concept of a universe is None or NaN")
+    return found
+
+
+class Meant(NamedTuple):
+    """What the words of a sentence mean: a concept for each, or a bag of them."""
+
+    concepts: list[Any]
+    is_bag: bool
+
+
+def read_meant(y: Any, n: int) -> Meant:
+    """Return the concepts of n words; LabelError: they cannot be used."""
+    is_bag = isinstance(y, (Mapping, Set))
+    if isinstance(y, Mapping):
+        try:
+            concepts = [concept for concept, times in y.items() for _ in range(times)]
+        except TypeError as error:
+            raise LabelError(f"a bag has whole numbers, as a Counter has ({error})") from error
+    elif isinstance(y, (str, bytes)) or not isinstance(y, (Sequence, Set, np.ndarray)):
+        raise LabelError(f"the concepts are {type(y).__name__}: use a list, or a Counter for a bag")
+    else:
+        concepts = list(y)
+    try:
+        found = set(concepts)
+    except TypeError as error:
+        raise LabelError(f"a concept is not hashable ({error})") from error
+    if None in found or any(map(ne, concepts, concepts)):
+        raise LabelError(f"a concept is None or NaN: use {NOTHING!r} for a word that means nothing")
+    if is_bag and len(concepts) < n:
+        concepts += [NOTHING] * (n - len(concepts))
+    if len(concepts) != n:
+        raise LabelError(f"{len(concepts)} concepts for {n} words")
+    return Meant(concepts, is_bag)
+
+
+def as_arrays(
+    told: Told, meant: Meant | None, number: Mapping[Any, int], relations: Sequence[str]
+) -> tuple[list[Any], tuple[np.ndarray, ...]]:
+    """Return the candidates; and words, relations, uses, target and bag as `Sentence` has them.
+
+    `number` has all concepts, from "-", which is 0, on. Those of `meant` are candidates in any
+    universe.
+    """
+    if told.candidates is None:
+        candidates = list(number)
+    else:
+        meant_too = meant.concepts if meant else ()
+        candidates = list(dict.fromkeys([NOTHING, *told.candidates, *meant_too]))
+    related = np.zeros((len(relations) + 1, len(candidates)), np.int32)
+    used = np.zeros((len(relations), len(candidates)), np.int32)
+    n = len(candidates)
+    if told.candidates is None:
+        related[0] = np.arange(n)
+    else:
+        related[0] = np.fromiter(map(number.__getitem__, candidates), np.int32, n)
+    for a, name in enumerate(relations):
+        if table := told.tables.get(name):
+            # No concept is None.
+            numbers = map(number.get, map(table.get, candidates), repeat(0))
+            related[a + 1] = np.fromiter(numbers, np.int32, n)
+            used[a] = np.fromiter(map(told.values[name].__contains__, candidates), np.int32, n)
+    target, bag = np.zeros(told.words.size, np.int64), np.zeros(len(candidates), np.int64)
+    if meant is not None:
+        place = {c: k for k, c in enumerate(candidates)}
+        target[:] = [place[c] for c in meant.concepts]
+        np.add.at(bag, target, 1)
+        if meant.is_bag:
+            # It is not known yet.
+            target[:] = 0
+    return candidates, (told.words, related, used, target, bag)

@@ -1,0 +1,162 @@
+"""Concept labels: the learner and its slow twin, copies, files, odd sentences, the house."""
+
+import copy
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import streamsvm
+from examples.house import CONCEPTS, House, readings, sentences
+from streamsvm import ConceptLabeler
+from streamsvm.errors import FeatureError, LabelError, ParameterError
+from tests.reference.slow_concepts import SlowConcepts
+
+RELATIONS = ["location", "containedby"]
+STORY = sentences(3600, seed=3)
+
+
+def examples(story, *names):
+    return [(told.words, {name: told.tables[name] for name in names}) for told in story]
+
+
+def wrong(model, story, *names):
+    found = model.predict_many(examples(story, *names))
+    return sum(p != told.concepts for p, told in zip(found, story, strict=True)) / len(story)
+
+
+@pytest.mark.parametrize("order", ["free", "left_to_right"])
+def test_it_is_the_slow_twin(order):
+    model = ConceptLabeler(order, C=0.05, window=3)
+    slow = SlowConcepts(order == "free", 0.05, 3, RELATIONS)
+    for number, told in enumerate(STORY[:60]):
+        here = sorted({*told.concepts, *CONCEPTS[15:25], *CONCEPTS[25:45:2]} - {"-"})
+        universe, candidates = {**told.tables, "concepts": here}, ["-", *here]
+        assert model.predict_one((told.words, universe)) == slow.predict(
+            told.words, told.tables, candidates
+        )
+        concepts = told.concepts
+        if number % 3 == 0:
+            model.learn_one((told.words, universe), Counter(concepts))
+            concepts = slow.aligned(told.words, told.tables, candidates, concepts)
+        else:
+            model.learn_one((told.words, universe), concepts)
+        slow.learn(told.words, told.tables, candidates, concepts)
+        assert (model.n_wrong, model.dual) == (slow.n_wrong, pytest.approx(slow.dual, abs=1e-9))
+    assert 0.0 < model.dual <= slow.primal() and 10 < slow.n_wrong < 60
+
+
+def test_batches_copies_and_files_are_one_model(tmp_path):
+    x, rest = examples(STORY[:400], *RELATIONS), examples(STORY[400:600], *RELATIONS)
+    y = [Counter(told.concepts) if i % 2 else told.concepts for i, told in enumerate(STORY[:600])]
+    one, many = ConceptLabeler(), ConceptLabeler()
+    for event in zip(x, y, strict=False):
+        one.learn_one(*event)
+    many.learn_many(x, y[:400])
+    many.save(tmp_path / "house.svm")
+    copies = [one, streamsvm.load(tmp_path / "house.svm"), copy.deepcopy(many)]
+    copies.append(pickle.loads(pickle.dumps(many)))
+    for model in [many, *copies]:
+        model.learn_many(rest, y[400:])
+    expected = many.predict_many(x)
+    for model in copies:
+        assert model.predict_many(x) == expected == [model.predict_one(event) for event in x]
+        assert (model.dual, model.classes) == (many.dual, many.classes)
+    assert (many.n_examples, many.clone().n_examples, many.clone().C) == (600, 0, 0.1)
+
+
+def test_odd_sentences_and_universes():
+    model = ConceptLabeler()
+    assert model.predict_one((["what", "now"], {})) == ["-", "-"]
+    model.learn_one(([], {}), [])
+    model.learn_one((["go"], {"location": {}}), ["go"])
+    assert model.predict_one((["go"], {})) == ["go"] and model.predict_one(([], {})) == []
+    words, tables = [w for t in STORY[:250] for w in t.words][:1000], STORY[0].tables
+    concepts = [c for t in STORY[:250] for c in t.concepts][:1000]
+    model.learn_one((words, tables), concepts)
+    model.learn_one((words, tables), Counter(concepts))
+    assert len(words) == len(model.predict_one((words, tables))) == 1000
+    # What the universe lacks cannot be meant, but for what a label says.
+    assert set(model.predict_one((words, {"concepts": ["cat"]}))) <= {"-", "cat"}
+    model.learn_one((["one"], {"concepts": ["cat"]}), {"milk"})
+    model.learn_one((["one", "two"], {}), set())
+    few = ConceptLabeler(max_contexts=100, window=2)
+    few.learn_many(examples(STORY[:200], *RELATIONS), [told.concepts for told in STORY[:200]])
+    assert few.model.info[0].n_ignored > 0 and few.model.links.n[0] <= 100
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "error"),
+    [
+        ("he goes", ["-"], FeatureError),
+        (("he", {}), ["-"], FeatureError),
+        ((["he", 3], {}), ["-", "-"], FeatureError),
+        ((["he"], {"location": ["hall"]}), ["-"], FeatureError),
+        ((["he"], {"location": {"John": []}}), ["-"], FeatureError),
+        ((["he"], {"location": {"John": np.zeros(2)}}), ["-"], FeatureError),
+        ((["he"], {f"r{i}": {} for i in range(9)}), ["-"], FeatureError),
+        ((["he"], {}), ["-", "-"], LabelError),
+        ((["he"], {}), "-", LabelError),
+        ((["he"], {}), [None], LabelError),
+        ((["he"], {}), [[]], LabelError),
+        ((["he"], {}), Counter(["a", "b"]), LabelError),
+        ((["he"], {"concepts": range(5)}), ["-"], LabelError),
+    ],
+)
+def test_what_is_refused_changes_nothing(x, y, error):
+    model = ConceptLabeler(max_concepts=4)
+    with pytest.raises(error):
+        model.learn_many([(["she"], {"likes": {"Ann": "Bea"}}), x], [["Ann"], y])
+    assert (model.classes, model.relations, model.n_examples) == (["-"], [], 0)
+
+
+def test_parameters_are_checked():
+    for bad in ({"order": "random"}, {"C": 0.0}, {"window": 13}, {"max_concepts": 1}):
+        with pytest.raises(ParameterError):
+            ConceptLabeler(**bad)
+
+
+def test_what_was_learnt_of_relations_holds_for_new_concepts():
+    model, told = ConceptLabeler(), STORY[:3000]
+    model.learn_many(examples(told, *RELATIONS), [t.concepts for t in told])
+    # Somebody new is the only one who holds the book.
+    tables = copy.deepcopy(STORY[3000].tables)
+    tables["containedby"]["book"], tables["location"]["book"] = "Ada", "attic"
+    tables["location"]["Ada"] = "attic"
+    universe = {**tables, "concepts": ["Ada", "book", "Gina", "Maggie", "Francoise", "drop"]}
+    assert model.predict_one((["she", "drops", "the", "book"], universe))[-1] == "book"
+    assert model.n_wrong < 600
+
+
+def test_the_world_tells_what_words_do_not():
+    told, test = STORY[:2400], STORY[2400:]
+    y = [t.concepts for t in told]
+    errors = {}
+    for name, settings, relations in [
+        ("all", {}, RELATIONS),
+        ("left to right", {"order": "left_to_right"}, RELATIONS),
+        ("words", {}, []),
+    ]:
+        model = ConceptLabeler(**settings)
+        model.learn_many(examples(told, *relations), y)
+        errors[name] = wrong(model, test, *relations)
+    weak = ConceptLabeler()
+    weak.learn_many(examples(told, *RELATIONS), [Counter(concepts) for concepts in y])
+    errors["bags"] = wrong(weak, test, *RELATIONS)
+    assert errors["all"] < 0.04 and errors["bags"] < 0.06
+    assert errors["left to right"] > 1.5 * errors["all"] and errors["words"] > 0.3
+
+
+def test_the_house_can_be_understood_and_is_seeded():
+    house = House(seed=3)
+    for told in STORY[:1500]:
+        before = copy.deepcopy(house.world)
+        assert house.tell(*house.event()) == told
+        (_, slots) = readings(told.words, before)[0]
+        assert len(readings(told.words, before)) == 1
+        assert [c for c in slots if c not in told.concepts] == []
+    words = {word for told in STORY for word in told.words}
+    assert (len(CONCEPTS), len(words)) == (58, 75)
+    assert {c for told in STORY for c in told.concepts} == {"-", *CONCEPTS}
+    assert 0.45 < sum(told.is_ambiguous for told in STORY) / len(STORY) < 0.6
