@@ -47,3 +47,54 @@ class SlowAmbiguous:
     def dual_value(self):
         """Return the dual: the sum of alpha Delta less |w|^2 / 2."""
         return self.dual - 0.5 * (self.w**2).sum()
+
+
+class SlowBlocks:
+    """Steps on blocks: of each example kept Psi and Delta of its coefficients, w in the open."""
+
+    def __init__(self, n_features, C):
+        self.w, self.C = np.zeros((n_features, 0)), C
+        self.examples = []  # [x, bag, beta, delta, number of labels of its loss]
+
+    def scores(self, x):
+        return x @ self.w
+
+    def know(self, n_labels):
+        self.w = np.pad(self.w, ((0, 0), (0, n_labels - self.w.shape[1])))
+
+    def add(self, x, bag):
+        """Learn an example; return its loss before."""
+        loss = pairwise_loss(self.scores(x), bag)
+        if loss > 0.0:
+            self.examples.append([x, bag, np.zeros(self.w.shape[1]), 0.0, self.w.shape[1]])
+            self.step(len(self.examples) - 1)
+        return loss
+
+    def step(self, i):
+        x, bag, beta, delta, known = self.examples[i]
+        k = self.w.shape[1]
+        factor = (known - len(bag)) / (k - len(bag))
+        now = np.pad(beta, (0, k - len(beta)))
+        self.w = self.w + np.outer(x, (factor - 1.0) * now)
+        beta, delta = factor * now, factor * delta
+        # Of a row that is 1 in one place, Psi has the coefficients.
+        wanted_delta, along = psi(np.ones(1), self.scores(x), bag)
+        wanted, wanted_delta = self.C * along[0], self.C * wanted_delta
+        gap = wanted_delta - delta - (wanted - beta) @ self.scores(x)
+        square = (x @ x) * ((wanted - beta) ** 2).sum()
+        t = min(1.0, gap / square) if gap > 1e-12 * self.C else 0.0
+        self.w = self.w + np.outer(x, t * (wanted - beta))
+        self.examples[i] = [
+            x,
+            bag,
+            beta + t * (wanted - beta),
+            delta + t * (wanted_delta - delta),
+            k,
+        ]
+
+    def dual(self):
+        return sum(example[3] for example in self.examples) - 0.5 * (self.w**2).sum()
+
+    def primal(self):
+        losses = [pairwise_loss(self.scores(x)[:k], bag) for x, bag, _, _, k in self.examples]
+        return 0.5 * (self.w**2).sum() + self.C * sum(losses)

@@ -1,0 +1,68 @@
+"""Steps on blocks against their slow twin, and the gap over the examples kept."""
+
+import numpy as np
+import pytest
+
+from streamsvm import kernels
+from streamsvm.solvers.ambiguous import blocks
+from streamsvm.solvers.ambiguous.state import AmbiguousState, rebuild
+from streamsvm.support import states
+from streamsvm.support.kernel_rows.bound_kernels import bound
+from tests.reference.slow_ambiguous import SlowBlocks
+
+
+def learnt(state, kernel, x, y, given, C=0.5, number=1):
+    one, margins = np.ones(1), np.ascontiguousarray(given[None], np.float64)
+    rows = x[None].astype(np.float32)
+    square = np.array([(rows**2).sum()], np.float32)
+    numbers, schedule = np.array([number]), blocks.Schedule()
+    blocks.learn_rows(
+        state, kernel, rows, np.array([y]), C * one, one, numbers, square, schedule, margins
+    )
+    return margins[0]
+
+
+def test_it_matches_its_slow_twin_while_labels_come():
+    draws = np.random.default_rng(4)
+    state = states.new_seeded(AmbiguousState, 4, 10**6, 1, classes=8)
+    kernel, slow = bound(kernels.Linear(), state.store), SlowBlocks(4, 0.5)
+    info = state.info[0]
+    for i in range(60):
+        k = 3 + i // 20
+        info.n_classes = k
+        slow.know(k)
+        x = draws.normal(size=4).astype(np.float32).astype(np.float64)
+        bag = {int(c) for c in draws.integers(0, k, draws.integers(1, 3))}
+        given = np.isin(np.arange(k), list(bag)).astype(float)
+        is_one = len(bag) == 1
+        found = learnt(state, kernel, x, float(min(bag)) if is_one else -1.0, given, number=i + 1)
+        np.testing.assert_allclose(found, slow.scores(x), atol=1e-4)
+        slow.add(x, bag)
+        for s in draws.integers(0, info.n, 2) if info.n else ():
+            dual = info.dual
+            is_new = state.known[s] < k
+            blocks.sweep(state, kernel, s, s + 1, 4)
+            slow.step(s)
+            assert is_new or info.dual >= dual - 1e-9
+    n = int(info.n)
+    assert n == len(slow.examples)
+    np.testing.assert_allclose(state.beta[:k, :n].T, betas_of(slow, k), atol=1e-4)
+    assert info.dual == pytest.approx(slow.dual(), rel=1e-4)
+    gap = blocks.kept_gap(state)
+    assert gap.total == pytest.approx(slow.primal() - slow.dual(), rel=1e-3)
+    assert (state.alpha[:n] <= 0.5 + 1e-12).all()
+    dual, f = info.dual, state.f.copy()
+    rebuild(state, kernel, 4)
+    assert info.dual == pytest.approx(dual, rel=1e-5)
+    np.testing.assert_allclose(state.f[:, :n], f[:, :n], atol=1e-4)
+    for _ in range(300):
+        blocks.sweep(state, kernel, 0, n, 4)
+    assert blocks.kept_gap(state).total < 1e-2 * info.dual
+    # Examples that are taken back leave nothing.
+    for s in range(n):
+        blocks.remove(state, kernel, s, 4)
+    assert abs(info.dual) < 1e-4 and np.abs(state.f[:, :n]).max() < 1e-4
+
+
+def betas_of(slow, k):
+    return [np.pad(beta, (0, k - len(beta))) for _, _, beta, _, _ in slow.examples]
