@@ -24,6 +24,10 @@ LARGEST_SEED = 2**256 - 1
 """The largest whole number that model files hold."""
 
 
+LARGEST_ID = 2**61
+"""Examples without ids are counted on from the largest one, which files must be able to hold."""
+
+
 def weights_of(w: Any, n: int) -> np.ndarray:
     """Return example weights as float64 (n,), from one number or n.
 
@@ -61,8 +65,11 @@ def numbers_of(ids: Any, n: int) -> np.ndarray | None:
     if ids is None:
         return None
     numbers = np.asarray(ids)
-    if numbers.shape != (n,) or numbers.dtype.kind not in "iu" or (n and numbers.min() < 1):
-        raise ParameterError(f"ids: use {n} whole numbers of at least 1, one a row")
+    is_whole = numbers.shape == (n,) and numbers.dtype.kind in "iu"
+    if not is_whole or (n and not (numbers.min() >= 1 and numbers.max() <= LARGEST_ID)):
+        raise ParameterError(
+            f"ids: use {n} whole numbers of at least 1, and at most {LARGEST_ID}, one a row"
+        )
     return numbers.astype(np.int64)
 
 

@@ -17,6 +17,7 @@ from streamsvm.learners.bases.exact import cost_changes, exact_file
 from streamsvm.learners.bases.exact.exact_model import ExactModel, in_double
 from streamsvm.learners.bases.exact.results import Influence, LeaveOneOut
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
+from streamsvm.learners.bases.kernel.remains import checked_ids
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, in_order
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
@@ -191,7 +192,8 @@ class IncrementalSVMClassifier(ExactModel, Learner):
         self.add_example(x, y, cost, int(row.numbers[0]), float(row.w[0]), y)
         self.costs.count(row.y)
         if n & (n - 1) == 0 and self.costs.is_balanced and self.costs.counts.min() > 0:
-            self.set_C(self.C)
+            # On a copy: what interrupts it leaves the solution for the old costs.
+            self.problem = cost_changes.with_costs(self, copy.deepcopy(self.problem), self.C)
 
     def is_negative(self, y: float) -> bool:
         """Tell whether the coefficient of an example is 0 or less."""
@@ -246,12 +248,14 @@ class IncrementalSVMClassifier(ExactModel, Learner):
             By id.
 
         """
+        wanted = None if ids is None else checked_ids(ids)
         problem = copy.deepcopy(self.problem)
         problem.settle()
         numbers = problem.facts["number"][: problem.n]
         slots = np.flatnonzero(problem.state.beta[: problem.n])
-        if ids is not None:
-            slots = np.flatnonzero(np.isin(numbers, self.checked_ids(ids)))
+        if wanted is not None:
+            self.check_kept(wanted)
+            slots = np.flatnonzero(np.isin(numbers, wanted))
         found = {}
         for s in slots.tolist():
             state = problem.state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -131,8 +131,7 @@ class IncrementalSVMRegressor(ExactStream, base.MiniBatchRegressor):
             A row cannot be used; the model has not changed.
 
         """
-        values = y.tolist() if hasattr(y, "tolist") else getattr(y, "to_pylist", lambda: list(y))()
-        self._learn_rows(X, np.array([_number_of(value) for value in values]), w, ids)
+        self._learn_rows(X, _numbers_of(y), w, ids)
 
     def learn_example(self, x: np.ndarray, y: float, weight: float, number: int) -> None:
         """Learn a row, float64 (features,)."""
@@ -157,6 +156,17 @@ class IncrementalSVMRegressor(ExactStream, base.MiniBatchRegressor):
         y, numbers = problem.facts["y"][:n].copy(), problem.facts["number"][:n].copy()
         found = without.decisions_without(problem, exact=not estimate)
         return LeftOut(float(np.abs(y - found).mean()) if n else math.nan, numbers, found)
+
+
+def _numbers_of(y: Any) -> np.ndarray:
+    """Return n numbers to be predicted, in any container, as float64 (n,)."""
+    for method in ("tolist", "to_list", "to_pylist"):
+        if hasattr(y, method):
+            y = getattr(y, method)()
+            break
+    if not isinstance(y, Iterable):
+        raise LabelError(f"y={y!r:.80}: use a number for each row")
+    return np.array([_number_of(value) for value in y], np.float64)
 
 
 def _number_of(y: Any) -> float:

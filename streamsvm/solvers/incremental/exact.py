@@ -184,7 +184,7 @@ class ExactProblem(KeptExamples):
         margin.drop(self.state, self.columns, self.facts, s)
         self.catch_up()
 
-    def mend(self, left: float = np.inf) -> None:
+    def mend(self, left: float) -> None:
         """Settle what rounding has made wrong, given the errors that were left."""
         for _ in range(margin.MOST_REPAIRS):
             if left > 2.0 * self.state.info[0].near:

@@ -102,6 +102,10 @@ class KeptExamples:
             self.grow(slots, margin)
         self.widen(n_features)
 
+    def take_columns(self, columns: np.ndarray) -> None:
+        """Keep these features only, int64 (k,): the others are 0 in all rows."""
+        self.columns = np.ascontiguousarray(self.columns[columns])
+
     def widen(self, n_features: int) -> None:
         """Make room for features: they were 0 so far."""
         d, n_slots = self.columns.shape
@@ -127,17 +131,17 @@ class KeptExamples:
         r = self.state.row_of[s]
         return self.state.rows[r, : self.n] if r >= 0 else self.row_of(self.columns[:, s].copy())
 
-    def change_kernel(self, kernel: Any) -> None:
-        """Take another kernel: no kernel row is kept, and no slot is on the margin."""
+    def change_kernel(self, kernel: Any, own: np.ndarray) -> None:
+        """Take another kernel, k(x, x) being `own`: without kernel rows and margin set."""
         self.kernel, state = kernel, self.state
         state.owner[:], state.used[:], state.row_of[:], state.place[:] = -1, 0, -1, -1
         state.info[0].m, state.info[0].drift = 0, FRESH
-        state.diagonal[: self.n] = [self.own_value(s) for s in range(self.n)]
+        state.diagonal[: self.n] = own
 
-    def own_value(self, s: int) -> float:
-        """Return k(x, x) of the example of slot s."""
+    def own_value(self, s: int, kernel: Any = None) -> float:
+        """Return k(x, x) of the example of slot s, by another kernel if one is given."""
         x, out = self.columns[:, s].copy(), np.empty(1)
-        write_row(self.kernel, x[:, None].copy(), 1, x, out)
+        write_row(self.kernel if kernel is None else kernel, x[:, None].copy(), 1, x, out)
         return float(out[0])
 
     def fetch(self, s: int) -> None:

@@ -235,6 +235,31 @@ def _left_by_rounding(state, right):
 
 
 @compiled
+def _centre(state):
+    """Move the bias, which is not unique without a margin set, to the middle of where it may be.
+
+    As LIBSVM does: so it does not depend on what came before. With one end only it is there.
+    """
+    info, least, most = state.info[0], -np.inf, np.inf
+    for i in range(info.n):
+        h, kind = state.h[i], state.kind[i]
+        if kind == AT_LOW:
+            least = max(least, h)
+            if state.low[i] == 0.0:
+                most = min(most, h + info.tube)
+        elif kind == AT_HIGH:
+            most = min(most, h)
+            if state.high[i] == 0.0:
+                least = max(least, h - info.tube)
+    if least == -np.inf and most == np.inf:
+        return
+    change = least if most == np.inf else most if least == -np.inf else 0.5 * (least + most)
+    info.b += change
+    for i in range(info.n):
+        state.h[i] -= change
+
+
+@compiled
 def refine(state):
     """Remove what rounding has left of the sum of coefficients and of the margin set's gradients.
 
@@ -286,6 +311,8 @@ def refine(state):
             before = worst
         else:
             leave(state, found, put_at_bound(state, found))
+    if info.m == 0:
+        _centre(state)
     # A path may pass bounds by the tolerance.
     for j in range(info.m):
         s = state.members[j]
@@ -317,6 +344,7 @@ def drop(state, columns, facts, s):
     """
     last = state.info[0].n - 1
     if state.row_of[s] >= 0:
+        state.rows[state.row_of[s], : last + 1] = 0.0
         state.owner[state.row_of[s]], state.used[state.row_of[s]] = -1, 0
     if s != last:
         state.beta[s], state.low[s], state.high[s] = (
@@ -336,5 +364,13 @@ def drop(state, columns, facts, s):
             state.owner[state.row_of[s]] = s
         if state.place[s] >= 0:
             state.members[state.place[s]] = s
+    # Nothing of what has left stays.
     state.row_of[last], state.place[last] = -1, -1
+    state.beta[last], state.low[last], state.high[last], state.target[last] = 0.0, 0.0, 0.0, 0.0
+    state.h[last], state.diagonal[last], state.gamma[last], state.line[last] = 0.0, 0.0, 0.0, 0.0
+    for r in range(state.owner.size):
+        state.rows[r, last] = 0.0
+    for k in range(columns.shape[0]):
+        columns[k, last] = 0.0
+    facts[last].number, facts[last].arrived, facts[last].weight, facts[last].y = 0, 0, 0.0, 0.0
     state.info[0].n = last

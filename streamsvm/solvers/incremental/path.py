@@ -58,7 +58,7 @@ DONE, MISSING_ROW, MARGIN_FULL, INEXACT, STUCK = range(5)
 """Why `follow` returned: the path is at its end; the kernel row of slot `info.wanted` is needed;
 there is no room in the margin set; Q^-1 must be computed anew; or the path does not end."""
 
-PIVOT = 1e-11
+PIVOT = 1e-13
 """A slot depends on the margin set if its Schur complement is at most this share of its terms."""
 
 _SUM_ROUNDING = 1e-9

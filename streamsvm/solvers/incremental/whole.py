@@ -46,7 +46,8 @@ def set_costs(problem: ExactProblem, costs: np.ndarray) -> None:
         there = state.kind[:n] == kind
         state.beta[:n][there] = bound[there]
     np.clip(state.beta[:n], low, high, out=state.beta[:n])
-    problem.mend()
+    # Errors of cached gradients grew with the costs.
+    problem.mend(np.inf)
 
 
 def _scale_costs(problem: ExactProblem, factor: float) -> None:
@@ -64,7 +65,7 @@ def _scale_costs(problem: ExactProblem, factor: float) -> None:
     for array in (state.beta, state.low, state.high, state.h):
         array[:n] *= factor
     info.b *= factor
-    problem.mend()
+    problem.mend(float(margin.refine(problem.state)))
 
 
 def remove_many(problem: ExactProblem, slots: list[int]) -> None:
@@ -85,13 +86,13 @@ def remove_many(problem: ExactProblem, slots: list[int]) -> None:
     problem.state.beta[slots] = 0.0
     for number in numbers:
         problem.drop(int(np.flatnonzero(problem.facts["number"][: problem.n] == number)[0]))
-    problem.mend()
+    problem.mend(float(margin.refine(problem.state)))
 
 
-def set_kernel(problem: ExactProblem, kernel: Any) -> None:
-    """Solve the problem with another kernel, from the coefficients that it has."""
+def set_kernel(problem: ExactProblem, kernel: Any, own: np.ndarray) -> None:
+    """Solve the problem with another kernel, k(x, x) being `own`, from the coefficients it has."""
     problem.settle()
-    problem.change_kernel(kernel)
+    problem.change_kernel(kernel, own)
     state, n = problem.state, problem.n
     state.h[:n] = problem.fresh_gradients()
     margin.note_tolerance(state)
@@ -100,4 +101,4 @@ def set_kernel(problem: ExactProblem, kernel: Any) -> None:
             state.kind[s] = PENDING
     for s in np.flatnonzero(state.kind[:n] == PENDING).tolist():
         problem.seek(s)
-    problem.mend()
+    problem.mend(float(margin.refine(problem.state)))

@@ -86,6 +86,10 @@ class Examples:
         self.C *= factor
         whole.set_costs(self.problem, self.C[self.here])
 
+    def set_kernel(self, kernel):
+        own = [self.problem.own_value(s, kernel) for s in range(self.problem.n)]
+        whole.set_kernel(self.problem, kernel, np.array(own))
+
     def remove_together(self, which):
         whole.remove_many(self.problem, [self.slot(i) for i in which])
 

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.solvers.incremental import whole
 from tests.reference.slow_incremental import SlowExact, dual_of, solved
 from tests.solvers.incremental.problems import KERNELS, LARGE, TINY, Examples, rows_of
 
@@ -28,7 +27,7 @@ def changed(examples, draws, n_changes):
             some = draws.choice(here, min(len(here), 5), replace=False)
             examples.set_costs(some, examples.C[some] * draws.choice([0.1, 0.5, 2.0, 10.0]))
         else:
-            whole.set_kernel(examples.problem, examples.kernel)
+            examples.set_kernel(examples.kernel)
         yield
 
 
@@ -199,7 +198,7 @@ def test_another_kernel_is_as_from_the_start():
     examples, other = Examples(RBF, x, y, 5.0), Examples(KERNELS[-1], x, y, 5.0)
     examples.add(*range(70))
     other.add(*range(70))
-    whole.set_kernel(examples.problem, KERNELS[-1])
+    examples.set_kernel(KERNELS[-1])
     examples.gram = other.gram
     examples.check()
     np.testing.assert_array_equal(examples.here, other.here)

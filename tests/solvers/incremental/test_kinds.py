@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.solvers.incremental import whole
 from tests.solvers.incremental.problems import (
     KERNELS,
     LARGE,
@@ -36,7 +35,7 @@ def changed(examples, draws, n_changes):
         elif u < 0.95 and not isinstance(examples, Normal):
             examples.set_all_costs(float(draws.choice([0.1, 1.0, 20.0, 300.0])) / examples.C[0])
         else:
-            whole.set_kernel(examples.problem, examples.kernel)
+            examples.set_kernel(examples.kernel)
         yield
 
 

@@ -13,7 +13,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.exact.exact_model import LEAST_COST
 from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
-from streamsvm.support.locked import locked
+from streamsvm.support.locked import locked, refuse_to_learn
 
 LARGEST_C = 1e8
 
@@ -37,6 +37,8 @@ def set_C(learner: Any, C: float) -> None:  # noqa: N802
 
     """
     C = checked_C(C)
+    if learner.is_learning:
+        refuse_to_learn()
     # On a copy: what interrupts it leaves the solution for the old cost.
     learner.problem = with_costs(learner, copy.deepcopy(learner.problem), C)
     learner.C = C

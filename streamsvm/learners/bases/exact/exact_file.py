@@ -151,7 +151,7 @@ def _check(problem: ExactProblem) -> None:
         raise ValueError("members, places and kinds contradict each other")
     beta, low, high = (a[:n] for a in (state.beta, state.low, state.high))
     inside = (low <= beta) & (beta <= high) & (low <= 0.0) & (high >= 0.0)
-    inside &= (low == 0.0) | (high == 0.0)
+    inside &= ((low == 0.0) | (high == 0.0)) & (low < high)
     inside[state.kind[:n] == AT_LOW] &= (beta == low)[state.kind[:n] == AT_LOW]
     inside[state.kind[:n] == AT_HIGH] &= (beta == high)[state.kind[:n] == AT_HIGH]
     if not inside.all():

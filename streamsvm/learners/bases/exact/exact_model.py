@@ -14,13 +14,14 @@ from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features.schema import Schema
 from streamsvm.learners.bases.exact import unlearning
 from streamsvm.learners.bases.kernel import auto_gamma, kernel_batches
+from streamsvm.learners.bases.kernel.remains import checked_ids
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.solvers.incremental.state import MARGIN
 from streamsvm.support.kernel_rows import kernel_diagonal
-from streamsvm.support.locked import locked
+from streamsvm.support.locked import locked, refuse_to_learn
 from streamsvm.support.rows import Rows, dense, shape
 
 LARGEST_DIAGONAL = 1e8
@@ -49,6 +50,7 @@ class ExactModel:
     kernel: Any
     window: int | None
     lock: Any
+    is_learning: bool
     schema: Schema
     problem: ExactProblem
     moments: np.ndarray
@@ -95,7 +97,13 @@ class ExactModel:
     def _set_kernel(self, kernel: Any) -> None:
         # On a copy: what interrupts it leaves the solution with the old kernel.
         problem = copy.deepcopy(self.problem)
-        whole.set_kernel(problem, kernel)
+        own = np.array([problem.own_value(s, kernel) for s in range(problem.n)])
+        if not np.all(own <= LARGEST_DIAGONAL):
+            raise ParameterError(
+                f"{kernel!r}: of a kept row with itself it is {own.max():.3g}, of which an exact "
+                f"solution has too few digits left: at most {LARGEST_DIAGONAL:g}"
+            )
+        whole.set_kernel(problem, kernel, own)
         self.problem = problem
 
     @locked
@@ -107,8 +115,15 @@ class ExactModel:
         kernel
             A kernel of `streamsvm.kernels`. It does not follow the data.
 
+        Raises
+        ------
+        ParameterError
+            It is no kernel, or too large for a row that is kept; nothing has changed.
+
         """
         kernels.check_kernel(kernel)
+        if self.is_learning:
+            refuse_to_learn()
         self._set_kernel(kernel)
         self.kernel = kernel
 
@@ -173,20 +188,19 @@ class ExactModel:
             An id is not kept; nothing has changed.
 
         """
+        # First: code of the user may run while ids are listed.
+        wanted = checked_ids(ids)
+        if self.is_learning:
+            refuse_to_learn()
         # An interrupted change is finished first: it may move slots.
         self.problem.settle()
-        slots = np.flatnonzero(np.isin(self.numbers, self.checked_ids(ids))).tolist()
-        if len(slots) == 1:
-            self.problem.remove(slots[0])
-        elif slots:
-            # On a copy: what interrupts it takes none of them back.
-            problem = copy.deepcopy(self.problem)
-            whole.remove_many(problem, slots)
-            self.problem = problem
+        self.check_kept(wanted)
+        slots = np.flatnonzero(np.isin(self.numbers, wanted))
+        if slots.size:
+            unlearning.remove(self, slots)
 
-    def checked_ids(self, ids: Any) -> np.ndarray:
-        """Return ids as an array; raise ParameterError if no example has one of them."""
-        wanted = np.array([*ids] if isinstance(ids, Iterable) else [ids]).reshape(-1)
+    def check_kept(self, wanted: np.ndarray) -> None:
+        """Raise ParameterError if no example has one of these ids, int64 (n,)."""
         unknown = wanted[~np.isin(wanted, self.numbers)]
         if unknown.size:
             first = ", ".join(map(repr, unknown[:5].tolist()))
@@ -194,7 +208,6 @@ class ExactModel:
                 f"ids {first}{', ...' if unknown.size > 5 else ''}: no such example is kept; ids "
                 "are those given to learn_many, or count the examples from 1"
             )
-        return wanted
 
     def _y_of_kept(self) -> Iterable[tuple[Any, ...]]:
         """Return for each example kept what a function for `forget` is given beside the row."""
