@@ -24,7 +24,8 @@ class Grammar:
         self.relation_of: dict[int, int] = {}  # the relation of a symbol
         self.arities: dict[int, dict[int, int]] = {}  # how often a relation had so many arguments
         self.seen = np.zeros((4, 2, 8), np.bool_)  # (relations, roles, symbols)
-        self._allowed: np.ndarray | None = None
+        self._allowed: np.ndarray | None = None  # until a symbol is seen in another role
+        self._alike: dict[int, int] = {}  # another symbol of the sort; the last one stands for it
 
     @property
     def n_symbols(self) -> int:
@@ -59,13 +60,31 @@ class Grammar:
             self.relation_of[symbol] = relation
         found = self.arities[relation]
         found[len(arguments)] = found.get(len(arguments), 0) + 1
-        self._make_room(len(arguments))
+        self.make_room(len(arguments))
         for role, argument in enumerate(arguments):
             if not self.seen[relation, role, argument]:
-                self.seen[relation, role, argument] = True
-                self._allowed = None
+                self.enter_role(relation, role, argument)
 
-    def _make_room(self, n_roles: int) -> None:
+    def enter_role(self, relation: int, role: int, symbol: int) -> None:
+        """Note that a symbol was seen in a role; there is room for it."""
+        row = self.seen[relation, role]
+        if row.any():
+            own, other = self._sort_of(symbol), self._sort_of(int(row.argmax()))
+            if own != other:
+                self._alike[own] = other
+        row[symbol] = True
+        self._allowed = None
+
+    def _sort_of(self, symbol: int) -> int:
+        """Return the symbol that stands for all of its sort."""
+        while symbol in self._alike:
+            # Every second step is shortened, so that the next search is faster.
+            self._alike[symbol] = self._alike.get(self._alike[symbol], self._alike[symbol])
+            symbol = self._alike[symbol]
+        return symbol
+
+    def make_room(self, n_roles: int) -> None:
+        """Make room for all relations and symbols, and for roles."""
         wanted = (len(self.relations), n_roles, self.n_symbols)
         old = self.seen.shape
         shape = [n if n >= m else max(m, 2 * n) for n, m in zip(old, wanted, strict=True)]
@@ -76,17 +95,15 @@ class Grammar:
 
     def allowed(self) -> np.ndarray:
         """Return which symbols can have which roles, bool (relations, roles, symbols or more)."""
+        # Learning may have been interrupted before there was room for a new relation.
+        self.make_room(self.n_roles)
         if self._allowed is None:
-            wide = self.seen.reshape(-1, self.seen.shape[2])
-            found = wide.astype(np.int64)
-            while True:
-                # Roles that share a symbol have all symbols of both.
-                shared = (found @ found.T > 0).astype(np.int64)
-                more = (shared @ found > 0).astype(np.int64)
-                if (more == found).all():
-                    break
-                found = more
-            self._allowed = (found > 0).reshape(self.seen.shape)
+            sorts = np.arange(self.seen.shape[2])
+            for symbol in range(self.n_symbols):
+                sorts[symbol] = self._sort_of(symbol)
+            ones = sorts[self.seen.argmax(axis=2)]
+            is_used = np.asarray(self.seen.any(axis=2))
+            self._allowed = (sorts == ones[:, :, None]) & is_used[:, :, None]
         return self._allowed
 
     def arity(self, relation: int) -> int:

@@ -56,7 +56,9 @@ def read_more(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> Non
     _read_grammar(grammar, content, learner.max_symbols)
     shape = (len(grammar.relations), grammar.n_roles, grammar.n_symbols)
     found = arrays.take("parser_seen", Field(shape, np.uint8, range=Range(0, 1)), {})
-    grammar.seen = found.astype(np.bool_)
+    grammar.make_room(grammar.n_roles)
+    for relation, role, symbol in zip(*np.nonzero(found), strict=True):
+        grammar.enter_role(int(relation), int(role), int(symbol))
     parser.draws = arrays.take("parser_draws", Field((1,), np.uint64, range=Range(1)), {}).copy()
     for name, model in parser.rankings.items():
         d, labels = arrays.length_of(f"{name}_keys", 0), _labels_of(name, grammar)
