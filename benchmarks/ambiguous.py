@@ -112,7 +112,7 @@ def ambiguous(data: Data, bags: np.ndarray, reprocess: int = 5) -> Learnt:
 
 def linear(data: Data, bags: np.ndarray) -> Learnt:
     """Yield the ambiguous SVM with explicit weights; a feature of 1 is the bias."""
-    model = AmbiguousSVMClassifier(C=0.1)
+    model = AmbiguousSVMClassifier(C=0.01)
     scale = np.sqrt((data.x**2).mean()) * np.sqrt(data.x.shape[1] / 16)
 
     def rows(x: np.ndarray) -> np.ndarray:

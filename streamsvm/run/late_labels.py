@@ -15,6 +15,7 @@ import numpy as np
 
 from connectors.source import Batch
 from streamsvm.errors import ParameterError
+from streamsvm.labels.bag_labels import members_of
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.model_files.json_values import as_json
 from streamsvm.run.feeder import Feeder
@@ -328,7 +329,7 @@ class LateLabels:
     def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from what `state` returned."""
         self._rows.resume(state["rows"], arrays)
-        self._held = OrderedDict((key, _Held(*held)) for key, *held in state["held"])
+        self._held = OrderedDict((key, _restored(*held)) for key, *held in state["held"])
         self._keys.resume(state)
         due = [(held.due, held.number) for held in self._held.values()]
         self._clock.resume(state["seen"], state["now"], due)
@@ -346,4 +347,15 @@ _AWAITED, _REFUSED = object(), object()
 
 
 def _plain(*labels: Any) -> list[Any]:
-    return [as_json(label, "the label") for label in labels]
+    """Return labels as JSON values; a bag of candidates is a list."""
+    return [
+        [as_json(one, "a candidate") for one in members_of(label)]
+        if isinstance(label, frozenset)
+        else as_json(label, "the label")
+        for label in labels
+    ]
+
+
+def _restored(number: int, predicted: Any, label: Any, *times: float) -> _Held:
+    label = frozenset(label) if isinstance(label, list) else label
+    return _Held(number, predicted, label, *times)

@@ -161,5 +161,10 @@ def test_replay_takes_a_list_column_and_the_truth(tmp_path, capsys):
     assert 0.5 < report["accuracy"] < 1.0
     assert main([*base[:4], "--json", "--exclude", "truth", *letters]) == 0
     assert json.loads(capsys.readouterr().out)["accuracy"] > report["accuracy"]
+    late = [*base[:4], "--exclude", "truth", "--label-delay", "30", "--quiet", *letters]
+    late += ["--checkpoint", str(tmp_path / "run.ckpt"), "--save", str(tmp_path / "late.svm")]
+    assert main([*late, "--limit", "300"]) == main(late) == 0
+    assert learner_of(streamsvm.load(tmp_path / "late.svm")).n_examples >= 560
+    capsys.readouterr()
     assert main([*base[:4], "--learner", "lasvm"]) == 1
     assert "AmbiguousSVMClassifier" in capsys.readouterr().err
