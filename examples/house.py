@@ -334,7 +334,7 @@ def main() -> None:
         # Each sentence is labelled before it is learnt.
         right += model.predict_one((told.words, told.tables)) == told.concepts
         model.learn_one((told.words, told.tables), told.concepts)
-        if number % (n // 5) == 0:
+        if number % max(1, n // 5) == 0:
             seconds = time.perf_counter() - start
             print(f"{number:,} sentences in {seconds:.1f} s, {right / number:.1%} of them right")
     test = sentences(1000, seed=2)

@@ -24,15 +24,20 @@ class Told(NamedTuple):
 
     words: np.ndarray  # uint64 (n,): keys
     candidates: list[Any] | None  # what exists; None: all that is known
-    tables: dict[str, Mapping[Any, Any]]
+    tables: dict[str, dict[Any, Any]]
     values: dict[str, dict[Any, None]]  # what a table relates something to, each once
 
     def new_concepts(self, known: Mapping[Any, Any]) -> list[Any]:
-        """Return the concepts that the universe names and that are not known, maybe repeated."""
+        """Return the concepts that the universe names and that are not known, maybe repeated.
+
+        FeatureError: one is None or NaN.
+        """
         found = [concept for concept in self.candidates or () if concept not in known]
         for part in (*self.tables.values(), *self.values.values()):
             if not part.keys() <= known.keys():
                 found += [concept for concept in part if concept not in known]
+        if None in found or any(map(ne, found, found)):
+            raise FeatureError("a concept of a universe is None or NaN")
         return found
 
 
@@ -54,7 +59,7 @@ def read_told(example: Any) -> Told:
             f"a universe is {type(universe).__name__}: use a dict of relations, each a dict"
         )
     candidates: list[Any] | None = None
-    tables: dict[str, Mapping[Any, Any]] = {}
+    tables: dict[str, dict[Any, Any]] = {}
     values: dict[str, dict[Any, None]] = {}
     for name, table in universe.items():
         if name == CONCEPTS:
@@ -62,13 +67,14 @@ def read_told(example: Any) -> Told:
                 raise FeatureError("the concepts of a universe are no list")
             candidates = list(_distinct(table))
         elif isinstance(name, str) and isinstance(table, Mapping):
-            # None is no value, as if it were not there.
-            known = _distinct(table.values(), is_none_right=True)
+            # A copy: the world may change before it is used.
+            own = dict(table)
+            known = _distinct(own.values())
             if None in known:
+                # As if it were not there.
                 del known[None]
-                table = {c: d for c, d in table.items() if d is not None}
-            _distinct(table)
-            tables[name], values[name] = table, known
+                own = {c: d for c, d in own.items() if d is not None}
+            tables[name], values[name] = own, known
         else:
             raise FeatureError(
                 f"relation {name!r:.60} is no table {{concept: concept}} with a name"
@@ -76,15 +82,12 @@ def read_told(example: Any) -> Told:
     return Told(keys, candidates, tables, values)
 
 
-def _distinct(concepts: Iterable[Any], is_none_right: bool = False) -> dict[Any, None]:
+def _distinct(concepts: Iterable[Any]) -> dict[Any, None]:
     """Return the concepts of a universe, each once, in their order."""
     try:
-        found = dict.fromkeys(concepts)
+        return dict.fromkeys(concepts)
     except TypeError as error:
         raise FeatureError(f"a concept of a universe is not hashable ({error})") from error
-    if (None in found and not is_none_right) or any(map(ne, found, found)):
-        raise FeatureError("a concept of a universe is None or NaN")
-    return found
 
 
 class Meant(NamedTuple):

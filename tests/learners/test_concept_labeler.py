@@ -60,6 +60,16 @@ def test_batches_copies_and_files_are_one_model(tmp_path):
     for model in [many, *copies]:
         model.learn_many(rest, y[400:])
     expected = many.predict_many(x)
+
+    def as_it_changes():
+        universe = {}
+        for words, tables in x:
+            for name, table in tables.items():
+                universe.setdefault(name, {}).clear()
+                universe[name].update(table)
+            yield words, universe
+
+    assert many.predict_many(as_it_changes()) == expected
     for model in copies:
         assert model.predict_many(x) == expected == [model.predict_one(event) for event in x]
         assert (model.dual, model.classes) == (many.dual, many.classes)
@@ -95,6 +105,8 @@ def test_odd_sentences_and_universes():
         ((["he"], {"location": ["hall"]}), ["-"], FeatureError),
         ((["he"], {"location": {"John": []}}), ["-"], FeatureError),
         ((["he"], {"location": {"John": np.zeros(2)}}), ["-"], FeatureError),
+        ((["he"], {"location": {float("nan"): "hall"}}), ["-"], FeatureError),
+        ((["he"], {"concepts": [None]}), ["-"], FeatureError),
         ((["he"], {f"r{i}": {} for i in range(9)}), ["-"], FeatureError),
         ((["he"], {}), ["-", "-"], LabelError),
         ((["he"], {}), "-", LabelError),
