@@ -16,7 +16,7 @@ from streamsvm.model_files.codec import LARGEST_COUNT, Content, register
 from streamsvm.model_files.json_values import as_json, distinct
 from streamsvm.solvers.concepts import search, state, step
 from streamsvm.structured.worlds import NOTHING, Meant, Told, as_arrays, read_meant, read_told
-from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays, as_float, as_int
+from streamsvm.support.declaration import FINITE, NOT_NEGATIVE, Field, NamedArrays, as_float, as_int
 from streamsvm.support.locked import Locked, refuse_to_learn
 
 _ORDERS = ("free", "left_to_right")
@@ -349,8 +349,9 @@ def _table(name: str, arrays: NamedArrays, most: int) -> state.Table:
     keys = arrays.take(f"{name}_keys", Field((n,), np.uint64, range=NOT_NEGATIVE), {})
     if n > most or columns < 2 or np.unique(keys).size < n:
         raise ValueError(f"{name}: there are too many contexts, or one is there twice")
-    weights = arrays.take(f"{name}_weights", Field((n, columns)), {})
     is_weighted = name in _WEIGHTED
+    wanted = Field((n, columns), range=FINITE if is_weighted else NOT_NEGATIVE)
+    weights = arrays.take(f"{name}_weights", wanted, {})
     late = arrays.take(f"{name}_late", Field((n, columns)), {}) if is_weighted else weights * 0.0
     return state.filled(keys, weights, late)
 
