@@ -289,6 +289,11 @@ def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
         low, high = monitor.get("objective_low"), monitor.get("objective_high")
         interval = "" if low is None else f", between {low:.4g} and {high:.4g}"
         rows.append(("objective", f"{monitor['objective']:.4g}{interval}  ({meaning})"))
+    if monitor.get("regret_bound") is not None:
+        above = (
+            f"at most {monitor['regret_bound']:.4g} above that of the best w of the present norm"
+        )
+        rows.append(("mean loss", f"{monitor['mean_loss']:.4g} so far, {above}"))
     covers = monitor.get("covers", "stream")
     about = ABOUT[covers]
     if monitor.get("certificate") is not None:

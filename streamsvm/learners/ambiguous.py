@@ -355,7 +355,7 @@ _NO_CERTIFICATE = (
     "no certificate: it needs steps on random examples kept, by kernel and reprocess; the regret "
     "bound is about all examples so far"
 )
-_CERTIFIED = "of the examples kept at each moment, as those without a loss are not kept"
+_CERTIFIED = "of the examples kept at each moment"
 
 register_learner(
     AmbiguousSVMClassifier,
