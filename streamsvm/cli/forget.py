@@ -15,8 +15,9 @@ from streamsvm.run.forgetting import InFile, forget_in_file
 _LARGEST = 2**63 - 1
 _OPTIONS: dict[str, Any] = {
     "--ids FILE": "ids of the examples, one a line: those given to learn_many, or their numbers in "
-    "the stream, counted from 1; - reads the standard input. Empty lines and those that begin with "
-    "# are passed over",
+    "the order in which they were learnt, counted from 1 (refused rows, and those that a selection "
+    "did not choose, are not counted); - reads the standard input. Empty lines and those that "
+    "begin with # are passed over",
     "--keys FILE": "keys of Kafka messages that were learnt with --tombstones forget, one a line, "
     "in place of --ids; - reads the standard input",
     "-o --output FILE": "write the model there, and leave the one that was read as it is; default: "

@@ -34,8 +34,8 @@ class IncrementalSVMClassifier(ExactModel, Learner):
 
     The solution is followed while the coefficient of an example grows from 0, or falls to 0, so
     that the conditions of optimality hold at each moment (Cauwenberghs and Poggio). All examples
-    are kept, with a matrix over those on the margin: it is for up to some 10,000 examples, of which
-    some may have to be forgotten, or where the exact answer matters. For more take
+    are kept, with a matrix over those on the margin: it is for up to 5,000 or 10,000 examples of
+    which some may have to be forgotten, or where the exact answer matters. For more take
     `LASVMClassifier`. Labels are of two classes.
 
     Parameters
@@ -55,8 +55,8 @@ class IncrementalSVMClassifier(ExactModel, Learner):
     max_features
         At most so many names are known; 1,048,576 by default. Rows are kept with all features.
     cache_mb
-        Megabytes for kernel rows of examples that are not on the margin; 200 by default: all of
-        5,000 examples.
+        Megabytes for kernel rows; those of examples on the margin are kept whatever it is. 200 by
+        default: all of 4,096 examples.
     missing, selection
         As in `LASVMClassifier`.
 
@@ -90,6 +90,10 @@ class IncrementalSVMClassifier(ExactModel, Learner):
 
     hashing = None
     tau = 1e-6
+    averages = (
+        "labels, means that stand for missing values, gamma if it follows the data, balanced class "
+        "weights, and the calibration of probabilities"
+    )
     set_C, leave_one_out = cost_changes.set_C, cost_changes.leave_one_out  # noqa: N815
     leave_one_out_by_C = cost_changes.leave_one_out_by_C  # noqa: N815
 

@@ -19,6 +19,7 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.errors import FeatureError, LabelError, ModelFileError, ParameterError
+from streamsvm.selection import Random
 
 RBF = kernels.RBF(gamma=0.5)
 CLASSES = [IncrementalSVMRegressor, IncrementalOneClassSVM]
@@ -321,3 +322,34 @@ def test_without_a_margin_set_the_bias_does_not_depend_on_the_past():
     np.testing.assert_allclose(
         model.decision_function_many(rows), fresh.decision_function(x), atol=1e-5
     )
+
+
+def test_without_examples_it_is_as_at_the_start():
+    model = learnt(IncrementalSVMRegressor(RBF), [({"a": i % 5}, 500.0 + i) for i in range(30)])
+    model.unlearn_many(range(1, 31))
+    assert (model.predict_one({"a": 1.0}), model.bias, model.n_kept) == (0.0, 0.0, 0)
+
+
+def test_a_forgotten_id_is_not_given_to_another_example(tmp_path):
+    rows, model = pd.DataFrame({"a": np.arange(20.0)}), IncrementalOneClassSVM(RBF)
+    model.learn_many(rows, ids=range(1000, 1020))
+    model.unlearn(1019)
+    model.save(tmp_path / "m.svm")
+    for one in (model, streamsvm.load(tmp_path / "m.svm")):
+        one.learn_one({"a": 3.0})
+        assert one.kept_numbers().max() == 1020
+        assert one.unlearn([1019]).not_kept == [1019]
+
+
+def test_names_of_rows_that_wait_to_be_chosen_go_with_them():
+    model = IncrementalSVMClassifier(RBF, selection=Random(candidates=20, seed=0))
+    draws = np.random.default_rng(0)
+    for i in range(1, 101):
+        rows = pd.DataFrame({"a": [draws.normal()], **({"secret": [1.0]} if i == 100 else {})})
+        model.learn_many(rows, [i % 2], ids=[i])
+    assert model.audit(100)[100].is_waiting and model.audit(100)[100].features == ["secret"]
+    model.unlearn(100)
+    assert model.feature_names == ["a"] and not model.audit(100)[100].is_kept
+    chosen = int(model.kept_numbers()[0])
+    model.unlearn_one(chosen)
+    assert not model.audit(chosen)[chosen].is_kept

@@ -30,8 +30,8 @@ class ExactProblem(KeptExamples):
 
     Attributes
     ----------
-    n_added
-        How many examples were added so far.
+    n_added, highest
+        How many examples were added so far, and the largest of their numbers.
     share
         What each example adds to the sum of the coefficients, for a weight of 1: nu of one class.
 
@@ -40,7 +40,7 @@ class ExactProblem(KeptExamples):
     def __init__(self, kernel: Any, cache_bytes: int, tube: float = np.inf) -> None:
         super().__init__(kernel, cache_bytes)
         self.state.info[0].tube = tube
-        self.n_changes = self.n_added = 0
+        self.n_changes = self.n_added = self.highest = 0
         self.share = 0.0
         # The slot that is on its way, or `LINE`, and where to; then the costs that slots are to be
         # given. After an interruption it goes on from there.
@@ -91,16 +91,21 @@ class ExactProblem(KeptExamples):
         state.h[c] = target - row[:c] @ state.beta[:c] - self.bias
         state.kind[c] = PENDING
         self.facts[c] = number, self.n_added, weight, y
+        self.row_of_new = row
         state.info[0].n = c + 1
         self.catch_up()
         self._finish()
+        self.row_of_new = None
         self.balance()
 
     def catch_up(self) -> None:
         """Take note that a slot was added or dropped, which an interruption may have prevented."""
         n = self.state.info.item(0)[0]
         if n > self.n:
-            self.n, self._open, self.n_added = n, (n - 1, np.nan), self.n_added + 1
+            highest = max(self.highest, self.facts.item(n - 1)[0])
+            self.__dict__.update(
+                n=n, _open=(n - 1, np.nan), n_added=self.n_added + 1, highest=highest
+            )
         elif n < self.n:
             self.n, self._open = n, None
 

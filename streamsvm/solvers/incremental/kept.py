@@ -44,6 +44,7 @@ class KeptExamples:
         self.columns = np.zeros((0, LEAST_SLOTS))
         self.facts = np.zeros(LEAST_SLOTS, FACTS)
         self.n = 0
+        self.row_of_new: np.ndarray | None = None  # the kernel row of the example that is added
         self.state = self._new_state(LEAST_SLOTS, LEAST_MARGIN)
 
     @property
@@ -160,7 +161,11 @@ class KeptExamples:
             used[held[held >= 0]] = np.iinfo(np.int64).max
             r = int(used.argmin())
             state.row_of[state.owner[r]] = state.owner[r] = -1
-        write_row(self.kernel, self.columns, n, self.columns[:, s].copy(), state.rows[r])
+        new = self.row_of_new
+        if new is not None and s == n - 1 == len(new) - 1:
+            state.rows[r, :n] = new
+        else:
+            write_row(self.kernel, self.columns, n, self.columns[:, s].copy(), state.rows[r])
         self._own(r, s)
 
     def have_rows(self, slots: list[int]) -> None:

@@ -263,8 +263,10 @@ def _centre(state):
 def refine(state):
     """Remove what rounding has left of the sum of coefficients and of the margin set's gradients.
 
-    Returns its size, or by how much other gradients violate optimality if that is more. Q^-1 tells
-    how b and the coefficients must change; a member that would pass a bound leaves.
+    Returns the size of what was found, or by how much other gradients violate optimality if that
+    is more. Q^-1 tells how b and the coefficients must change; a member that would pass a bound
+    leaves.
+    Without a margin set b goes to the middle of its interval.
     """
     # The right side is in the scratch for gradients, which has room for it: m <= n.
     info, inverse, v, right = state.info[0], state.inverse, state.v, state.gamma
@@ -374,3 +376,5 @@ def drop(state, columns, facts, s):
         columns[k, last] = 0.0
     facts[last].number, facts[last].arrived, facts[last].weight, facts[last].y = 0, 0, 0.0, 0.0
     state.info[0].n = last
+    if last == 0:
+        state.info[0].b = 0.0

@@ -3,9 +3,10 @@
 The problem, for targets q_i (+1 and -1 of two classes):
 
     maximise  sum_i beta_i q_i - 1/2 sum_ij beta_i beta_j k(x_i, x_j)
-    subject to  sum_i beta_i = 0,  low_i <= beta_i <= high_i
+    subject to  sum_i beta_i = total,  low_i <= beta_i <= high_i
 
-(Of classes low_i = min(0, y_i C_i), high_i = max(0, y_i C_i), and beta_i = y_i alpha_i.) With the
+(Of classes the total is 0, low_i = min(0, y_i C_i), high_i = max(0, y_i C_i), and beta_i = y_i
+alpha_i; of one class q_i = 0, and the total is nu n; of regression: see `breakpoints`.) With the
 bias b, h_i = q_i - sum_j beta_j k(x_i, x_j) - b. At the optimum
 
     beta_i = low_i and h_i <= 0  ("at low"),   beta_i = high_i and h_i >= 0  ("at high"),
@@ -268,18 +269,18 @@ def follow(state, c, target):
     info = state.info[0]
     if not _are_margin_rows_there(state):
         return MISSING_ROW
-    row = state.line
-    if c >= 0:
-        r = touch(state, c)
-        if r < 0:
-            info.wanted = c
-            return MISSING_ROW
-        row = state.rows[r]
+    row, has_row = state.line, c < 0
     note_tolerance(state)
     for _ in range(_STEPS_A_SLOT * (info.n + 10)):
         sign, most = _wanted_sign(state, c, target)
         if sign == 0.0:
             return DONE if target == target else _settled(state, c)
+        if not has_row:
+            r = touch(state, c)
+            if r < 0:
+                info.wanted = c
+                return MISSING_ROW
+            row, has_row = state.rows[r], True
         if info.m == 0 and not (c < 0 and info.mass == 0.0):
             change = most if c >= 0 else most * info.mass
             way = sign if change >= 0.0 else -sign

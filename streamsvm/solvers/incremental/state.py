@@ -20,7 +20,7 @@ INFO = np.dtype(
         ("tick", np.int64),  # counts the uses of kernel rows
         ("n_steps", np.int64),  # steps of paths so far
         ("n_still", np.int64),  # steps of a path, one after the other, of hardly any length
-        ("n_null", np.int64),  # of them those along which no gradient changes
+        ("n_null", np.int64),  # steps, not among these, along which no gradient changes
         ("drift", np.float64),  # the largest residual by Q^-1 since it was computed, or FRESH
         ("is_inexact", np.bool_),  # whether Q^-1 should be computed anew
         ("near", np.float64),  # gradients within this of 0 are 0
@@ -28,7 +28,7 @@ INFO = np.dtype(
         ("total", np.float64),  # what the coefficients sum up to
         ("tube", np.float64),  # within 0 and -tube (0 and tube) a gradient asks for coefficient 0
         ("left", np.float64),  # how much of the line is left
-        ("mass", np.float64),  # the change of the sum of coefficients along the line
+        ("mass", np.float64),  # what the sum of settled coefficients falls by along the line
         ("scale", np.float64),  # what targets and tube are multiplied by, along the line; 1
         ("scale_rate", np.float64),  # its change along the line
     ]

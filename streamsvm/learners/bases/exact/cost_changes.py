@@ -85,6 +85,8 @@ def leave_one_out_by_C(  # noqa: N802
         The error by C, in ascending order.
 
     """
+    if not isinstance(costs, Iterable):
+        raise ParameterError(f"costs={costs!r:.80}: use several values of C, as [0.1, 1, 10]")
     problem, found = copy.deepcopy(learner.problem), {}
     for C in sorted(map(checked_C, costs)):
         problem = with_costs(learner, problem, C)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._parameter_checks import LARGEST_FACTOR
+from streamsvm._parameter_checks import LARGEST_FACTOR, LARGEST_ID
 from streamsvm.features.missing import N_ROWS, are_possible
 from streamsvm.features.schema import Schema
 from streamsvm.model_files.codec import LARGEST_COUNT, Content
@@ -84,7 +84,7 @@ def solution_as_file(learner: Any) -> Content:
     arrays["exact_inverse"] = np.ascontiguousarray(state.inverse[: m + 1, : m + 1])
     arrays["exact_rows"] = problem.rows(len(learner.schema))
     arrays["exact_moments"] = learner.moments
-    content = {name: getattr(problem, name) for name in _COUNTED}
+    content = {name: getattr(problem, name) for name in (*_COUNTED, "highest")}
     content |= {name: state.info[0][name].item() for name in _OF_INFO}
     if not np.isfinite(content["drift"]):
         # JSON has no infinity: Q^-1 is computed anew before it is used.
@@ -100,6 +100,7 @@ def read_solution(learner: Any, content: dict[str, Any], arrays: NamedArrays) ->
     problem: ExactProblem = learner.problem.emptied(kernel)
     for name in _COUNTED:
         setattr(problem, name, as_int(name, found.get(name), 0, LARGEST_COUNT))
+    problem.highest = as_int("highest", found.get("highest", 0), 0, LARGEST_ID)
     m = arrays.length_of("exact_members", 0)
     if m > n:
         raise ValueError("more examples are on the margin than there are")
@@ -122,6 +123,7 @@ def read_solution(learner: Any, content: dict[str, Any], arrays: NamedArrays) ->
     k = arrays.length_of("exact_moments", 1)
     learner.moments = take("moments", (2, k))
     problem.n = state.info[0].n = n
+    problem.highest = max(problem.highest, int(problem.facts["number"][:n].max(initial=0)))
     state.info[0].m = m
     for name in ("n_steps", "n_null"):
         state.info[0][name] = as_int(name, found.get(name), 0, LARGEST_COUNT)

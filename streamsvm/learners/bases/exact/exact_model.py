@@ -47,6 +47,9 @@ class ExactModel:
 
     has_dual = True
     covers = "kept"
+    averages = "means that stand for missing values, and gamma if it follows the data"
+    """What is computed from all examples that came, in words."""
+
     kernel: Any
     window: int | None
     lock: Any
@@ -147,8 +150,8 @@ class ExactModel:
 
     @property
     def last_number(self) -> int:
-        """The number to count on from; larger than the ids of examples kept."""
-        return max(self.n_examples, int(self.numbers.max(initial=0)))
+        """The number to count on from; no id that came is above it, so that none comes again."""
+        return max(self.n_examples, self.problem.highest)
 
     # Taking examples back
 
@@ -195,9 +198,8 @@ class ExactModel:
         # An interrupted change is finished first: it may move slots.
         self.problem.settle()
         self.check_kept(wanted)
-        slots = np.flatnonzero(np.isin(self.numbers, wanted))
-        if slots.size:
-            unlearning.remove(self, slots)
+        if wanted.size:
+            unlearning.remove(self, wanted)
 
     def check_kept(self, wanted: np.ndarray) -> None:
         """Raise ParameterError if no example has one of these ids, int64 (n,)."""

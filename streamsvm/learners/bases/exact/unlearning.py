@@ -1,4 +1,4 @@
-"""Taking examples back from exact learners, as the large kernel learners do: no id is refused."""
+"""Taking examples back from exact learners, and what still depends on them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from streamsvm.features import forgetting
 from streamsvm.learners.bases.kernel.remains import Remains, checked_ids
 from streamsvm.learners.bases.kernel.unlearning import Unlearned
 from streamsvm.solvers.incremental import whole
+from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.row_columns import are_used, entries_of
-
-_AVERAGES = (
-    "labels, means that stand for missing values, gamma if it follows the data, balanced class "
-    "weights, and the calibration of probabilities"
-)
+from streamsvm.support.rows import taken
 
 
-def remove(learner: Any, slots: np.ndarray) -> None:
-    """Take the examples of slots, int64 (k,), back, and names of features that only they used."""
-    names = _dropped(learner, slots)
-    if slots.size == 1 and not names.size:
-        learner.problem.remove(int(slots[0]))
+def remove(learner: Any, wanted: np.ndarray) -> None:
+    """Take back what is kept of these ids, int64 (n,): kept and waiting examples, and names."""
+    problem, waiting = learner.problem, learner.waiting
+    slots = np.flatnonzero(np.isin(learner.numbers, wanted))
+    names = _dropped(learner, wanted)
+    waits = waiting is not None and bool(waiting.knows(wanted).any())
+    if slots.size == 1 and not names.size and not waits:
+        problem.remove(int(slots[0]))
         return
-    # On a copy: what interrupts it takes none of them back.
+    # On copies: what interrupts it takes none of them back.
     changed: dict[str, Any] = {}
-    problem = copy.deepcopy(learner.problem)
-    whole.remove_many(problem, slots.tolist())
+    columns = None
+    if slots.size or names.size:
+        changed["problem"] = problem = copy.deepcopy(problem)
+        if slots.size:
+            whole.remove_many(problem, slots.tolist())
     if names.size:
         columns = np.setdiff1d(np.arange(len(learner.schema)), names)
         nothing = np.zeros((0, len(learner.schema)), np.float32)
@@ -37,24 +40,27 @@ def remove(learner: Any, slots: np.ndarray) -> None:
         changed["schema"] = forgetting.without(learner.schema, nothing, columns)
         changed["moments"] = entries_of(learner.moments, columns).copy()
         changed |= {"event_path": None, "event_reader": None}
-        if learner.waiting is not None:
-            changed["waiting"] = learner.waiting.without(np.zeros(0, np.int64), columns)
-    learner.__dict__.update(changed, problem=problem)
+    if waits or (columns is not None and waiting is not None):
+        changed["waiting"] = waiting.without(wanted, columns)
+    learner.__dict__.update(changed)
 
 
-def _dropped(learner: Any, slots: np.ndarray) -> np.ndarray:
-    """Return the columns, int64, in which the rows of slots have values, and no others."""
-    problem, schema = learner.problem, learner.schema
-    if schema.is_range:
+def _dropped(learner: Any, wanted: np.ndarray) -> np.ndarray:
+    """Return the columns, int64, in which rows with these ids have values, and no others."""
+    problem, d = learner.problem, len(learner.schema)
+    if learner.schema.is_range:
         return np.zeros(0, np.int64)
-    rows = problem.columns[:, : problem.n]
-    used = np.flatnonzero(rows[:, slots].any(axis=1))
-    own, all_rows = (np.count_nonzero(part, axis=1) for part in (rows[used][:, slots], rows[used]))
-    found: np.ndarray = used[own == all_rows]
-    if learner.waiting is not None and found.size:
-        d = len(schema)
-        found = found[~are_used(learner.waiting.rows(d), d)[found]]
-    return found
+    rows, gone = problem.columns[:, : problem.n], np.isin(learner.numbers, wanted)
+    is_used, is_left = np.zeros(d, bool), np.zeros(d, bool)
+    is_used[: len(rows)] = rows[:, gone].any(axis=1)
+    if learner.waiting is not None:
+        x, leaves = learner.waiting.rows(d), np.isin(learner.waiting.facts["id"], wanted)
+        is_used |= are_used(taken(x, np.flatnonzero(leaves)), d)
+        is_left = are_used(taken(x, np.flatnonzero(~leaves)), d)
+    found = np.flatnonzero(is_used & ~is_left)
+    of_kept = found[found < len(rows)]
+    is_left[of_kept] = np.count_nonzero(rows[of_kept][:, ~gone], axis=1) > 0
+    return np.flatnonzero(is_used & ~is_left)
 
 
 def unlearn(learner: Any, ids: Iterable[int] | int) -> Unlearned:
@@ -74,10 +80,11 @@ def unlearn(learner: Any, ids: Iterable[int] | int) -> Unlearned:
     wanted = checked_ids(ids)
     with learner.lock:
         learner.problem.settle()
+        if learner.is_learning:
+            refuse_to_learn()
         kept = keeps(learner, wanted)
-        learner.unlearn_many(wanted[np.isin(wanted, learner.numbers)])
-        if learner.waiting is not None:
-            learner.waiting = learner.waiting.without(wanted, None)
+        if kept.any():
+            remove(learner, wanted[kept])
         return Unlearned(wanted[kept].tolist(), wanted[~kept].tolist(), learner.duality_gap())
 
 
@@ -108,12 +115,12 @@ def audit(learner: Any, ids: Iterable[int] | int) -> dict[int, Remains]:
         beta = dict(
             zip(learner.numbers.tolist(), learner.problem.state.beta.tolist(), strict=False)
         )
-        words = [_AVERAGES] if learner.n_examples else []
+        words = [learner.averages] if learner.n_examples else []
         waiting = [] if learner.waiting is None else wanted[learner.waiting.knows(wanted)].tolist()
         found = {}
         for number in wanted.tolist():
             own = [beta[number]] if beta.get(number) else []
-            slot = np.flatnonzero(learner.numbers == number)
-            features = [learner.schema.names[c] for c in _dropped(learner, slot)]
+            names = learner.schema.names
+            features = [names[c] for c in _dropped(learner, np.array([number]))]
             found[number] = Remains(own, number in beta, False, number in waiting, features, words)
         return found
