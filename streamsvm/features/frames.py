@@ -24,10 +24,10 @@ def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:
     It is a NumPy array (n, d) or SciPy sparse matrix, whose features are named 0 .. d-1, and which
     is refused after named features; an Arrow Table or RecordBatch; a pandas, polars or other frame
     that narwhals supports. Nulls, NaN, and what pandas takes for missing (NA, None), are missing
-    values. A feature begins with its first value; in an Arrow column whose field has the metadata
-    ``one_hot``, with the first that is not zero. Two Arrow columns, lists of integers and lists of
-    as many values, are sparse rows: the integers name the features. `schema` has the features that
-    the model has seen.
+    values, and so is 0 in an Arrow column whose field has the metadata ``one_hot``. A feature
+    begins with its first value. Two Arrow columns, lists of integers and lists of as many values,
+    are sparse rows: the integers name the features. `schema` has the features that the model has
+    seen.
 
     FeatureError: the batch is of another type, or a column is not numeric.
     """
@@ -89,7 +89,6 @@ def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
     # Column by column in memory, as columns are written whole.
     exact = all(map(_is_single, X.schema.types))
     values = np.empty((X.num_columns, X.num_rows), np.float32 if exact else np.float64).T
-    first = np.zeros(X.num_columns, np.int64)
     for c, field in enumerate(X.schema):
         column = X.column(c)
         if not (
@@ -106,21 +105,20 @@ def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
         # Of integers with nulls Arrow makes floats with NaN.
         values[:, c] = column.to_numpy(zero_copy_only=False)
         if field.metadata and b"one_hot" in field.metadata:
-            first[c] = np.argmax(np.abs(values[:, c]) > 0.0)
-    return _by_appearance(list(X.schema.names), values, first)
+            # As in its event: which rows have the column must not depend on those beside them.
+            values[:, c] = np.where(values[:, c] == 0.0, np.nan, values[:, c])
+    return _by_appearance(list(X.schema.names), values)
 
 
-def _by_appearance(
-    names: list[Name], values: np.ndarray, first: np.ndarray | None = None
-) -> Matrix:
+def _by_appearance(names: list[Name], values: np.ndarray) -> Matrix:
     """Return a matrix with its names in the order in which events would bring them.
 
-    A column appears with its first value, but not before row `first`.
+    A column appears with its first value.
     """
-    first = np.zeros(len(names), np.int64) if first is None else first
+    first = np.zeros(len(names), np.int64)
     if len(values) and values.dtype.kind == "f":
         for c in np.flatnonzero(np.isnan(values[0])).tolist():
-            first[c] = max(first[c], np.argmin(np.isnan(values[:, c])))
+            first[c] = np.argmin(np.isnan(values[:, c]))
     if not first.any():
         return Matrix(names, values, None)
     rank = {name: i for i, name in enumerate(in_order(names))}

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsvm
-from connectors import ArrowSource, MemorySource, ParquetSource
+from connectors import ArrowSource, MemorySource, ParquetSource, one_hot
 from streamsvm import (
     AdaptiveSVMClassifier,
     LASVMClassifier,
@@ -124,6 +124,22 @@ def test_a_batch_is_its_events(cls, container):
         assert many.decision_function_one(x) == one.decision_function_one(x)
     found = one.decision_function_many(FRAMES[container](events[:20]))
     assert found.tolist() == [one.decision_function_one(x) for x in events[:20]]
+
+
+def test_columns_of_text_are_counted_as_their_events_are():
+    rng = np.random.default_rng(0)
+    colours = [None, *rng.choice(["red", "green", "blue", None], 60).tolist(), "z", "a"]
+    table = pa.table({"n": rng.normal(size=63), "colour": colours})
+    labels = (rng.random(63) > 0.5).tolist()
+    one = learnt(SVMSGDClassifier(sparse=False), map(one_hot, table.to_pylist()), labels)
+    whole = one_hot(table)
+    for size in (1, 7, 63):
+        many = SVMSGDClassifier(sparse=False)
+        for start in range(0, 63, size):
+            many.learn_many(whole.slice(start, size), labels[start : start + size])
+        assert many.feature_names == one.feature_names
+        counts = (model.schema.missing.statistics[:, :6] for model in (many, one))
+        np.testing.assert_array_equal(*counts)
 
 
 def test_an_array_is_its_events():

@@ -193,10 +193,19 @@ def test_a_model_that_asks_forgets_what_it_has_learnt():
     assert report.forgotten["removed"] + report.forgotten["not_kept"] == 7
 
 
+def with_texts(messages):
+    """Return messages of which some have a text, which the others lack."""
+    texts = {0: b'{"t": "u", ', 5: b'{"t": "v", '}
+    return [
+        (key, content and content.replace(b"{", texts.get(at % 10, b"{"), 1))
+        for at, (key, content) in enumerate(messages)
+    ]
+
+
 def test_a_checkpoint_is_gone_on_from_as_if_it_had_not_ended():
     def run(name, limit=None, size=500):
         # By number, messages that were read come a second time, and are passed over.
-        model, source = StandardScaler() | learner(), stream()
+        model, source = StandardScaler() | learner(), with_texts(stream())
         source = KafkaSource(source, "y", tombstones="forget", batch_size=size)
         bad, checkpoint = BadEvents("skip"), Checkpoint(f"{name}.ckpt")
         return model, Run(source, model, limit=limit, bad_events=bad, checkpoint=checkpoint)
