@@ -334,6 +334,31 @@ def test_before_the_first_example_nothing_is_kept():
     assert model.dual == dual
 
 
+def is_in_file(number, model, path):
+    model.save(path)
+    content = path.read_bytes()
+    return np.int64(number).tobytes() in content or str(number).encode() in content
+
+
+@pytest.mark.parametrize("name", ["tracking", "linear"])
+def test_the_largest_id_is_forgotten_with_its_example(name, tmp_path):
+    large = 2**52 - 4711
+    events, labels = zip(*stream(name, 20), strict=True)
+    x, ids = np.array([[event[n] for n in "abc"] for event in events]), np.arange(1, 21)
+    ids[7] = large
+    model, other = (MAKE[name]().clone({"window": window}) for window in (None, 5))
+    for one in (model, other):
+        one.learn_many(x, labels, ids=ids)
+        assert is_in_file(large, one, tmp_path / "before.svm")
+        # The second one has left it out.
+        assert one.unlearn(large).removed == ([large] if one is model else [])
+        assert not is_in_file(large, one, tmp_path / "model.svm")
+        assert one.state.info[0].last_number == one.kept_numbers().max()
+    # Others are known again, and it is new.
+    model.learn_many(x[6:9], labels[6:9], ids=ids[6:9])
+    assert sorted(model.kept_numbers()) == sorted(ids)
+
+
 def test_bounded_learners_forget_by_number_what_they_keep():
     for parameters in ({"window": 30}, {"max_support_vectors": 12}):
         model = learnt(LASVMClassifier(KERNEL, scale=False, **parameters), stream("two"))

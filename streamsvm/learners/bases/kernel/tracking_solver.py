@@ -66,6 +66,13 @@ class TrackingSolver(DualSolver):
         for array in (state.cost, state.diagonal, state.active.arrival):
             array[slots] = 0
         state.y[slots] = 1.0
+        self.drop_numbers()
+
+    def drop_numbers(self) -> None:
+        """Forget numbers of examples that are not kept."""
+        if self.state is not None:
+            # A larger number is looked for in no slot.
+            self.state.info[0].last_number = self.kept_numbers().max(initial=0)
 
     def _take_out(self, slots: np.ndarray, n_features: int) -> None:
         kernel = self.bound_kernel(self.state)
