@@ -101,10 +101,12 @@ def read_meant(y: Any, n: int) -> Meant:
     """Return the concepts of n words; LabelError: they cannot be used."""
     is_bag = isinstance(y, (Mapping, Set))
     if isinstance(y, Mapping):
-        try:
-            concepts = [concept for concept, times in y.items() for _ in range(times)]
-        except TypeError as error:
-            raise LabelError(f"a bag has whole numbers, as a Counter has ({error})") from error
+        concepts = []
+        for concept, times in y.items():
+            if isinstance(times, bool) or not isinstance(times, (int, np.integer)):
+                raise LabelError(f"a bag has whole numbers, as a Counter has, not {times!r:.40}")
+            # One more than there are words is too many.
+            concepts += [concept] * min(int(times), n + 1)
     elif isinstance(y, (str, bytes)) or not isinstance(y, (Sequence, Set, np.ndarray)):
         raise LabelError(f"the concepts are {type(y).__name__}: use a list, or a Counter for a bag")
     else:

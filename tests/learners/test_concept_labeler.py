@@ -172,3 +172,9 @@ def test_the_house_can_be_understood_and_is_seeded():
     assert (len(CONCEPTS), len(words)) == (58, 75)
     assert {c for told in STORY for c in told.concepts} == {"-", *CONCEPTS}
     assert 0.45 < sum(told.is_ambiguous for told in STORY) / len(STORY) < 0.6
+
+
+@pytest.mark.parametrize("times", [10**12, 1.5, "2", True])
+def test_a_bag_of_odd_counts_is_refused_at_once(times):
+    with pytest.raises(LabelError):
+        ConceptLabeler().learn_one((["a", "b"], {}), {"A": times})
