@@ -81,7 +81,9 @@ class AmbiguousSVMClassifier(KernelLearner):
     regret_bound
         The mean loss so far exceeds that of any w with the present norm by at most this.
     mean_loss
-        The mean loss of the examples so far, each before it was learnt.
+        The mean loss of the examples so far, each before it was learnt. With a kernel an example
+        counts once more when labels came since and `reprocess` or `finish` takes them into its
+        loss.
     n_uninformative
         How many bags had all labels known.
     kernel_, n_support_vectors, classes, feature_names, memory_usage
@@ -288,8 +290,8 @@ class AmbiguousSVMClassifier(KernelLearner):
     def regret_bound(self) -> float | None:
         """A bound on the mean loss so far less that of the best w with the norm of the present one.
 
-        It is (sum C_i L_i - D + |w|^2 / 2) / sum C_i, with the dual D that was reached: at most the
-        bound of Proposition 13, |w|^2 / (2 n C) + rho C / 2. None before the first example.
+        It is (sum C_i L_i - D + |w|^2 / 2) / sum C_i, with the dual D that was reached. It is about
+        the losses that `mean_loss` is about. None before the first example.
         """
         info = None if self.state is None else self.state.info[0]
         if info is None or not info.costs:
@@ -299,7 +301,11 @@ class AmbiguousSVMClassifier(KernelLearner):
     @property
     @locked
     def papers_regret_bound(self) -> float | None:
-        """The bound of Proposition 13 as it stands, for the norm of the present w."""
+        """The bound of Proposition 13 for the norm of the present w, |w|^2 / (2 n C) + rho C / 2.
+
+        It is proved, and at least `regret_bound`, if each example counts once: with a kernel, none
+        was learnt again, and none kept got a step since labels came.
+        """
         info = None if self.state is None else self.state.info[0]
         if info is None or not info.costs:
             return None
@@ -312,7 +318,11 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     @property
     def dual(self) -> float:
-        """The value of the dual objective, also without a kernel."""
+        """The value of the dual objective, also without a kernel.
+
+        Steps raise it. It may fall when an example is learnt again with another bag or weight, and
+        at the first step on an example since labels came, whose coefficients shrink before.
+        """
         return 0.0 if self.state is None else float(self.state.info[0].dual)
 
     @property

@@ -18,7 +18,7 @@ MEANINGS = {
     "objective": "regularisation plus mean loss, on a sample of the stream: what is minimised",
     "objective_low": "objective, lower end of the sample's 95 % interval",
     "objective_high": "objective, upper end",
-    "mean_loss": "mean loss so far, each before learning",
+    "mean_loss": "mean loss so far, each before learning, and when labels that came later enter it",
     "regret_bound": "mean_loss exceeds that of the best w of the present norm by at most this",
     "n_drifts": "drifts noticed: errors became far more, or the models began anew",
     "last_drift": "the last example before the latest drift was noticed; 0: none was",

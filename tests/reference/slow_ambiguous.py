@@ -55,6 +55,7 @@ class SlowBlocks:
     def __init__(self, n_features, C):
         self.w, self.C = np.zeros((n_features, 0)), C
         self.examples = []  # [x, bag, beta, delta, number of labels of its loss]
+        self.summed = []  # (x, bag, number of labels, loss) of each loss that the dual bounds
 
     def scores(self, x):
         return x @ self.w
@@ -65,6 +66,7 @@ class SlowBlocks:
     def add(self, x, bag):
         """Learn an example; return its loss before."""
         loss = pairwise_loss(self.scores(x), bag)
+        self.summed.append((x, bag, self.w.shape[1], loss))
         if loss > 0.0:
             self.examples.append([x, bag, np.zeros(self.w.shape[1]), 0.0, self.w.shape[1]])
             self.step(len(self.examples) - 1)
@@ -77,6 +79,8 @@ class SlowBlocks:
         now = np.pad(beta, (0, k - len(beta)))
         self.w = self.w + np.outer(x, (factor - 1.0) * now)
         beta, delta = factor * now, factor * delta
+        if known < k:
+            self.summed.append((x, bag, k, pairwise_loss(self.scores(x), bag)))
         # Of a row that is 1 in one place, Psi has the coefficients.
         wanted_delta, along = psi(np.ones(1), self.scores(x), bag)
         wanted, wanted_delta = self.C * along[0], self.C * wanted_delta
@@ -94,6 +98,11 @@ class SlowBlocks:
 
     def dual(self):
         return sum(example[3] for example in self.examples) - 0.5 * (self.w**2).sum()
+
+    def primal_of_summed(self, w):
+        """Return |w|^2 / 2 + C times the losses at w of all that were summed."""
+        losses = [pairwise_loss((x @ w)[:k], bag) for x, bag, k, _ in self.summed]
+        return 0.5 * (w**2).sum() + self.C * sum(losses)
 
     def primal(self):
         losses = [pairwise_loss(self.scores(x)[:k], bag) for x, bag, _, _, k in self.examples]

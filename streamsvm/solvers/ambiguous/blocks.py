@@ -18,7 +18,9 @@ examples that are kept it is REPROCESS. The sum of all gap_i is the duality gap 
 kept. An example without a loss when it comes is not kept.
 
 The loss of an example is over the labels known when it was last looked at. With more of them each
-pair counts less, so that before its next step beta_i and delta_i shrink by as much.
+pair counts less, so that before its next step beta_i and delta_i shrink by as much; the dual may
+fall by this. Its new loss is summed then as that of an example learnt again: the dual is at most
+|w|^2 / 2 plus all losses summed, at any w.
 """
 
 from __future__ import annotations
@@ -29,7 +31,13 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_within
-from streamsvm.solvers.ambiguous.state import AmbiguousState, add_to, note_example, read_bag
+from streamsvm.solvers.ambiguous.state import (
+    AmbiguousState,
+    add_to,
+    note_example,
+    note_loss,
+    read_bag,
+)
 from streamsvm.solvers.ambiguous.step import coefficients
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.kernel_events import learn_multiclass
@@ -94,18 +102,28 @@ def scale_block(state, s, row, factor):
 
 
 @compiled
+def _widen(state, s, row):
+    """Take the labels that came since the last step on a slot into its loss."""
+    k, n_in = state.info[0].n_classes, 0
+    for y in range(state.known[s]):
+        n_in += state.bag[y, s]
+    rest = np.float64(state.known[s] - n_in)
+    scale_block(state, s, row, rest / (k - n_in))
+    state.known[s] = k
+
+
+@compiled
 def step_on(state, s, row):
     """Make a step on a slot, whose kernel values are `row`; return its gap before."""
     info = state.info[0]
-    if state.known[s] < info.n_classes:
-        n_in = 0
-        for y in range(state.known[s]):
-            n_in += state.bag[y, s]
-        rest = np.float64(state.known[s] - n_in)
-        scale_block(state, s, row, rest / (info.n_classes - n_in))
-        state.known[s] = info.n_classes
+    is_wider = state.known[s] < info.n_classes
+    if is_wider:
+        _widen(state, s, row)
     gap, loss, delta = gap_of(state, s)
     cost = state.cost[s]
+    if is_wider:
+        # From here on the dual is about this loss, not about the one that was summed before.
+        note_loss(info, cost, loss, np.float64(state.diagonal[s]))
     if gap <= _TINY * cost:
         info.n_null += 1
         return 0.0
@@ -172,6 +190,9 @@ def _learn_kept(state, kernel, s, n_in, cost, weight, d):
             state.bag[y, s] = state.in_bag[y]
         state.cost[s], state.store.weight[s], state.known[s] = cost, weight, k
         note_cost(info, cost)
+    elif not is_other and state.known[s] < k:
+        # Its loss over all labels has just been summed.
+        _widen(state, s, row)
     step_on(state, s, row)
 
 

@@ -39,7 +39,7 @@ INFO = np.dtype(
         ("n_values", np.int64),  # kernel values computed for fresh examples
         ("last_number", np.int64),  # largest number of an example kept so far
         ("dual", np.float64),  # the dual objective, summed step by step
-        ("losses", np.float64),  # sum of C_i L_i, of each example before it was learnt
+        ("losses", np.float64),  # sum of C_i L_i before each example was learnt, or took in labels
         ("costs", np.float64),  # sum of C_i
         ("widths", np.float64),  # sum of C_i^2 rho_i, rho_i = 2 k(x_i, x_i)
         ("delta_sum", np.float64),  # sum of all delta_s
@@ -153,6 +153,12 @@ def read_bag(state, y, given):
 def note_example(info, cost, loss, diagonal):
     """Count an example with this loss before it is learnt."""
     info.n_seen += 1
+    note_loss(info, cost, loss, diagonal)
+
+
+@compiled_within
+def note_loss(info, cost, loss, diagonal):
+    """Add a loss to the sums that the dual is compared with."""
     info.losses += cost * loss
     info.costs += cost
     info.widths += 2.0 * cost * cost * diagonal

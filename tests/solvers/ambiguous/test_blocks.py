@@ -51,6 +51,12 @@ def test_it_matches_its_slow_twin_while_labels_come():
     gap = blocks.kept_gap(state)
     assert gap.total == pytest.approx(slow.primal() - slow.dual(), rel=1e-3)
     assert (state.alpha[:n] <= 0.5 + 1e-12).all()
+    # What regret bounds rest on: the dual is at most the primal over all losses summed, at any w.
+    assert len(slow.summed) > 70
+    assert info.losses == pytest.approx(0.5 * sum(loss for *_, loss in slow.summed), rel=1e-4)
+    assert info.costs == pytest.approx(0.5 * len(slow.summed))
+    for size in (0.0, 0.5, 1.0, 2.0):
+        assert info.dual <= slow.primal_of_summed(size * slow.w)
     dual, f = info.dual, state.f.copy()
     rebuild(state, kernel, 4)
     assert info.dual == pytest.approx(dual, rel=1e-5)
