@@ -14,6 +14,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features import frames
 from streamsvm.features.matrices import are_usable, take
 from streamsvm.labels.class_labels import shown
+from streamsvm.labels.label_column import LabelColumn
 from streamsvm.run.parts import margins_of_taken, matrix_of, parts_of, unwrapped
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.support.rows import LARGEST
@@ -49,11 +50,12 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
 class Errors:
     """Counts wrong predictions of a learner.
 
-    `positive` is a label, as text: it counts as True, all others as False.
+    `positive` is a label, as text: it counts as True, all others as False. `truth` is a column that
+    batches keep, with which predictions are compared where it has a value.
     """
 
-    def __init__(self, learner: Any, positive: str | None) -> None:
-        self._learner, self._positive = learner, positive
+    def __init__(self, learner: Any, positive: str | None, truth: str | None = None) -> None:
+        self._learner, self._positive, self._truth = learner, positive, truth
         self._known, self._unknown = set(learner.classes), Counter[Any]()
         self._wrong = self._rows = self._refused = 0
 
@@ -65,6 +67,10 @@ class Errors:
         self._refused += n_rejects
         targets = self._learner.targets
         labels = frames.labels_of(targets.column_of(batch.labels), len(batch))
+        if self._truth is not None:
+            true = frames.labels_of(batch.kept.column(self._truth), len(batch))
+            pairs = zip(labels, true, strict=True)
+            labels = LabelColumn.of_values(y if right is None else right for y, right in pairs)
         for y, is_usable, margin in zip(labels, usable, values.tolist(), strict=True):
             if y is None:
                 continue
@@ -103,7 +109,8 @@ def test_result(model: Any, source: Any, options: argparse.Namespace) -> tuple[s
         score = sentences.test_score(model, source)
         found = {"test_error": 1.0 - score.accuracy, "test_tokens": score.n_tokens}
         return sentences.said(score, options.test), found | {"test_chunk_f1": score.f1}
-    errors = Errors(parts_of(unwrapped(model))[1], options.positive)
+    truth = options.truth if options.truth in getattr(source, "keep", ()) else None
+    errors = Errors(parts_of(unwrapped(model))[1], options.positive, truth)
     for part in margins(model, source):
         errors.add(*part)
     wrong, n = errors.result(source.name)

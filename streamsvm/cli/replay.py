@@ -19,6 +19,7 @@ from streamsvm.cli.sentences import columns_of, of_sentences, open_sentences
 from streamsvm.cli.sources import FILES, PACE, add_data_options, columns_from, open_source, paced
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
+from streamsvm.labels.label_column import holds_lists
 from streamsvm.run.parts import check_is_classification
 
 _ROWS_TO_CHOOSE_BY = 1000
@@ -106,16 +107,43 @@ def _say(options: argparse.Namespace, text: str) -> None:
         print(text, file=sys.stderr)
 
 
+def _kept(options: argparse.Namespace) -> list[str]:
+    """Return the columns to keep: that of --truth."""
+    return [] if options.truth is None else [options.truth]
+
+
+def _check_truth(options: argparse.Namespace) -> None:
+    """Refuse a column of --truth that is the target, or has no labels."""
+    if options.truth == options.target:
+        raise ParameterError(f"--truth {options.truth}: this is the target itself")
+    wanted = columns_from(options) | {"keep": [options.truth]}
+    with open_source(options.file, options.target, **wanted) as source:
+        first = next(source.batches(1), None)
+    if first is None or first.kept is None:
+        return
+    if holds_lists(kind := first.kept.column(0).type):
+        raise ParameterError(
+            f"--truth {options.truth}: a column of {kind}; predictions are compared with one label "
+            "a row"
+        )
+
+
 def _test_of(options: argparse.Namespace, learnt: Mapping[str, str | None]) -> Source:
     """Open the file of --test; refuse one whose columns are not those that are learnt."""
-    wanted = columns_from(options)
-    try:
-        test = open_source(options.test, options.target, **wanted)
-    except MissingColumnError as error:
-        if error.role != "weight":
-            raise
-        # Errors are counted without weights.
-        test = open_source(options.test, options.target, **wanted | {"weight": None})
+    wanted = columns_from(options) | {"keep": _kept(options)}
+    while True:
+        try:
+            test = open_source(options.test, options.target, **wanted)
+            break
+        except MissingColumnError as error:
+            # Errors are counted without weights, and need no truth beside a target.
+            if error.role == "weight":
+                wanted["weight"] = None
+            elif error.role == "keep":
+                wanted["keep"] = []
+                _say(options, f"{options.test} has no `{options.truth}`: compared with the target")
+            else:
+                raise
     if None not in {*learnt.values(), *test.kinds.values()}:
         texts = {name for name, kind in learnt.items() if kind == "text"}
         numbers = {name for name, kind in learnt.items() if kind not in ("text", "null")}
@@ -144,6 +172,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _rows(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the source of rows, and the one of the test; say how they are read."""
+    if options.truth is not None:
+        _check_truth(options)
     if options.parse_numbers is True:
         options.parse_numbers = _texts_that_are_numbers(options)
     source = open_source(
@@ -151,7 +181,7 @@ def _rows(options: argparse.Namespace) -> tuple[Any, Any]:
         options.target,
         **columns_from(options),
         timestamp=options.timestamp,
-        keep=[] if options.truth is None else [options.truth],
+        keep=_kept(options),
         shuffle_buffer=options.shuffle_buffer,
         seed=options.seed,
         late_files=options.late_files,
@@ -172,6 +202,8 @@ def _rows(options: argparse.Namespace) -> tuple[Any, Any]:
 
 def _sentences(options: argparse.Namespace, stack: contextlib.ExitStack) -> tuple[Any, Any]:
     """Return the source of sentences, and the one of the test."""
+    if options.truth is not None:
+        raise ParameterError("--truth: not with sentences")
     columns = columns_of(options, model_of(options))
     reading = {"shuffle_buffer": options.shuffle_buffer, "seed": options.seed}
     reading["late_files"] = options.late_files

@@ -16,29 +16,35 @@ from streamsvm.labels.class_labels import (
     too_long,
     too_many_classes,
 )
-from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.label_column import LabelColumn, holds_lists
 from streamsvm.labels.targets import ClassTargets
 
-BAGS = (set, frozenset, list, np.ndarray)
-"""What is a bag; anything else is one label, also a tuple or a string."""
+BAGS = (set, frozenset, list, np.ndarray, pa.Scalar)
+"""What is a bag, or a scalar of Arrow that may be one; a tuple or a string is one label."""
 
 
 def bag_of(y: Any) -> Any:
     """Return a bag as a frozenset, or as its label if it has one only; another label as it is."""
     if not isinstance(y, BAGS):
         return y
+    if isinstance(y, pa.Scalar):
+        return bag_of(y.as_py())
     try:
-        bag = frozenset(map(plain, y.ravel() if isinstance(y, np.ndarray) else y))
+        bag = frozenset(map(_plain, y.ravel() if isinstance(y, np.ndarray) else y))
     except TypeError as error:
         raise LabelError(f"a candidate in {y!r:.60} is not hashable") from error
     return next(iter(bag)) if len(bag) == 1 else bag
+
+
+def _plain(label: Any) -> Any:
+    return label.as_py() if isinstance(label, pa.Scalar) else plain(label)
 
 
 def bags_of(labels: Any) -> LabelColumn:
     """Return n labels or bags, in any container, as a column of labels and frozensets."""
     if isinstance(labels, LabelColumn):
         return labels
-    if isinstance(labels, (pa.Array, pa.ChunkedArray)) and not pa.types.is_nested(labels.type):
+    if isinstance(labels, (pa.Array, pa.ChunkedArray)) and not holds_lists(labels.type):
         return LabelColumn.of(labels)
     if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biufU":
         return LabelColumn.of(labels)

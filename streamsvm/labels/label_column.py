@@ -76,7 +76,7 @@ class LabelColumn(Sequence[Any]):
         indices = coded.indices.cast(pa.int64())
         codes = np.array(indices.fill_null(MISSING).to_numpy(zero_copy_only=False))
         values = coded.dictionary.to_pylist()
-        if any(map(_is_missing, values)):
+        if holds_lists(coded.type) or any(map(_is_missing, values)):
             return cls.of_values(cls(codes, values))
         return cls(codes, values)
 
@@ -88,6 +88,8 @@ class LabelColumn(Sequence[Any]):
         for label in labels:
             if isinstance(label, np.generic):
                 label = label.item()
+            elif isinstance(label, pa.Scalar):
+                label = label.as_py()
             if _is_missing(label):
                 codes.append(MISSING)
                 continue
@@ -187,6 +189,11 @@ class LabelColumn(Sequence[Any]):
         firsts = [first for label, first in self.present() if label not in known]
         starts = sorted({0, *firsts})
         return list(zip(starts, [*starts[1:], len(self)], strict=True))
+
+
+def holds_lists(kind: pa.DataType) -> bool:
+    """Tell whether a column of Arrow has lists, or the like, for values."""
+    return bool(pa.types.is_nested(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
 
 def _is_missing(label: Any) -> bool:
