@@ -258,8 +258,9 @@ class OSPASParser(Locked, base.Estimator):
         scores = parser.scores(keys)
         labels = scores.argmax(axis=1).tolist()
         frames = parser.frames(keys, scores)
-        said = {parser.grammar.relations[frame.relation] for frame in frames} & set(labels)
-        is_said = [parser.grammar.relations[frame.relation] in said for frame in frames]
+        relations = parser.grammar.relations
+        said = {relations[frame.relation] for frame in frames} & set(labels)
+        is_said = [relations[frame.relation] in said for frame in frames]
         chosen = [f for i, f in enumerate(frames) if i == 0 or is_said[i]]
         names, inner = parser.grammar.names, {frame.place: frame for frame in reversed(chosen)}
         meanings = [_composed(frame, parser, inner, ()) for frame in chosen]

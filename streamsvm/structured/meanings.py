@@ -8,6 +8,7 @@ of an argument that is a meaning is its relation (thesis, section 6.2.1).
 from __future__ import annotations
 
 import re
+import reprlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -18,7 +19,14 @@ from streamsvm.errors import LabelError
 Meaning = tuple[Any, ...]
 
 MOST_ARGUMENTS = 32
+LONGEST_SYMBOL = 1000
+"""Characters of a symbol, as of a class label."""
+
 _DEEPEST = 50
+
+_LONGEST_KEPT = 200
+"""Characters of a text whose meaning is kept; those of longer ones would fill the memory."""
+
 _PART = re.compile(r"[(),]|[^\s(),]+")
 
 
@@ -29,19 +37,22 @@ def read_meaning(given: Any, depth: int = 0) -> Meaning | str:
     of another form.
     """
     if isinstance(given, str):
-        return _read_text(given)
+        return _kept(given) if len(given) <= _LONGEST_KEPT else _read_text(given)
     if not isinstance(given, (list, tuple)) or not given or depth > _DEEPEST:
-        raise LabelError(f"{given!r:.80} is no meaning: use a string, or (relation, arguments...)")
+        # Of lists within lists without end Python's own representation fails.
+        raise LabelError(
+            f"{reprlib.repr(given):.80} is no meaning: use a string, or (relation, arguments...), "
+            f"with at most {_DEEPEST} lists within each other"
+        )
     parts = [read_meaning(part, depth + 1) for part in given]
     if not isinstance(parts[0], str) or len(parts) > MOST_ARGUMENTS:
         raise LabelError(
-            f"{given!r:.80} is no meaning: the first part must be the relation, a string, and at "
-            f"most {MOST_ARGUMENTS - 1} arguments follow"
+            f"{reprlib.repr(given):.80} is no meaning: the first part must be the relation, a "
+            f"string, and at most {MOST_ARGUMENTS - 1} arguments follow"
         )
     return tuple(parts)
 
 
-@lru_cache(maxsize=2**14)
 def _read_text(text: str) -> Meaning | str:
     """Return the meaning, or the symbol, that a string stands for."""
     open_lists: list[list[Any]] = []
@@ -64,6 +75,11 @@ def _read_text(text: str) -> Meaning | str:
             if before in ("", "(", ",") or not open_lists:
                 raise LabelError(f"{text!r:.80} is no meaning: a comma has nothing before it")
         else:
+            if len(part) > LONGEST_SYMBOL:
+                raise LabelError(
+                    f"symbol {part[:40]!r}... has {len(part):,} characters: use at most "
+                    f"{LONGEST_SYMBOL:,}"
+                )
             if before not in ("", "(", ","):
                 raise LabelError(f"{text!r:.80} is no meaning: a comma is missing")
             parts.append(part)
@@ -71,6 +87,9 @@ def _read_text(text: str) -> Meaning | str:
         raise LabelError(f"{text!r:.80} is no meaning: use for example pass(purple9, purple2)")
     result: Meaning | str = parts[0]
     return result
+
+
+_kept = lru_cache(maxsize=2**14)(_read_text)
 
 
 def frames_of(meaning: Meaning) -> list[tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 import time
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import streamsvm
 from streamsvm import OSPASParser
-from streamsvm.errors import FeatureError, LabelError, ParameterError
+from streamsvm.errors import FeatureError, LabelError, ModelBusyError, ParameterError
 from streamsvm.model_files import codec
 from streamsvm.solvers.ambiguous.sentence_step import learn_sentence
 from streamsvm.structured.meanings import as_text, bag_of, frames_of, read_meaning
@@ -35,6 +36,11 @@ def learnt(model, sentences):
     for said in sentences:
         model.learn_one(said.words, said.candidates)
     return model
+
+
+def with_class(model):
+    values, arrays = codec.to_file(model)
+    return values | {"class": "OSPASParser"}, arrays
 
 
 def content(model):
@@ -91,10 +97,64 @@ def test_events_batches_files_and_copies_make_one_model(settings, house, tmp_pat
     assert 0 < model.sum_of_losses and model.n_updates > 10 and model.regret_bound < 100.0
 
 
+def test_an_interruption_at_any_line_leaves_a_whole_model():
+    event = ("u0 w1 u2 " + " ".join(f"n{i}" for i in range(70)),
+             ["r(y,z)", "q(s1,r(x,s2),s3)", "u(z,q(s4,s5))", "v(s6,s7,s8,y,s9)"])  # fmt: skip
+    plain = OSPASParser(seed=0)
+    for i in range(12):
+        plain.learn_one(f"u{i % 3} w1 u{i % 2}", ["r(x,y)", "r(y)"])
+    asked, n_hits, is_done = ["u0 w1 u2", "n1 u2 n3 w1", event[0]], 0, False
+    for k in range(1, 10_000, 3):
+        model, left = copy.deepcopy(plain), [k]
+
+        def trace(frame, event, argument, left=left):
+            if "ambiguous" not in frame.f_code.co_filename:
+                return None
+            left[0] -= event == "line"
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            model.learn_one(*event)
+            is_done = True
+        except KeyboardInterrupt:
+            n_hits += 1
+        finally:
+            sys.settrace(None)
+        loaded = codec.from_file(*with_class(model))
+        assert model.predict_many(asked) == loaded.predict_many(asked)
+        for each in (model, loaded):
+            each.learn_one(*event)
+        assert content(model) == content(loaded)
+        assert model.predict_many(asked) == loaded.predict_many(asked)
+        if is_done:
+            break
+    assert n_hits > 50
+
+
+def test_arrays_that_do_not_fit_together_are_refused():
+    model = OSPASParser(seed=0)
+    model.learn_one("a b", ["r(x,y)"])
+    model.parser.symbols.late = np.zeros((64, 4))
+    for call in (model.predict_one, lambda words: model.learn_one(words, ["r(x,y)"])):
+        with pytest.raises(ModelBusyError):
+            call("a b")
+
+
+def test_a_handler_that_learns_while_meanings_are_predicted_harms_no_memory():
+    model = OSPASParser(seed=0)
+    model.learn_one("a b", ["r(x,y)"])
+    scores = model.parser.scores(np.zeros(2, np.uint64))
+    model.learn_one("c d", ["q(s,t,u,v)"])
+    with pytest.raises(ModelBusyError):
+        model.parser.frames(np.zeros(2, np.uint64), scores)
+
+
 def test_a_damaged_file_is_refused(house, tmp_path):
     model = learnt(OSPASParser(seed=0), house(20, 1, 0))
-    values, arrays = codec.to_file(model)
-    values = values | {"class": "OSPASParser"}
+    values, arrays = with_class(model)
     for name, wrong in (("symbols", ["a", "a"]), ("relations", [99]), ("n_words", -1)):
         with pytest.raises(ValueError, match=r"symbols|relations|n_words"):
             codec.from_file(values | {name: wrong}, arrays)
@@ -155,10 +215,26 @@ def test_meanings_are_read():
     bag, n_empty = bag_of([("defense", "a", "a"), ("kick", "a"), "b", "b"], 9)
     assert bag == {"defense": 1, "kick": 1, "a": 2, "b": 2} and n_empty == 9 - 2 - 2
     texts = ["", "a b", "f(a", "f)a(", "f(a,)", "(a)", "f(,a)", "f(a)(b)", "f(a) g", "a,b"]
-    wrong = [*texts, [], [["f"]], 3, None, ["f"] * 40, "f(" * 60 + ")" * 60]
+    deep = ["f"]
+    for _ in range(10_000):
+        deep = ["f", deep]
+    texts += ["s" * 1001, f"f({'s' * 1001})"]
+    assert read_meaning("s" * 1000) == "s" * 1000
+    wrong = [
+        *texts,
+        deep,
+        ["f", "s" * 1001],
+        [],
+        [["f"]],
+        3,
+        None,
+        ["f"] * 40,
+        "f(" * 60 + ")" * 60,
+    ]
     for given in wrong:
-        with pytest.raises(LabelError):
+        with pytest.raises(LabelError) as refused:
             read_meaning(given)
+        assert len(str(refused.value)) < 200
 
 
 @pytest.mark.parametrize("exploration", EXPLORATIONS)

@@ -7,35 +7,69 @@ sort are possible, also those that were never seen there.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import starmap
+from operator import setitem
+from typing import Any, NamedTuple
 
 import numpy as np
 
 EMPTY = "-"
 
 
+class Relation(NamedTuple):
+    """The number of a relation, and how often it had so many arguments."""
+
+    number: int
+    arities: dict[int, int]
+
+    def arity(self) -> int:
+        """Return how many arguments it has most often; of equal ones the first seen."""
+        return max(self.arities, key=self.arities.__getitem__)
+
+
 class Grammar:
-    """Symbols and relations, and which symbols were arguments of which relations in which role."""
+    """Symbols and relations, and which symbols were arguments of which relations in which role.
+
+    Each thing that is entered is entered by one assignment, and the rest follows from it: so an
+    interruption leaves no part without the others.
+    """
 
     def __init__(self) -> None:
-        self.names: list[str] = [EMPTY]
-        self.numbers: dict[str, int] = {EMPTY: 0}
-        self.relations: list[int] = []  # their symbols
-        self.relation_of: dict[int, int] = {}  # the relation of a symbol
-        self.arities: dict[int, dict[int, int]] = {}  # how often a relation had so many arguments
+        self.numbers: dict[str, int] = {EMPTY: 0}  # symbols, in the order of their numbers
+        self.relation_of: dict[int, Relation] = {}  # by their symbols, in the order of numbers
+        self._names: list[str] = []  # the keys of these two, as they were last asked for
+        self._relations: list[int] = []
         self.seen = np.zeros((4, 2, 8), np.bool_)  # (relations, roles, symbols)
         self._allowed: np.ndarray | None = None  # until a symbol is seen in another role
         self._alike: dict[int, int] = {}  # another symbol of the sort; the last one stands for it
 
     @property
+    def names(self) -> list[str]:
+        """The symbols by number."""
+        found = self._names
+        if len(found) != len(self.numbers):
+            found = self._names = list(self.numbers)
+        return found
+
+    @property
+    def relations(self) -> list[int]:
+        """The symbols of relations by number."""
+        found = self._relations
+        if len(found) != len(self.relation_of):
+            found = self._relations = list(self.relation_of)
+        return found
+
+    @property
     def n_symbols(self) -> int:
         """The number of symbols, the empty one too."""
-        return len(self.names)
+        return len(self.numbers)
 
     @property
     def n_roles(self) -> int:
         """The most arguments that a relation had."""
-        return max((n for found in self.arities.values() for n in found), default=0)
+        return max((n for r in self.relation_of.values() for n in r.arities), default=0)
 
     def missing(self, symbols: Iterable[str]) -> int:
         """Return how many of these symbols are not known."""
@@ -45,35 +79,34 @@ class Grammar:
         """Number new symbols in their order."""
         for symbol in symbols:
             if symbol not in self.numbers:
-                # In this order, so that an interruption leaves nothing that cannot be found.
-                self.names.append(symbol)
-                self.numbers[symbol] = len(self.names) - 1
+                self.numbers[symbol] = len(self.numbers)
 
     def enter_frame(self, frame: Sequence[str]) -> None:
         """Note a relation and its arguments, whose symbols are known."""
         symbol, *arguments = (self.numbers[name] for name in frame)
-        relation = self.relation_of.get(symbol)
-        if relation is None:
-            relation = len(self.relations)
-            self.arities[relation] = {}
-            self.relations.append(symbol)
-            self.relation_of[symbol] = relation
-        found = self.arities[relation]
-        found[len(arguments)] = found.get(len(arguments), 0) + 1
-        self.make_room(len(arguments))
+        n, found = len(arguments), self.relation_of.get(symbol)
+        if found is None:
+            found = self.relation_of[symbol] = Relation(len(self.relation_of), {n: 1})
+        else:
+            found.arities[n] = found.arities.get(n, 0) + 1
+        self.make_room(n)
         for role, argument in enumerate(arguments):
-            if not self.seen[relation, role, argument]:
-                self.enter_role(relation, role, argument)
+            if not self.seen[found.number, role, argument]:
+                self.enter_role(found.number, role, argument)
 
     def enter_role(self, relation: int, role: int, symbol: int) -> None:
         """Note that a symbol was seen in a role; there is room for it."""
         row = self.seen[relation, role]
+        changes: list[tuple[Any, Any, Any]] = [
+            (row, symbol, True),
+            (self.__dict__, "_allowed", None),
+        ]
         if row.any():
             own, other = self._sort_of(symbol), self._sort_of(int(row.argmax()))
             if own != other:
-                self._alike[own] = other
-        row[symbol] = True
-        self._allowed = None
+                changes.append((self._alike, own, other))
+        # Without Python code in between: what interrupts it makes all of these changes, or none.
+        deque(starmap(setitem, changes), 0)
 
     def _sort_of(self, symbol: int) -> int:
         """Return the symbol that stands for all of its sort."""
@@ -91,7 +124,7 @@ class Grammar:
         if tuple(shape) != old:
             larger = np.zeros(shape, np.bool_)
             larger[: old[0], : old[1], : old[2]] = self.seen
-            self.seen, self._allowed = larger, None
+            self.__dict__.update(seen=larger, _allowed=None)
 
     def allowed(self) -> np.ndarray:
         """Return which symbols can have which roles, bool (relations, roles, symbols or more)."""
@@ -105,11 +138,6 @@ class Grammar:
             is_used = np.asarray(self.seen.any(axis=2))
             self._allowed = (sorts == ones[:, :, None]) & is_used[:, :, None]
         return self._allowed
-
-    def arity(self, relation: int) -> int:
-        """Return how many arguments a relation has most often; of equal ones the first seen."""
-        found = self.arities[relation]
-        return max(found, key=found.__getitem__)
 
     def kinds(self) -> np.ndarray:
         """Return the kind of each symbol, uint64: none, an argument, or which relation it is."""

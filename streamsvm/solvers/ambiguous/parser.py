@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.solvers.ambiguous.grammar import Grammar
-from streamsvm.solvers.ambiguous.ranking import Ranking, tokens_of
+from streamsvm.solvers.ambiguous.ranking import Ranking, check_fit, tokens_of
 from streamsvm.solvers.ambiguous.roles import assign, places_of, role_keys, width_of
-from streamsvm.solvers.ambiguous.sentence_step import learn_rows, learn_sentence
+from streamsvm.solvers.ambiguous.sentence_step import learn_sentence
 from streamsvm.structured.meanings import Meaning, bag_of, frames_of
 from streamsvm.structured.sentences import TEXT_KEYS, Sentences, key_of
 from streamsvm.structured.templates import OUTSIDE, Template, compile_templates, features_of
@@ -97,7 +97,8 @@ class Parser:
         words, grammar = keys_of(given), self.grammar
         bag, n_empty = bag_of(candidates, len(given))
         grammar.enter_symbols(bag)
-        counts = np.zeros(grammar.n_symbols, np.int64)
+        n_symbols = grammar.n_symbols
+        counts = np.zeros(n_symbols, np.int64)
         for name, n in bag.items():
             counts[grammar.numbers[name]] = n
         counts[0] = n_empty
@@ -107,14 +108,13 @@ class Parser:
         for frame in frames:
             grammar.enter_frame(frame)
         model = self.symbols
-        rows = model.learnt_rows(self._tokens(words), grammar.n_symbols, self.max_features)
+        rows = model.learnt_rows(self._tokens(words), self.max_features)
         learn_sentence(
-            model.weights,
-            model.late,
+            *model.arrays(rows, n_symbols),
             float(self.n_examples),
             rows,
             counts,
-            grammar.n_symbols,
+            n_symbols,
             self.C,
             self.exploration,
             self.draws,
@@ -131,10 +131,9 @@ class Parser:
         n = len(grammar.relations)
         bags = np.zeros((1, n), np.bool_)
         for name, *_ in frames:
-            bags[0, grammar.relation_of[grammar.numbers[name]]] = True
-        tokens = self._whole(words, _CONSTANT)
-        rows = self.relations.learnt_rows(tokens, n, self.max_features)
-        self._learn_rows(self.relations, rows, bags)
+            bags[0, grammar.relation_of[grammar.numbers[name]].number] = True
+        rows = self.relations.learnt_rows(self._whole(words, _CONSTANT), self.max_features)
+        self.relations.learn(rows, bags, float(self.n_examples), self.C)
 
     def _learn_roles(
         self, words: np.ndarray, rows: SparseRows, frames: list[tuple[str, ...]]
@@ -142,26 +141,20 @@ class Parser:
         """Learn the roles of all words for each relation of the candidates."""
         grammar = self.grammar
         numbered = [[grammar.numbers[name] for name in frame] for frame in frames if len(frame) > 1]
-        relations = sorted({grammar.relation_of[frame[0]] for frame in numbered})
+        relations = sorted({grammar.relation_of[frame[0]].number for frame in numbered})
         if not relations:
             return
         scores = self.symbols.scores(rows, grammar.n_symbols, None)
         keys, symbol, _ = self._role_features(words, scores, np.array(relations))
         bags = np.zeros((*symbol.shape, grammar.n_roles + 1), np.bool_)
         for relation, *arguments in numbered:
-            q = relations.index(grammar.relation_of[relation])
+            q = relations.index(grammar.relation_of[relation].number)
             for role, argument in enumerate(arguments):
                 bags[q, symbol[q] == argument, role + 1] = True
         bags[~bags.any(axis=2), 0] = True
         is_used = symbol >= 0
-        found = self.roles.learnt_rows(
-            tokens_of(keys[is_used]), grammar.n_roles + 1, self.max_features
-        )
-        self._learn_rows(self.roles, found, bags[is_used])
-
-    def _learn_rows(self, model: Ranking, rows: SparseRows, bags: np.ndarray) -> None:
-        now, n = float(self.n_examples), bags.shape[1]
-        learn_rows(model.weights, model.late, now, rows, bags, n, self.C, model.sums)
+        found = self.roles.learnt_rows(tokens_of(keys[is_used]), self.max_features)
+        self.roles.learn(found, bags[is_used], float(self.n_examples), self.C)
 
     def _role_features(
         self, words: np.ndarray, scores: np.ndarray, relations: np.ndarray
@@ -171,9 +164,11 @@ class Parser:
         symbols = np.array(grammar.relations)[relations]
         place = np.empty(relations.size, np.int64)
         symbol = np.empty((relations.size, n), np.int64)
-        places_of(scores, symbols, grammar.is_argument()[relations], place, symbol)
+        is_argument, kinds = grammar.is_argument()[relations], grammar.kinds()
+        check_fit(scores.shape == (n, kinds.size) and is_argument.shape[1] == kinds.size)
+        places_of(scores, symbols, is_argument, place, symbol)
         keys = np.zeros((relations.size, n, width_of(self.role_window)), np.uint64)
-        labels, kinds = scores.argmax(axis=1), grammar.kinds()
+        labels = scores.argmax(axis=1)
         for q in range(relations.size):
             role_keys(
                 words, labels, kinds, OUTSIDE, symbols[q], place[q], symbol[q], self.role_window,
@@ -209,8 +204,9 @@ class Parser:
             n_roles,
             self.n_examples,
         ).reshape(n, words.size, n_roles)
-        for q in range(n):
-            arity = grammar.arity(q)
+        arities = [relation.arity() for relation in list(grammar.relation_of.values())[:n]]
+        check_fit(max(arities) < n_roles and max(arities) <= allowed.shape[1])
+        for q, arity in enumerate(arities):
             at = np.empty(arity, np.int64)
             total = assign(scores, roles[q], symbol[q], allowed[q], arity, at, sure[q])
             if total > -np.inf:

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsvm.model_files.codec import LARGEST_COUNT, Content
 from streamsvm.model_files.json_values import checked
-from streamsvm.solvers.ambiguous.grammar import EMPTY, Grammar
+from streamsvm.solvers.ambiguous.grammar import EMPTY, Grammar, Relation
 from streamsvm.structured import vocabulary
 from streamsvm.structured.meanings import MOST_ARGUMENTS
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays, Range, as_int
@@ -25,13 +25,17 @@ def more(learner: Any) -> Content:
         "symbols": grammar.names[1:],
         "relations": grammar.relations,
         "arities": [
-            [[m, count] for m, count in found.items()] for found in grammar.arities.values()
+            [[m, count] for m, count in found.arities.items()]
+            for found in grammar.relation_of.values()
         ],
     }
+    # Learning may have been interrupted before there was room for the last of them, here and below.
+    grammar.make_room(grammar.n_roles)
     seen = grammar.seen[:n, : grammar.n_roles, :k]
     arrays = {"parser_draws": parser.draws, "parser_seen": seen.astype(np.uint8)}
     for name, model in parser.rankings.items():
         d, labels = model.n_features, _labels_of(name, grammar)
+        model.grow(d, labels)
         arrays[f"{name}_keys"] = vocabulary.keys_of(model.vocabulary, d)
         arrays[f"{name}_weights"] = np.ascontiguousarray(model.weights[:d, :labels])
         arrays[f"{name}_sums"] = model.sums
@@ -99,6 +103,4 @@ def _read_grammar(grammar: Grammar, content: dict[str, Any], most: int) -> None:
         }
         if not found:
             raise ValueError("arities: a relation has none")
-        grammar.relation_of[number] = len(grammar.relations)
-        grammar.arities[len(grammar.relations)] = found
-        grammar.relations.append(number)
+        grammar.relation_of[number] = Relation(len(grammar.relation_of), found)
