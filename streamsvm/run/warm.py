@@ -167,6 +167,8 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
         name += f", {model.inference}"
         name += "" if kernel is None else f", {type(kernel).__name__.lower()}"
     elif "kernel" in inspect.signature(type(model)).parameters:
+        # By default it is an RBF, or what the learner says.
+        kernel = getattr(model, "kernel_", None) if kernel is None else kernel
         name += ", rbf" if kernel is None else f", {type(kernel).__name__.lower()}"
     for bound in ("max_support_vectors", "window"):
         name += f", {bound}" if getattr(model, bound, None) else ""

@@ -28,6 +28,7 @@ from streamsvm.selection import Active
 from streamsvm.solvers.lasvm_pairs.problems import cache_of
 from streamsvm.support.rows import dense
 from tests.reference import slow_unlearning
+from tests.slow import slow, slow_but
 
 KERNEL = RBF(gamma=0.7)
 SECRET, VALUE = "patient 4711", 1.2345
@@ -147,7 +148,7 @@ def test_what_is_taken_back_is_gone_and_the_rest_is_as_without_it(name, seed, mo
     assert finished(model).dual == pytest.approx(other.dual, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("name", [*slow_but(MAKE, *set(MAKE) - {"sparse three"})])
 def test_nothing_of_it_is_in_memory_or_in_a_file(name, tmp_path, monkeypatch):
     events = stream(name)
     model = learnt(name, events)
@@ -281,7 +282,9 @@ def test_statistics_are_those_of_the_others():
     np.testing.assert_array_equal(model.costs.counts, other.costs.counts)
 
 
-@pytest.mark.parametrize("name", ["two", "three", "sparse three", "larank"])
+@pytest.mark.parametrize(
+    "name", ["two", "three", pytest.param("sparse three", marks=slow), "larank"]
+)
 def test_probabilities_are_calibrated_anew_by_the_others(name):
     model = learnt(name, stream(name))
     other = copy.deepcopy(model)
