@@ -94,8 +94,10 @@ class ExactProblem(KeptExamples):
         self.row_of_new = row
         state.info[0].n = c + 1
         self.catch_up()
-        self._finish()
-        self.row_of_new = None
+        try:
+            self._finish()
+        finally:
+            self.row_of_new = None
         self.balance()
 
     def catch_up(self) -> None:

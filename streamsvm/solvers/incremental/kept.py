@@ -134,7 +134,7 @@ class KeptExamples:
 
     def change_kernel(self, kernel: Any, own: np.ndarray) -> None:
         """Take another kernel, k(x, x) being `own`: without kernel rows and margin set."""
-        self.kernel, state = kernel, self.state
+        self.kernel, self.row_of_new, state = kernel, None, self.state
         state.owner[:], state.used[:], state.row_of[:], state.place[:] = -1, 0, -1, -1
         state.info[0].m, state.info[0].drift = 0, FRESH
         state.diagonal[: self.n] = own

@@ -133,3 +133,22 @@ def test_costs_of_all_there_and_back():
         examples.set_all_costs(factor)
         examples.check(1e-6)
     assert examples.problem.dual == pytest.approx(before, rel=1e-8)
+
+
+def test_a_row_that_was_being_added_is_not_taken_for_one_of_another_kernel(monkeypatch):
+    x, y = rows_of(np.random.default_rng(5), "normal", 40, 2)
+    examples = Examples(RBF, x, y, 5.0)
+    examples.add(*range(39))
+
+    def stopped(problem, *arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(examples.problem), "follow", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            examples.add(39)
+    examples.problem.settle()
+    assert examples.problem.row_of_new is None
+    examples.set_kernel(KERNELS[-1])
+    examples.gram = Examples(KERNELS[-1], x, y, 5.0).gram
+    examples.check()

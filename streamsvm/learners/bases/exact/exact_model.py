@@ -89,8 +89,9 @@ class ExactModel:
         if self.kernel is None and n <= auto_gamma.LAST_SET:
             row = x.astype(np.float32)[None]
             self.moments = auto_gamma.updated(self.moments, n - 1, row)
-            gamma = auto_gamma.gamma_of(self.moments, n)
-            if n & (n - 1) == 0 and auto_gamma.is_worth_it(problem.kernel.gamma, gamma):
+            # At powers of two only.
+            gamma = problem.kernel.gamma if n & (n - 1) else auto_gamma.gamma_of(self.moments, n)
+            if auto_gamma.is_worth_it(problem.kernel.gamma, gamma):
                 self._set_kernel(kernels.RBF(gamma=gamma))
 
     def is_negative(self, y: float) -> bool:

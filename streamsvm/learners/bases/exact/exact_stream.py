@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -54,9 +55,9 @@ class ExactStream(ExactModel, Locked):
         self.schema = Schema(limit=limit, missing=missing)
         self.begin(kernel, self.window, cache_mb, tube)
 
+    @abc.abstractmethod
     def learn_example(self, x: np.ndarray, y: float, weight: float, number: int) -> None:
-        """Learn a row, float64 (features,), of a weight above 0."""
-        raise NotImplementedError
+        """Learn a row, float64 (features,), of any weight."""
 
     # What is learnt
 
