@@ -134,6 +134,9 @@ class KernelSolver(abc.ABC):
         """Remove the examples in some slots, as a bound does: what the dual loses is in `lost`."""
         raise AssertionError("it cannot take examples back")
 
+    def drop_numbers(self) -> None:  # noqa: B027
+        """Forget numbers of examples that are not kept: none are known, unless a subclass says."""
+
     def without(self, slots: np.ndarray, columns: Columns, n_features: int) -> Self:
         """Return a solver without the examples in some slots; this one is not changed.
 

@@ -25,7 +25,6 @@ from streamsvm.learners.bases.kernel.remains import (
     is_known_well,
     kept_of,
 )
-from streamsvm.learners.bases.kernel.tracking_solver import TrackingSolver
 from streamsvm.support.interruptions import Changes, change_together
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.row_columns import Columns
@@ -106,8 +105,7 @@ def _remove(learner: AnyKernelLearner, wanted: np.ndarray) -> np.ndarray:
     own = kept_of(learner, wanted)
     found = own.ids
     if not found.size:
-        if isinstance(learner.solver, TrackingSolver):
-            learner.solver.drop_numbers()
+        learner.solver.drop_numbers()
         return found
     d, gone = len(learner.schema), dropped(learner, found)
     columns = np.setdiff1d(np.arange(d), gone) if gone.size else None
