@@ -30,7 +30,6 @@ from streamsvm.learners.bases.kernel.availability import of_primal
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.learners.bases.late_rows import LateRows
-from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.ambiguous import blocks
@@ -358,7 +357,6 @@ class AmbiguousSVMClassifier(KernelLearner):
         return norm + float((weights * self.losses_of(signs, self.margins_of(x))).mean())
 
     objective_of = of_primal(_objective_of)
-    learn_one.__doc__ = learn_one.__doc__ or Learner.learn_one.__doc__
 
 
 _NO_CERTIFICATE = (
