@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
     {"_compile", "_compiling", "_parameter_checks", "_sources", "errors"},
     {"kernels", "losses"},
-    {"support"},
+    {"support", "confidence"},
     {"structured"},
     {"solvers"},
     {"monitor"},

@@ -1,0 +1,1 @@
+"""Statements about a stream that hold at all of its moments at once."""
