@@ -49,20 +49,26 @@ def usps() -> Data:
 
 
 def education() -> Data:
-    """Adult: 16 levels of education, from all other columns but the years of it."""
+    """Adult: 16 levels of education, from all other columns but the years of it.
+
+    Levels and scales are those of the rows for training.
+    """
     tables = [_table("adult_raw_train"), _table("adult_raw_test")]
     parts: list[np.ndarray] = []
     for name in tables[0].schema.names:
         if name in ("education", "education_num"):
             continue
         train, test = (table[name].to_numpy(zero_copy_only=False) for table in tables)
-        both = np.concatenate([train, test])
-        if both.dtype == object:
-            levels = np.unique(both[both != None].astype(str))  # noqa: E711
-            parts.append((both.astype(str)[:, None] == levels).astype(np.float32))
+        if train.dtype == object:
+            levels = np.unique(train[train != None].astype(str))  # noqa: E711
+            found = [rows.astype(str)[:, None] == levels for rows in (train, test)]
         else:
-            ranks = np.log1p(both) if name.startswith("capital") else both
-            parts.append(((ranks - ranks.mean()) / ranks.std())[:, None].astype(np.float32))
+            ranks = [
+                np.log1p(rows) if name.startswith("capital") else rows for rows in (train, test)
+            ]
+            mean, size = ranks[0].mean(), ranks[0].std()
+            found = [((rows - mean) / size)[:, None] for rows in ranks]
+        parts.append(np.concatenate(found).astype(np.float32))
     x, n = np.concatenate(parts, axis=1), len(tables[0])
     y = np.unique(np.concatenate([table["education"] for table in tables]), return_inverse=True)[1]
     return Data(x[:n], y[:n], x[n:], y[n:], 0.02, 1.0)

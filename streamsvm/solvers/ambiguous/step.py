@@ -18,6 +18,8 @@ Bordes, New Algorithms for Large-Scale Support Vector Machines, thesis (2010), s
 
 from __future__ import annotations
 
+import numpy as np
+
 from streamsvm._compile import compiled, compiled_within
 
 
@@ -87,7 +89,8 @@ def dual_step(weights, columns, values, in_bag, n_labels, C, out, u):
         return 0.0, 0.0, 0.0
     diagonal = 0.0
     for k in range(columns.size):
-        diagonal += float(values[k]) * values[k]
+        # In double precision: `float` of numba leaves single precision as it is.
+        diagonal += np.float64(values[k]) * np.float64(values[k])
     alpha, gain = step_length(loss, square * diagonal, C)
     for k in range(columns.size):
         row, value = weights[columns[k]], alpha * values[k]

@@ -168,3 +168,30 @@ class Normal(Examples):
         assert abs(beta.sum() - self.nu * C.sum()) <= 1e-11 * (1.0 + C.sum())
         assert ((beta >= 0.0) & (beta <= C)).all()
         assert h[beta < C].max(initial=0.0) <= atol and -h[beta > 0.0].min(initial=0.0) <= atol
+
+
+def changed(examples, draws, n_changes, of_all=False):
+    """Change the examples at random; yield after each change.
+
+    Beside single examples and the kernel, the costs of some change; or, with `of_all`, many leave
+    together, and the costs of all change, where the kind has such.
+    """
+    n = len(examples.y)
+    add, costs = (0.6, 0.95) if of_all else (0.55, 0.97)
+    for _ in range(n_changes):
+        here, u = examples.here, draws.random()
+        out = np.setdiff1d(np.arange(n), here)
+        if len(out) and (u < add or not len(here)):
+            examples.add(int(draws.choice(out)))
+        elif u < 0.85 or len(here) < 2:
+            examples.remove(int(draws.choice(here)))
+        elif of_all and u < 0.9:
+            examples.remove_together(draws.permutation(here)[: len(here) // 3])
+        elif of_all and u < costs and not isinstance(examples, Normal):
+            examples.set_all_costs(float(draws.choice([0.1, 1.0, 20.0, 300.0])) / examples.C[0])
+        elif not of_all and u < costs:
+            some = draws.choice(here, min(len(here), 5), replace=False)
+            examples.set_costs(some, examples.C[some] * draws.choice([0.1, 0.5, 2.0, 10.0]))
+        else:
+            examples.set_kernel(examples.kernel)
+        yield

@@ -7,28 +7,10 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from tests.reference.slow_incremental import SlowExact, dual_of, solved
-from tests.solvers.incremental.problems import KERNELS, LARGE, TINY, Examples, rows_of
+from tests.solvers.incremental.problems import KERNELS, LARGE, TINY, Examples, changed, rows_of
 
 RBF = kernels.RBF(gamma=0.5)
 KINDS = ["normal", "grid", "near", "line", "point", "zero"]
-
-
-def changed(examples, draws, n_changes):
-    """Change the examples at random; yield after each change."""
-    n = len(examples.y)
-    for _ in range(n_changes):
-        here, u = examples.here, draws.random()
-        out = np.setdiff1d(np.arange(n), here)
-        if len(out) and (u < 0.55 or not len(here)):
-            examples.add(int(draws.choice(out)))
-        elif u < 0.85 or len(here) < 2:
-            examples.remove(int(draws.choice(here)))
-        elif u < 0.97:
-            some = draws.choice(here, min(len(here), 5), replace=False)
-            examples.set_costs(some, examples.C[some] * draws.choice([0.1, 0.5, 2.0, 10.0]))
-        else:
-            examples.set_kernel(examples.kernel)
-        yield
 
 
 @pytest.mark.parametrize("C", [1.0, 100.0])

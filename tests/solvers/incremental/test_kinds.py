@@ -13,30 +13,12 @@ from tests.solvers.incremental.problems import (
     Examples,
     Normal,
     Values,
+    changed,
     rows_of,
 )
 
 RBF = kernels.RBF(gamma=0.5)
 KINDS = ["normal", "grid", "near", "line", "point"]
-
-
-def changed(examples, draws, n_changes):
-    """Change the examples at random, in each way that there is; yield after each change."""
-    n = len(examples.y)
-    for _ in range(n_changes):
-        here, u = examples.here, draws.random()
-        out = np.setdiff1d(np.arange(n), here)
-        if len(out) and (u < 0.6 or not len(here)):
-            examples.add(int(draws.choice(out)))
-        elif u < 0.85:
-            examples.remove(int(draws.choice(here)))
-        elif u < 0.9:
-            examples.remove_together(draws.permutation(here)[: len(here) // 3])
-        elif u < 0.95 and not isinstance(examples, Normal):
-            examples.set_all_costs(float(draws.choice([0.1, 1.0, 20.0, 300.0])) / examples.C[0])
-        else:
-            examples.set_kernel(examples.kernel)
-        yield
 
 
 @settings(max_examples=40)
@@ -53,7 +35,7 @@ def test_regression_is_optimal_after_each_change(seed, kind, kernel, C, epsilon,
     x, _ = rows_of(draws, kind, 30, 2)
     y = np.round(3.0 * np.sin(x[:, 0]) + 0.5 * draws.normal(size=30), 1)
     examples = Values(kernel, x, y, C, epsilon, cache)
-    for _ in changed(examples, draws, 60):
+    for _ in changed(examples, draws, 60, of_all=True):
         examples.check(1e-8 * max(1.0, examples.C[0]))
 
 
@@ -71,7 +53,7 @@ def test_one_class_is_optimal_after_each_change(seed, kind, kernel, nu, are_weig
     x, _ = rows_of(draws, kind, 30, 2)
     weights = draws.uniform(0.5, 2.0, 30) if are_weighted else np.ones(30)
     examples = Normal(kernel, x, weights, nu, cache)
-    for _ in changed(examples, draws, 60):
+    for _ in changed(examples, draws, 60, of_all=True):
         examples.check(1e-8 * max(1.0, np.abs(examples.gram).max()))
 
 
@@ -87,7 +69,7 @@ def test_classes_are_optimal_after_changes_of_all(seed, kind, kernel, C, cache):
     draws = np.random.default_rng(seed)
     x, y = rows_of(draws, kind, 40, 2)
     examples = Examples(kernel, x, y, C * draws.choice([0.3, 1.0, 3.0]), cache)
-    for _ in changed(examples, draws, 60):
+    for _ in changed(examples, draws, 60, of_all=True):
         examples.check(1e-7 * max(1.0, examples.C[0]))
 
 
