@@ -50,8 +50,9 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     Without a kernel there is a weight for each feature and label, and each example is learnt by one
     step in the dual (Algorithm 23): memory does not grow with the stream. With a kernel the
-    examples with a loss are kept, so that memory and time grow with the stream, and `reprocess`
-    looks at some of them again after each example.
+    examples with a loss are kept, so that memory and time grow with the stream (set
+    `max_support_vectors` if it has no end), and `reprocess` looks at some of them again after each
+    example.
 
     Labels may appear at any time, in any bag; an example says that its bag is above the labels
     known so far. A bag of all labels known changes nothing, an empty one raises `LabelError`. A
@@ -74,11 +75,16 @@ class AmbiguousSVMClassifier(KernelLearner):
         Seed of the random draws of examples; None: different ones each time.
     max_classes
         At least 2, 1000 by default: one more label is refused. None: no limit.
+    max_support_vectors
+        Keep at most this many examples, at least 2: the one with the smallest coefficients is
+        removed, and they are added to those of its nearest neighbour with the same bag, if there is
+        one. It needs a kernel. None, the default: no limit.
 
     Attributes
     ----------
     regret_bound
-        The mean loss so far exceeds that of any w with the present norm by at most this.
+        The mean loss so far exceeds that of any w with the present norm by at most this; None with
+        `max_support_vectors`.
     mean_loss
         The mean loss of the examples so far, each before it was learnt. With a kernel an example
         counts once more when labels came since and `reprocess` or `finish` takes them into its
@@ -111,7 +117,6 @@ class AmbiguousSVMClassifier(KernelLearner):
     solver: AmbiguousSolver
     has_dual = True  # of the class: a learner without a kernel has none that can be measured
     window = None
-    covers = "kept"
 
     def __init__(
         self,
@@ -126,16 +131,23 @@ class AmbiguousSVMClassifier(KernelLearner):
         seed: int | None = None,
         max_classes: int | None = 1000,
         missing: str = "mean",
+        max_support_vectors: int | None = None,
     ) -> None:
         steps = check_number("reprocess", reprocess, 0, MOST_STEPS)
+        limit = check_size("max_support_vectors", max_support_vectors, 2)
         if kernel is None and steps:
             raise ParameterError(
                 f"reprocess={reprocess!r} without a kernel: no example is kept, to be looked at "
                 "again; use kernel=kernels.Linear()"
             )
+        if kernel is None and limit is not None:
+            raise ParameterError(
+                f"max_support_vectors={max_support_vectors!r} without a kernel: no example is "
+                "kept; leave it out, or use kernel=kernels.Linear()"
+            )
         solver: AmbiguousSolver = LinearAmbiguousSolver()
         if kernel is not None:
-            solver = AmbiguousSolver(kernel, steps, cache_mb, seed)
+            solver = AmbiguousSolver(kernel, steps, cache_mb, seed, limit)
         super().__init__(
             solver,
             solver.kernel,
@@ -146,7 +158,7 @@ class AmbiguousSVMClassifier(KernelLearner):
         )
         self.kernel, self.has_dual = kernel, kernel is not None
         self.reprocess, self.seed = reprocess, check_seed(seed)
-        self.max_classes = max_classes
+        self.max_classes, self.max_support_vectors = max_classes, max_support_vectors
         self.targets.labels.most = check_size("max_classes", max_classes, 2)
 
     @property
@@ -278,6 +290,11 @@ class AmbiguousSVMClassifier(KernelLearner):
         return Certificate(value, _NO_CERTIFICATE if value is None else _CERTIFIED)
 
     @property
+    def covers(self) -> str:
+        """What the gap is about: "kept" examples, or "merged" ones."""
+        return "kept" if self.max_support_vectors is None else "merged"
+
+    @property
     @locked
     def mean_loss(self) -> float | None:
         """The mean loss so far, each before learning, by C_i; None before the first example."""
@@ -290,10 +307,11 @@ class AmbiguousSVMClassifier(KernelLearner):
         """A bound on the mean loss so far less that of the best w with the norm of the present one.
 
         It is (sum C_i L_i - D + |w|^2 / 2) / sum C_i, with the dual D that was reached. It is about
-        the losses that `mean_loss` is about. None before the first example.
+        the losses that `mean_loss` is about. None before the first example, and with
+        `max_support_vectors`: the dual is not about the examples of the stream then.
         """
         info = None if self.state is None else self.state.info[0]
-        if info is None or not info.costs:
+        if info is None or not info.costs or self.max_support_vectors is not None:
             return None
         return float((info.losses - info.dual + 0.5 * self.squared_norm) / info.costs)
 
@@ -303,10 +321,10 @@ class AmbiguousSVMClassifier(KernelLearner):
         """The bound of Proposition 13 for the norm of the present w, |w|^2 / (2 n C) + rho C / 2.
 
         It is proved, and at least `regret_bound`, if each example counts once: with a kernel, none
-        was learnt again, and none kept got a step since labels came.
+        was learnt again, and none kept got a step since labels came. None as for `regret_bound`.
         """
         info = None if self.state is None else self.state.info[0]
-        if info is None or not info.costs:
+        if info is None or not info.costs or self.max_support_vectors is not None:
             return None
         return float((0.5 * info.widths + 0.5 * self.squared_norm) / info.costs)
 
@@ -365,8 +383,10 @@ _NO_CERTIFICATE = (
 )
 _CERTIFIED = "of the examples kept at each moment"
 
+_RBF = {"kernel": kernels.RBF(gamma=0.5)}
+
 register_learner(
     AmbiguousSVMClassifier,
     "ambiguous",
-    variants=({}, {"kernel": kernels.RBF(gamma=0.5)}),
+    variants=({}, _RBF, _RBF | {"max_support_vectors": 100}),
 )

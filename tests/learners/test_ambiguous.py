@@ -15,6 +15,7 @@ from streamsvm.monitor.watched import learner_of
 
 KERNEL = {"kernel": kernels.RBF(gamma=0.2), "C": 1.0, "reprocess": 1, "seed": 1}
 KINDS = pytest.mark.parametrize("parameters", [{}, KERNEL], ids=["weights", "kernel"])
+BUDGET = KERNEL | {"max_support_vectors": 30}
 
 
 def problem(n, k=5, d=4, seed=0):
@@ -33,7 +34,7 @@ def bags_of(y, n_extra, k=5, lacking=0.0, seed=1):
     return bags
 
 
-@KINDS
+@pytest.mark.parametrize("parameters", [{}, KERNEL, BUDGET], ids=["weights", "kernel", "budget"])
 def test_events_batches_containers_and_files_make_one_model(parameters, tmp_path):
     x, y = problem(200)
     bags = [bag if i % 3 else bag[0] for i, bag in enumerate(bags_of(y, 1))]
@@ -103,6 +104,32 @@ def test_a_bag_that_shrinks_takes_the_place_of_the_first_one():
     assert all(not isinstance(label, frozenset) for label in late.support_vectors().labels)
     assert (late.predict_many(x) == at_once.predict_many(x)).mean() > 0.9
     assert late.duality_gap() < 1e-3
+
+
+def test_a_budget_bounds_memory_and_errs_little_more():
+    x, y = problem(3000)
+    x_test, y_test = problem(1000, seed=5)
+    bags, parts, errors = bags_of(y, 1), [], []
+    for limit in (None, 200):
+        model = AmbiguousSVMClassifier(**KERNEL, max_support_vectors=limit)
+        for start in (0, 1500):
+            model.learn_many(x[start : start + 1500], bags[start : start + 1500])
+            parts.append(sum(model.solver.memory_parts.values()))
+            errors.append(np.mean(model.predict_many(x_test) != y_test))
+    assert model.n_support_vectors <= 200 == len(model.kept_numbers())
+    assert parts[3] == parts[2] < parts[1] / 3
+    assert errors[3] < errors[1] + 0.05
+    monitor = TrackingMonitor(model)
+    assert model.covers == "merged" and model.regret_bound is monitor.get()["regret_bound"] is None
+    assert model.certificate.value > 0.0
+    gap = model.duality_gap()
+    model.finish()
+    assert model.duality_gap() < gap and model.n_support_vectors <= 200
+    for wrong in (1, 0.5):
+        with pytest.raises(ParameterError, match="max_support_vectors"):
+            AmbiguousSVMClassifier(kernels.Linear(), max_support_vectors=wrong)
+    with pytest.raises(ParameterError, match=r"max_support_vectors.*without a kernel"):
+        AmbiguousSVMClassifier(max_support_vectors=100)
 
 
 @KINDS

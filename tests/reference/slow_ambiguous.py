@@ -50,11 +50,14 @@ class SlowAmbiguous:
 
 
 class SlowBlocks:
-    """Steps on blocks: of each example kept Psi and Delta of its coefficients, w in the open."""
+    """Steps on blocks: of each example kept Psi and Delta of its coefficients, w in the open.
 
-    def __init__(self, n_features, C):
-        self.w, self.C = np.zeros((n_features, 0)), C
-        self.examples = []  # [x, bag, beta, delta, number of labels of its loss]
+    At most `limit` examples are kept.
+    """
+
+    def __init__(self, n_features, C, limit=np.inf):
+        self.w, self.C, self.limit = np.zeros((n_features, 0)), C, limit
+        self.examples = []  # [x, bag, beta, delta, number of labels of its loss, C_i]
         self.summed = []  # (x, bag, number of labels, loss) of each loss that the dual bounds
 
     def scores(self, x):
@@ -65,15 +68,38 @@ class SlowBlocks:
 
     def add(self, x, bag):
         """Learn an example; return its loss before."""
+        k = self.w.shape[1]
         loss = pairwise_loss(self.scores(x), bag)
-        self.summed.append((x, bag, self.w.shape[1], loss))
+        self.summed.append((x, bag, k, loss))
         if loss > 0.0:
-            self.examples.append([x, bag, np.zeros(self.w.shape[1]), 0.0, self.w.shape[1]])
-            self.step(len(self.examples) - 1)
+            at = len(self.examples) if len(self.examples) < self.limit else self.make_room()
+            self.examples[at : at + 1] = [[x, bag, np.zeros(k), 0.0, k, self.C]]
+            self.step(at)
         return loss
 
+    def make_room(self):
+        """Project the example with the smallest coefficients on another; return its place."""
+        sizes = [x @ x * (beta**2).sum() for x, _, beta, _, _, _ in self.examples]
+        at = int(np.argmin(sizes))
+        x, bag, beta, delta, known, C = self.examples[at]
+        self.w[:, : len(beta)] -= np.outer(x, beta)
+        near = [
+            (x @ other[0], -i)
+            for i, other in enumerate(self.examples)
+            if i != at and other[1] == bag and other[4] == known and x @ other[0] > 0.0
+        ]
+        if near:
+            value, i = max(near)
+            other = self.examples[-i]
+            k, share = self.w.shape[1], min(1.0, value / (other[0] @ other[0]))
+            other[2] = np.pad(other[2], (0, k - len(other[2])))
+            other[2][: len(beta)] += share * beta
+            other[3], other[5] = other[3] + share * delta, other[5] + C
+            self.w[:, : len(beta)] += share * np.outer(other[0], beta)
+        return at
+
     def step(self, i):
-        x, bag, beta, delta, known = self.examples[i]
+        x, bag, beta, delta, known, C = self.examples[i]
         k = self.w.shape[1]
         factor = (known - len(bag)) / (k - len(bag))
         now = np.pad(beta, (0, k - len(beta)))
@@ -83,18 +109,13 @@ class SlowBlocks:
             self.summed.append((x, bag, k, pairwise_loss(self.scores(x), bag)))
         # Of a row that is 1 in one place, Psi has the coefficients.
         wanted_delta, along = psi(np.ones(1), self.scores(x), bag)
-        wanted, wanted_delta = self.C * along[0], self.C * wanted_delta
+        wanted, wanted_delta = C * along[0], C * wanted_delta
         gap = wanted_delta - delta - (wanted - beta) @ self.scores(x)
         square = (x @ x) * ((wanted - beta) ** 2).sum()
-        t = min(1.0, gap / square) if gap > 1e-12 * self.C else 0.0
+        t = min(1.0, gap / square) if gap > 1e-12 * C else 0.0
         self.w = self.w + np.outer(x, t * (wanted - beta))
-        self.examples[i] = [
-            x,
-            bag,
-            beta + t * (wanted - beta),
-            delta + t * (wanted_delta - delta),
-            k,
-        ]
+        beta, delta = beta + t * (wanted - beta), delta + t * (wanted_delta - delta)
+        self.examples[i] = [x, bag, beta, delta, k, C]
 
     def dual(self):
         return sum(example[3] for example in self.examples) - 0.5 * (self.w**2).sum()
@@ -105,5 +126,7 @@ class SlowBlocks:
         return 0.5 * (w**2).sum() + self.C * sum(losses)
 
     def primal(self):
-        losses = [pairwise_loss(self.scores(x)[:k], bag) for x, bag, _, _, k in self.examples]
-        return 0.5 * (self.w**2).sum() + self.C * sum(losses)
+        losses = [
+            C * pairwise_loss(self.scores(x)[:k], bag) for x, bag, _, _, k, C in self.examples
+        ]
+        return 0.5 * (self.w**2).sum() + sum(losses)

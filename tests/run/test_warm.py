@@ -181,8 +181,8 @@ def test_warm_takes_all_configurations(used):
     # Seven learners with kernels and bounds, one without bounds, the exact one, whose rows are all
     # dense, one with a kernel of its own and a bound, two linear ones, three transformers, three of
     # label sequences with two kinds of inference, one of them with a kernel, too; the ambiguous one
-    # with explicit weights and with a kernel.
-    assert len(used) == 7 * (3 * 2 * 2) + 3 * 2 + 3 + 2 * 2 + 2 * 2 + 3 + 3 * 2 + 1 + 2 * 2
+    # with explicit weights, with a kernel, and with a bound, too.
+    assert len(used) == 7 * (3 * 2 * 2) + 3 * 2 + 3 + 2 * 2 + 2 * 2 + 3 + 3 * 2 + 1 + 3 * 2
     assert [now.done for now in moments] == list(range(len(used) + 1))
     assert {now.total for now in moments} == {len(used)}
     assert len({now.configuration for now in moments}) == len(used) + 1

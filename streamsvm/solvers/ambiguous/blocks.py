@@ -30,15 +30,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm._compile import borrowed, compiled
+from streamsvm.solvers.ambiguous.bounds import renew, slot_for
 from streamsvm.solvers.ambiguous.state import (
     AmbiguousState,
     add_to,
     note_example,
     note_loss,
     read_bag,
+    row_of_slot,
+    scale_block,
 )
 from streamsvm.solvers.ambiguous.step import coefficients
+from streamsvm.solvers.bounds import UNBOUNDED, Budget, Unbounded
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.kernel_events import learn_multiclass
 from streamsvm.solvers.registry import register_solver
@@ -58,6 +62,7 @@ class Schedule(NamedTuple):
     """Parameters of the steps."""
 
     reprocess: float = 0.0  # REPROCESS steps after each example
+    bounds: Unbounded | Budget = UNBOUNDED
 
 
 @compiled
@@ -80,25 +85,6 @@ def gap_of(state, s):
         gap += state.beta[y, s] * state.scores[y]
         delta += state.u[y] if state.in_bag[y] else 0.0
     return gap, loss, delta
-
-
-@compiled
-def scale_block(state, s, row, factor):
-    """Multiply the coefficients of a slot, at most by 1; `row` has its kernel values."""
-    info = state.info[0]
-    slope, square = state.delta[s], 0.0
-    for y in range(info.n_classes):
-        slope -= state.beta[y, s] * state.f[y, s]
-        square += state.beta[y, s] * state.beta[y, s]
-    step = factor - 1.0
-    info.dual += step * slope - 0.5 * step * step * square * np.float64(state.diagonal[s])
-    for y in range(info.n_classes):
-        beta = state.beta[y, s]
-        add_to(state, row, s, y, step * beta)
-        state.beta[y, s] = factor * beta
-    info.delta_sum += step * state.delta[s]
-    state.alpha[s] *= factor
-    state.delta[s] *= factor
 
 
 @compiled
@@ -148,18 +134,10 @@ def step_on(state, s, row):
     return gap
 
 
-@compiled_within
-def row_of_slot(state, kernel, s, d):
-    """Return the kernel values of a slot with all slots; valid until the next call."""
-    n = state.info[0].n
-    return state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, s, n, d)]
-
-
 @compiled
-def _insert(state, x, cost, weight, number, diagonal, row):
-    """Return a new slot for the example whose bag and scores are in the scratch."""
+def _insert(state, s, x, cost, weight, number, diagonal, row):
+    """Put the example whose bag and scores are in the scratch into a slot: the next, or a free."""
     info = state.info[0]
-    s = info.n
     stores.put(state.store, s, x)
     state.store.entered[s], state.store.weight[s] = number, weight
     state.cost[s], state.diagonal[s], state.known[s] = cost, diagonal, info.n_classes
@@ -169,10 +147,9 @@ def _insert(state, x, cost, weight, number, diagonal, row):
     note_cost(info, cost)
     info.r2 = max(info.r2, np.float64(diagonal))
     info.last_number = max(info.last_number, number)
-    info.n = s + 1
+    info.n = max(info.n, s + 1)
     row[s] = diagonal
-    row_cache.keep(state.cache, s, row, s + 1)
-    return s
+    row_cache.keep(state.cache, s, row, info.n)
 
 
 @compiled
@@ -230,6 +207,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     state = borrowed(state)
     info = state.info[0]
     n_rows, d, start, k = count(x), width(x), 0, info.n_classes
+    limit = schedule.bounds.limit
     while start < n_rows:
         size = min(BLOCK, n_rows - start)
         n_block = info.n
@@ -240,7 +218,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
         for r in range(size):
             at, n = start + r, info.n
             one = part(x, at, at + 1)
-            if n == state.cost.size or not stores.has_room(state.store, one):
+            if n == state.cost.size < limit or not stores.has_room(state.store, one):
                 return at
             row, out = state.block[r], state.block[r : r + 1]
             stores.values(kernel, state.store, one, np.int64(1), d, n_block, n, out)
@@ -258,8 +236,10 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
             if s >= 0:
                 _learn_kept(state, kernel, s, n_in, cost[at], weight[at], d)
             elif loss > 0.0:
-                s = _insert(state, one, cost[at], weight[at], numbers[at], diagonal[at], row)
+                s = slot_for(schedule.bounds, state, kernel, row, d)
+                _insert(state, s, one, cost[at], weight[at], numbers[at], diagonal[at], row)
                 step_on(state, s, row)
+                renew(schedule.bounds, state, kernel, one, s, part(rows, r + 1, size), r + 1, n)
             else:
                 info.n_null += 1
             _reprocess(state, kernel, schedule, d)

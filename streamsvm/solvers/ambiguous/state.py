@@ -172,6 +172,32 @@ def add_to(state, row, s, y, amount):
         add_scaled(state.f[y], row, amount, state.info[0].n)
 
 
+@compiled_within
+def row_of_slot(state, kernel, s, d):
+    """Return the kernel values of a slot with all slots; valid until the next call."""
+    n = state.info[0].n
+    return state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, s, n, d)]
+
+
+@compiled
+def scale_block(state, s, row, factor):
+    """Multiply the coefficients of a slot, at most by 1; `row` has its kernel values."""
+    info = state.info[0]
+    slope, square = state.delta[s], 0.0
+    for y in range(info.n_classes):
+        slope -= state.beta[y, s] * state.f[y, s]
+        square += state.beta[y, s] * state.beta[y, s]
+    step = factor - 1.0
+    info.dual += step * slope - 0.5 * step * step * square * np.float64(state.diagonal[s])
+    for y in range(info.n_classes):
+        beta = state.beta[y, s]
+        add_to(state, row, s, y, step * beta)
+        state.beta[y, s] = factor * beta
+    info.delta_sum += step * state.delta[s]
+    state.alpha[s] *= factor
+    state.delta[s] *= factor
+
+
 @compiled
 def rebuild(state, kernel, d):
     """Recompute scores, diagonal and dual after a change of the kernel."""

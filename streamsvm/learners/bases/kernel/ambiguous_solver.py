@@ -12,6 +12,7 @@ from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, Sizes
 from streamsvm.solvers.ambiguous import blocks, linear
 from streamsvm.solvers.ambiguous import state as ambiguous_state
 from streamsvm.solvers.ambiguous.state import AmbiguousState, LinearState
+from streamsvm.solvers.bounds import UNBOUNDED, Budget
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import states
 from streamsvm.support.rows import Rows
@@ -21,13 +22,22 @@ _FEWEST = 4
 
 
 class AmbiguousSolver(DualSolver):
-    """The ambiguous SVM with a kernel: examples with a loss are kept."""
+    """The ambiguous SVM with a kernel: examples with a loss are kept, at most `limit`."""
 
     step: Any = blocks
     states: Any = ambiguous_state
 
-    def __init__(self, kernel: Any, reprocess: float, cache_mb: float, seed: int | None) -> None:
-        super().__init__(kernel, blocks.Schedule(reprocess), cache_mb)
+    def __init__(
+        self,
+        kernel: Any,
+        reprocess: float,
+        cache_mb: float,
+        seed: int | None,
+        limit: int | None = None,
+    ) -> None:
+        bounds = UNBOUNDED if limit is None else Budget(float(limit))
+        schedule = blocks.Schedule(reprocess, bounds)
+        super().__init__(kernel, schedule, cache_mb)
         self._seed = seed
 
     def new_state(self, sizes: Sizes) -> Any:
