@@ -21,12 +21,12 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.bag_labels import BAGS, BagTargets, bag_of, bags_of, members_of
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
-from streamsvm.learners.bases.kernel import finishing, kernel_batches
+from streamsvm.learners.bases.kernel import finishing, kernel_batches, remains, unlearning
 from streamsvm.learners.bases.kernel.ambiguous_solver import (
     AmbiguousSolver,
     LinearAmbiguousSolver,
 )
-from streamsvm.learners.bases.kernel.availability import of_primal
+from streamsvm.learners.bases.kernel.availability import of_examples, of_primal
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.learners.bases.late_rows import LateRows
@@ -256,6 +256,8 @@ class AmbiguousSVMClassifier(KernelLearner):
 
         if self.has_dual:
             finishing.improve(self, some, progress)
+
+    unlearn, audit, keeps = map(of_examples, (unlearning.unlearn, remains.audit, remains.keeps))
 
     def best_candidates(self, X: Any, y: Any) -> list[Any]:
         """Return the best candidate of each bag by its score: bags shrunk by the model itself.

@@ -29,11 +29,11 @@ def learner_of(model: Any) -> Any:
     """
     model = model.model if isinstance(model, TrackingMonitor) else model
     learner = container.steps_of(model)[-1]
-    if not can_forget(type(learner)):
+    if not hasattr(learner, "unlearn"):
         able = (known.cls.__name__ for known in registered_learners() if can_forget(known.cls))
-        raise ParameterError(
-            f"{type(learner).__name__} cannot forget examples; learners that can: {', '.join(able)}"
-        )
+        name = type(learner).__name__
+        name += " without a kernel" if can_forget(type(learner)) else ""
+        raise ParameterError(f"{name} cannot forget examples; learners that can: {', '.join(able)}")
     return learner
 
 

@@ -12,6 +12,7 @@ from streamsvm import AmbiguousSVMClassifier, TrackingMonitor, kernels
 from streamsvm.cli.main import main
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.monitor.watched import learner_of
+from streamsvm.run import forgetting
 
 KERNEL = {"kernel": kernels.RBF(gamma=0.2), "C": 1.0, "reprocess": 1, "seed": 1}
 KINDS = pytest.mark.parametrize("parameters", [{}, KERNEL], ids=["weights", "kernel"])
@@ -130,6 +131,8 @@ def test_a_budget_bounds_memory_and_errs_little_more():
             AmbiguousSVMClassifier(kernels.Linear(), max_support_vectors=wrong)
     with pytest.raises(ParameterError, match=r"max_support_vectors.*without a kernel"):
         AmbiguousSVMClassifier(max_support_vectors=100)
+    with pytest.raises(ParameterError, match="without a kernel cannot forget"):
+        forgetting.learner_of(AmbiguousSVMClassifier())
 
 
 @KINDS

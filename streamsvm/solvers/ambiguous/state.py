@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
-from streamsvm.support import looks
+from streamsvm.support import looks, stores
 from streamsvm.support.declaration import (
     BOX,
     FLAG,
@@ -196,6 +196,23 @@ def scale_block(state, s, row, factor):
     info.delta_sum += step * state.delta[s]
     state.alpha[s] *= factor
     state.delta[s] *= factor
+
+
+@compiled
+def keep_only(state, order, n_kept):
+    """Move slot order[s], ascending, to slot s, for s < n_kept; the others, all 0, are removed."""
+    info = state.info[0]
+    stores.reorder(state.store, order, n_kept)
+    row_cache.reorder(state.cache, order, n_kept)
+    for s in range(n_kept):
+        old = order[s]
+        state.alpha[s], state.delta[s] = state.alpha[old], state.delta[old]
+        state.cost[s], state.known[s] = state.cost[old], state.known[old]
+        state.diagonal[s] = state.diagonal[old]
+        for y in range(info.n_classes):
+            state.beta[y, s], state.f[y, s] = state.beta[y, old], state.f[y, old]
+            state.bag[y, s] = state.bag[y, old]
+    info.n = n_kept
 
 
 @compiled

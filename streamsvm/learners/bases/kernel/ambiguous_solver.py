@@ -57,10 +57,19 @@ class AmbiguousSolver(DualSolver):
         return state
 
     def remove(self, slots: np.ndarray, n_features: int) -> None:
-        """Take out what the examples in some slots have done."""
-        kernel = self.bound_kernel(self.state)
+        """Remove the examples in some slots, and what they have done."""
+        kernel, n = self.bound_kernel(self.state), int(self.state.info[0].n)
         for s in slots.tolist():
             blocks.remove(self.state, kernel, s, n_features)
+        kept = np.setdiff1d(np.arange(n), slots)
+        ambiguous_state.keep_only(self.state, kept, len(kept))
+
+    def signs_of(self, slots: np.ndarray) -> np.ndarray:
+        """Return the numbers of labels; of a bag -1 - the number of its best candidate now."""
+        k = int(self.state.info[0].n_classes)
+        bags = self.state.bag[:k, slots] > 0
+        best = np.where(bags, self.state.f[:k, slots], -np.inf).argmax(axis=0)
+        return np.where(bags.sum(axis=0) > 1, -1.0 - best, best)
 
     # Inspection
 

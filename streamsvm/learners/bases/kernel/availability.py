@@ -1,6 +1,6 @@
 """Methods that only some kernel learners have: of others, they are no attributes.
 
-They hold the learner's lock.
+They hold the learner's lock, if they do not take it themselves.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class _Available:
     """A method of the learners whose `has_dual` has a value; for others looking it up fails."""
 
     def __init__(self, method: Callable[..., Any], has_dual: bool) -> None:
-        self._method, self._has_dual = locked(method), has_dual
+        self._method, self._has_dual = method, has_dual
         self.__doc__ = method.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -33,9 +33,14 @@ class _Available:
 
 def of_dual(method: Method) -> Method:
     """Let only learners with a dual have a method."""
-    return cast(Method, _Available(method, True))
+    return cast(Method, _Available(locked(method), True))
 
 
 def of_primal(method: Method) -> Method:
     """Let only learners without a dual have a method."""
-    return cast(Method, _Available(method, False))
+    return cast(Method, _Available(locked(method), False))
+
+
+def of_examples(method: Method) -> Method:
+    """Let only learners with a dual, which keep examples, have a method that takes the lock."""
+    return cast(Method, _Available(method, True))

@@ -55,8 +55,10 @@ class ClassCosts:
 
     def without(self, signs: np.ndarray) -> ClassCosts:
         """Return the costs without examples of these signs, or numbers of classes."""
+        if not self.is_balanced:
+            return self
         found = np.bincount(self._side_of(signs), minlength=len(self.counts))
-        return self.counting(np.maximum(0.0, self.counts - found)) if self.is_balanced else self
+        return self.counting(np.maximum(0.0, self.counts - found))
 
     def count_one(self, sign: float) -> None:
         """Count one example: after each event, faster than as a batch."""

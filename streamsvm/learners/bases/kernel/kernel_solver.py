@@ -134,6 +134,10 @@ class KernelSolver(abc.ABC):
         """Remove the examples in some slots, as a bound does: what the dual loses is in `lost`."""
         raise AssertionError("it cannot take examples back")
 
+    def signs_of(self, slots: np.ndarray) -> np.ndarray:
+        """Return the signs, or numbers of classes, of the examples in some slots, float64."""
+        return np.asarray(self.state.y, np.float64)[slots]
+
     def drop_numbers(self) -> None:  # noqa: B027
         """Forget numbers of examples that are not kept: none are known, unless a subclass says."""
 

@@ -147,7 +147,7 @@ def kept_of(learner: AnyKernelLearner, wanted: np.ndarray) -> Kept:
         at = slots[entered[slots] > 0]
         blocks.append(preparation.unscaled(taken(rows, at)))
         numbers.append(entered[at])
-        signs.append(np.asarray(solver.state.y, np.float64)[at])
+        signs.append(solver.signs_of(at))
     found, first = np.unique(np.concatenate(numbers), return_index=True)
     x = joined(blocks or [np.zeros((0, d), np.float32)], d)
     found = np.union1d(found, _stored(learner)[0][slots])

@@ -167,7 +167,7 @@ def _last_known(solver: KernelSolver, sizes: Sizes) -> tuple[Rows, np.ndarray]:
     rows, _, entered = solver.expansion(d)
     live = np.flatnonzero(entered > 0)
     blocks, numbers = [taken(rows, live)], entered[live]
-    signs = np.asarray(solver.state.y, np.float64)[live]
+    signs = solver.signs_of(live)
     if solver.kept_rows is not None:
         x, facts = solver.kept_rows.rows()
         others = np.flatnonzero(~np.isin(facts["number"], numbers))
