@@ -17,6 +17,7 @@ __all__ = [
     "AmbiguousSVMClassifier",
     "Chain",
     "ConceptLabeler",
+    "ConformalSets",
     "HullerClassifier",
     "IncrementalOneClassSVM",
     "IncrementalSVMClassifier",

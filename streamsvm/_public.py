@@ -4,6 +4,7 @@ from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
 from streamsvm.learners.concept_labeler import ConceptLabeler
+from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.learners.huller import HullerClassifier
 from streamsvm.learners.incremental import IncrementalSVMClassifier
 from streamsvm.learners.incremental_one_class import IncrementalOneClassSVM
@@ -36,6 +37,7 @@ __all__ = [
     "AmbiguousSVMClassifier",
     "Chain",
     "ConceptLabeler",
+    "ConformalSets",
     "HullerClassifier",
     "IncrementalOneClassSVM",
     "IncrementalSVMClassifier",

@@ -1,0 +1,141 @@
+r"""A threshold of scores that a given share of a stream exceeds, whatever the stream does.
+
+Problem. Before each event a threshold :math:`q_t` is chosen; then comes a score :math:`s_t`, which
+tells how badly the event fitted the prediction. The event is missed, :math:`m_t = 1`, if
+:math:`s_t > q_t`, else :math:`m_t = 0`. Wanted is that a share :math:`a` of all events is missed,
+with nothing assumed: scores may drift, and an adversary may choose them.
+
+Method. A level :math:`l_t` says which quantile of the last scores is the threshold. It begins at a
+and moves after each event by :math:`l_{t+1} = l_t + g (a - m_t)`, with :math:`g = a / 4`: down
+after a miss, so that the next sets are larger (Gibbs and Candes 2021; there levels go up to 1). Of
+the last n scores, at most 500, the threshold is the k-th smallest,
+:math:`k = n + 1 - \lfloor (n + 1) l_t \rfloor`. It is infinite if k > n or :math:`l_t \le 0`, so
+that nothing is missed then, and minus infinity if :math:`l_t \ge u`, with
+:math:`u = \min(1, 3 a)`, so that all is missed.
+
+Bound. For any scores, and at every T, the number M of misses among the first T events fulfils
+
+.. math:: a T - 9 < M < a T + 5.
+
+Proof. A level that is at most 0 never falls, as nothing is missed at it; so all levels are above
+:math:`-g (1 - a)`. In the same way one that is at least u never rises, and all are below
+:math:`u + g a`. The steps add up to :math:`M - a T = (a - l_{T+1}) / g`, which is thus less than
+:math:`a / g + 1 - a < 5`, and more than :math:`(a - u) / g - a \ge -8 - a > -9`.
+
+If something is missed at an infinite threshold (a label that nobody had met), the level stays where
+it is, and M may be larger by the number of those; if something is hit at minus infinity (an exact
+prediction), M may be smaller. Labels that come up to d events late let d more events be missed, or
+hit, before the level that follows from them is used: add d on both sides.
+
+The step is the one of several that measured best, and u = 3 a makes the bound small: with u = 1
+levels wander off while a model is perfect, and come back too late (``python -m benchmarks.trust
+sets``; tried were fixed and decaying steps of the threshold itself, several steps combined, and
+betting on it).
+
+Gibbs, Candes, Adaptive Conformal Inference Under Distribution Shift, NeurIPS (2021); Gibbs, Candes,
+Conformal Inference for Online Prediction with Arbitrary Distribution Shifts, JMLR 25 (2024);
+Angelopoulos, Barber, Bates, Online Conformal Prediction with Decaying Step Sizes, ICML (2024);
+Podkopaev, Xu, Lee, Adaptive Conformal Inference by Betting, ICML (2024).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+RECENT = 500
+"""So many of the last scores are kept, and the threshold is one of them."""
+
+_STEPS_TO_NOTHING = 4.0
+_LARGEST = 3.0
+
+TOO_MANY, TOO_FEW = 5, 9
+"""Misses are fewer than these above, or below, their share of the events."""
+
+
+class Threshold:
+    """The threshold of the next score: see the module.
+
+    Attributes
+    ----------
+    value
+        The next score is missed if it is larger; infinite, or minus infinity, as said above.
+    level
+        The quantile that it is, counted from above.
+    scores
+        The last scores, oldest first.
+
+    """
+
+    __slots__ = (
+        "_highest", "_lowest", "_miss_rate", "_most", "_ordered", "_step", "level", "scores",
+        "value",
+    )  # fmt: skip
+
+    def __init__(
+        self, miss_rate: float, level: float | None = None, scores: Iterable[float] = ()
+    ) -> None:
+        self._miss_rate = miss_rate
+        self.level = miss_rate if level is None else level
+        self._step = miss_rate / _STEPS_TO_NOTHING
+        self._most = min(1.0, _LARGEST * miss_rate)
+        self._lowest = -self._step * (1.0 - miss_rate)
+        self._highest = self._most + self._step * miss_rate
+        self.scores = deque(scores, maxlen=RECENT)
+        self._ordered = sorted(self.scores)
+        self.value = self._quantile(self.level)
+
+    def learn(self, score: float, is_missed: bool) -> None:
+        """Take the score of an event, no NaN, and whether the event was missed."""
+        # Called for each event: comparisons take a third of the time of min and max.
+        level = self.level + self._step * (self._miss_rate - is_missed)
+        if level < self._lowest:
+            level = self._lowest
+        elif level > self._highest:
+            level = self._highest
+        self.level = level
+        scores, ordered = self.scores, self._ordered
+        if len(scores) == RECENT:
+            del ordered[bisect_left(ordered, scores[0])]
+        scores.append(score)
+        insort(ordered, score)
+        self.value = self._quantile(level)
+
+    def _quantile(self, level: float) -> float:
+        """Return the threshold at a level."""
+        if level >= self._most:
+            return -math.inf
+        if level <= 0.0:
+            return math.inf
+        n = len(self._ordered)
+        above = int((n + 1) * level)
+        return self._ordered[n - above] if above else math.inf
+
+
+def least_ambiguous(p: Mapping[Any, float]) -> dict[Any, float]:
+    """Return the score 1 - p of each label: sets are the smallest in the mean.
+
+    Sadinle, Lei, Wasserman, Least Ambiguous Set-Valued Classifiers, JASA 114 (2019).
+    """
+    return {y: _number(1.0 - one) for y, one in p.items()}
+
+
+def adaptive(p: Mapping[Any, float]) -> dict[Any, float]:
+    """Return for each label the sum of the probabilities of the labels that are more likely.
+
+    Sets are larger where the model is less sure. Romano, Sesia, Candes, Classification with Valid
+    and Adaptive Coverage, NeurIPS (2020), without their random part.
+    """
+    found, above = {}, 0.0
+    for y in sorted(p, key=lambda y: -_number(p[y], 0.0)):
+        found[y] = above
+        above += _number(p[y], 0.0)
+    return found
+
+
+def _number(value: float, instead: float = 1.0) -> float:
+    """Return a number, or `instead` of NaN."""
+    return value if value == value else instead

@@ -1,0 +1,293 @@
+"""Sets of labels with a coverage that holds on any stream: a wrapper of any model."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+from river import base
+
+from streamsvm.errors import ParameterError
+from streamsvm.features import frames
+from streamsvm.features.matrices import SparseMatrix
+from streamsvm.features.schema import Schema
+from streamsvm.labels.prediction_sets import Intervals, LabelSets, Sets
+from streamsvm.learners.active import ActiveLearner
+from streamsvm.learners.sgd import SVMSGDClassifier
+from streamsvm.model_files import codec
+from streamsvm.model_files.container import register_wrapper, steps_of
+
+
+class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
+    """Predicts a set of labels that has the true one in a given share of the events.
+
+    That share holds over the long run whatever the stream does: drift, sorted rows, another unit.
+    Among any T events, labels that were met before are missed less than 5 times more, and more than
+    9 times less, than (1 - coverage) T says (see `streamsvm.confidence.conformal` for the proof).
+    Where the model is good, sets are small; nothing is promised for a single event.
+
+    It wraps any River classifier or pipeline that predicts probabilities, or any regressor, whose
+    sets are intervals. Each event is predicted before it is learnt: by `predict_set_one`, if that
+    was called last with the same event, so that the set that was given is the one that counts; else
+    by `learn_one` itself. Use it in one thread, and a `Serving` from others.
+
+    Parameters
+    ----------
+    model
+        The classifier, regressor or pipeline that learns and predicts.
+    coverage
+        The share of events whose label is in the set, between 0 and 1; .9 by default.
+    by_class
+        Whether it holds for the events of each label apart, so that a rare one is covered, too.
+        Sets are then larger. The bounds are for each label.
+    score
+        "least_ambiguous", the default: labels of a probability above a threshold, which makes sets
+        the smallest in the mean. "adaptive": the most likely labels until their probabilities sum
+        up to a threshold, so that sets are larger where the model is less sure.
+    may_be_empty
+        True, the default: a set is empty where no label is likely enough, as on some events of a
+        model that is more often right than asked for. False: the most likely label is then in it,
+        and the coverage may be above the share asked for.
+
+    Attributes
+    ----------
+    sets
+        The sets: their counts (`n`, `n_missed`, ...), `figures()` and `coverage_by_class()`.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of range, or the model has no probabilities.
+
+    References
+    ----------
+    Gibbs, Candes, Adaptive Conformal Inference Under Distribution Shift, NeurIPS (2021); Sadinle,
+    Lei, Wasserman, Least Ambiguous Set-Valued Classifiers, JASA 114 (2019).
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from streamsvm import AdaptiveSVMClassifier, ConformalSets
+    >>> model = ConformalSets(AdaptiveSVMClassifier(), coverage=0.95)
+    >>> hits = 0
+    >>> for x, y in datasets.Phishing():
+    ...     hits += y in model.predict_set_one(x)
+    ...     model.learn_one(x, y)
+    >>> print(f"{hits / 1250:.1%}, {model.sets.figures()['set_single']:.0%} of one label")
+    95...%, ...% of one label
+
+    """
+
+    def __init__(
+        self,
+        model: base.Estimator,
+        coverage: float = 0.9,
+        by_class: bool = False,
+        score: str = "least_ambiguous",
+        may_be_empty: bool = True,
+    ) -> None:
+        self.model = model
+        self.coverage, self.by_class = coverage, by_class
+        self.score, self.may_be_empty = score, may_be_empty
+        last = steps_of(model)[-1]
+        predicts_numbers = isinstance(last, base.Regressor)
+        has_sets = predicts_numbers or hasattr(last, "predict_proba_one")
+        if isinstance(model, (type, ActiveLearner, ConformalSets)) or not has_sets:
+            raise ParameterError(
+                f"model={model!r:.80}: use a regressor, or a classifier with probabilities"
+            )
+        self.sets: Sets
+        if predicts_numbers:
+            if by_class or score != "least_ambiguous" or not may_be_empty:
+                raise ParameterError("by_class, score, may_be_empty: not for intervals of numbers")
+            self.sets = Intervals(coverage)
+        else:
+            self.sets = LabelSets(coverage, by_class, score, may_be_empty)
+        self._predicts_numbers = predicts_numbers
+        # The event that was predicted last, a copy of it, what was predicted, and the set.
+        self._last: tuple[Any, Any, Any, tuple[Any, ...]] | None = None
+
+    @property
+    def _wrapped_model(self) -> Any:
+        """The model."""
+        return self.model
+
+    @property
+    def steps(self) -> dict[Any, Any]:
+        """What model files hold: the `sets`, and the steps of the model."""
+        return {"sets": self.sets, **dict(enumerate(steps_of(self.model)))}
+
+    @classmethod
+    def of_steps(cls, sets: Sets, model: Any) -> ConformalSets:
+        """Return the wrapper whose `steps` are these."""
+        names = ("by_class", "score", "may_be_empty")
+        given = {name: getattr(sets, name) for name in names if hasattr(sets, name)}
+        found = cls(model, sets.coverage, **given)
+        if type(found.sets) is not type(sets):
+            raise ValueError("sets of labels are not for numbers, nor intervals for labels")
+        found.sets = sets
+        return found
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that River's checks run with."""
+        yield {"model": SVMSGDClassifier()}
+
+    def predict_set_one(self, x: dict[Any, Any]) -> tuple[Any, ...]:
+        """Return the set of an event; it counts if the event is the next one that is learnt.
+
+        Parameters
+        ----------
+        x
+            Features by name.
+
+        Returns
+        -------
+        The labels, the most likely one first. Empty: none is likely enough. All labels: nothing can
+        be ruled out, as at the start, after misses, or of a strange event. From a regressor the
+        lower and upper end: infinite ones where nothing can be ruled out; both are the prediction
+        where an empty set would be.
+
+        """
+        if self._predicts_numbers:
+            predicted, found = self._predicted(x)
+        else:  # without a call more
+            predicted = self.model.predict_proba_one(x)  # type: ignore[attr-defined]
+            found = self.sets.of(predicted)
+        # A copy: the caller may fill the same dict with the next event.
+        self._last = x, (x.copy() if type(x) is dict else copy.copy(x)), predicted, found
+        return found
+
+    def _predicted(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Return what the model predicts for an event, and its set."""
+        if self._predicts_numbers:
+            predicted: Any = float(self.model.predict_one(x))  # type: ignore[attr-defined]
+        else:
+            predicted = self.model.predict_proba_one(x)  # type: ignore[attr-defined]
+        return predicted, self.sets.of(predicted)
+
+    def learn_one(
+        self, x: dict[Any, Any], y: Any, given: Collection[Any] | None = None, **kwargs: Any
+    ) -> None:
+        """Count whether the set of an event has its label, and learn the event.
+
+        Parameters
+        ----------
+        x
+            Features by name.
+        y
+            The label, or number.
+        given
+            The set that was predicted for the event, if its label comes after further events; None:
+            the last one of the same event, or what would be predicted now.
+        **kwargs
+            Passed on to the model: a weight ``w``, for example.
+
+        """
+        last = self._last
+        if last is not None and given is None and last[0] is x and last[1] == x:
+            predicted, found = last[2], last[3]
+        else:
+            predicted, found = self._predicted(x)
+        self._last = None
+        self.model.learn_one(x, y, **kwargs)  # type: ignore[attr-defined]
+        # After it: an event that the model refuses is not counted.
+        self.sets.learn(y, predicted, found if given is None else given)
+
+    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+        """Return what the model predicts for an event.
+
+        Parameters
+        ----------
+        x
+            Features by name.
+        **kwargs
+            Passed on to the model.
+
+        Returns
+        -------
+        A label, or a number.
+
+        """
+        return self.model.predict_one(x, **kwargs)  # type: ignore[attr-defined]
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """Return the probability of each label, as the model predicts it.
+
+        Parameters
+        ----------
+        x
+            Features by name.
+        **kwargs
+            Passed on to the model.
+
+        Returns
+        -------
+        {label: probability}.
+
+        """
+        found: dict[Any, float] = self.model.predict_proba_one(x, **kwargs)  # type: ignore[attr-defined]
+        return found
+
+    # Batches
+
+    def predict_set_many(self, X: Any) -> list[tuple[Any, ...]]:
+        """Return the sets of the rows of a batch, as `predict_set_one` would one by one.
+
+        Parameters
+        ----------
+        X
+            NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table, pandas or polars
+            frame.
+
+        Returns
+        -------
+        n sets.
+
+        """
+        return [self._predicted(x)[1] for x in self._events(X)]
+
+    def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
+        """Learn the rows of a batch in order: the same as by `learn_one`, one by one.
+
+        Parameters
+        ----------
+        X
+            As in `predict_set_many`.
+        y
+            n labels, or numbers.
+        w
+            None, or n weights, which the model must take.
+
+        """
+        rows = list(self._events(X))
+        labels = list(frames.labels_of(y, len(rows)))
+        weights = [None] * len(rows) if w is None else [float(one) for one in w]
+        for x, label, weight in zip(rows, labels, weights, strict=True):
+            if weight is None:
+                self.learn_one(x, label)
+            else:
+                self.learn_one(x, label, w=weight)
+
+    def _events(self, X: Any) -> Iterator[dict[Any, Any]]:
+        """Yield the rows of a batch as events, without missing values."""
+        learner = steps_of(self.model)[-1]
+        schema = getattr(learner, "schema", None)
+        matrix = frames.matrix_of(X, schema if isinstance(schema, Schema) else Schema())
+        if isinstance(matrix, SparseMatrix):
+            names, rows = matrix.names, matrix.rows
+            for start, stop in zip(rows.start[:-1], rows.start[1:], strict=True):
+                columns = rows.columns[start:stop].tolist()
+                values = rows.values[start:stop].tolist()
+                yield {names[c]: v for c, v in zip(columns, values, strict=True)}
+            return
+        of = matrix.names
+        for row in np.asarray(matrix.values):
+            yield {name: v for name, v in zip(of, row.tolist(), strict=True) if v == v}
+
+
+for _kind in (LabelSets, Intervals):
+    codec.register(_kind, write=_kind.as_json, read=Sets.from_json, settings=Sets.parameters)
+    register_wrapper(_kind, ConformalSets.of_steps)
