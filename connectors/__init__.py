@@ -18,11 +18,11 @@ from connectors.errors import (
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.producing import LetterTopic, QuestionTopic
 from connectors.kafka.record_ids import id_of_key
-from connectors.kafka.sentence_messages import KafkaSentenceSource
+from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
 from connectors.memory import MemorySource
 from connectors.one_hot import one_hot
 from connectors.parquet import ParquetSource
-from connectors.sentences import SentenceSource
+from connectors.sentences import RecordSource, SentenceSource
 from connectors.simulated import SimulatedStream
 from connectors.source import Batch, Event, Position, Reject, Source, TimedSource
 from connectors.tabular import TabularSource
@@ -40,6 +40,7 @@ __all__ = [
     "Encoder",
     "Event",
     "JSONLinesSource",
+    "KafkaRecordSource",
     "KafkaSentenceSource",
     "KafkaSource",
     "LetterTopic",
@@ -50,6 +51,7 @@ __all__ = [
     "ParquetSource",
     "Position",
     "QuestionTopic",
+    "RecordSource",
     "Reject",
     "SchemaChangedError",
     "SentenceSource",

@@ -5,16 +5,22 @@ is told in a sentence, of 75 words. "He puts it in the fridge" tells who and wha
 know where everybody is and who holds what. Sentences that even that does not tell are not made.
 
 `python examples/house.py [SENTENCES]` learns from 3,000 sentences, or as many as are given.
+`python examples/house.py [SENTENCES] --write house.parquet` writes them to a file instead, for
+
+    streamsvm replay house.parquet --learner concepts --columns words,universe --target concepts
 """
 
 from __future__ import annotations
 
+import argparse
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice, product
 from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from streamsvm import ConceptLabeler
 
@@ -327,8 +333,23 @@ def sentences(n: int, seed: int = 0) -> list[Told]:
     return list(islice(House(seed), n))
 
 
+def write(story: list[Told], path: str) -> None:
+    """Write sentences to a Parquet file; a bag has the concepts of a sentence, sorted."""
+    bags = [sorted(concept for concept in told.concepts if concept != "-") for told in story]
+    columns = {"words": [told.words for told in story], "universe": [t.tables for t in story]}
+    columns |= {"concepts": [told.concepts for told in story], "bag": bags}
+    pq.write_table(pa.table(columns), path)
+
+
 def main() -> None:
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 3000
+    parser = argparse.ArgumentParser()
+    parser.add_argument("sentences", type=int, nargs="?", default=3000)
+    parser.add_argument("--write", metavar="FILE")
+    options = parser.parse_args()
+    n = options.sentences
+    if options.write:
+        write(sentences(n, seed=1), options.write)
+        return
     model, right, start = ConceptLabeler(), 0, time.perf_counter()
     for number, told in enumerate(islice(House(seed=1), n), 1):
         # Each sentence is labelled before it is learnt.

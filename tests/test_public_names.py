@@ -53,8 +53,8 @@ def test_whatever_is_imported_first_all_learners_are_registered(first, tmp_path,
     done = python("-c", f"{first}; {then}; print(*[learner.name for learner in names()])")
     kernel = ["huller", "incremental", "kernel_pa", "kernel_pegasos", "kernel_perceptron"]
     sequences = ["sequence_larank", "sequence_pa", "sequence_perceptron"]
-    others = ["larank", "lasvm", "sbp", *sequences, "sgd", "sgdqn", "tracking"]
-    assert done.stdout.split() == ["adaptive", "ambiguous", *kernel, *others]
+    others = ["larank", "lasvm", "ospas", "sbp", *sequences, "sgd", "sgdqn", "tracking"]
+    assert done.stdout.split() == ["adaptive", "ambiguous", "concepts", *kernel, *others]
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])

@@ -35,7 +35,8 @@ def test_every_system_has_a_page():
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_an_example(name, capsys):
+def test_an_example(name, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     text = INDEX if name == "index" else PAGES[name]
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(compile(code, name, "exec"), {})

@@ -67,13 +67,38 @@ class KafkaSentenceSource(KafkaSource):
             batch_size=batch_size, timeout=timeout, idle=idle, loop=loop, name=name,
         )  # fmt: skip
         self._settings["tokens"] = list(tokens)
-        self._reader: Any = _SentenceReader(tokens, labels, decoder_of(decode), transform)
+        self._reader: Any = self._new_reader(tokens, labels, decoder_of(decode), transform)
+
+    def _new_reader(self, *arguments: Any) -> Any:
+        return _SentenceReader(*arguments)
 
     def _events(self) -> Iterator[Any]:
         for batch in self._batches(1):
             # Without messages for some time, an empty batch of another kind comes.
             if isinstance(batch, SentenceBatch):
                 yield from batch.items()
+
+
+class KafkaRecordSource(KafkaSentenceSource):
+    """Examples from a Kafka consumer, or from any iterator of messages, with fields as they came.
+
+    `x` is the value of the field `tokens`, or a tuple of the values of several, as in
+    `RecordSource`, and `y` that of the field `labels`; parameters are those of
+    `KafkaSentenceSource`. A message without one of the fields of `x` is a `Reject`.
+
+    Examples
+    --------
+    >>> messages = [{"text": "pink 1 kicks", "said": ["kick(pink1)"]}, {"text": None}]
+    >>> for event in KafkaRecordSource(messages, ["text"], "said").events():
+    ...     print(event)
+    Event(x='pink 1 kicks', y=['kick(pink1)'], position=Position(file='kafka[0]', row=0))
+    Reject(position=Position(file='kafka[0]', row=1), kind='not an event', reason='the field \
+`text` is missing', payload="{'text': None}")
+
+    """
+
+    def _new_reader(self, *arguments: Any) -> Any:
+        return _RecordReader(*arguments)
 
 
 class _SentenceReader:
@@ -136,3 +161,17 @@ class _SentenceReader:
         if not isinstance(found, list):
             raise PayloadError(f"the field `{name}` is missing, or no list")
         return found
+
+
+class _RecordReader(_SentenceReader):
+    """Turns messages of one partition into examples whose values are as they came."""
+
+    def _event(self, place: str, message: Message, row: Any, position: Position) -> Event | Reject:
+        try:
+            x = tuple(row.get(name) for name in self._tokens)
+            if None in x:
+                raise PayloadError(f"the field `{self._tokens[x.index(None)]}` is missing")
+            y = None if self._labels is None else row.get(self._labels)
+        except Exception as error:
+            return reject_of(place, message, error)
+        return Event(x[0] if len(x) == 1 else x, y, position)  # type: ignore[arg-type]

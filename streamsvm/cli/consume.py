@@ -11,14 +11,14 @@ from connectors.errors import SourceError
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.producing import LetterTopic, QuestionTopic
 from connectors.kafka.reachable import check_reachable
-from connectors.kafka.sentence_messages import KafkaSentenceSource
+from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
 from connectors.payloads import avro, flatten
 from streamsvm import ActiveLearner
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser, add_table, whole
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
-from streamsvm.cli.sentences import columns_of, of_sentences
+from streamsvm.cli.sentences import columns_of, columns_of_records, of_sentences
 from streamsvm.cli.sources import add_data_options, columns_from
 from streamsvm.errors import ParameterError
 
@@ -78,7 +78,8 @@ def complete(parser: Parser) -> None:
         "Learn from the messages of a Kafka topic: each is predicted, scored, then "
         "learnt. With --checkpoint, every message counts once, whatever happens to the process. "
         "With a learner of label sequences a message is a sentence: --columns is then the field "
-        "with its tokens (strings, lists of strings, or objects), or several with lists of strings."
+        "with its tokens (strings, lists of strings, or objects), or several with lists of "
+        "strings. ospas and concepts read the fields that --columns names as they are."
     )
     parser.set_defaults(run=run)
     data = parser.add_argument_group("messages")
@@ -138,7 +139,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _sentences_from(options: argparse.Namespace, reading: dict[str, Any]) -> KafkaSource:
     """Return the source of sentences; the options say then which columns the tokens have."""
-    columns = columns_of(options, model_of(options))
+    model = model_of(options)
+    if (records := columns_of_records(options, model)) is not None:
+        return KafkaRecordSource(
+            _consumer_from(options), records, options.target, topics=options.topic, **reading
+        )
+    columns = columns_of(options, model)
     if columns is None:
         raise ParameterError("--columns: name the field of the tokens, or their fields")
     # The tokens of a single field may be objects, which name their columns.

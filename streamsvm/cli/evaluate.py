@@ -106,9 +106,8 @@ class Errors:
 def test_result(model: Any, source: Any, options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """Return the errors on the file of ``--test``, in words and as values of the report."""
     if are_sentences(model):
-        score = sentences.test_score(model, source)
-        found = {"test_error": 1.0 - score.accuracy, "test_tokens": score.n_tokens}
-        return sentences.said(score, options.test), found | {"test_chunk_f1": score.f1}
+        score = sentences.test_score(model, source, options.truth)
+        return sentences.said(score, options.test), sentences.tested(score)
     truth = options.truth if options.truth in getattr(source, "keep", ()) else None
     errors = Errors(parts_of(unwrapped(model))[1], options.positive, truth)
     for part in margins(model, source):

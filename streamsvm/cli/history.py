@@ -32,6 +32,9 @@ _CAPTIONS = {
     "accuracy": "Each example was predicted before it was learnt. If the recent accuracy falls "
     "below that since the start, what is to be learnt changes: a window or the adaptive learner "
     "follows it; where that one noticed a drift, there is a dotted line.",
+    "loss": "The mean loss so far, of each example before it was learnt, and a bound of how much "
+    "higher it is than that of the best weights as large as the present ones.",
+    "dual": "What each step raises: it bounds from below what any weights would have lost.",
     "kappa": "The share of training steps that changed nothing. Near 1, the stream brings little "
     "that is new, and a smaller K or reprocess would do.",
     "delta": "How far the model is from the optimum of the examples that it keeps. At tau or below "

@@ -232,9 +232,7 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
         if isinstance(model, ActiveLearner):
             raise ParameterError("--label-budget: --model asks for labels already; leave it out")
         if are_sentences(model):
-            raise ParameterError(
-                "--label-budget: not for learners of label sequences; leave it out"
-            )
+            raise ParameterError("--label-budget: not for learners of sentences; leave it out")
         strategy = options.label_strategy or STRATEGIES[0]
         return learner, ActiveLearner(model, options.label_budget, strategy, seed=options.seed)
     if options.label_strategy is not None:
@@ -256,8 +254,9 @@ def _learner_and_model(options: argparse.Namespace) -> tuple[Any, Any]:
     unknown = given.keys() - known - (set(_KERNEL_OPTIONS) if "kernel" in known else set())
     if options.selection is not None and "selection" in known:
         unknown -= set(_OF_SELECTIONS)
-    others = ("scale", "clip", "reject") if found.takes == "sentences" else ("template",)
-    unknown |= _given(options, others).keys()
+    others = {"rows": ("template",), "sentences": ("scale", "clip", "reject")}
+    both = (*others["rows"], *others["sentences"])
+    unknown |= _given(options, others.get(found.takes, both)).keys()
     if "share" in given and options.selection is None:
         raise ParameterError("--share: only with --selection; leave it out")
     if "candidates" in unknown and options.selection is None:
@@ -276,9 +275,11 @@ def _learner_and_model(options: argparse.Namespace) -> tuple[Any, Any]:
         given["seed"] = options.seed
     if "max_classes" in known and getattr(options, "max_classes", None) is not None:
         given["max_classes"] = options.max_classes
-    before: Any
+    before: Any = None
     if found.takes == "sentences":
         before = _chain_from(options)
+    elif found.takes == "records":
+        pass  # it reads words
     else:
         scales_itself = "scale" in known and given.get("kernel") is None
         before = _scaler_from(options, scales_itself)

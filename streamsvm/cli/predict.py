@@ -14,7 +14,10 @@ from streamsvm.cli.outputs import check_distinct, check_ending, check_file, writ
 from streamsvm.cli.parser import Parser, add_table, path
 from streamsvm.cli.sentences import (
     columns_of,
+    columns_of_records,
+    new_score,
     of_sentences,
+    open_records,
     open_sentences,
     said,
     tables_of,
@@ -24,7 +27,6 @@ from streamsvm.cli.sources import FILES, PARSE_NUMBERS, open_source
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
 from streamsvm.run.parts import parts_of, unwrapped
-from streamsvm.structured.chunks import ChunkScore
 
 _OPTIONS: dict[str, Any] = {
     "-o --output OUT": "a file that ends in .parquet, .csv or .jsonl; needed without --target",
@@ -49,8 +51,8 @@ def complete(parser: Parser) -> None:
     parser.description = (
         "Writes one row for each row read: file, row, the columns of --keep, prediction, "
         "decision_function and probability (of the predicted label). A row that cannot be "
-        "predicted has nulls. Of sentences: file, row and prediction, a list of labels. With "
-        "--target COLUMN it evaluates the model, and needs no --output."
+        "predicted has nulls. Of sentences: file, row and prediction, a list of labels or a "
+        "meaning. With --target COLUMN it evaluates the model, and needs no --output."
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", type=path, help="file written by --save")
@@ -110,9 +112,12 @@ def _check_output(options: argparse.Namespace) -> None:
 
 def _label(options: argparse.Namespace, model: Any) -> int:
     """Write the labels of sentences, or evaluate the model on them; return the exit code."""
-    score = None if options.target is None else ChunkScore()
-    columns = columns_of(options, model)
-    with open_sentences(options.file, options.target, columns) as source:
+    score = None if options.target is None else new_score(model)
+    if (columns := columns_of_records(options, model)) is not None:
+        opened: Any = open_records(options.file, columns, options.target)
+    else:
+        opened = open_sentences(options.file, options.target, columns_of(options, model))
+    with opened as source:
         if options.output is None:
             score = test_score(model, source)
         else:

@@ -15,7 +15,13 @@ from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser, add_table, path, whole
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
-from streamsvm.cli.sentences import columns_of, of_sentences, open_sentences
+from streamsvm.cli.sentences import (
+    columns_of,
+    columns_of_records,
+    of_sentences,
+    open_records,
+    open_sentences,
+)
 from streamsvm.cli.sources import FILES, PACE, add_data_options, columns_from, open_source, paced
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
@@ -56,7 +62,8 @@ def complete(parser: Parser) -> None:
     parser.description = (
         "Replay a file as a stream: each row is an example, which is predicted, scored, then "
         "learnt. Text columns become one-hot features. With a learner of label sequences, a row of "
-        "lists is a sentence (Parquet), or the lines up to a blank one, a token each, are (text)."
+        "lists is a sentence (Parquet), or the lines up to a blank one, a token each, are (text). "
+        "ospas and concepts read the columns that --columns names as they are."
     )
     parser.set_defaults(run=run)
     parser.add_argument("file", type=path, help=FILES)
@@ -202,13 +209,23 @@ def _rows(options: argparse.Namespace) -> tuple[Any, Any]:
 
 def _sentences(options: argparse.Namespace, stack: contextlib.ExitStack) -> tuple[Any, Any]:
     """Return the source of sentences, and the one of the test."""
-    if options.truth is not None:
-        raise ParameterError("--truth: not with sentences")
-    columns = columns_of(options, model_of(options))
-    reading = {"shuffle_buffer": options.shuffle_buffer, "seed": options.seed}
+    model, truth = model_of(options), options.truth
+    reading: dict[str, Any] = {"shuffle_buffer": options.shuffle_buffer, "seed": options.seed}
     reading["late_files"] = options.late_files
+    if (records := columns_of_records(options, model)) is not None:
+        found = open_records(options.file, records, options.target, truth, **reading)
+        source: Any = stack.enter_context(found)
+        test = None
+        if options.test is not None:
+            known = options.target, truth
+            test = stack.enter_context(open_records(options.test, records, *known, is_test=True))
+        check_outputs(options)
+        return source, test
+    if truth is not None:
+        raise ParameterError("--truth: not with label sequences")
+    columns = columns_of(options, model)
     opened = open_sentences(options.file, options.target, columns, **reading)
-    source: Any = stack.enter_context(opened)
+    source = stack.enter_context(opened)
     if isinstance(source, SentenceSource):
         columns = source.tokens
         options.columns = ",".join(columns)

@@ -16,6 +16,7 @@ from streamsvm import TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.outputs import said
+from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.monitor.report import ABOUT
 from streamsvm.run.advice import advice_of
 from streamsvm.run.report import RunReport
@@ -119,15 +120,13 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
     """Return name and value of each figure of the final report, and of `extra`."""
     rows: list[tuple[str, str | None]] = [
         ("examples", _examples(report)),
-        ("classes", _classes(report)),
-        ("labels", _asked(report)),
-        ("progressive accuracy", f"{report.accuracy:.2%}  ({_scored(report)})"),
-        ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
+        *(_meanings(report.meanings) if report.meanings else _accuracies(report)),
         ("tokens", _tokens(report)),
         ("chunk F1", None if report.chunk_f1 is None else f"{report.chunk_f1:.2%}"),
         ("scale, gamma, C", report.chosen),
         ("selection", report.selection),
         ("drifts", report.drifts),
+        ("learnt", _learnt(report)),
         ("support vectors", _number(report.n_support_vectors)),
         ("memory", _memory(report)),
         ("kernel cache", _cached(report)),
@@ -165,6 +164,17 @@ _OF_SOURCE = {
 """By the source's own name of a count: the name of the row, and the text."""
 
 
+def _learnt(report: RunReport) -> str | None:
+    """Return what a learner of whole sentences has met, and its steps."""
+    names = {"n_symbols": "symbols", "n_concepts": "concepts", "n_relations": "relations"}
+    names |= {"n_features": "features", "n_updates": "steps", "n_steps": "steps"}
+    if not {"n_symbols", "n_concepts"} & report.counters.keys():
+        return None
+    found = {name: report.counters.get(name) for name in names}
+    said = ", ".join(f"{n:,} {names[name]}" for name, n in found.items() if n is not None)
+    return said if report.dual is None else f"{said}; dual objective {report.dual:.4g}"
+
+
 def _number(n: int | None) -> str | None:
     return None if n is None else f"{n:,}"
 
@@ -182,6 +192,32 @@ def _classes(report: RunReport) -> str:
     worst = sorted(recall, key=lambda y: recall[y])[:3]
     listed = ", ".join(f"{y} ({counts[y]:,}{said[y]})" for y in worst)
     return f"{len(counts)} of {min(counts.values()):,} to {max(counts.values()):,}; worst: {listed}"
+
+
+def _accuracies(report: RunReport) -> list[tuple[str, str | None]]:
+    """Return the rows of classes."""
+    return [
+        ("classes", _classes(report)),
+        ("labels", _asked(report)),
+        ("progressive accuracy", f"{report.accuracy:.2%}  ({_scored(report)})"),
+        ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
+    ]
+
+
+def _meanings(found: dict[str, float]) -> list[tuple[str, str | None]]:
+    """Return the rows of sentences whose meanings are predicted."""
+    said = found["predicted"] / max(1, found["sentences"])
+    among = found.get("among_candidates")
+    of_bags = "" if among is None else f"; {among:.2%} of them are among the candidates"
+    rows: list[tuple[str, str | None]] = [
+        ("words", f"{found['words']:,} of {found['sentences']:,} sentences"),
+        (
+            "meanings",
+            f"{found['predicted']:,} predicted ({said:.1%}), each before its sentence was learnt"
+            f"{of_bags}",
+        ),
+    ]
+    return rows + ([("right meanings", said_of_meanings(found))] if found.get("true") else [])
 
 
 def _asked(report: RunReport) -> str | None:

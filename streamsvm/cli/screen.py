@@ -36,8 +36,8 @@ _USUAL_FUNCTIONS = {
 def figures(now: Progress) -> str:
     """Return the figures of a moment in one line."""
     return (
-        f"{now.rows_per_second:,.0f} examples/s  accuracy {now.accuracy:.2%}  "
-        f"balanced {now.balanced_accuracy:.2%}"
+        f"{now.rows_per_second:,.0f} examples/s  accuracy {now.accuracy:.2%}"
+        + (f"  balanced {now.balanced_accuracy:.2%}" if now.balanced_accuracy is not None else "")
         + (f"  {now.n_support_vectors:,} SV" if now.n_support_vectors is not None else "")
         + (f"  gap {now.gap:.3g}" if now.gap is not None else "")
         + (f"  certificate {now.certificate:.3g}" if now.certificate is not None else "")

@@ -1,21 +1,30 @@
 """Sentences in the command: their files, and the labels that a model predicts for them."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from connectors import ConllSource, SentenceSource, SourceNotFoundError
+from connectors import (
+    ConllSource,
+    MissingColumnError,
+    RecordSource,
+    SentenceSource,
+    SourceNotFoundError,
+)
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.learners.ospas import OSPASParser
 from streamsvm.model_files.container import steps_of
 from streamsvm.preprocessing.chain import Chain
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.sentence_feeder import SentenceFeeder, are_sentences
-from streamsvm.structured.chunks import ChunkScore
+from streamsvm.run.record_feeder import feeder_of
+from streamsvm.run.sentence_feeder import are_sentences
+from streamsvm.structured.meaning_score import MeaningScore
+from streamsvm.structured.meanings import as_text
 
 _OF_ROWS = ("exclude", "weight", "parse_numbers", "positive", "timestamp", "speed", "key",
             "labels_topic", "label_delay", "label_moment", "patience", "default_label",
@@ -28,14 +37,72 @@ def of_sentences(options: argparse.Namespace, model: Any = None) -> bool:
 
     Options that are for rows only are refused then.
     """
-    names = {learner.name for learner in registered_learners("sentences")}
+    names = {learner.name for learner in registered_learners() if learner.takes != "rows"}
     if not (options.learner in names if model is None else are_sentences(model)):
         return False
     given = [name for name in _OF_ROWS if getattr(options, name, None) not in (None, False)]
     if given:
         wrong = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise ParameterError(f"{wrong}: not for learners of label sequences; leave it out")
+        raise ParameterError(f"{wrong}: not for learners of sentences; leave it out")
     return True
+
+
+def columns_of_records(options: argparse.Namespace, model: Any = None) -> list[str] | None:
+    """Return the columns of an example, if the learner takes whole sentences; None: it does not.
+
+    Others than so many as it takes are refused.
+    """
+    name = (
+        options.learner
+        if model is None
+        else next(k.name for k in registered_learners() if k.cls is type(steps_of(model)[-1]))
+    )
+    if (wanted := _COLUMNS.get(name)) is None:
+        return None
+    given: list[str] = [] if options.columns is None else options.columns.split(",")
+    fewest, most, words = wanted
+    if not fewest <= len(given) <= most:
+        raise ParameterError(f"--columns: of --learner {name}, name {words}")
+    for option in ("target", "truth"):
+        if getattr(options, option, None) in given:
+            raise ParameterError(f"--{option} {getattr(options, option)}: it is in --columns, too")
+    if options.target is not None and options.target == getattr(options, "truth", None):
+        raise ParameterError(f"--truth {options.truth}: this is the target itself")
+    return given
+
+
+_COLUMNS = {
+    "ospas": (1, 1, "the column of the sentences, texts or lists of words"),
+    "concepts": (1, 2, "the column of the words, and that of the universe, if there is one"),
+}
+"""The fewest and the most columns of an example, and what they are."""
+
+
+def open_records(
+    path: str,
+    columns: list[str],
+    target: str | None,
+    truth: str | None = None,
+    is_test: bool = False,
+    **options: Any,
+) -> RecordSource:
+    """Open a Parquet file or folder whose columns are read as they are.
+
+    A test needs only one of target and truth.
+    """
+    kept = [] if truth is None else [truth]
+    while True:
+        try:
+            return RecordSource(path, columns, target, kept, **options)
+        except MissingColumnError as error:
+            if not is_test or target is None or error.column in columns:
+                raise
+            if error.column == truth:
+                kept = []
+            elif kept:
+                target = None
+            else:
+                raise
 
 
 def columns_of(options: argparse.Namespace, model: Any = None) -> list[str] | None:
@@ -79,46 +146,81 @@ def open_sentences(path: str, target: str | None, columns: list[str] | None, **o
 
 
 def labelled(
-    model: Any, source: Any, score: ChunkScore | None = None
-) -> Iterator[tuple[Any, list[list[Any] | None]]]:
-    """Yield each batch of a source, and the labels of its sentences; None of one without any.
+    model: Any, source: Any, score: Any = None, truth: str | None = None
+) -> Iterator[tuple[Any, list[Any]]]:
+    """Yield each batch of a source, and what is predicted for its sentences; None: nothing.
 
     A `score` counts them; all tokens of a sentence that cannot be used are wrong.
     """
     bad, n = BadEvents("skip"), 0
-    feeder = SentenceFeeder(model, bad)
+    feeder = feeder_of(model, bad)
+    feeder.truth = truth
     for batch in source.batches():
-        found: list[list[Any] | None] = [None] * len(batch)
+        found: list[Any] = [None] * len(batch)
         kept, predicted = feeder.predict(batch)
         for i, labels in zip(kept.tolist(), predicted, strict=True):
             found[i] = labels
         n += len(kept)
         if score is not None:
-            for true, guessed in zip(batch.labels, found, strict=True):
-                score.update(true, [None] * len(true) if guessed is None else guessed)
+            feeder.judged(batch, found).add_to(score)
         yield batch, found
     if not n and bad.total:
         raise FeatureError(f"no sentence of {source.name} can be used: {bad.summary}")
 
 
-def test_score(model: Any, source: Any) -> ChunkScore:
+def new_score(model: Any) -> Any:
+    """Return an empty score of what a model predicts."""
+    return feeder_of(model, BadEvents("skip")).new_score()
+
+
+def test_score(model: Any, source: Any, truth: str | None = None) -> Any:
     """Return the score of a model on sentences."""
-    score = ChunkScore()
-    for _ in labelled(model, source, score):
+    score = new_score(model)
+    for _ in labelled(model, source, score, truth):
         pass
     return score
 
 
-def said(score: ChunkScore, name: str) -> str:
+def tested(score: Any) -> dict[str, Any]:
+    """Return a score on a test as values of the report."""
+    if isinstance(score, MeaningScore):
+        found = {f"test_{name}": value for name, value in score.as_dict().items()}
+        return {"test_error": 1.0 - score.accuracy} | found
+    found = {"test_error": 1.0 - score.accuracy, "test_tokens": score.n_tokens}
+    found |= {"test_sentence_error": 1.0 - score.sentence_accuracy}
+    return found | {"test_chunk_f1": score.f1}
+
+
+def said_of_meanings(found: Mapping[str, float]) -> str:
+    """Return what a score of meanings, as a dict, has counted of those that are known, in words."""
+    if not found.get("true"):
+        n, among = found["predicted"], found.get("among_candidates", 0.0)
+        return f"{among:.2%} of {n:,} meanings predicted are candidates"
+    return (
+        f"{found['recall']:.2%} of the {found['true']:,} that are known (recall); precision "
+        f"{found['precision']:.2%}, F1 {found['f1']:.2%}"
+    )
+
+
+def said(score: Any, name: str) -> str:
     """Return a score on the sentences of a file in words."""
+    if isinstance(score, MeaningScore):
+        return f"{1.0 - score.accuracy:.2%} of {name}; right: {said_of_meanings(score.as_dict())}"
     text = f"{1.0 - score.accuracy:.2%} of {score.n_tokens:,} tokens of {name}"
-    return text + (f", chunk F1 {score.f1:.2%}" if score.n_true else "")
+    if score.n_true:
+        return f"{text}, chunk F1 {score.f1:.2%}"
+    return f"{text}, in {1.0 - score.sentence_accuracy:.2%} of the sentences"
 
 
-def tables_of(model: Any, source: Any, score: ChunkScore | None) -> Iterator[pa.Table]:
+def tables_of(model: Any, source: Any, score: Any) -> Iterator[pa.Table]:
     """Yield the file, the row and the labels of each sentence; null if it cannot be used."""
-    type_ = pa.list_(pa.array(steps_of(model)[-1].classes).type)
+    learner = steps_of(model)[-1]
+    is_parser = isinstance(learner, OSPASParser)
+    type_ = pa.string() if is_parser else pa.list_(pa.array(learner.classes).type)
     for batch, predicted in labelled(model, source, score):
+        if is_parser:
+            meanings = [None if parse is None else parse.meaning for parse in predicted]
+            predicted = [None if said is None else as_text(said) for said in meanings]
         numbers = [*batch.rows, *(reject.position.row for reject in batch.rejects)]
         labels = pa.array([*predicted, *[None] * len(batch.rejects)], type_)
         columns = {"row": np.array(numbers, np.int64), "prediction": labels}

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from river import base
 
 from streamsvm._parameter_checks import check_cost, check_size, check_whole
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.learners.bases import words
-from streamsvm.model_files import container
-from streamsvm.model_files.codec import LARGEST_COUNT, Content, register
+from streamsvm.learners.bases.registry import register_learner
+from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
+from streamsvm.model_files.codec import LARGEST_COUNT, Content
 from streamsvm.model_files.json_values import as_json, distinct
 from streamsvm.solvers.concepts import search, state, step
-from streamsvm.structured.worlds import NOTHING, Meant, Told, as_arrays, read_meant, read_told
+from streamsvm.structured.worlds import (
+    NOTHING,
+    Meant,
+    Told,
+    as_arrays,
+    judged,
+    read_meant,
+    read_told,
+)
 from streamsvm.support.declaration import FINITE, NOT_NEGATIVE, Field, NamedArrays, as_float, as_int
-from streamsvm.support.locked import Locked, refuse_to_learn
 
 _ORDERS = ("free", "left_to_right")
 _WEIGHTED = ("concepts", "links")
 
 
-class ConceptLabeler(Locked, base.Estimator):
+class ConceptLabeler(SentenceLearner):
     """Say what each word of a sentence means, among the things of a world that changes.
 
     An example is a sentence and a universe: which concepts exist at that moment, and how they are
@@ -81,8 +87,6 @@ class ConceptLabeler(Locked, base.Estimator):
 
     """
 
-    save, __repr__ = container.save, words.short
-
     def __init__(
         self,
         order: str = "free",
@@ -135,7 +139,7 @@ class ConceptLabeler(Locked, base.Estimator):
             The caller is a signal handler, or the like, in the middle of this model's learning.
 
         """
-        self.learn_many([x], [y])
+        self._learn([x], [y])
 
     def learn_many(self, X: Iterable[Any], y: Iterable[Any]) -> None:
         """Learn sentences in order: the same model as by `learn_one`.
@@ -155,25 +159,17 @@ class ConceptLabeler(Locked, base.Estimator):
             As for `learn_one`.
 
         """
+        self._learn(X, y)
+
+    def _read(self, X: Any, y: Any) -> tuple[list[Told], list[Meant]]:
         told, labels = [read_told(x) for x in X], list(y)
         if len(told) != len(labels):
             raise LabelError(f"concepts of {len(labels)} sentences, for {len(told)} sentences")
-        meant = [read_meant(c, t.words.size) for c, t in zip(labels, told, strict=True)]
-        with self.lock:
-            if self.is_learning:
-                refuse_to_learn()
-            self.is_learning = True
-            try:
-                self._check_room(told, meant)
-                for t, m in zip(told, meant, strict=True):
-                    self._learn(t, m)
-            finally:
-                self.is_learning = False
+        return told, [read_meant(c, t.words.size) for c, t in zip(labels, told, strict=True)]
 
-    def _check_room(self, told: list[Told], meant: list[Meant]) -> None:
-        """Refuse more concepts or relations than there may be."""
+    def _check_room(self, examples: Sequence[Told], labels: Sequence[Meant]) -> None:
         concepts, relations = set(self._number), set(self.relations)
-        for t, m in zip(told, meant, strict=True):
+        for t, m in zip(examples, labels, strict=True):
             concepts |= {*t.new_concepts(self._number), *m.concepts}
             relations |= t.tables.keys()
         if self.max_concepts is not None and len(concepts) > self.max_concepts:
@@ -181,7 +177,8 @@ class ConceptLabeler(Locked, base.Estimator):
         if len(relations) > search.MOST_RELATIONS:
             raise FeatureError(f"{len(relations)} relations: use up to {search.MOST_RELATIONS}")
 
-    def _learn(self, told: Told, meant: Meant) -> None:
+    def _learn_next(self, example: Told, label: Meant) -> None:
+        told, meant = example, label
         for concept in (*told.new_concepts(self._number), *meant.concepts):
             self._number.setdefault(concept, len(self._number))
         self.relations += [name for name in told.tables if name not in self.relations]
@@ -249,10 +246,10 @@ class ConceptLabeler(Locked, base.Estimator):
         """
         told = [read_told(x) for x in X]
         with self.lock:
-            return [self._predict(t) for t in told]
+            return [self._predict_next(t) for t in told]
 
-    def _predict(self, told: Told) -> list[Any]:
-        number = self._number
+    def _predict_next(self, example: Told) -> list[Any]:
+        told, number = example, self._number
         if new := told.new_concepts(number):
             # They have no weights, but relations.
             number = dict(number)
@@ -264,6 +261,9 @@ class ConceptLabeler(Locked, base.Estimator):
         mean = 1.0 / self.n_examples if self.averaged and self.n_examples else 0.0
         search.predict(self.model, sentence, self._settings, mean, found)
         return [candidates[k] for k in found.label.tolist()]
+
+    def _compared(self, label: Meant, predicted: list[Any]) -> tuple[list[Any], list[Any]]:
+        return judged(label, predicted), predicted
 
     # What was learnt
 
@@ -291,6 +291,13 @@ class ConceptLabeler(Locked, base.Estimator):
     def dual(self) -> float:
         """The dual objective that the steps reached."""
         return float(self.model.info[0].dual)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Numbers of words, concepts, relations, wrong sentences and steps; the dual objective."""
+        found = {"n_words": self.n_words, "n_concepts": len(self._number)}
+        found |= {"n_relations": len(self.relations), "n_wrong": self.n_wrong}
+        return found | {"n_steps": int(self.model.info[0].n_steps), "dual": self.dual}
 
     @property
     def memory_usage(self) -> int:
@@ -356,7 +363,7 @@ def _table(name: str, arrays: NamedArrays, most: int) -> state.Table:
     return state.filled(keys, weights, late)
 
 
-register(
-    ConceptLabeler, more=ConceptLabeler.as_file, read_more=ConceptLabeler.read_file,
-    is_compressed=True,
+register_learner(
+    ConceptLabeler, "concepts",
+    more=ConceptLabeler.as_file, read_more=ConceptLabeler.read_file, is_compressed=True,
 )  # fmt: skip

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from river import base
 
 from streamsvm._parameter_checks import check_cost, check_seed, check_whole
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.learners.bases import words
+from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.sequence import parser_file
 from streamsvm.learners.bases.sequence.parser_batches import (
     Candidates,
@@ -22,13 +21,11 @@ from streamsvm.learners.bases.sequence.parser_batches import (
     symbols_of,
     words_of,
 )
+from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT
-from streamsvm.model_files import container
-from streamsvm.model_files.codec import register
 from streamsvm.solvers.ambiguous.parser import Frame, Parser, keys_of
 from streamsvm.structured.meanings import Meaning, read_meaning
 from streamsvm.structured.word_choice import EXPLORATIONS
-from streamsvm.support.locked import Locked, refuse_to_learn
 
 _WIDEST = 20
 _MOST_SYMBOLS = 10_000
@@ -47,7 +44,7 @@ class Parse(NamedTuple):
     """The surest meaning, and those of the other relations that words were labelled with."""
 
 
-class OSPASParser(Locked, base.Estimator):
+class OSPASParser(SentenceLearner):
     """Parse sentences, learnt in one pass from sentences with bags of candidate meanings.
 
     It is not known which of the candidates a sentence says, nor which word stands for which part of
@@ -71,9 +68,11 @@ class OSPASParser(Locked, base.Estimator):
     averaged
         True, the default: predict by the mean of the weights after each sentence. False is faster,
         and better aligned where words stand for themselves.
-    max_features, max_symbols
-        The most features of each of the three models, and symbols, that are learnt. Features beyond
-        are ignored, symbols refused. Weights take 16 bytes for each feature and symbol.
+    max_features
+        The most features of each of the three models; others are ignored. Weights take 16 bytes for
+        each feature and symbol.
+    max_symbols
+        The most symbols; a sentence with one more is refused.
     seed
         Whole number of at least 0, or None: other draws each time.
 
@@ -83,9 +82,9 @@ class OSPASParser(Locked, base.Estimator):
         The symbols seen, in the order of first appearance; those that are relations.
     n_examples, n_words, n_features, memory_usage
         Sentences, words and features of words seen; bytes of all arrays.
-    n_updates, sum_of_losses, regret_bound
-        Steps of the model of symbols, the sum of the losses before them, and the bound of
-        proposition 13 on how much higher their mean is than that of the present weights.
+    n_updates, sum_of_losses, mean_loss, regret_bound
+        Steps of the model of symbols, the sum and the mean of the losses before them, and the bound
+        of proposition 13 on how much higher their mean is than that of the present weights.
 
     References
     ----------
@@ -105,8 +104,6 @@ class OSPASParser(Locked, base.Estimator):
     ('see', 'dog', 'cat')
 
     """
-
-    save, __repr__ = container.save, words.short
 
     def __init__(
         self,
@@ -168,7 +165,7 @@ class OSPASParser(Locked, base.Estimator):
             The caller is a signal handler, or the like, in the middle of this model's learning.
 
         """
-        self._learn([words_of(sentence)], [read_candidates(candidates)])
+        self._learn([sentence], [candidates])
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn sentences in order: the same model as by `learn_one`.
@@ -188,29 +185,28 @@ class OSPASParser(Locked, base.Estimator):
             As for `learn_one`.
 
         """
-        sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
-        self._learn(
-            sentences, [read_candidates(candidates) for candidates in batch_rows(y, LabelError)]
-        )
+        self._learn(X, y)
 
-    def _learn(self, sentences: list[list[str]], bags: list[Candidates]) -> None:
-        if len(sentences) != len(bags):
-            raise LabelError(
-                f"candidates for {len(bags)} sentences, and {len(sentences)} sentences"
-            )
-        with self.lock:
-            if self.is_learning:
-                refuse_to_learn()
-            grammar = self.parser.grammar
-            n_new = grammar.missing(symbols_in(bags))
-            if grammar.n_symbols - 1 + n_new > self.max_symbols:
-                raise LabelError(f"there are more than max_symbols={self.max_symbols} symbols")
-            self.is_learning = True
-            try:
-                for sentence, candidates in zip(sentences, bags, strict=True):
-                    self.parser.learn(sentence, candidates)
-            finally:
-                self.is_learning = False
+    def _read(self, X: Any, y: Any) -> tuple[list[list[str]], list[Candidates]]:
+        sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
+        return sentences, [read_candidates(candidates) for candidates in batch_rows(y, LabelError)]
+
+    def _check_room(self, examples: Sequence[list[str]], labels: Sequence[Candidates]) -> None:
+        grammar = self.parser.grammar
+        n_new = grammar.missing(symbols_in(labels))
+        if grammar.n_symbols - 1 + n_new > self.max_symbols:
+            raise LabelError(f"there are more than max_symbols={self.max_symbols} symbols")
+
+    def _learn_next(self, example: list[str], label: Candidates) -> None:
+        self.parser.learn(example, label)
+
+    def _predict_next(self, example: list[str]) -> Parse:
+        return self._parsed(example)
+
+    def _compared(self, label: Candidates, predicted: Parse) -> tuple[list[Any], list[Any]]:
+        # Whether the meaning is among the candidates; of a sentence without one, nothing is said.
+        is_scored = predicted.meaning is not None and bool(label)
+        return [True], [predicted.meaning in label if is_scored else None]
 
     # Predicting
 
@@ -347,6 +343,18 @@ class OSPASParser(Locked, base.Estimator):
         return float(self.parser.symbols.sums[1])
 
     @property
+    def mean_loss(self) -> float | None:
+        """The mean pairwise loss before these steps; None before the first."""
+        return self.sum_of_losses / self.n_updates if self.n_updates else None
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Numbers of words, symbols, relations, features and steps."""
+        found = {"n_words": self.n_words, "n_symbols": len(self.symbols)}
+        found |= {"n_relations": len(self.relations), "n_features": self.n_features}
+        return found | {"n_updates": self.n_updates}
+
+    @property
     def regret_bound(self) -> float:
         """Proposition 13: |w|^2 / (2 n C) + rho C / 2 over n steps; infinite before the first."""
         model = self.parser.symbols
@@ -386,4 +394,7 @@ def _composed(
     return tuple(found)
 
 
-register(OSPASParser, more=parser_file.more, read_more=parser_file.read_more, is_compressed=True)
+register_learner(
+    OSPASParser, "ospas",
+    more=parser_file.more, read_more=parser_file.read_more, is_compressed=True,
+)  # fmt: skip

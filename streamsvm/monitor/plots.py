@@ -34,6 +34,12 @@ _PLOTS = {
         "share of the steps so far",
         {"kappa": "share of the steps"},
     ),
+    "loss": (
+        "Mean loss so far, each before learning",
+        "loss",
+        {"mean_loss": "mean loss", "regret_bound": "its regret is at most"},
+    ),
+    "dual": ("Dual objective: what the steps raise", "dual objective", {"dual": "dual objective"}),
     "delta": ("Distance from the optimum", "delta", {"delta": "delta"}),
 }
 """Title, label of the axis, and {column: name} of each plot."""
@@ -67,7 +73,9 @@ def write(monitor: Any, folder: Path) -> list[Path]:
         paths.append(_objective(monitor, folder))
     # Drifts are counted from the first example, records since the monitor was attached.
     drifts = np.unique(monitor.history.column("last_drift")) - monitor.n_before
-    names = ("support_vectors", "accuracy", "kappa")
+    names = ["support_vectors", "accuracy", "loss", "kappa"]
+    if not monitor.learner.has_dual:
+        names.append("dual")
     return paths + draw_lines(monitor.history, "n_examples", folder, names, drifts[drifts > 0])
 
 

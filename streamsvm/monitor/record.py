@@ -37,10 +37,16 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
             record |= gap.stream_objective(learner, sample, n_sampled, draws)
     elif learner.n_drifts is not None:
         record |= {"n_drifts": learner.n_drifts, "last_drift": learner.last_drift}
+    elif hasattr(learner, "figures"):
+        record |= learner.figures
     else:
         record["objective"] = gap.sampled_objective(learner, sample)
     if hasattr(learner, "regret_bound"):
-        record |= {"mean_loss": learner.mean_loss, "regret_bound": learner.regret_bound}
+        loss = learner.mean_loss
+        record |= {
+            "mean_loss": loss,
+            "regret_bound": None if loss is None else learner.regret_bound,
+        }
     seen = monitor.seen.values(learner.looks)
     # Only here it is about the examples that the gap is about.
     certifies = learner.has_dual and learner.covers == "kept"

@@ -120,9 +120,9 @@ class TrackingMonitor(Presentation):
         has_dual = self.learner.has_dual
         size = max(_SAMPLE_FOR_GAP if has_dual else _SAMPLE_FOR_OBJECTIVE, sample)
         self.passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
-        # Of examples kept, and of several models, nothing is estimated from a sample.
+        # Of examples kept, of several models, and of sentences nothing is estimated from a sample.
         is_exact = has_dual and self.learner.covers == "kept"
-        if is_exact or self.learner.n_drifts is not None:
+        if is_exact or self.learner.n_drifts is not None or hasattr(self.learner, "figures"):
             self.passed_by.next = NEVER
         self._n = 0
         self.n_before = self.learner.n_examples
@@ -285,7 +285,8 @@ class TrackingMonitor(Presentation):
             n_examples, n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded,
             gap_low, gap_high, kept_gap (learners without a dual have objective in the place of the
             last nine, or n_drifts and last_drift if they have several models; learners whose
-            vectors are merged have both, and objective_low and objective_high), averaged_gap,
+            vectors are merged have both, and objective_low and objective_high; learners of whole
+            sentences have their `figures` there), averaged_gap,
             certificate and certificate_recent (only if they are about the examples that gap is
             about), seen_gap, kept_certificate, seen_gap_recent, kept_certificate_recent,
             certificate_papers, kappa, delta, accuracy, accuracy_recent, balanced_accuracy, one key

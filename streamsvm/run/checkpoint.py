@@ -126,7 +126,7 @@ class Checkpoint:
         run has a part that cannot be kept in a file. ModelFileError: the file is damaged, foreign,
         or of a later release.
         """
-        if run.chunks is None and not isinstance(model_file.steps_of(run.model)[-1], Learner):
+        if run.score is None and not isinstance(model_file.steps_of(run.model)[-1], Learner):
             name = type(run.model).__name__
             raise ParameterError(f"{name}: checkpoints hold learners of streamsvm, and pipelines")
         model_file.check(run.model)
@@ -302,7 +302,7 @@ def _renamed(kept: dict[str, str], own: dict[str, str]) -> dict[str, str]:
 
 def settings_of(run: Any) -> dict[str, str]:
     """Return, as texts by name, the settings that a resumed run must have, too."""
-    settings = {"positive": repr(run.positive)}
+    settings = {"positive": repr(run.positive)} | getattr(run.feeder, "settings", {})
     if run.late is not None:
         settings |= run.late.settings()
     for step in model_file.steps_of(run.model):
@@ -344,7 +344,7 @@ def _state_of(run: Run) -> dict[str, Any]:
         "pairs": [[_plain(y), _plain(p), n] for y, p, n in pairs_of(run.confusion)],
         "seen": [[_plain(y), n] for y, n in run.seen.items()],
         "bad": bad.settle(),
-        "chunks": None if run.chunks is None else vars(run.chunks),
+        "chunks": None if run.score is None else vars(run.score),
         "forgotten": None if run.requests is None else run.requests.counts,
     }
 
@@ -362,8 +362,8 @@ def _fill(run: Run, state: dict[str, Any]) -> None:
     report.history.resume(state["history"])
     fill_matrix(run.confusion, state["pairs"])
     run.seen.update({y: n for y, n in state["seen"]})
-    if run.chunks is not None:
-        vars(run.chunks).update(state["chunks"])
+    if run.score is not None:
+        vars(run.score).update(state["chunks"])
     if run.requests is not None:
         run.requests.counts.update(state["forgotten"])
     bad.resume(state["bad"])

@@ -265,6 +265,14 @@ def margins_of_taken(
     return np.concatenate(margins), np.concatenate(taken)
 
 
+def check_learnt(n_rows: int, n_learnt: int, bad: BadEvents) -> None:
+    """Refuse a stream that ended with no row, or with none that could be used."""
+    if n_rows == 0:
+        raise LabelError("there are no rows to learn from")
+    if not n_learnt and bad.total:
+        raise LabelError(f"none of {n_rows:,} rows could be learnt: {bad.summary}")
+
+
 def check_classes(
     n_rows: int, seen: Counter[Any], bad: BadEvents, positive: str | None = None
 ) -> None:
@@ -273,10 +281,7 @@ def check_classes(
     `seen` is how often each label was learnt; `positive` the label that counts as True, if there is
     one.
     """
-    if n_rows == 0:
-        raise LabelError("there are no rows to learn from")
-    if not seen and bad.total:
-        raise LabelError(f"none of {n_rows:,} rows could be learnt: {bad.summary}")
+    check_learnt(n_rows, len(seen), bad)
     if positive is not None and seen and True not in seen:
         raise LabelError(
             f"none of {n_rows:,} rows has the label {positive!r} of positive= (--positive)"

@@ -10,6 +10,7 @@ import numpy as np
 from streamsvm.labels.class_labels import plain
 from streamsvm.learners.bases.kernel import threads
 from streamsvm.monitor.history import History
+from streamsvm.structured.meaning_score import MeaningScore
 
 
 def peak_memory() -> int | None:
@@ -27,6 +28,13 @@ def _rate(rows: int, seconds: float) -> float:
     return rows / seconds if seconds > 0.0 else 0.0
 
 
+def accuracies(score: Any, accuracy: Any, balanced: Any) -> dict[str, float | None]:
+    """Return the accuracy, and the mean over the classes; meanings have none of these."""
+    if isinstance(score, MeaningScore):
+        return {"accuracy": score.accuracy, "balanced_accuracy": None}
+    return {"accuracy": accuracy.get(), "balanced_accuracy": balanced.get()}
+
+
 @dataclass
 class Progress:
     """The state of a run at one moment, for a screen; a record of its history holds the same."""
@@ -36,7 +44,7 @@ class Progress:
     rows: int  # read so far, in all epochs
     seconds: float
     accuracy: float
-    balanced_accuracy: float
+    balanced_accuracy: float | None  # None: there are no classes
     n_support_vectors: int | None  # None: the learner has none
     delta: float | None
     dual: float | None
@@ -84,13 +92,14 @@ class RunReport:
     finished: bool = False
     interrupted: bool = False
     accuracy: float = 0.0
-    balanced_accuracy: float = 0.0
+    balanced_accuracy: float | None = 0.0  # None: there are no classes
     labels: dict[str, int] = field(default_factory=dict)
     recall: dict[str, float] = field(default_factory=dict)  # share predicted correctly, by label
     confusion: list[list[Any]] = field(default_factory=list)  # [label, predicted, number], ...
     tokens: int | None = None  # of sentences, as are the next two; None: there are none
     sentence_accuracy: float | None = None  # share of sentences whose labels were all right
     chunk_f1: float | None = None  # None: no label begins a chunk
+    meanings: dict[str, float] = field(default_factory=dict)  # `MeaningScore.as_dict`
     n_support_vectors: int | None = None
     delta: float | None = None
     tau: float | None = None  # at the optimum of the examples kept, delta is at most this
@@ -166,6 +175,14 @@ class RunReport:
         self.missing |= {name: n for name, n in self.missing_texts.items() if n}
         self.model_examples = getattr(learner, "n_examples", 0)
         self.missing_of = self.model_examples if candidates is None else candidates.n_seen
+
+    def take_score(self, score: Any) -> None:
+        """Fill in the score of sentences; None: of rows."""
+        if isinstance(score, MeaningScore):
+            self.meanings = score.as_dict()
+        elif score is not None:
+            self.tokens, self.sentence_accuracy = score.n_tokens, score.sentence_accuracy
+            self.chunk_f1 = score.f1 if score.n_true else None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values: the fields by name, without the history."""

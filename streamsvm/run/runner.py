@@ -24,9 +24,10 @@ from streamsvm.run.checkpoint import Checkpoint, Place
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.forgetting import Requests
 from streamsvm.run.late_labels import LateLabels
-from streamsvm.run.report import Progress, RunReport, peak_memory
-from streamsvm.run.sentence_feeder import SentenceFeeder, are_sentences
-from streamsvm.structured.chunks import ChunkScore
+from streamsvm.run.record_feeder import feeder_of
+from streamsvm.run.report import Progress, RunReport, accuracies, peak_memory
+from streamsvm.run.sentence_feeder import are_sentences
+from streamsvm.structured.meaning_score import MeaningScore
 
 # Fields of `Progress` that are attributes of the learner, if it has them, and of the report.
 _OF_LEARNER = ("n_support_vectors", "delta", "dual")
@@ -42,8 +43,8 @@ class Run:
         The source of events, see `connectors`.
     model
         A learner of this package, a pipeline of `StandardScaler` and one, or of `Chain` and a
-        learner of label sequences, an `ActiveLearner` or a `TrackingMonitor` of one of these, or
-        any River classifier (which is given the events one by one).
+        learner of label sequences, a parser or labeller of concepts (with `RecordSource`), an
+        `ActiveLearner` or a `TrackingMonitor` of one of these, or any River classifier.
     epochs
         How many times the source is read, at least 1. Only the first reading is scored: in it,
         every prediction is made before the label is learnt.
@@ -71,10 +72,10 @@ class Run:
     will_save
         The model is to be saved in the end: labels that a model file cannot hold (dates, say) are
         refused at once, as with `checkpoint`.
-
     truth
         A column that the source keeps (`keep`): the accuracy is that of predictions compared with
         it, where it has a value. None: compared with the label; of a bag, any candidate is right.
+        With a `ConceptLabeler`, the labels are bags then.
 
     Raises
     ------
@@ -126,19 +127,21 @@ class Run:
         if checkpoint is not None:
             self.bad.name_after(checkpoint.path)
         self.feeder: Any
-        self.chunks: ChunkScore | None = None  # of sentences
+        self.score: Any = None  # of sentences
         if are_sentences(self.model):
             if positive is not None or late is not None:
-                raise ParameterError("positive= and late= are not for learners of label sequences")
-            self.feeder, self.chunks = SentenceFeeder(self.model, self.bad), ChunkScore()
+                raise ParameterError("positive= and late= are not for learners of sentences")
+            self.feeder = feeder_of(self.model, self.bad)
+            self.score = self.feeder.new_score()
         else:
             target = getattr(source, "target_field", None)
             asks = isinstance(self.model, ActiveLearner)
             feeder = AskingFeeder if asks else Feeder
             self.feeder = feeder(self.model, self.bad, positive, target)
-            self.feeder.truth = truth
             if asks and epochs > 1:
                 raise ParameterError(f"epochs={epochs!r}: an ActiveLearner reads a stream once")
+        if truth is not None:
+            self.feeder.truth = truth
         self.learner: Any = self.feeder.learner
         # A monitor makes its records at the ends of chunks.
         chunk = (self.learner or Learner).chunk
@@ -212,7 +215,10 @@ class Run:
                 if self.late is not None:
                     self.late.settle()
         if not report.interrupted:
-            parts.check_classes(self.report.rows, self.seen, self.bad, self.positive)
+            if isinstance(self.score, MeaningScore):
+                parts.check_learnt(report.rows, report.learnt, self.bad)
+            else:
+                parts.check_classes(report.rows, self.seen, self.bad, self.positive)
             if self.finish:
                 self._finish()
         self._complete()
@@ -285,14 +291,14 @@ class Run:
             self.requests.take(batch)
             return
         labels = self.feeder.labels_of(batch)
-        if self.chunks is None:
+        if self.score is None:
             self._check(candidates_of(labels))
         if self.report.learnt == 0 and self._will_save:
             parts.check_can_be_saved(candidates_of(labels))
         self._count(len(batch))
         if not batch.are_answers:
             self.report.rows += len(batch)
-            if self.chunks is None:
+            if self.score is None:
                 self.report.count_texts(batch.features)
         if self.late is None:
             predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
@@ -319,9 +325,8 @@ class Run:
                 self.confusion.update(y, p, count)
             self.seen[y] += count
         self.report.learnt += len(predicted)
-        if epoch == 1 and self.chunks is not None:
-            for true, guessed in predicted.sentences:  # type: ignore[attr-defined]
-                self.chunks.update(true, guessed)
+        if epoch == 1 and self.score is not None:
+            predicted.add_to(self.score)  # type: ignore[attr-defined]
 
     def _update_times(self) -> None:
         self.report.seconds = time.perf_counter() - self._start
@@ -362,7 +367,7 @@ class Run:
             for name in names
         }
         found |= {name: last.get(name) for name in ("gap", "averaged_gap", "certificate")}
-        found |= {"accuracy": self._accuracy.get(), "balanced_accuracy": self._balanced.get()}
+        found |= accuracies(self.score, self._accuracy, self._balanced)
         return Progress(phase=phase, epoch=epoch, n_bad=self.bad.total, **found)
 
     def _complete(self) -> None:
@@ -382,13 +387,10 @@ class Run:
             report.scores_answers = self.late is not None and self.late.delay is None
         if (scaler := self.feeder.scaler) is not None:
             report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}
-        report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
+        vars(report).update(accuracies(self.score, self._accuracy, self._balanced))
         report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
         report.set_confusion(self.confusion, self.seen)
-        if self.chunks is not None:
-            report.tokens = self.chunks.n_tokens
-            report.sentence_accuracy = self.chunks.sentence_accuracy
-            report.chunk_f1 = self.chunks.f1 if self.chunks.n_true else None
+        report.take_score(self.score)
         if learner is not None:
             report.take_from(learner)
         if self.monitor is not None:

@@ -13,6 +13,7 @@ from streamsvm.labels.sequence_targets import SequenceTargets
 from streamsvm.model_files.container import steps_of
 from streamsvm.preprocessing.chain import Chain
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.structured.chunks import ChunkScore
 from streamsvm.structured.sentences import Sentences, joined, read_sentences
 
 _REFUSED = (FeatureError, LabelError, ParameterError)
@@ -30,6 +31,11 @@ class SentencePairs(Pairs):
     def __len__(self) -> int:
         return len(self.sentences)
 
+    def add_to(self, score: ChunkScore) -> None:
+        """Count the sentences in a score."""
+        for true, predicted in self.sentences:
+            score.update(true, predicted)
+
 
 class SentenceFeeder:
     """Predicts and learns batches of sentences; `bad` takes those that cannot be used.
@@ -38,7 +44,7 @@ class SentenceFeeder:
     transformer before the learner, a ParameterError.
     """
 
-    scaler = None
+    scaler, new_score = None, ChunkScore
 
     def __init__(self, model: Any, bad: BadEvents) -> None:
         *before, self.learner = steps_of(model)
@@ -71,6 +77,12 @@ class SentenceFeeder:
         """Return the numbers of the sentences that can be used, int64, and the labels of each."""
         features, kept = self._usable(list(batch.events()), is_learnt=False)
         return np.array(kept, np.int64), self.learner.predict_many(features)
+
+    def judged(self, batch: Any, predicted: list[Any]) -> SentencePairs:
+        """Return true and predicted labels; of a sentence whose prediction is None, all wrong."""
+        true = batch.labels
+        pairs = zip(true, predicted, strict=True)
+        return SentencePairs(true, [[None] * len(y) if p is None else p for y, p in pairs])
 
     def _usable(self, events: list[Any], is_learnt: bool) -> tuple[Sentences, list[int]]:
         """Return the features of the sentences that can be used, and their numbers."""
@@ -107,5 +119,5 @@ class SentenceFeeder:
 
 
 def are_sentences(model: Any) -> bool:
-    """Tell whether a model learns sentences: `SentenceFeeder` is for it, `Feeder` for others."""
-    return isinstance(getattr(steps_of(model)[-1], "targets", None), SequenceTargets)
+    """Tell whether a model learns sentences: `feeder_of` has the feeder, `Feeder` is for others."""
+    return getattr(steps_of(model)[-1], "takes", "rows") != "rows"

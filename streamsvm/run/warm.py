@@ -2,6 +2,7 @@
 
 import inspect
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,9 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearsal_copy, rehearse_events
+from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
+from streamsvm.learners.concept_labeler import ConceptLabeler
+from streamsvm.learners.ospas import OSPASParser
 from streamsvm.model_files.container import load
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.chain import Chain
@@ -171,7 +175,7 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
         kernel = getattr(model, "kernel_", None) if kernel is None else kernel
         name += ", rbf" if kernel is None else f", {type(kernel).__name__.lower()}"
     for bound in ("max_support_vectors", "window"):
-        name += f", {bound}" if getattr(model, bound, None) else ""
+        name += f", {bound}" if getattr(model, bound, None) and not are_sentences(model) else ""
     if not hasattr(model, "sparse"):
         yield name, model
         return
@@ -187,6 +191,9 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
 def _exercise(model: Any) -> None:
     """Compile a model by using it: learn, predict, finish and measure generated data."""
     x, labels = made_up(N_EVENTS)
+    if isinstance(model, SentenceLearner):
+        _exercise_sentences(rehearsal_copy(model))
+        return
     if are_sentences(model):
         # With a seed: by other draws `finish` may have nothing to do, and compiles less.
         _exercise_sequences(rehearsal_copy(model, seed=0))
@@ -223,6 +230,26 @@ def _exercise_transformer(model: StandardScaler | FeatureMap, x: np.ndarray) -> 
     model.learn_many(x)
     model.transform_many(x)
     model.transform_matrix(SparseMatrix(range(x.shape[1]), sparse(x.astype(np.float32))))
+
+
+def _exercise_sentences(model: Any) -> None:
+    """Compile a learner of whole sentences."""
+    words = [["she", "feeds", "the", ("cat", "dog", "hen")[i % 3]] for i in range(12)]
+    X: list[Any] = words
+    y: list[Any] = [[f"feed(she, {sentence[3]})", "eat(cat)"] for sentence in words]
+    if isinstance(model, ConceptLabeler):
+        where = {"cat": "hall", "dog": "yard", "hen": "hall", "Ann": "hall", "Bea": "yard"}
+        X = [(sentence, {"location": where, "owner": {"cat": "Ann"}}) for sentence in words]
+        y = [["Ann" if i % 3 else "Bea", "feed", "-", words[i][3]] for i in range(12)]
+        # Bags are aligned by other code.
+        y[6:] = [Counter(concepts) for concepts in y[6:]]
+    model.learn_many(X, y)
+    model.predict_many(X)
+    if isinstance(model, OSPASParser):
+        model.predict_symbols_many(X)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder, "model.svm"))
+        load(Path(folder, "model.svm")).learn_many(X, y)
 
 
 def _exercise_sequences(model: Any) -> None:

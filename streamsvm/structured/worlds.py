@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import repeat
 from operator import ne
@@ -122,6 +123,46 @@ def read_meant(y: Any, n: int) -> Meant:
     if len(concepts) != n:
         raise LabelError(f"{len(concepts)} concepts for {n} words")
     return Meant(concepts, is_bag)
+
+
+def judged(meant: Meant, predicted: Sequence[Any]) -> list[Any]:
+    """Return what the concepts predicted for the words of a sentence are compared with.
+
+    Of a bag, a word whose concept is in it takes that; the others get what is left.
+    """
+    if not meant.is_bag:
+        return meant.concepts
+    left = Counter(meant.concepts)
+    found: list[Any] = []
+    for concept in predicted:
+        is_in = left[concept] > 0
+        left[concept] -= is_in
+        found.append(concept if is_in else None)
+    others = left.elements()
+    return [next(others) if concept is None else concept for concept in found]
+
+
+def universe_of(found: Any) -> Any:
+    """Return a universe that was a column of Arrow, or of JSON, as a dict of dicts.
+
+    A map is a list of pairs there. Of a struct, all keys of the column are there: those whose value
+    is null are left out.
+    """
+    tables = _as_dict(found)
+    if not isinstance(tables, dict):
+        return found
+    return {
+        name: table if name == CONCEPTS else _as_dict(table)
+        for name, table in tables.items()
+        if table is not None
+    }
+
+
+def _as_dict(found: Any) -> Any:
+    """Return a dict, or a list of pairs as one; other values as they are."""
+    if isinstance(found, list) and all(isinstance(pair, tuple) for pair in found):
+        return dict(found)
+    return found
 
 
 def as_arrays(

@@ -216,7 +216,7 @@ def test_a_model_keeps_the_names_of_its_columns(features, capsys):
         assert "the model has learnt word,tag; name as many" in capsys.readouterr().err
     for option in (["--keep", "n"], ["--allow-mismatch"]):
         assert main([*predict, *option]) == 2
-        assert f"{option[0]}: not for learners of label sequences" in capsys.readouterr().err
+        assert f"{option[0]}: not for learners of sentences" in capsys.readouterr().err
     # The third column of the text file is its labels.
     (before,) = {Path("o.parquet").read_bytes()}
     assert main(["predict", "m.svm", "a.txt", "--columns", "word,tag", "-o", "o.parquet"]) == 2

@@ -1,5 +1,7 @@
 """A learner in words: `repr` and `summary`."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,9 @@ from streamsvm.learners.bases.registry import registered_learners
 @pytest.mark.parametrize("cls", [learner.cls for learner in registered_learners()])
 def test_a_representation_is_an_expression_with_what_was_changed(cls):
     assert repr(cls()) == f"{cls.__name__}()"
-    model = cls(max_features=9)
-    assert repr(model) == f"{cls.__name__}(max_features=9)"
+    name = "max_features" if "max_features" in inspect.signature(cls).parameters else "max_contexts"
+    model = cls(**{name: 9})
+    assert repr(model) == f"{cls.__name__}({name}=9)"
     assert eval(repr(model), {cls.__name__: cls})._get_params() == model._get_params()
 
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 import json
 import random
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from connectors import MemorySource
 from streamsvm import (
     AdaptiveSVMClassifier,
     AmbiguousSVMClassifier,
+    ConceptLabeler,
     HullerClassifier,
     IncrementalSVMClassifier,
     KernelPAClassifier,
@@ -28,6 +31,7 @@ from streamsvm import (
     LaRankClassifier,
     LaRankSequenceLabeler,
     LASVMClassifier,
+    OSPASParser,
     SBPClassifier,
     SequencePA,
     SequencePerceptron,
@@ -41,6 +45,7 @@ from streamsvm import (
 )
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
+from streamsvm.structured.meanings import as_text
 
 RBF = kernels.RBF(gamma=0.5)
 LINEAR = kernels.Linear()
@@ -102,6 +107,8 @@ def cases() -> Iterator[tuple[str, Any, int, int]]:
     yield "sequence_exact", exact, 4, FIRST
     yield "sequence_pa", SequencePA(class_weight={2: 3.0}), 4, FIRST
     yield "sequence_perceptron", SequencePerceptron("exact"), 4, FIRST
+    yield "ospas", OSPASParser(seed=9), 4, FIRST
+    yield "concepts", ConceptLabeler(window=2), 4, FIRST
     yield "adaptive", AdaptiveSVMClassifier(window=50, seed=3), 2, FIRST
     yield "adaptive_classes", AdaptiveSVMClassifier(scale=False, seed=3), 4, FIRST
     yield "pipeline", StandardScaler() | LASVMClassifier(kernel=RBF), 2, FIRST
@@ -112,6 +119,16 @@ def sentence(x: dict[Any, float], y: Any) -> tuple[list[Any], list[Any]]:
     return [[f"{name}{value:.0f}"] for name, value in x.items()] + [x], [0] * len(x) + [y]
 
 
+def said(model: Any, x: dict[Any, float], y: Any) -> tuple[Any, Any]:
+    """Return an event as words in a universe with their concepts, or with candidate meanings."""
+    words = [f"{name}{value:.0f}" for name, value in x.items()]
+    if isinstance(model, OSPASParser):
+        return words, [f"is({words[0]}, label{y})", f"has({words[-1]}, in({words[0]}))"]
+    universe = {"first": {words[0]: f"label{y}"}, "after": dict(pairwise(words))}
+    concepts = [*words[:-1], f"label{y}"]
+    return (words, universe), Counter(concepts) if len(words) > 2 else concepts
+
+
 def is_of_sequences(model: Any) -> bool:
     """Tell whether a model learns sentences."""
     return not hasattr(model, "predict_proba_one")
@@ -120,7 +137,9 @@ def is_of_sequences(model: Any) -> bool:
 def learn(model: Any, some: list[tuple[dict[Any, float], Any]]) -> None:
     """Learn some events, predicting each first."""
     for x, y in some:
-        if is_of_sequences(model):
+        if isinstance(model, (OSPASParser, ConceptLabeler)):
+            x, y = said(model, x, y)
+        elif is_of_sequences(model):
             x, y = sentence(x, y)  # type: ignore[assignment]
         model.predict_one(x)
         model.learn_one(x, y)
@@ -131,6 +150,15 @@ def predictions(model: Any, n_classes: int) -> list[Any]:
     last = list(model.steps.values())[-1] if hasattr(model, "steps") else model
     found = []
     for x, y in events(n_classes)[:4]:
+        if isinstance(model, OSPASParser):
+            words, _ = said(model, x, y)
+            scores = sorted(model.scores_one(words).values())
+            meaning = model.predict_one(words).meaning
+            found.append([scores, as_text(meaning or ""), {}])
+            continue
+        if isinstance(model, ConceptLabeler):
+            found.append([[model.dual], model.predict_one(said(model, x, y)[0]), {}])
+            continue
         if is_of_sequences(model):
             tokens, _ = sentence(x, y)
             rows = model.decision_function_one(tokens)

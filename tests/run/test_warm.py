@@ -181,8 +181,8 @@ def test_warm_takes_all_configurations(used):
     # Seven learners with kernels and bounds, one without bounds, the exact one, whose rows are all
     # dense, one with a kernel of its own and a bound, two linear ones, three transformers, three of
     # label sequences with two kinds of inference, one of them with a kernel, too; the ambiguous one
-    # with explicit weights, with a kernel, and with a bound, too.
-    assert len(used) == 7 * (3 * 2 * 2) + 3 * 2 + 3 + 2 * 2 + 2 * 2 + 3 + 3 * 2 + 1 + 3 * 2
+    # with explicit weights, with a kernel, and with a bound, too; two of whole sentences.
+    assert len(used) == 7 * (3 * 2 * 2) + 3 * 2 + 3 + 2 * 2 + 2 * 2 + 3 + 3 * 2 + 1 + 3 * 2 + 2
     assert [now.done for now in moments] == list(range(len(used) + 1))
     assert {now.total for now in moments} == {len(used)}
     assert len({now.configuration for now in moments}) == len(used) + 1
@@ -260,6 +260,35 @@ for learner in (*learners, bounded):
     streamsvm.load("m.svm").learn_many(words, labels)
     if hasattr(learner, "finish"):
         learner.finish()
+print(specialisations() - before)
+"""
+    assert run(program)[-1] == "0"
+
+
+@pytest.mark.slow
+@compiled
+def test_after_warm_whole_sentences_compile_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program = """
+import streamsvm
+from streamsvm import ConceptLabeler, OSPASParser, _compile
+streamsvm.warm([ConceptLabeler, OSPASParser])
+def specialisations():
+    return sum(len(f.overloads) for f in _compile._compiled if hasattr(f, "overloads"))
+before = specialisations()
+words = [[f"w{(5 * i + t) % 7}" for t in range(1 + i % 9)] for i in range(200)]
+world = {"a": {f"c{i}": f"c{i % 3}" for i in range(7)}, "b": {"c1": "c2"}, "d": {}}
+for settings in ConceptLabeler._unit_test_params():
+    model, concepts = ConceptLabeler(**settings), [[f"c{w[1:]}" for w in s] for s in words]
+    model.learn_many([(s, world) for s in words], [set(c) if len(c) < 3 else c for c in concepts])
+    model.predict_one((["unknown", "w1"], {}))
+for settings in OSPASParser._unit_test_params():
+    model = OSPASParser(**settings)
+    model.learn_many(words, [[f"r({s[0]}, q({s[-1]}))", s[0]] for s in words])
+    model.predict_one("w1 unknown")
+    model.match_one("w1 w2", ["r(w1)"])
+    model.save("m.svm")
+    streamsvm.load("m.svm").learn_one("w1 w2", ["r(w1, w2)"])
 print(specialisations() - before)
 """
     assert run(program)[-1] == "0"

@@ -21,8 +21,10 @@ class RegisteredLearner(NamedTuple):
     variants: tuple[dict[str, Any], ...]
     """Parameters with which `warm` compiles it."""
 
-    takes: str = "rows"
-    """What an example is: "rows", or "sentences" whose label is a list."""
+    @property
+    def takes(self) -> str:
+        """What it takes: "rows", "sentences" (`SequenceLearner`), "records" (`SentenceLearner`)."""
+        return getattr(self.cls, "takes", "rows")
 
     @property
     def configurations(self) -> list[dict[str, Any]]:
@@ -38,7 +40,6 @@ def register_learner(
     name: str,
     renamed: Mapping[str, str] | None = None,
     variants: tuple[dict[str, Any], ...] | None = None,
-    takes: str = "rows",
     **files: Any,
 ) -> None:
     """Register a learner for the command, `streamsvm warm`, model files and tests.
@@ -46,19 +47,18 @@ def register_learner(
     The signature of the constructor names the parameters, and the docstring of the class explains
     them. `renamed` is {older name: name}; the constructor takes both. `variants` are sets of
     parameters that lead to different compiled code, for `warm`; None: the defaults, and a bound on
-    the support vectors if the learner takes one. `takes` is "rows", or "sentences": see
-    `SequenceLearner`. `files` are the fields of `codec.FileClass`: what model files hold besides
-    parameters and state.
+    the support vectors if the learner takes one. `files` are the fields of `codec.FileClass`: what
+    model files hold besides parameters and state.
     """
     if variants is None:
         known = inspect.signature(cls).parameters
         variants = ({}, {"max_support_vectors": 100}) if "max_support_vectors" in known else ({},)
-    _learners[name] = RegisteredLearner(name, cls, renamed or {}, variants, takes)
+    _learners[name] = RegisteredLearner(name, cls, renamed or {}, variants)
     codec.register(cls, renamed=renamed or {}, **files)
 
 
 def registered_learners(takes: str | None = None) -> list[RegisteredLearner]:
-    """Return all learners sorted by name, or only those that take "rows", or "sentences"."""
+    """Return all learners sorted by name, or only those that take rows, or the like."""
     streamsvm.load_all()
     found = [_learners[name] for name in sorted(_learners)]
     return [learner for learner in found if takes in (None, learner.takes)]

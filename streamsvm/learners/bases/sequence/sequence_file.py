@@ -265,7 +265,6 @@ def _with_sentences(arrays: NamedArrays, new: Any, rows: SparseRows, k: int) -> 
 _INFERENCES: tuple[dict[str, Any], ...] = ({"inference": "greedy"}, {"inference": "exact"})
 
 SETTINGS: dict[str, Any] = {
-    "takes": "sentences",
     "variants": _INFERENCES,
     "more": _more,
     "read_more": _read_more,

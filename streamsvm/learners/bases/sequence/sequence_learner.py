@@ -55,6 +55,7 @@ class SequenceLearner(Locked, base.Estimator):
 
     """
 
+    takes = "sentences"
     chunk = 512
     """Number of sentences that a run learns before it checks the time and for Ctrl-C."""
 

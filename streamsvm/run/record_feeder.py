@@ -1,0 +1,225 @@
+"""Batches of sentences into learners of whole sentences: parsers, and labellers of concepts."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from connectors import Reject
+from connectors.sentences import SentenceBatch
+from connectors.source import shown
+from streamsvm.errors import FeatureError, LabelError, ParameterError
+from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.learners.bases.sequence.parser_batches import read_candidates, words_of
+from streamsvm.learners.concept_labeler import ConceptLabeler
+from streamsvm.learners.ospas import OSPASParser
+from streamsvm.model_files.container import steps_of
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.sentence_feeder import SentenceFeeder, SentencePairs
+from streamsvm.structured.chunks import ChunkScore
+from streamsvm.structured.meaning_score import MeaningScore
+from streamsvm.structured.meanings import read_meaning
+from streamsvm.structured.worlds import judged, read_meant, universe_of
+
+
+class MeaningPairs(Pairs):
+    """What sentences may say, and were predicted to: arguments of `MeaningScore.update`."""
+
+    def __init__(self, sentences: list[Any]) -> None:
+        super().__init__()
+        self.sentences = sentences
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def add_to(self, score: MeaningScore) -> None:
+        """Count the sentences in a score."""
+        for one in self.sentences:
+            score.update(*one)
+
+
+class RecordFeeder:
+    """Predicts and learns sentences one by one; `bad` takes those that cannot be used.
+
+    Subclasses say what an example is, and what its prediction is compared with.
+    """
+
+    scaler = None
+    truth: str | None = None
+    """A value that events have kept, with which predictions are compared where there is one."""
+
+    def __init__(self, model: Any, bad: BadEvents) -> None:
+        *before, self.learner = steps_of(model)
+        self.bad = bad
+        if before:
+            first, last = type(before[0]).__name__, type(self.learner).__name__
+            raise ParameterError(f"{first}: nothing stands before {last}, which reads words")
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What a resumed run must have, too."""
+        return {"truth": repr(self.truth)}
+
+    def labels_of(self, batch: Any) -> LabelColumn:
+        """Return no labels: nothing is said about them before their sentence is read."""
+        return LabelColumn.of([])
+
+    def feed(self, batch: Any, labels: Any, first: int | None = None) -> Any:
+        """Predict each sentence, then learn it; return what predictions are compared with."""
+        rows = []
+        for event in _events(batch):
+            if event.y is None:
+                self._refuse(event, "missing label", "the target is missing")
+                continue
+            try:
+                truth, x, y = self.truth_of(event), self.x_of(event), self.y_of(event)
+                rows.append(self.row_of(event, truth, self.learner.predict_then_learn_one(x, y)))
+            except _REFUSED as error:
+                self._refuse(event, "unusable sentence", str(error))
+        return self.pairs_of(rows)
+
+    def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
+        """Return the numbers of the sentences that can be used, int64, and what is predicted."""
+        kept, found = [], []
+        for i, event in enumerate(_events(batch)):
+            try:
+                found.append(self.learner.predict_one(self.x_of(event)))
+                kept.append(i)
+            except _REFUSED as error:
+                self._refuse(event, "unusable sentence", str(error))
+        return np.array(kept, np.int64), found
+
+    def judged(self, batch: Any, predicted: list[Any]) -> Any:
+        """Return what predictions are compared with; None is one of a sentence without any."""
+        rows = []
+        for event, guess in zip(_events(batch), predicted, strict=True):
+            try:
+                rows.append(self.row_of(event, self.truth_of(event), guess))
+            except _REFUSED as error:
+                self._refuse(event, "unusable label", str(error))
+        return self.pairs_of(rows)
+
+    def _refuse(self, event: Any, kind: str, reason: str) -> None:
+        reject: Any = Reject(event.position, kind, reason, shown((event.x, event.y)))
+        self.bad.take(reject, kind, reason)
+
+    def _kept(self, event: Any) -> Any:
+        """Return the true label that an event has beside its own, or None."""
+        return getattr(event, "kept", {}).get(self.truth)
+
+    def x_of(self, event: Any) -> Any:
+        """Return the example of an event."""
+        raise NotImplementedError
+
+    def y_of(self, event: Any) -> Any:
+        """Return the label that is learnt."""
+        raise NotImplementedError
+
+    def truth_of(self, event: Any) -> Any:
+        """Return the true label; None: it is not known."""
+        raise NotImplementedError
+
+    def row_of(self, event: Any, truth: Any, guess: Any) -> Any:
+        """Return what is counted of a sentence; `guess` None: it has no prediction."""
+        raise NotImplementedError
+
+    def pairs_of(self, rows: list[Any]) -> Any:
+        """Return the pairs of what `row_of` returned."""
+        raise NotImplementedError
+
+
+class MeaningFeeder(RecordFeeder):
+    """Sentences, with candidate meanings, into an `OSPASParser`.
+
+    A label that is no list is the right meaning.
+    """
+
+    new_score = MeaningScore
+
+    def x_of(self, event: Any) -> Any:
+        """Return the sentence."""
+        return event.x
+
+    def y_of(self, event: Any) -> Any:
+        """Return the candidates."""
+        return [event.y] if isinstance(event.y, str) else event.y
+
+    def truth_of(self, event: Any) -> Any:
+        """Return the right meaning, or None."""
+        truth = self._kept(event)
+        truth = event.y if truth is None and isinstance(event.y, str) else truth
+        return None if truth is None else read_meaning(truth)
+
+    def row_of(self, event: Any, truth: Any, guess: Any) -> Any:
+        """Return the arguments of `MeaningScore.update`."""
+        bag = () if event.y is None else read_candidates(self.y_of(event))
+        return len(words_of(event.x)), bag, truth, None if guess is None else guess.meaning
+
+    def pairs_of(self, rows: list[Any]) -> MeaningPairs:
+        """Return the rows as pairs."""
+        return MeaningPairs(rows)
+
+
+class ConceptFeeder(RecordFeeder):
+    """Sentences in a universe, and the concepts of their words, into a `ConceptLabeler`.
+
+    An example is a pair of both, or the words alone. A label is a list of concepts, one a word; or
+    a bag: {concept: how often}, or any list if there is a column of the truth.
+    """
+
+    new_score = ChunkScore
+
+    def x_of(self, event: Any) -> Any:
+        """Return the words and the universe."""
+        words, universe = event.x if isinstance(event.x, tuple) else (event.x, {})
+        return words.split() if isinstance(words, str) else words, universe_of(universe)
+
+    def y_of(self, event: Any) -> Any:
+        """Return the concepts of the words, or a bag of them."""
+        y = event.y
+        if isinstance(y, list) and y and all(isinstance(pair, tuple) for pair in y):
+            y = dict(y)  # a map of Arrow
+        if isinstance(y, dict):
+            return {concept: n for concept, n in y.items() if n is not None}
+        try:
+            return y if self.truth is None else Counter(y)
+        except TypeError as error:
+            raise LabelError(f"the target is no list of concepts ({error})") from error
+
+    def truth_of(self, event: Any) -> Any:
+        """Return the concepts of the words, or None."""
+        truth = self._kept(event)
+        return None if truth is None else read_meant(truth, len(self.x_of(event)[0])).concepts
+
+    def row_of(self, event: Any, truth: Any, guess: Any) -> Any:
+        """Return the true concepts and those predicted; of a bag, see `judged`."""
+        n = len(self.x_of(event)[0])
+        guess = [None] * n if guess is None else guess
+        if truth is None and event.y is not None:
+            truth = judged(read_meant(self.y_of(event), n), guess)
+        return truth, guess
+
+    def pairs_of(self, rows: list[Any]) -> SentencePairs:
+        """Return the rows that have true concepts as pairs."""
+        known = [row for row in rows if row[0] is not None]
+        return SentencePairs([true for true, _ in known], [guess for _, guess in known])
+
+
+_REFUSED = (FeatureError, LabelError)
+
+
+def _events(batch: Any) -> Iterator[Any]:
+    """Return the events of a batch; refuse those whose values became features."""
+    if not isinstance(batch, SentenceBatch):
+        raise ParameterError(
+            "this source makes features of its columns, and the learner reads words: use "
+            "connectors.RecordSource, which gives them as they are"
+        )
+    return batch.events()
+
+
+def feeder_of(model: Any, bad: BadEvents) -> Any:
+    """Return the feeder of a model that learns sentences, see `are_sentences`."""
+    kinds: dict[Any, Any] = {OSPASParser: MeaningFeeder, ConceptLabeler: ConceptFeeder}
+    return kinds.get(type(steps_of(model)[-1]), SentenceFeeder)(model, bad)
