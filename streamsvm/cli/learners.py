@@ -100,10 +100,12 @@ _NEW: dict[str, Any] = {
     "default: a window of two tokens, and pairs",
     "--kernel": dict(
         choices=_Choices([*KERNELS, "MODULE:NAME"]),
-        help="default: rbf; none for sgd, sgdqn; MODULE:NAME: a kernel of your own",
+        help="default: rbf; none for ambiguous, sgd, sgdqn; MODULE:NAME: a kernel of your own",
     ),
     "--gamma": dict(
-        type=float, help="width (rbf) or factor (polynomial); default for rbf: from the data seen"
+        type=float,
+        help="width (rbf) or factor (polynomial); default for rbf: from the data seen; "
+        "--learner ambiguous needs it",
     ),
     "--degree": dict(type=whole(1, 100), help="polynomial; default 3"),
     "--coef0": dict(type=float, help="polynomial; default 1"),
@@ -271,6 +273,10 @@ def _learner_and_model(options: argparse.Namespace) -> tuple[Any, Any]:
         given["selection"] = selection
     if "kernel" in known:
         given["kernel"] = kernel_from(options)
+        is_missing = given["kernel"] is None and options.kernel == "rbf"
+        if is_missing and not getattr(cls, "chooses_gamma", True):
+            name = options.learner
+            raise ParameterError(f"--kernel rbf: --learner {name} chooses no gamma: add --gamma")
     if "seed" in known:
         given["seed"] = options.seed
     if "max_classes" in known and getattr(options, "max_classes", None) is not None:

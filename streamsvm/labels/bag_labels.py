@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,19 @@ from streamsvm.labels.class_labels import (
 from streamsvm.labels.label_column import LabelColumn, holds_lists
 from streamsvm.labels.targets import ClassTargets
 
-BAGS = (set, frozenset, list, np.ndarray, pa.Scalar)
-"""What is a bag, or a scalar of Arrow that may be one; a tuple or a string is one label."""
+BAGS = (set, frozenset, list, np.ndarray, pa.Array, pa.ChunkedArray, pa.Scalar, dict)
+"""What is a bag, or a scalar of Arrow that may be one; or a dict, which is refused."""
 
 
 def bag_of(y: Any) -> Any:
     """Return a bag as a frozenset, or as its label if it has one only; another label as it is."""
     if not isinstance(y, BAGS):
         return y
+    if isinstance(y, dict):
+        raise LabelError(
+            f"{y!r:.60} is no bag, as a bag does not count votes: use list(...) of it for "
+            "candidates, or learn each label alone, with w = its share of the votes"
+        )
     if isinstance(y, pa.Scalar):
         return bag_of(y.as_py())
     try:
@@ -90,6 +96,11 @@ class BagLabels(ClassLabels):
                 if is_too_long(one):
                     raise LabelError(too_long(one))
                 if one not in known:
+                    if not isinstance(one, (str, int, float)):
+                        raise LabelError(
+                            f"{one!r:.60}, of row {row}, is neither a label nor a bag: a label is "
+                            "a text, a number or a boolean, and candidates are a list or a set"
+                        )
                     if self.most is not None and len(known) >= self.most:
                         raise LabelError(too_many_classes(one, self.most))
                     known.add(one)
@@ -144,12 +155,22 @@ class BagTargets(ClassTargets):
 
     def in_bags(self, labels: LabelColumn, out: np.ndarray) -> None:
         """Set 1.0 in `out`, float64 (n, classes), for the candidates of the rows that have bags."""
-        signs = self.labels.signs
-        for code, label in enumerate(labels.values):
-            if isinstance(label, frozenset):
-                rows = np.flatnonzero(labels.codes == code)
-                for one in label if len(rows) else ():
-                    out[rows, int(signs[one])] = 1.0
+        signs, values = self.labels.signs, labels.values
+        # Only of the bags that occur: the column may list those of a whole batch.
+        codes, own = np.unique(labels.codes, return_inverse=True)
+        bags = [values[code] if code >= 0 else None for code in codes.tolist()]
+        lists = [[*map(signs.__getitem__, b)] if isinstance(b, frozenset) else [] for b in bags]
+        sizes = np.array([len(one) for one in lists], np.int64)
+        places = np.array([*chain.from_iterable(lists)], np.int64)
+        firsts = (np.cumsum(sizes) - sizes)[own]
+        counts = sizes[own]
+        ends = np.cumsum(counts)
+        if not len(ends) or not ends[-1]:
+            return
+        rows = np.repeat(np.arange(len(own)), counts)
+        # Entry t of a row is entry t of its bag.
+        of_bag = np.arange(ends[-1]) - np.repeat(ends - counts - firsts, counts)
+        out[rows, places[of_bag]] = 1.0
 
     def judged(self, labels: LabelColumn, predicted: Iterable[Any]) -> LabelColumn:
         """Return the labels; of a bag the prediction if that is a candidate, else a candidate."""

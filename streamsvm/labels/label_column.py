@@ -14,7 +14,7 @@ from streamsvm.errors import LabelError
 MISSING = -1
 """The code of a missing label."""
 
-_NEAR = 64
+_NEAR = _FEW = 64
 
 
 class LabelColumn(Sequence[Any]):
@@ -164,7 +164,7 @@ class LabelColumn(Sequence[Any]):
 
     def present(self) -> list[tuple[Any, int]]:
         """Return (label, its first row) of each label that occurs, ordered by the first row."""
-        if len(self) < len(self.values):
+        if len(self) < len(self.values) or len(self.values) > _FEW:
             found, first_rows = np.unique(self.codes, return_index=True)
             rows = sorted(zip(first_rows.tolist(), found.tolist(), strict=True))
             return [(self.values[code], first) for first, code in rows if code != MISSING]

@@ -42,14 +42,14 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     The label of an example is one label, or a bag of them: a set, frozenset, list or array, of
     which at least one should be correct; it is not known which. In a batch a list column of Arrow
-    has bags, too. A tuple or a string is one label. All labels in the bag are ranked above all
-    others: with scores s_y the loss of an example is the mean of max(0, 1 - s_y + s_z) over the
+    has bags, too. A bag does not count votes. All labels in the bag are ranked above all others:
+    with scores s_y the loss of an example is the mean of max(0, 1 - s_y + s_z) over the
     pairs of a label y in the bag and a label z outside, and |w|^2 / 2 + C (sum of losses) is
     minimised. If the other candidates are there by chance, the model with the least loss predicts
     the correct labels, even if some bags lack them (Theorem 12 of the thesis).
 
     Without a kernel there is a weight for each feature and label, and each example is learnt by one
-    step in the dual (Algorithm 23): memory does not grow with the stream. With a kernel the
+    step in the dual (Algorithm 23): memory grows with features times labels. With a kernel the
     examples with a loss are kept, so that memory and time grow with the stream (set
     `max_support_vectors` if it has no end), and `reprocess` looks at some of them again after each
     example.
@@ -117,6 +117,7 @@ class AmbiguousSVMClassifier(KernelLearner):
     solver: AmbiguousSolver
     has_dual = True  # of the class: a learner without a kernel has none that can be measured
     window = None
+    chooses_gamma = False  # no kernel is no RBF here, as the command has to know
 
     def __init__(
         self,
@@ -166,6 +167,11 @@ class AmbiguousSVMClassifier(KernelLearner):
         # River asks this.
         return True
 
+    @property
+    def description(self) -> str:
+        """The parameters in use that matter most: kernel and C."""
+        return super().description if self.has_dual else f"explicit weights, C={self.C_:g}"
+
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         """Yield the settings that River's checks run with."""
@@ -179,25 +185,7 @@ class AmbiguousSVMClassifier(KernelLearner):
     # Learning
 
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
-        """Learn one event.
-
-        Parameters
-        ----------
-        x
-            Features by name; the parameter `missing` says what those that are missing count as.
-        y
-            The label, any hashable; or a set, frozenset, list or array of candidates.
-        w
-            Weight of the example, at least 0: it multiplies C. At 0 only its label is recorded.
-
-        Raises
-        ------
-        FeatureError, LabelError, ParameterError
-            The event cannot be used; the model has not changed.
-        ModelBusyError
-            The caller is a signal handler, or the like, in the middle of this model's learning.
-
-        """
+        """See `Learner.learn_one`; `y` is a text, number or boolean, or a bag of them."""
         super().learn_one(x, bag_of(y) if isinstance(y, BAGS) else y, w)
 
     def learn_batch(

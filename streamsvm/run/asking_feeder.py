@@ -126,7 +126,8 @@ class AskingFeeder(Feeder):
             if n:
                 predicted = self.learner.targets.labels_of(margins[:n])
                 n_sure = n - 1 if asks else n
-                pairs += Pairs((labels.take(taken[:n_sure]), predicted[:n_sure]))
+                sure, guesses = taken[:n_sure], predicted[:n_sure]
+                pairs += Pairs((self.judged(batch, sure, labels.take(sure), guesses), guesses))
                 if asks:
                     pairs += self._answer(batch, matrix, labels, kept, int(taken[n - 1]))
             at = int(np.searchsorted(kept, taken[n - 1])) + 1 if asks else int(rows[-1]) + 1

@@ -130,7 +130,10 @@ class Taken:
                 return []
             if found and not is_awaited[0]:
                 # Scored, as its label is known here, but it was not asked for.
-                self.pairs += Pairs.of([(self._labels[i], found[0])])
+                guess, label = LabelColumn.of(found), self._labels[i : i + 1]
+                if self._feeder.learner is not None:
+                    label = self._feeder.judged(rows[i], np.zeros(1, np.int64), label, guess)
+                self.pairs += Pairs((label, guess))
                 self.is_awaited[i] = False
             return found
 
@@ -183,6 +186,8 @@ def _joined(batches: list[Batch]) -> Batch | None:
         table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
         kind = batches[-1].labels.type
         labels = pa.concat_arrays([batch.labels.cast(kind) for batch in batches])
+        held = [batch.kept for batch in batches if batch.kept is not None]
+        kept = pa.concat_batches(held) if len(held) == len(batches) else None
     except pa.ArrowException:
         return None
     if not all(batch.features.num_columns for batch in batches):
@@ -192,4 +197,4 @@ def _joined(batches: list[Batch]) -> Batch | None:
     files = list(chain.from_iterable(b.files or [b.file] * len(b) for b in batches))
     weights = [batch.weights for batch in batches if batch.weights is not None]
     w = np.concatenate(weights) if weights else None
-    return Batch(table.to_batches()[0], labels, rows, None, files=files, weights=w)
+    return Batch(table.to_batches()[0], labels, rows, None, files=files, weights=w, kept=kept)

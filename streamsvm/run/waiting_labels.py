@@ -246,6 +246,7 @@ class _Part:
     numbers: npt.NDArray[np.int64]  # by which `HeldRows` knows them; increasing
     weights: npt.NDArray[np.float64] | None
     ids: npt.NDArray[np.int64] | None
+    kept: pa.RecordBatch | None  # columns beside the features, such as the truth
     n_held: int  # the others were taken or dropped
     schema: bytes  # serialised: rows of parts with equal ones can share a batch
 
@@ -269,7 +270,8 @@ class HeldRows:
         features = batch.features.take(pa.array(kept))
         weights = None if batch.weights is None else batch.weights[kept]
         ids = None if batch.ids is None else batch.ids[kept]
-        return self._put(features, batch.rows[kept], batch.file, numbers, weights, ids)
+        beside = None if batch.kept is None else batch.kept.take(pa.array(kept))
+        return self._put(features, batch.rows[kept], batch.file, numbers, weights, ids, beside)
 
     def _put(
         self,
@@ -279,9 +281,10 @@ class HeldRows:
         numbers: np.ndarray,
         weights: np.ndarray | None,
         ids: np.ndarray | None,
+        kept: pa.RecordBatch | None,
     ) -> list[int]:
         schema, names = features.schema.serialize().to_pybytes(), numbers.tolist()
-        part = _Part(features, rows, file, numbers, weights, ids, len(numbers), schema)
+        part = _Part(features, rows, file, numbers, weights, ids, kept, len(numbers), schema)
         self._part_of.update(dict.fromkeys(names, part))
         return names
 
@@ -313,7 +316,9 @@ class HeldRows:
         if part.n_held == len(part.numbers):
             return
         held = np.array([n in self._part_of for n in part.numbers.tolist()])
-        part.features = part.features.take(pa.array(np.flatnonzero(held)))
+        places = pa.array(np.flatnonzero(held))
+        part.features = part.features.take(places)
+        part.kept = None if part.kept is None else part.kept.take(places)
         part.rows, part.numbers = part.rows[held], part.numbers[held]
         part.weights = None if part.weights is None else part.weights[held]
         part.ids = None if part.ids is None else part.ids[held]
@@ -327,10 +332,9 @@ class HeldRows:
             self._shrink(part)
             first = int(part.numbers[0])
             firsts.append(first)
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, part.features.schema) as writer:
-                writer.write_batch(part.features)
-            arrays[f"{first}.features"] = np.frombuffer(sink.getvalue(), np.uint8)
+            arrays[f"{first}.features"] = _as_bytes(part.features)
+            if part.kept is not None:
+                arrays[f"{first}.kept"] = _as_bytes(part.kept)
             arrays[f"{first}.rows"], arrays[f"{first}.numbers"] = part.rows, part.numbers
             if part.weights is not None:
                 arrays[f"{first}.weights"] = part.weights
@@ -343,12 +347,26 @@ class HeldRows:
         """Replace the rows by those that another store had when its `state` was called."""
         self._part_of, self.next_number = {}, state["next"]
         for file, first in zip(state["files"], state["firsts"], strict=True):
-            with pa.ipc.open_stream(pa.py_buffer(arrays[f"{first}.features"])) as reader:
-                features = reader.read_next_batch()
-            features.validate(full=True)
+            features = _of_bytes(arrays[f"{first}.features"])
+            kept = arrays.get(f"{first}.kept")
+            beside = None if kept is None else _of_bytes(kept)
             rows, numbers = arrays[f"{first}.rows"], arrays[f"{first}.numbers"]
-            facts = (arrays.get(f"{first}.{name}") for name in ("weights", "ids"))
-            self._put(features, rows, file, numbers, *facts)
+            weights, ids = (arrays.get(f"{first}.{name}") for name in ("weights", "ids"))
+            self._put(features, rows, file, numbers, weights, ids, beside)
+
+
+def _as_bytes(batch: pa.RecordBatch) -> np.ndarray:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return np.frombuffer(sink.getvalue(), np.uint8)
+
+
+def _of_bytes(content: np.ndarray) -> pa.RecordBatch:
+    with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
+        batch = reader.read_next_batch()
+    batch.validate(full=True)
+    return batch
 
 
 def _gathered(runs: list[tuple[_Part, list[int]]]) -> Batch:
@@ -365,4 +383,9 @@ def _gathered(runs: list[tuple[_Part, list[int]]]) -> Batch:
     w = np.concatenate(weights)[places] if weights else None
     given = [part.ids for part in parts if part.ids is not None]
     ids = np.concatenate(given)[places] if given else None
-    return Batch(features, pa.nulls(len(rows)), rows, None, files=files, weights=w, ids=ids)
+    beside = [part.kept for part in parts if part.kept is not None]
+    # Checkpoints of earlier releases lack them.
+    is_kept = len(beside) == len(parts)
+    kept = pa.concat_batches(beside).take(pa.array(places)) if is_kept else None
+    facts: dict[str, Any] = {"weights": w, "ids": ids, "kept": kept}
+    return Batch(features, pa.nulls(len(rows)), rows, None, files=files, **facts)
