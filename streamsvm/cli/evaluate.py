@@ -10,6 +10,7 @@ import numpy as np
 
 from connectors import Source
 from streamsvm.cli import sentences
+from streamsvm.confidence.sequence import share_interval
 from streamsvm.errors import ParameterError
 from streamsvm.features import frames
 from streamsvm.features.matrices import are_usable, take
@@ -113,8 +114,28 @@ def test_result(model: Any, source: Any, options: argparse.Namespace) -> tuple[s
     for part in margins(model, source):
         errors.add(*part)
     wrong, n = errors.result(source.name)
-    said = f"{wrong:.2%} of {n:,} examples of {options.test}"
-    return said, {"test_error": wrong, "test_rows": n}
+    said, (low, high) = error_in_words(wrong, n, options.test)
+    ends = {"test_error_low": low, "test_error_high": high}
+    return said, {"test_error": wrong, "test_rows": n} | ends
+
+
+def error_in_words(wrong: float, n: int, file: str) -> tuple[str, tuple[float, float]]:
+    """Return a share of errors of n rows of a file in words, and its interval."""
+    text = f"{wrong:.2%} of {n:,} examples of {file}"
+    if not n:
+        return text, (0.0, 1.0)
+    low, high = share_interval(round(wrong * n), n)
+    return f"{text}  ({in_percent(low, high)}, 95%)", (low, high)
+
+
+def in_percent(low: float, high: float) -> str:
+    """Return an interval of a share in words.
+
+    >>> from streamsvm.cli.evaluate import in_percent
+    >>> in_percent(0.8823, 0.9057)
+    '88.2 to 90.6%'
+    """
+    return f"{100 * low:.1f} to {high:.1%}"
 
 
 def why_none(learner: Any) -> str:

@@ -29,9 +29,10 @@ _CAPTIONS = {
     "on a sample of the stream. It rises where the stream becomes harder.",
     "support_vectors": "The examples kept to predict with. Memory and the time of an event grow "
     "with them; max_support_vectors bounds them.",
-    "accuracy": "Each example was predicted before it was learnt. If the recent accuracy falls "
-    "below that since the start, what is to be learnt changes: a window or the adaptive learner "
-    "follows it; where that one noticed a drift, there is a dotted line.",
+    "accuracy": "Each example was predicted before it was learnt. Shaded: intervals that hold at "
+    "all moments at once, with 95 % probability; that of late is of the last 1,000 to 2,000. If it "
+    "falls below that since the start, what is to be learnt changes: a window or the adaptive "
+    "learner follows it; where that one noticed a drift, there is a dotted line.",
     "loss": "The mean loss so far, of each example before it was learnt, and a bound of how much "
     "higher it is than that of the best weights as large as the present ones.",
     "dual": "What each step raises: it bounds from below what any weights would have lost.",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamsvm.cli.evaluate import Errors, check_fit, margins, why_none
+from streamsvm.cli.evaluate import Errors, check_fit, error_in_words, margins, why_none
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file, write_tables
 from streamsvm.cli.parser import Parser, add_table, path
 from streamsvm.cli.sentences import (
@@ -93,8 +93,7 @@ def run(options: argparse.Namespace) -> int:
         for part in margins(model, source):
             errors.add(*part)
     if errors is not None:
-        wrong, n = errors.result(source.name)
-        print(f"test error  {wrong:.2%} of {n:,} examples of {options.file}")
+        print(f"test error  {error_in_words(*errors.result(source.name), options.file)[0]}")
     return 0
 
 

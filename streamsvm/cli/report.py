@@ -15,6 +15,7 @@ from connectors import Source
 from streamsvm import TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.cli import evaluate, history
+from streamsvm.cli.evaluate import in_percent
 from streamsvm.cli.outputs import said
 from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.monitor.report import ABOUT
@@ -187,6 +188,8 @@ def _classes(report: RunReport) -> str:
     """Return the number of examples of each class, and the share predicted right."""
     counts, recall = report.labels, report.recall
     said = {y: f", {recall[y]:.1%} right" if y in recall else "" for y in counts}
+    for y, ends in report.recall_intervals.items():
+        said[y] += f": {in_percent(*ends)}"
     if len(counts) <= _MOST_CLASSES:
         return ", ".join(f"{y} ({n:,}{said[y]})" for y, n in counts.items())
     worst = sorted(recall, key=lambda y: recall[y])[:3]
@@ -200,7 +203,8 @@ def _accuracies(report: RunReport) -> list[tuple[str, str | None]]:
         ("classes", _classes(report)),
         ("labels", _asked(report)),
         ("progressive accuracy", f"{report.accuracy:.2%}  ({_scored(report)})"),
-        ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
+        ("of late", _of_late(report)),
+        ("balanced accuracy", f"{report.balanced_accuracy:.2%}  ({_balanced(report)})"),
     ]
 
 
@@ -232,10 +236,34 @@ def _asked(report: RunReport) -> str | None:
 
 
 def _scored(report: RunReport) -> str:
-    """Return what examples the accuracy is of."""
+    """Return the interval of the accuracy, and what examples it is of."""
+    how = "predicted before learnt"
     if report.scores_answers:
-        return "of the examples whose labels came, which are the least certain ones"
-    return "each example predicted before it was learnt"
+        how = "of the examples whose labels came, which are the least certain ones"
+    if report.accuracy_low is None or report.accuracy_high is None:
+        return how
+    interval = in_percent(report.accuracy_low, report.accuracy_high)
+    return f"{interval} at all moments, 95%; {how}"
+
+
+def _balanced(report: RunReport) -> str:
+    """Return the interval of the balanced accuracy, and what it is."""
+    low, high = report.balanced_accuracy_low, report.balanced_accuracy_high
+    ends = "" if low is None or high is None else f"{in_percent(low, high)}; "
+    return f"{ends}mean over the classes"
+
+
+def _of_late(report: RunReport) -> str | None:
+    """Say what is lower or higher of late than since the start, if something is for sure."""
+    late = report.of_late
+    if not late or not late["changed"]:
+        return None
+    changed = sorted(late["changed"].items(), key=lambda item: item[1])
+    listed = [
+        f"{name} {'lower' if sign < 0 else 'higher'} ({in_percent(*late['intervals'][name])})"
+        for name, sign in changed[:_MOST_CLASSES]
+    ]
+    return f"of the last {late['n']:,}: {', '.join(listed)} than since the start"
 
 
 def _optimum(delta: float | None, tau: float | None) -> str | None:
@@ -252,7 +280,9 @@ def _tokens(report: RunReport) -> str | None:
     """Return the number of tokens of sentences, and how many sentences were right."""
     if report.tokens is None:
         return None
-    return f"{report.tokens:,}; {report.sentence_accuracy:.2%} of sentences are right as a whole"
+    text = f"{report.tokens:,}; {report.sentence_accuracy:.2%} of sentences are right as a whole"
+    low, high = report.sentence_accuracy_low, report.sentence_accuracy_high
+    return text if low is None or high is None else f"{text}, {in_percent(low, high)} (95%)"
 
 
 def _examples(report: RunReport) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -18,6 +19,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from streamsvm import _compiling
+from streamsvm.confidence.sequence import share_interval
 from streamsvm.run.report import Progress
 
 _PLAIN_EVERY = 2.0
@@ -35,8 +37,12 @@ _USUAL_FUNCTIONS = {
 
 def figures(now: Progress) -> str:
     """Return the figures of a moment in one line."""
+    interval = ""
+    if now.n_right is not None and now.n_scored is not None:
+        low, high = share_interval(now.n_right, now.n_scored)
+        interval = f" ({100 * low:.1f} to {high:.1%})"
     return (
-        f"{now.rows_per_second:,.0f} examples/s  accuracy {now.accuracy:.2%}"
+        f"{now.rows_per_second:,.0f} examples/s  accuracy {now.accuracy:.2%}{interval}"
         + (f"  balanced {now.balanced_accuracy:.2%}" if now.balanced_accuracy is not None else "")
         + (f"  {now.n_support_vectors:,} SV" if now.n_support_vectors is not None else "")
         + (f"  gap {now.gap:.3g}" if now.gap is not None else "")
@@ -66,11 +72,11 @@ class Screen:
             console=self.console,
         )
         self._task = self._bar.add_task(title, total=total)
-        self._figures = ""
+        self._figures: Callable[[], str] = str
         # Two lines: the figures alone fill a terminal of 80 columns.
         self._live = Live(
             get_renderable=lambda: Group(
-                self._bar.get_renderable(), Text(self._figures, no_wrap=True, overflow="ellipsis")
+                self._bar.get_renderable(), Text(self._figures(), no_wrap=True, overflow="ellipsis")
             ),
             console=self.console,
             transient=True,
@@ -115,18 +121,21 @@ class Screen:
         if self._compiled <= self._usual:
             text += f" of about {self._usual}"
         if self._is_live:
-            self._figures = text
+            self._figures = lambda: text
         elif self._is_due("compiling"):
             self.say(text)
 
     def show(self, now: Progress) -> None:
         """Show the progress of the run."""
-        text = figures(now)
-        if now.phase == "finishing":
+
+        def text() -> str:
+            if now.phase != "finishing":
+                return figures(now)
             left = "" if now.delta is None else f"  {now.delta:.3g} from the optimum"
-            text = f"finishing: {now.n_support_vectors:,} SV{left}"
+            return f"finishing: {now.n_support_vectors:,} SV{left}"
+
         if self._is_live:
             self._figures = text
             self._bar.update(self._task, completed=now.rows)
         elif self._is_due(now.phase):
-            self.say(f"{now.rows:,} examples  {text}")
+            self.say(f"{now.rows:,} examples  {text()}")

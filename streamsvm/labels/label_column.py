@@ -233,6 +233,25 @@ class Pairs:
         for labels, predicted in self.parts:
             yield from zip(labels, predicted, strict=True)
 
+    def add_to(self, score: Any) -> None:
+        """Count the pairs in a score of rows, `monitor.hits.Hits`."""
+        score.take(self)
+
+    def scored_parts(self, room: int, size: int) -> Iterator[Pairs]:
+        """Yield the pairs in order: first those of `room` predictions, then of `size` each.
+
+        Rows without a prediction do not count; the last part may have fewer.
+        """
+        left = room
+        for labels, predicted in self.parts:
+            ends = np.cumsum(predicted.codes != MISSING)
+            start, done = 0, 0
+            while start < len(labels):
+                stop = min(int(np.searchsorted(ends, done + left)) + 1, len(labels))
+                yield Pairs((labels[start:stop], predicted[start:stop]))
+                left -= int(ends[stop - 1]) - done
+                start, done, left = stop, int(ends[stop - 1]), left or size
+
     def counts(self) -> list[tuple[Any, Any, int]]:
         """Return (label, prediction, number of rows); the same two may come more than once."""
         found = []

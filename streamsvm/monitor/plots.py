@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.confidence.sequence import share_interval
 from streamsvm.monitor.history import History
 
 _PLOTS = {
@@ -22,7 +23,7 @@ _PLOTS = {
     ),
     "accuracy": (
         "Progressive accuracy: predicted before learnt",
-        "share of right predictions",
+        "share of right predictions, shaded: 95 % intervals",
         {
             "accuracy": "since the start",
             "accuracy_recent": "of the last 1,000 examples",
@@ -44,6 +45,8 @@ _PLOTS = {
 }
 """Title, label of the axis, and {column: name} of each plot."""
 
+
+_SHADE: dict[str, Any] = {"alpha": 0.15, "linewidth": 0}
 
 _OPTIMUM = {
     "kept": "the optimum",
@@ -92,7 +95,10 @@ def draw_lines(
             continue
         figure, axes = _axes(title, label)
         for text, line in lines.items():
-            axes.plot(history.column(by), line, label=text)
+            drawn = axes.plot(history.column(by), line, label=text)[0]
+            band = _band(history, next(c for c, name in columns.items() if name == text))
+            if band is not None:
+                axes.fill_between(history.column(by), *band, color=drawn.get_color(), **_SHADE)
         for i, n in enumerate(drifts):
             marked = "" if i else "a drift was noticed"
             axes.axvline(n, color="tab:red", linestyle=":", linewidth=1, label=marked)
@@ -100,6 +106,18 @@ def draw_lines(
             axes.legend(fontsize="small")
         paths.append(_write(figure, folder / f"{name}.png"))
     return paths
+
+
+def _band(history: History, column: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the intervals of a column to shade, if the records have them or their counts."""
+    if column not in ("accuracy", "accuracy_recent"):  # more bands would hide each other
+        return None
+    low, high = (history.column(f"{column}_{end}") for end in ("low", "high"))
+    if column == "accuracy" and np.isnan(low).all():
+        right, n = history.column("n_right"), history.column("n_scored")
+        low, high = share_interval(np.nan_to_num(right), np.nan_to_num(n))
+        low[np.isnan(n)] = np.nan
+    return None if np.isnan(low).all() else (low, high)
 
 
 def _axes(title: str, label: str) -> tuple[Any, Any]:
@@ -144,8 +162,8 @@ def _set_log(axes: Any) -> None:
 
 
 def _fill(axes: Any, t: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-    band = {"color": "tab:blue", "alpha": 0.15, "linewidth": 0}
-    axes.fill_between(t, low, high, label="its 95 % interval, from a sample", **band)
+    label = "its 95 % interval, from a sample"
+    axes.fill_between(t, low, high, label=label, color="tab:blue", **_SHADE)
 
 
 def _gap(monitor: Any, folder: Path) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from streamsvm.monitor.history import History
+from streamsvm.monitor.hits import Bounds
 from streamsvm.monitor.rates import Scores
 
 _ONLY_KEPT = (
@@ -188,4 +189,13 @@ class Presentation(ABC):
     def recall(self) -> dict[Any, float]:
         """The share of the examples of each label that were predicted correctly."""
         self._score()
-        return self.scores.recall()
+        return self.scores.hits.recall()
+
+    @property
+    def recall_bounds(self) -> dict[Any, Bounds]:
+        """Their intervals by label: `low`, `high`, `recent_low`, `recent_high` and `change`.
+
+        They hold for all labels, and at all moments at once, from when all labels have come.
+        """
+        self._score()
+        return self.scores.hits.bounds()[2]

@@ -44,6 +44,14 @@ class _Collector:
                 yield self._gauge(
                     f"streamsvm_{name.lower()}", MEANINGS.get(name, "metric"), value=value
                 )
+        # The dict is replaced as a whole, so that it is of one moment.
+        bounds = self._monitor.scores.recall_bounds
+        for end in ("low", "high", "recent_low", "recent_high") if bounds else ():
+            meaning = f"recall by label, {end.replace('_', ' ')} end of its interval"
+            family = self._gauge(f"streamsvm_recall_{end}", meaning, labels=["label"])
+            for label, of_label in bounds.items():
+                family.add_metric([str(label)], getattr(of_label, end))
+            yield family
         for name, value in self._figures().items():
             full, meaning = f"streamsvm_{name}", OF_RUN[name]
             if isinstance(value, Mapping):

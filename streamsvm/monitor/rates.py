@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import ParameterError
+from streamsvm.monitor.hits import Bounds, Hits, figures
 from streamsvm.support.declaration import FLAG, Field, NamedArrays
 
 _RECENT = 1000
@@ -88,8 +89,10 @@ class Scores:
                 f"metrics: {type(learner).__name__} has no probabilities; use metrics of labels "
                 "such as Accuracy or F1"
             )
-        self._right = 0
-        self._n = 0
+        self.hits = Hits()
+        # Tokens of a sentence are predicted together: they are no looks one after the other.
+        self._has_intervals = getattr(learner, "takes", "rows") == "rows"
+        self.recall_bounds: dict[Any, Bounds] = {}  # as of the last `get`
         self.pairs: Counter[tuple[Any, Any]] = Counter()
         self._recent = np.zeros(0, bool)
 
@@ -104,11 +107,15 @@ class Scores:
         None is no prediction. `probabilities` is empty if no metric uses them.
         """
         scored = [(y, p) for y, p in zip(labels, predicted, strict=True) if p is not None]
-        self._n += len(scored)
         right = np.fromiter(starmap(eq, scored), bool, len(scored))
-        self._right += int(right.sum())
         self._recent = np.append(self._recent, right)[-_RECENT:]
-        pairs = Counter(scored)
+        pairs: Counter[tuple[Any, Any]] = Counter()
+        start = 0
+        while start < len(scored):
+            stop = start + self.hits.room
+            part, start = Counter(scored[start:stop]), stop
+            self.hits.add((y, p, n) for (y, p), n in part.items())
+            pairs.update(part)
         self.pairs.update(pairs)
         for metric in self.metrics:
             if not getattr(metric, "requires_labels", True):
@@ -127,38 +134,45 @@ class Scores:
 
         The ``accuracy`` so far, that of the last 1,000 examples, ``accuracy_recent``, and the mean
         over the labels of the share predicted correctly, ``balanced_accuracy``; all None before the
-        first example. Then each metric by the name of its class; one of several values has an entry
-        for each.
+        first example. Then the intervals of `hits.figures`, unless the learner's are sentences, and
+        each metric by the name of its class; one of several values has an entry for each.
         """
-        shares = self.recall()
+        shares, hits = self.hits.recall(), self.hits
         values: dict[str, float | None] = {
-            "accuracy": self._right / self._n if self._n else None,
+            "accuracy": hits.right / hits.n if hits.n else None,
             "accuracy_recent": float(self._recent.mean()) if len(self._recent) else None,
             "balanced_accuracy": float(np.mean(list(shares.values()))) if shares else None,
         }
+        if self._has_intervals:
+            intervals, self.recall_bounds = figures(hits)
+            values |= intervals
         for metric in self.metrics:
             name, value = _name(metric), metric.get()
             for key, part in zip(_names(metric, name), _parts(value), strict=True):
                 values[key] = float(part)
         return values
 
-    def recall(self) -> dict[Any, float]:
-        """Return the share of the examples of each label that were predicted correctly."""
-        totals: Counter[Any] = Counter()
-        for (label, _), n in self.pairs.items():
-            totals[label] += n
-        return {label: self.pairs[label, label] / n for label, n in totals.items()}
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        # Pickles of older releases have sums only.
+        if "hits" not in contents:
+            contents |= {"hits": Hits(), "_has_intervals": True, "recall_bounds": {}}
+            pairs = [(y, p, n) for (y, p), n in contents["pairs"].items()]
+            contents["hits"].resume(pairs, None)
+        self.__dict__.update(contents)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the counts as JSON values, and the arrays, for `resume`."""
         matrices = [pairs_of(metric.cm) for metric in self.metrics]
         pairs = [[y, p, n] for (y, p), n in self.pairs.items()]
-        state = {"scores": [self._right, self._n, matrices], "pairs": pairs}
+        state = {"scores": [self.hits.right, self.hits.n, matrices], "pairs": pairs}
+        state["block_starts"] = self.hits.state()
         return state, {"recent": self._recent.astype(np.uint8)}
 
     def resume(self, state: dict[str, Any], arrays: NamedArrays) -> None:
-        """Continue from what `state` returned; older files lack ``pairs`` and the array."""
-        self._right, self._n, matrices = state["scores"]
+        """Continue from what `state` returned; older files lack the starts, or the pairs."""
+        right, n, matrices = state["scores"]
+        self.hits.resume(state.get("pairs", []), state.get("block_starts"))
+        self.hits.n, self.hits.right = n, right
         if "pairs" in state:
             self.pairs.update({(y, p): n for y, p, n in state["pairs"]})
             recent = Field((arrays.length_of("recent", 0),), np.uint8, range=FLAG)

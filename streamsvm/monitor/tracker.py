@@ -289,9 +289,11 @@ class TrackingMonitor(Presentation):
             sentences have their `figures` there), averaged_gap,
             certificate and certificate_recent (only if they are about the examples that gap is
             about), seen_gap, kept_certificate, seen_gap_recent, kept_certificate_recent,
-            certificate_papers, kappa, delta, accuracy, accuracy_recent, balanced_accuracy, one key
-            a metric, examples_per_second, latency_p50 and latency_p99 (seconds an example),
-            kernel_values, cache_hits (a share), memory_bytes. None: there is no such value.
+            certificate_papers, kappa, delta, accuracy, accuracy_recent, balanced_accuracy, their
+            intervals (accuracy_low, _high, _recent_low, _recent_high, the same of
+            balanced_accuracy, and accuracy_change; not of sentences), one key a metric,
+            examples_per_second, latency_p50 and latency_p99 (seconds an example), kernel_values,
+            cache_hits (a share), memory_bytes. None: there is no such value.
 
         """
         if not (self._is_thorough and self._is_current()):

@@ -342,6 +342,7 @@ def _state_of(run: Run) -> dict[str, Any]:
         **{name: getattr(report, name) for name in _OF_REPORT + _NEWER},
         "history": report.history.state(),
         "pairs": [[_plain(y), _plain(p), n] for y, p, n in pairs_of(run.confusion)],
+        "block_starts": run.hits.state(_plain),
         "seen": [[_plain(y), n] for y, n in run.seen.items()],
         "bad": bad.settle(),
         "chunks": None if run.score is None else vars(run.score),
@@ -361,6 +362,8 @@ def _fill(run: Run, state: dict[str, Any]) -> None:
     run.taken = bad.n_events = state.get("taken", state["rows"])
     report.history.resume(state["history"])
     fill_matrix(run.confusion, state["pairs"])
+    if run.score is None:
+        run.hits.resume(state["pairs"], state.get("block_starts"))
     run.seen.update({y: n for y, n in state["seen"]})
     if run.score is not None:
         vars(run.score).update(state["chunks"])

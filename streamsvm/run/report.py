@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.confidence.sequence import share_interval
 from streamsvm.labels.class_labels import plain
 from streamsvm.learners.bases.kernel import threads
 from streamsvm.monitor.history import History
+from streamsvm.monitor.hits import Hits
 from streamsvm.structured.meaning_score import MeaningScore
 
 
@@ -55,6 +57,8 @@ class Progress:
     compile_seconds: float = 0.0  # the part of `seconds` in which code was compiled
     wait_seconds: float = 0.0  # the part of `seconds` in which a stream had no events
     learnt: int | None = None  # of the rows, those that `accuracy` is of; None: of older runs
+    n_right: int | None = None  # of `n_scored` predictions; None: of sentences, and older runs
+    n_scored: int | None = None
 
     @property
     def rows_per_second(self) -> float:
@@ -93,11 +97,20 @@ class RunReport:
     interrupted: bool = False
     accuracy: float = 0.0
     balanced_accuracy: float | None = 0.0  # None: there are no classes
+    # Intervals at all moments at once, with 95 %; None: nothing was scored, or it were sentences.
+    accuracy_low: float | None = None
+    accuracy_high: float | None = None
+    balanced_accuracy_low: float | None = None
+    balanced_accuracy_high: float | None = None
+    recall_intervals: dict[str, list[float]] = field(default_factory=dict)  # [low, high], by label
+    of_late: dict[str, Any] = field(default_factory=dict)  # see `_set_intervals`
     labels: dict[str, int] = field(default_factory=dict)
     recall: dict[str, float] = field(default_factory=dict)  # share predicted correctly, by label
     confusion: list[list[Any]] = field(default_factory=list)  # [label, predicted, number], ...
     tokens: int | None = None  # of sentences, as are the next two; None: there are none
     sentence_accuracy: float | None = None  # share of sentences whose labels were all right
+    sentence_accuracy_low: float | None = None
+    sentence_accuracy_high: float | None = None
     chunk_f1: float | None = None  # None: no label begins a chunk
     meanings: dict[str, float] = field(default_factory=dict)  # `MeaningScore.as_dict`
     n_support_vectors: int | None = None
@@ -160,6 +173,32 @@ class RunReport:
             if n
         ]
 
+    def _set_intervals(self, hits: Hits) -> None:
+        """Set the intervals by the counts of predictions.
+
+        `of_late` has the number `n` of predictions of late, their `accuracy`, the `intervals`
+        of all figures by name, and which have `changed`: -1 if one is surely lower than since the
+        start, 1 if it is higher.
+        """
+        if not hits.n:
+            return
+        accuracy, balanced, of_label = hits.bounds()
+        recall = {str(plain(label)): bounds for label, bounds in of_label.items()}
+        self.accuracy_low, self.accuracy_high = accuracy[:2]
+        n, right = hits.recent
+        named = {"accuracy": accuracy}
+        if balanced is not None:
+            self.balanced_accuracy_low, self.balanced_accuracy_high = balanced[:2]
+            named["balanced accuracy"] = balanced
+        self.recall_intervals = {label: list(bounds[:2]) for label, bounds in recall.items()}
+        named |= {f"recall of {label}": bounds for label, bounds in recall.items()}
+        self.of_late = {
+            "n": n,
+            "accuracy": right / n if n else None,
+            "intervals": {name: list(bounds[2:]) for name, bounds in named.items()},
+            "changed": {name: bounds.change for name, bounds in named.items() if bounds.change},
+        }
+
     def take_from(self, learner: Any) -> None:
         """Fill in what a learner says about itself; what it does not have is None, 0 or empty."""
         for name in ("n_support_vectors", "chosen", "drifts", "delta", "tau", "dual"):
@@ -176,13 +215,17 @@ class RunReport:
         self.model_examples = getattr(learner, "n_examples", 0)
         self.missing_of = self.model_examples if candidates is None else candidates.n_seen
 
-    def take_score(self, score: Any) -> None:
-        """Fill in the score of sentences; None: of rows."""
+    def take_score(self, score: Any, hits: Hits) -> None:
+        """Fill in the score of sentences; None: of rows, which `hits` has counted."""
+        self._set_intervals(hits)
         if isinstance(score, MeaningScore):
             self.meanings = score.as_dict()
         elif score is not None:
             self.tokens, self.sentence_accuracy = score.n_tokens, score.sentence_accuracy
             self.chunk_f1 = score.f1 if score.n_true else None
+            # Tokens of a sentence are predicted together: they are no looks one after the other.
+            ends = share_interval(score.n_right_sentences, score.n_sentences)
+            self.sentence_accuracy_low, self.sentence_accuracy_high = ends
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values: the fields by name, without the history."""

@@ -16,6 +16,7 @@ from streamsvm.labels.class_labels import plain
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.monitor.hits import Hits
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import parts
 from streamsvm.run.asking_feeder import AskingFeeder
@@ -156,7 +157,7 @@ class Run:
         if getattr(source, "forgets", False):
             self.requests = self.feeder.requests = Requests(self.model, late)
         self.on_progress, self.should_stop = on_progress, should_stop
-        self.report = RunReport()
+        self.report, self.hits = RunReport(), Hits()
         self.confusion = metrics.ConfusionMatrix()
         self._accuracy = metrics.Accuracy(cm=self.confusion)
         self._balanced = metrics.BalancedAccuracy(cm=self.confusion)
@@ -315,8 +316,7 @@ class Run:
             parts.check_target(labels, self.learner, getattr(self.source, "cuts_anew", False))
 
     def _count(self, n: int) -> None:
-        self.taken += n
-        self.bad.n_events = self.taken
+        self.taken = self.bad.n_events = self.taken + n
 
     def _score(self, predicted: Pairs, epoch: int) -> None:
         """Count learnt rows, and score the predictions made before they were learnt."""
@@ -325,8 +325,8 @@ class Run:
                 self.confusion.update(y, p, count)
             self.seen[y] += count
         self.report.learnt += len(predicted)
-        if epoch == 1 and self.score is not None:
-            predicted.add_to(self.score)  # type: ignore[attr-defined]
+        if epoch == 1:
+            predicted.add_to(self.hits if self.score is None else self.score)
 
     def _update_times(self) -> None:
         self.report.seconds = time.perf_counter() - self._start
@@ -365,7 +365,7 @@ class Run:
             name: getattr(source, name, None)
             for source, names in ((self.learner, _OF_LEARNER), (self.report, _OF_REPORT))
             for name in names
-        }
+        } | self.hits.totals
         found |= {name: last.get(name) for name in ("gap", "averaged_gap", "certificate")}
         found |= accuracies(self.score, self._accuracy, self._balanced)
         return Progress(phase=phase, epoch=epoch, n_bad=self.bad.total, **found)
@@ -390,7 +390,7 @@ class Run:
         vars(report).update(accuracies(self.score, self._accuracy, self._balanced))
         report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
         report.set_confusion(self.confusion, self.seen)
-        report.take_score(self.score)
+        report.take_score(self.score, self.hits)
         if learner is not None:
             report.take_from(learner)
         if self.monitor is not None:

@@ -37,7 +37,9 @@ NAMES = {
     "certificate", "seen_gap_recent", "certificate_recent", "kept_certificate",
     "kept_certificate_recent", "certificate_papers", "kappa", "delta",
     "accuracy", "accuracy_recent", "balanced_accuracy", "examples_per_second", "latency_p50",
-    "latency_p99",
+    "latency_p99", "accuracy_low", "accuracy_high", "accuracy_recent_low", "accuracy_recent_high",
+    "accuracy_change", "balanced_accuracy_low", "balanced_accuracy_high",
+    "balanced_accuracy_recent_low", "balanced_accuracy_recent_high",
     "kernel_values", "cache_hits", "memory_bytes",
 }  # fmt: skip
 TIMES = {"examples_per_second", "latency_p50", "latency_p99"}

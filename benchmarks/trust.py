@@ -1,0 +1,23 @@
+"""How far to trust a model: what is promised, measured: ``python -m benchmarks.trust PART``.
+
+Parts: ``intervals``, accuracies with intervals that hold at all moments at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import trust_intervals
+
+PARTS = {"intervals": trust_intervals.main}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=PARTS)
+    options, rest = parser.parse_known_args()
+    PARTS[options.part](rest)
+
+
+if __name__ == "__main__":
+    main()

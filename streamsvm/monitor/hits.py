@@ -1,0 +1,173 @@
+"""How many predictions were right, and intervals of accuracy and recall that hold at all moments.
+
+An interval is of the mean, over the predictions so far, of the probability that each had of being
+right given all that was counted before it: see `streamsvm.confidence.sequence`. All that is needed
+are counts, at the moment and at the starts of the last blocks.
+
+"Of late" begins with the last block of 1,000 predictions but one. Block k, from 0, has an interval
+that fails with probability .05 / ((k + 1) (k + 2)); together all fail with .05. Those of the
+recall of K classes fail with a K-th part, from when all K have come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.confidence.sequence import share_interval
+
+BLOCK = 1000
+"""So many predictions are in a block."""
+
+LEVEL = 0.95
+
+MOST_CLASSES = 50
+"""Of more classes a record has no intervals of recall: they would take longer than learning."""
+
+
+def recent_error(block: Any) -> Any:
+    """Return with which probability an interval of late fails that begins with a block, from 0."""
+    return (1.0 - LEVEL) / ((block + 1) * (block + 2))
+
+
+class Bounds(NamedTuple):
+    """The interval of a share since the start, and that of late."""
+
+    low: float
+    high: float
+    recent_low: float
+    recent_high: float
+
+    @property
+    def change(self) -> int:
+        """-1: of late the share is lower than since the start, 1: higher, 0: it may be the same."""
+        return int(self.recent_low > self.high) - int(self.recent_high < self.low)
+
+
+class _Start(NamedTuple):
+    """The counts at the start of a block."""
+
+    n: int
+    right: int
+    n_of: dict[Any, int]  # by label
+    right_of: dict[Any, int]
+
+
+class Hits:
+    """Counts of predictions, and of those that were right: all, by label, and of late."""
+
+    def __init__(self) -> None:
+        self.n = self.right = 0
+        self.n_of: Counter[Any] = Counter()
+        self.right_of: Counter[Any] = Counter()
+        self._starts = [_Start(0, 0, {}, {})]
+
+    @property
+    def room(self) -> int:
+        """How many predictions to count, at most, before the next block starts."""
+        return BLOCK - self.n % BLOCK
+
+    def add(self, counts: Iterable[tuple[Any, Any, int]]) -> None:
+        """Count predictions, as (label, prediction, how often); at most `room` together."""
+        before = self.n
+        self._count(counts)
+        if self.n > before and self.n % BLOCK == 0:
+            self._starts = [self._starts[-1], self._start()]
+
+    def take(self, pairs: Any) -> None:
+        """Count `labels.label_column.Pairs`, but for rows without a prediction."""
+        for part in pairs.scored_parts(self.room, BLOCK):
+            self.add(found for found in part.counts() if found[1] is not None)
+
+    def _count(self, counts: Iterable[tuple[Any, Any, int]]) -> None:
+        for label, predicted, n in counts:
+            right = n if label == predicted else 0
+            self.n += n
+            self.right += right
+            self.n_of[label] += n
+            self.right_of[label] += right
+
+    def _start(self) -> _Start:
+        return _Start(self.n, self.right, dict(self.n_of), dict(self.right_of))
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """`n_right` of `n_scored` predictions; empty before the first one."""
+        return {"n_right": self.right, "n_scored": self.n} if self.n else {}
+
+    @property
+    def recent(self) -> tuple[int, int]:
+        """How many predictions there were of late, and how many of them were right."""
+        return self.n - self._starts[0].n, self.right - self._starts[0].right
+
+    def recall(self) -> dict[Any, float]:
+        """Return the share of the predictions of each label that were right."""
+        return {label: self.right_of[label] / n for label, n in self.n_of.items()}
+
+    def bounds(self, most: int | None = None) -> tuple[Bounds, Bounds | None, dict[Any, Bounds]]:
+        """Return the intervals of accuracy, balanced accuracy and of the recall of each label.
+
+        The last two are left out if there are no labels, or more than `most`.
+        """
+        labels = list(self.n_of)
+        if most is not None and len(labels) > most:
+            labels = []
+        start, k = self._starts[0], max(1, len(labels))
+        n = np.array([self.n, *(self.n_of[y] for y in labels)])
+        right = np.array([self.right, *(self.right_of[y] for y in labels)])
+        n_before = np.array([start.n, *(start.n_of.get(y, 0) for y in labels)])
+        right_before = np.array([start.right, *(start.right_of.get(y, 0) for y in labels)])
+        shares = np.array([1.0, *[1.0 / k] * len(labels)])
+        errors = np.stack([shares * (1.0 - LEVEL), shares * recent_error(start.n // BLOCK)])
+        low, high = share_interval(
+            np.stack([right, right - right_before]), np.stack([n, n - n_before]), 1.0 - errors
+        )
+        found = [Bounds(*row) for row in np.stack([low, high], axis=1).reshape(4, -1).T.tolist()]
+        if not labels:
+            return found[0], None, {}
+        of_late = (n > n_before)[1:]
+        ends = np.array(found[1:])
+        # Of late the mean is over the labels that came.
+        recent = ends[of_late] if of_late.any() else ends
+        columns = [*ends[:, :2].T.tolist(), *recent[:, 2:].T.tolist()]
+        # Exact sums: labels may have another order after a checkpoint.
+        balanced = Bounds(*(math.fsum(column) / len(column) for column in columns))
+        return found[0], balanced, dict(zip(labels, found[1:], strict=True))
+
+    def state(self, written: Callable[[Any], Any] = lambda label: label) -> list[Any]:
+        """Return the starts of the blocks, for `resume`, with each label as it is `written`."""
+        return [
+            [s.n, s.right, [[written(y), n, s.right_of.get(y, 0)] for y, n in s.n_of.items()]]
+            for s in self._starts
+        ]
+
+    def resume(self, pairs: Iterable[tuple[Any, Any, int]], starts: list[Any] | None) -> None:
+        """Continue from pairs as in `add`, and what `state` returned.
+
+        None: an older file has no starts, so that "of late" begins now.
+        """
+        self._count(pairs)
+        if starts is None:
+            self._starts = [self._start()]
+            return
+        self._starts = [
+            _Start(n, right, {y: k for y, k, _ in of}, {y: k for y, _, k in of})
+            for n, right, of in starts
+        ]
+
+
+def figures(hits: Hits) -> tuple[dict[str, float | None], dict[Any, Bounds]]:
+    """Return the intervals as values of a record, by name, and those of recall by label."""
+    accuracy, balanced, recall = hits.bounds(MOST_CLASSES)
+    values: dict[str, float | None] = {}
+    for name, bounds in (("accuracy", accuracy), ("balanced_accuracy", balanced)):
+        is_known = bounds is not None and hits.n > 0
+        ends = ("low", "high", "recent_low", "recent_high")
+        for end in ends:
+            values[f"{name}_{end}"] = getattr(bounds, end) if is_known else None
+    values["accuracy_change"] = accuracy.change if hits.n else None
+    return values, recall

@@ -1,0 +1,134 @@
+"""Intervals of accuracy and recall: what they count, of late, and after a pause."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from river import dummy, metrics
+
+from connectors import MemorySource
+from streamsvm import SVMSGDClassifier, TrackingMonitor
+from streamsvm.cli.report import report_rows
+from streamsvm.confidence.sequence import share_interval
+from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.monitor import monitor_file
+from streamsvm.monitor.hits import Hits, figures
+from streamsvm.monitor.rates import Scores
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
+
+
+def stream(n, change_at=None, seed=0):
+    """Return labels and predictions: .9 are right, or .7 after the change."""
+    draw = np.random.default_rng(seed)
+    labels = draw.random(n) < 0.3
+    limit = np.where(np.arange(n) < (n if change_at is None else change_at), 0.9, 0.7)
+    right = draw.random(n) < limit
+    return labels.tolist(), (labels == right).tolist()
+
+
+def counted(labels, predicted, sizes):
+    hits, start = Hits(), 0
+    for size in sizes:
+        part = [LabelColumn.of(column[start : start + size]) for column in (labels, predicted)]
+        hits.take(Pairs(tuple(part)))
+        start += size
+    assert start >= len(labels)
+    return hits
+
+
+def test_counts_do_not_depend_on_batches_and_scores_count_alike():
+    labels, predicted = stream(7345)
+    predicted[:2] = [None, None]
+    hits = counted(labels, predicted, [7345])
+    apart = counted(labels, predicted, [1, 998, 3, 2998, 1000, 2345])
+    scores = Scores(metrics.Accuracy(), SVMSGDClassifier())
+    for start in range(0, len(labels), 611):
+        part = slice(start, start + 611)
+        scores.add(labels[part], predicted[part], [])
+    states = [[(*s[:2], sorted(s[2])) for s in h.state()] for h in (hits, apart, scores.hits)]
+    assert states[0] == states[1] == states[2]
+    assert hits.bounds() == apart.bounds() == scores.hits.bounds()
+    assert hits.n == 7343 and hits.recent[0] == 1343
+    assert hits.recent[1] == sum(map(bool.__eq__, labels[-1343:], predicted[-1343:]))
+
+
+def test_bounds_are_the_confidence_sequences_of_their_counts():
+    labels, predicted = stream(4500)
+    hits = counted(labels, predicted, [4500])
+    accuracy, balanced, recall = hits.bounds()
+    assert accuracy[:2] == pytest.approx(share_interval(hits.right, hits.n), abs=1e-9)
+    n, right = hits.recent
+    # The window began with block 3, of which 1,500 predictions were counted.
+    level = 1.0 - 0.05 / (4 * 5)
+    assert n == 1500
+    assert accuracy[2:] == pytest.approx(share_interval(right, n, level), abs=1e-9)
+    own = share_interval(hits.right_of[True], hits.n_of[True], 0.975)
+    assert recall[True][:2] == pytest.approx(own, abs=1e-9)
+    assert balanced.low == pytest.approx((recall[True].low + recall[False].low) / 2)
+    assert accuracy.low < hits.right / hits.n < accuracy.high and accuracy.change == 0
+    values, shown = figures(hits)
+    assert values["accuracy_recent_high"] == accuracy.recent_high and shown == recall
+    assert set(figures(Hits())[0].values()) == {None}
+
+
+def test_a_fall_is_noticed_and_said():
+    labels, predicted = stream(12_000, change_at=10_000)
+    assert counted(labels[:9999], predicted[:9999], [9999]).bounds()[0].change == 0
+    hits = counted(labels, predicted, [12_000])
+    accuracy, balanced, recall = hits.bounds()
+    assert [accuracy.change, balanced.change, recall[True].change] == [-1, -1, -1]
+
+    class Fixed(dummy.NoChangeClassifier):
+        def predict_one(self, x):
+            return x["p"]
+
+    events = [({"p": p}, y) for y, p in zip(labels, predicted, strict=True)]
+    run = Run(MemorySource(events), Fixed())
+    report = run.execute()
+    low, high = report.accuracy_low, report.accuracy_high
+    assert abs(high - low) < 0.03 and low < report.accuracy < high
+    assert report.of_late["changed"]["accuracy"] == -1
+    found = dict(report_rows(report, {}))
+    assert "at all moments, 95%" in found["progressive accuracy"]
+    assert "accuracy lower (" in found["of late"] and "recall of True lower" in found["of late"]
+    json.dumps(report.as_dict())
+
+
+def test_few_steady_streams_are_said_to_change():
+    said = 0
+    for seed in range(60):
+        labels, predicted = stream(6000, seed=seed)
+        hits = Hits()
+        for start in range(0, 6000, 500):
+            part = (LabelColumn.of(column[start : start + 500]) for column in (labels, predicted))
+            hits.take(Pairs(tuple(part)))
+            said += hits.bounds()[0].change != 0
+    assert said <= 1
+
+
+def test_a_monitor_s_file_and_a_checkpoint_keep_the_blocks(tmp_path):
+    events = [({"a": float(i % 7), "b": float(i % 3)}, i % 7 > 3) for i in range(5200)]
+    whole = TrackingMonitor(SVMSGDClassifier(seed=1))
+    expected = Run(MemorySource(events), whole).execute()
+    path = tmp_path / "run.ckpt"
+    for limit in (2300, None):
+        monitor = TrackingMonitor(SVMSGDClassifier(seed=1))
+        run = Run(MemorySource(events), monitor, limit=limit, checkpoint=Checkpoint(path))
+        found = run.execute()
+    assert monitor.scores.hits.bounds() == whole.scores.hits.bounds()
+    names = ("accuracy_low", "accuracy_high", "balanced_accuracy_low", "recall_intervals")
+    for name in (*names, "of_late"):
+        assert getattr(found, name) == getattr(expected, name)
+    # A file of an older release has no starts of blocks: "of late" begins when it is read.
+    content, arrays = monitor_file.to_file(whole)
+    content = json.loads(json.dumps(content))
+    del content["block_starts"]
+    older = TrackingMonitor(SVMSGDClassifier(seed=1))
+    monitor_file.fill(older, content, arrays)
+    hits = older.scores.hits
+    assert (hits.n, hits.right) == (whole.scores.hits.n, whole.scores.hits.right)
+    assert hits.recent == (0, 0) and hits.bounds()[0][:2] == whole.scores.hits.bounds()[0][:2]
+    hits.add([(True, True, hits.room)])
+    assert hits.recent[0] == 801 and not math.isnan(hits.bounds()[1].recent_low)
