@@ -139,7 +139,7 @@ class ConceptLabeler(SentenceLearner):
             The caller is a signal handler, or the like, in the middle of this model's learning.
 
         """
-        self._learn([x], [y])
+        self._learn(*self._read([x], [y]))
 
     def learn_many(self, X: Iterable[Any], y: Iterable[Any]) -> None:
         """Learn sentences in order: the same model as by `learn_one`.
@@ -159,7 +159,7 @@ class ConceptLabeler(SentenceLearner):
             As for `learn_one`.
 
         """
-        self._learn(X, y)
+        self._learn(*self._read(X, y))
 
     def _read(self, X: Any, y: Any) -> tuple[list[Told], list[Meant]]:
         told, labels = [read_told(x) for x in X], list(y)

@@ -165,7 +165,7 @@ class OSPASParser(SentenceLearner):
             The caller is a signal handler, or the like, in the middle of this model's learning.
 
         """
-        self._learn([sentence], [candidates])
+        self._learn([words_of(sentence)], [read_candidates(candidates)])
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn sentences in order: the same model as by `learn_one`.
@@ -185,7 +185,7 @@ class OSPASParser(SentenceLearner):
             As for `learn_one`.
 
         """
-        self._learn(X, y)
+        self._learn(*self._read(X, y))
 
     def _read(self, X: Any, y: Any) -> tuple[list[list[str]], list[Candidates]]:
         sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]

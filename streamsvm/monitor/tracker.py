@@ -119,10 +119,13 @@ class TrackingMonitor(Presentation):
         self.asks_probabilities = self.scores.wants_probabilities
         has_dual = self.learner.has_dual
         size = max(_SAMPLE_FOR_GAP if has_dual else _SAMPLE_FOR_OBJECTIVE, sample)
-        self.passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
+        # A window of whole sentences is one of words.
+        is_of_rows = not hasattr(self.learner, "figures")
+        window = getattr(self.learner, "window", None) if is_of_rows else None
+        self.passed_by = PassedBy(size, window, seed)
         # Of examples kept, of several models, and of sentences nothing is estimated from a sample.
         is_exact = has_dual and self.learner.covers == "kept"
-        if is_exact or self.learner.n_drifts is not None or hasattr(self.learner, "figures"):
+        if is_exact or self.learner.n_drifts is not None or not is_of_rows:
             self.passed_by.next = NEVER
         self._n = 0
         self.n_before = self.learner.n_examples

@@ -105,6 +105,15 @@ def test_a_parser_is_replayed_saved_and_predicts(capsys):
     assert pq.read_table("r/history.parquet")["balanced_accuracy"].null_count > 0
 
 
+def test_sentences_without_neighbours_are_watched(capsys):
+    more = ["--window", "0", "--averaged", "False", "--epochs", "2", "--shuffle-buffer", "30"]
+    found = report(capsys, "gold.parquet", *OSPAS, "--target", "gold", *more)
+    assert (
+        found["rows"] == 120 and found["meanings"]["sentences"] == found["meanings"]["true"] == 60
+    )
+    assert found["monitor"]["n_examples"] == 120 and found["accuracy"] > 0.8
+
+
 def test_rows_that_cannot_be_used_are_counted(capsys):
     found = report(capsys, "bad.parquet", *OSPAS, "--target", "said", "--exploration", "random")
     assert (

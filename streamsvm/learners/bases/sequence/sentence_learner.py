@@ -79,12 +79,16 @@ class SentenceLearner(Locked, base.Estimator):
 
         """
         predicted: list[Any] = []
-        self._learn([x], [y], predicted)
+        self._learn(*self._read([x], [y]), predicted)
         return predicted[0]
 
-    def _learn(self, X: Any, y: Any, predicted: list[Any] | None = None) -> None:
-        """Learn examples; with `predicted` or a monitor, each is predicted before."""
-        examples, labels = self._read(X, y)
+    def _learn(
+        self,
+        examples: Sequence[Any],
+        labels: Sequence[Any],
+        predicted: list[Any] | None = None,
+    ) -> None:
+        """Learn what was read; with `predicted` or a monitor, each example is predicted before."""
         if len(examples) != len(labels):
             raise LabelError(f"labels of {len(labels)} sentences, for {len(examples)} sentences")
         with self.lock:
