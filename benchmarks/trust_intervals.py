@@ -35,7 +35,7 @@ def right_of(kind: str, n_streams: int, n: int, seed: int) -> Iterator[tuple[np.
             p = np.where(t < moment, 0.95, 0.6)
         elif kind == "learning, .5 to .95":
             p = np.tile(0.95 - 0.45 / np.sqrt(1.0 + t / 200.0), (n_streams, 1))
-        elif kind in ("worse after errors", "against the interval"):
+        elif kind in ("worse after errors", "better while lucky, else worse"):
             p, right = np.empty((n_streams, BLOCK)), np.empty((n_streams, BLOCK), bool)
             for i in range(BLOCK):
                 p[:, i] = 0.5 + 0.45 * mean if kind == "worse after errors" else (
@@ -81,7 +81,7 @@ def violated(kind: str, n_streams: int, n: int) -> tuple[np.ndarray, np.ndarray]
 KINDS = (
     *("0.5", "0.7", "0.9", "0.95", "0.99"),
     *("waves, .55 to .95", "a fall from .95 to .6", "learning, .5 to .95"),
-    *("worse after errors", "against the interval"),
+    *("worse after errors", "better while lucky, else worse"),
 )
 
 
