@@ -19,9 +19,13 @@ from streamsvm.labels.class_labels import (
 )
 from streamsvm.labels.label_column import LabelColumn, holds_lists
 from streamsvm.labels.targets import ClassTargets
+from streamsvm.support.bag_calibration import update_labels_and_bags
 
 BAGS = (set, frozenset, list, np.ndarray, pa.Array, pa.ChunkedArray, pa.Scalar, dict)
 """What is a bag, or a scalar of Arrow that may be one; or a dict, which is refused."""
+
+NO_CANDIDATE = "(not in the bag)"
+"""What a prediction that is not in a bag is compared with, in the place of the unknown label."""
 
 
 def bag_of(y: Any) -> Any:
@@ -76,6 +80,13 @@ def candidates_of(labels: LabelColumn) -> LabelColumn:
     if not any(isinstance(label, frozenset) for label in labels.values):
         return labels
     return LabelColumn.of_values(one for label in labels for one in members_of(label))
+
+
+def judged_one(label: Any, guess: Any) -> Any:
+    """Return what a prediction is compared with: itself if it is in the bag, or the label."""
+    if not isinstance(label, frozenset):
+        return label
+    return guess if guess in label else NO_CANDIDATE
 
 
 class BagLabels(ClassLabels):
@@ -173,18 +184,21 @@ class BagTargets(ClassTargets):
         out[rows, places[of_bag]] = 1.0
 
     def judged(self, labels: LabelColumn, predicted: Iterable[Any]) -> LabelColumn:
-        """Return the labels; of a bag the prediction if that is a candidate, else a candidate."""
+        """Return the labels; of a bag the prediction if it is in it, else `NO_CANDIDATE`."""
         if not any(isinstance(label, frozenset) for label in labels.values):
             return labels
-        found = []
-        for label, guess in zip(labels.tolist(), predicted, strict=True):
-            is_right = isinstance(label, frozenset) and guess in label
-            found.append(guess if is_right else members_of(label)[0])
-        return LabelColumn.of_values(found)
+        return LabelColumn.of_values(map(judged_one, labels.tolist(), predicted))
 
-    def calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
-        """Update the calibration; a bag counts by its best candidate."""
-        super().calibrate(margins, _numbers(signs))
+    def calibrate(
+        self, margins: np.ndarray, signs: np.ndarray, labels: LabelColumn | None = None
+    ) -> None:
+        """Update the calibration; that of a bag by the probability of all its candidates."""
+        if labels is None or not (signs < 0.0).any():
+            super().calibrate(margins, _numbers(signs))
+            return
+        bags = np.zeros_like(margins)
+        self.in_bags(labels, bags)
+        update_labels_and_bags(self.calibration, margins, signs, bags)
 
     def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the mean pairwise loss of rows; a bag counts by its best candidate."""

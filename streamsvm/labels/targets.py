@@ -87,8 +87,13 @@ class Targets:
         """Return the labels that predictions are compared with."""
         return labels
 
-    def calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
-        """Update the calibration by margins that were computed before learning the examples."""
+    def calibrate(
+        self, margins: np.ndarray, signs: np.ndarray, labels: LabelColumn | None = None
+    ) -> None:
+        """Update the calibration by margins that were computed before learning the examples.
+
+        `labels` are those of the signs, where bags have only one sign.
+        """
         if self.has_one_margin:
             platt.update_calibration(self.calibration, margins, signs)
         else:
@@ -194,7 +199,9 @@ class GrowingTargets(Targets):
         """Return the calibration of these labels: of two, by a part of the margins."""
         return platt.new_thinned() if self.has_one_margin else platt.new_temperature()
 
-    def calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
+    def calibrate(
+        self, margins: np.ndarray, signs: np.ndarray, labels: LabelColumn | None = None
+    ) -> None:
         """Update the calibration by scores; with up to two labels, by a part of the margins."""
         if self.has_one_margin:
             platt.update_thinned(self.calibration, margins, signs)
@@ -214,7 +221,9 @@ class ProblemTargets(GrowingTargets):
         """Return the calibration of one margin; an empty one for several labels."""
         return platt.new_calibration() if self.has_one_margin else np.zeros(0)
 
-    def calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
+    def calibrate(
+        self, margins: np.ndarray, signs: np.ndarray, labels: LabelColumn | None = None
+    ) -> None:
         """Update the calibration by margins of two labels; the solver does it for several."""
         if self.has_one_margin:
             Targets.calibrate(self, margins, signs)

@@ -21,6 +21,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.bag_labels import BAGS, BagTargets, bag_of, bags_of, members_of
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
+from streamsvm.learners.bases import bag_events
 from streamsvm.learners.bases.kernel import finishing, kernel_batches, remains, unlearning
 from streamsvm.learners.bases.kernel.ambiguous_solver import (
     AmbiguousSolver,
@@ -113,7 +114,7 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     """
 
-    new_targets = BagTargets
+    new_targets, new_event_path = BagTargets, bag_events.BagPath
     solver: AmbiguousSolver
     has_dual = True  # of the class: a learner without a kernel has none that can be measured
     window = None
@@ -186,7 +187,12 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
         """See `Learner.learn_one`; `y` is a text, number or boolean, or a bag of them."""
-        super().learn_one(x, bag_of(y) if isinstance(y, BAGS) else y, w)
+        if isinstance(y, BAGS):
+            with self.lock:
+                if bag_events.learn(self, x, y, w):
+                    return
+            y = bag_of(y)
+        super().learn_one(x, y, w)
 
     def learn_batch(
         self, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None

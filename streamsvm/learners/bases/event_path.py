@@ -87,7 +87,7 @@ class EventPath:
         self._pack: Any = None
         # The number of features of the event that was learnt last.
         self._d = 0
-        self._arguments = Arguments(
+        self._bind(
             state,
             kernel,
             schedule,
@@ -112,6 +112,10 @@ class EventPath:
             repeats,
             solver_for(state, kernel, schedule, 1 if n_outputs == 1 else 2, is_sparse),
         )
+
+    def _bind(self, *values: Any) -> None:
+        """Bind the arguments of all calls."""
+        self._arguments = Arguments(*values)
 
     def is_bound_to(self, bound: Bound) -> bool:
         """Tell whether the path is bound to these very objects: see `Bound`."""

@@ -7,7 +7,7 @@ Callers hold the learner's lock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def _path_for(learner: AnyLearner, event: Event) -> EventPath | None:
             or model.is_sparse != learner.is_sparse
         ):
             return None
-        path = learner.event_path = EventPath(learner, model, bound)
+        path = learner.event_path = learner.new_event_path(learner, model, bound)
     return path if d <= path.room else None
 
 
@@ -119,14 +119,14 @@ def learn(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         if path is not None and x.__class__ is dict:
             label_index = path.learn_plain(learner, x, signs, sign, cost, w)
         if label_index < 0:
-            label_index, path = _read_and_learn(learner, x, signs, (sign, cost, w))
+            label_index, path = read_and_learn(learner, x, signs, (sign, cost, w))
         if label_index < 0 or path is None:
             return False
         learner.after_event(path, sign, cost)
         if observer is not None:
             _tell(learner, observer, path, sign, label_index, w, working_time() - began)
     finally:
-        # `learn_plain` or `_read_and_learn` has set it.
+        # `learn_plain` or `read_and_learn` has set it.
         learner.is_learning = False
     return True
 
@@ -149,15 +149,17 @@ def _tell(
         observer.learnt(learnt_one(row, sign, label, predicted, margin, w, number, seconds))
 
 
-def _read_and_learn(
+def read_and_learn(
     learner: AnyLearner,
     x: Mapping[Name, Any],
     signs: dict[Any, float],
-    target: tuple[float, float, float],
+    target: tuple[Any, float, float],
+    learn_by: Callable[..., int] = EventPath.learn,
 ) -> tuple[int, EventPath | None]:
     """Learn an event that is not plain; return what `predict` does.
 
-    `signs` are the signs of the learner's labels, `target` the sign, C_i and weight of the event.
+    `signs` are the signs of the learner's labels, `target` the sign, C_i and weight of the event,
+    as `learn_by`, a method of the path, takes them.
     """
     learner.is_learning = False
     event = _read(learner, x, True)
@@ -175,7 +177,7 @@ def _read_and_learn(
         if len(learner.schema) != event[1]:
             # Names that compare otherwise each time: the general path refuses them.
             return -1, None
-    return path.learn(event, learner.schema.buckets is not None, *target), path
+    return learn_by(path, event, learner.schema.buckets is not None, *target), path
 
 
 def margin(learner: AnyLearner, x: Mapping[Name, Any]) -> Any:

@@ -212,5 +212,5 @@ def _learn_run(
         observer.learnt(Learnt(x, signs, *of_labels, margins, w, numbers, seconds))
     # After the observer, which computes probabilities with the calibration from before learning.
     if len(learner.targets.labels.seen) > 1:
-        learner.targets.calibrate(margins, signs)
+        learner.targets.calibrate(margins, signs, labels)
     return everything

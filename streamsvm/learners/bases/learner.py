@@ -54,6 +54,7 @@ class Learner(Locked, base.MiniBatchClassifier):
 
     new_targets: ClassVar[type[Targets]] = Targets
     """How margins become labels."""
+    new_event_path: type[EventPath] = EventPath
 
     selection: Selection | None = None
     waiting: Candidates | None = None
