@@ -253,7 +253,7 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     unlearn, audit, keeps = map(of_examples, (unlearning.unlearn, remains.audit, remains.keeps))
 
-    def best_candidates(self, X: Any, y: Any) -> list[Any]:
+    def best_candidates(self, X: Any, y: Any, ids: Any = None) -> list[Any]:
         """Return the best candidate of each bag by its score: bags shrunk by the model itself.
 
         To learn rows again with these labels, under the ids that they had, mends what the other
@@ -263,6 +263,8 @@ class AmbiguousSVMClassifier(KernelLearner):
         ----------
         X, y
             Rows and labels as in `learn_many`.
+        ids
+            The ids of the rows: those that are kept are scored without their own coefficients.
 
         Returns
         -------
@@ -270,8 +272,10 @@ class AmbiguousSVMClassifier(KernelLearner):
 
         """
         labels, signs = bags_of(y), self.targets.labels.signs
-        found = []
-        for label, scores in zip(labels, self.decision_function_many(X).tolist(), strict=True):
+        found, of_rows = [], self.decision_function_many(X)
+        if ids is not None:
+            of_rows = of_rows - self.solver.own_scores(np.asarray(ids), len(self.classes))
+        for label, scores in zip(labels, of_rows.tolist(), strict=True):
             known = [one for one in members_of(label) if one in signs]
             of_known = {one: scores[int(signs[one])] for one in known}
             found.append(max(known, key=of_known.__getitem__) if known else label)

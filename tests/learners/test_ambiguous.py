@@ -113,6 +113,14 @@ def test_a_bag_that_shrinks_takes_the_place_of_the_first_one():
     at_once.learn_many(x, y, ids=ids)
     for model in (late, at_once):
         model.finish(share=1e-4)
+    # Without what an example adds to its own scores.
+    own = late.solver.own_scores(ids[::-1], 5)[::-1]
+    kept = late.kept_numbers() - 1
+    np.testing.assert_allclose(own[kept], late.solver.coefficients(len(kept)), rtol=1e-6)
+    assert not own[np.setdiff1d(np.arange(120), kept)].any() and own[kept].any()
+    rest = late.decision_function_many(x) - own
+    wanted = [late.classes[c] for c in rest.argmax(axis=1)]
+    assert late.best_candidates(x, [[0, 1, 2, 3, 4]] * 120, ids) == wanted
     # Both are near the only optimum over their examples; those without a loss differ.
     assert late.support_vectors().labels.count(2) > 5
     assert all(not isinstance(label, frozenset) for label in late.support_vectors().labels)

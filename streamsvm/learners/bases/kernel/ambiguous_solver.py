@@ -77,6 +77,19 @@ class AmbiguousSolver(DualSolver):
         """Return the coefficients of the n slots in use, float64 (n, labels)."""
         return np.ascontiguousarray(self.state.beta[: int(self.state.info[0].n_classes), :n].T)
 
+    def own_scores(self, numbers: np.ndarray, n_classes: int) -> np.ndarray:
+        """Return what examples add to their own scores, float64 (n, labels); 0 if not kept."""
+        found = np.zeros((len(numbers), n_classes))
+        if not len(numbers) or not self.n_support_vectors:
+            return found
+        beta = self.coefficients(int(self.state.info[0].n))
+        entered, order = self.state.store.entered[: len(beta)], np.argsort(numbers, kind="stable")
+        at = np.searchsorted(numbers[order], entered)
+        is_there = numbers[order[np.minimum(at, len(numbers) - 1)]] == entered
+        rows = order[at[is_there]]
+        found[rows] = (beta * self.state.diagonal[: len(beta), None])[is_there]
+        return found
+
     def squared_norm(self, n_features: int) -> float:
         """Return the square of |w|, over all labels."""
         return max(0.0, 2.0 * (float(self.state.info[0].delta_sum) - self.dual))
