@@ -199,12 +199,16 @@ def _classes(report: RunReport) -> str:
 
 def _accuracies(report: RunReport) -> list[tuple[str, str | None]]:
     """Return the rows of classes."""
+    balanced = report.balanced_accuracy
     return [
-        ("classes", _classes(report)),
+        ("classes", _classes(report) if report.labels else None),
         ("labels", _asked(report)),
         ("progressive accuracy", f"{report.accuracy:.2%}  ({_scored(report)})"),
         ("of late", _of_late(report)),
-        ("balanced accuracy", f"{report.balanced_accuracy:.2%}  ({_balanced(report)})"),
+        (
+            "balanced accuracy",
+            None if balanced is None else f"{balanced:.2%}  ({_balanced(report)})",
+        ),
     ]
 
 
@@ -238,6 +242,8 @@ def _asked(report: RunReport) -> str | None:
 def _scored(report: RunReport) -> str:
     """Return the interval of the accuracy, and what examples it is of."""
     how = "predicted before learnt"
+    if report.in_bags:
+        how = "share in the bag, as the true labels are not known; predicted before learnt"
     if report.scores_answers:
         how = "of the examples whose labels came, which are the least certain ones"
     if report.accuracy_low is None or report.accuracy_high is None:

@@ -19,13 +19,11 @@ from streamsvm.labels.class_labels import (
 )
 from streamsvm.labels.label_column import LabelColumn, holds_lists
 from streamsvm.labels.targets import ClassTargets
+from streamsvm.monitor.hits import NO_CANDIDATE
 from streamsvm.support.bag_calibration import update_labels_and_bags
 
 BAGS = (set, frozenset, list, np.ndarray, pa.Array, pa.ChunkedArray, pa.Scalar, dict)
 """What is a bag, or a scalar of Arrow that may be one; or a dict, which is refused."""
-
-NO_CANDIDATE = "(not in the bag)"
-"""What a prediction that is not in a bag is compared with, in the place of the unknown label."""
 
 
 def bag_of(y: Any) -> Any:

@@ -20,6 +20,12 @@ import numpy as np
 
 from streamsvm.confidence.sequence import share_interval
 
+NO_CANDIDATE = "(not in the bag)"
+"""What a prediction that is not in a bag of candidates is compared with: the label is not known.
+
+Where it is, there are no figures by label: none of those that were missed is known.
+"""
+
 BLOCK = 1000
 """So many predictions are in a block."""
 
@@ -106,14 +112,18 @@ class Hits:
 
     def recall(self) -> dict[Any, float]:
         """Return the share of the predictions of each label that were right."""
-        return {label: self.right_of[label] / n for label, n in self.n_of.items()}
+        return {label: self.right_of[label] / self.n_of[label] for label in self._labels()}
+
+    def _labels(self) -> list[Any]:
+        """Return the labels that came; none if some are not known."""
+        return [] if NO_CANDIDATE in self.n_of else list(self.n_of)
 
     def bounds(self, most: int | None = None) -> tuple[Bounds, Bounds | None, dict[Any, Bounds]]:
         """Return the intervals of accuracy, balanced accuracy and of the recall of each label.
 
         The last two are left out if there are no labels, or more than `most`.
         """
-        labels = list(self.n_of)
+        labels = self._labels()
         if most is not None and len(labels) > most:
             labels = []
         start, k = self._starts[0], max(1, len(labels))

@@ -11,7 +11,7 @@ from streamsvm.confidence.sequence import share_interval
 from streamsvm.labels.class_labels import plain
 from streamsvm.learners.bases.kernel import threads
 from streamsvm.monitor.history import History
-from streamsvm.monitor.hits import Hits
+from streamsvm.monitor.hits import NO_CANDIDATE, Hits
 from streamsvm.structured.meaning_score import MeaningScore
 
 
@@ -34,7 +34,11 @@ def accuracies(score: Any, accuracy: Any, balanced: Any) -> dict[str, float | No
     """Return the accuracy, and the mean over the classes; meanings have none of these."""
     if isinstance(score, MeaningScore):
         return {"accuracy": score.accuracy, "balanced_accuracy": None}
-    return {"accuracy": accuracy.get(), "balanced_accuracy": balanced.get()}
+    is_known = NO_CANDIDATE not in balanced.cm.sum_row
+    return {
+        "accuracy": accuracy.get(),
+        "balanced_accuracy": balanced.get() if is_known else None,
+    }
 
 
 @dataclass
@@ -105,6 +109,7 @@ class RunReport:
     recall_intervals: dict[str, list[float]] = field(default_factory=dict)  # [low, high], by label
     of_late: dict[str, Any] = field(default_factory=dict)  # see `_set_intervals`
     labels: dict[str, int] = field(default_factory=dict)
+    in_bags: bool = False  # right is what is in the bag: then there are no figures by label
     recall: dict[str, float] = field(default_factory=dict)  # share predicted correctly, by label
     confusion: list[list[Any]] = field(default_factory=list)  # [label, predicted, number], ...
     tokens: int | None = None  # of sentences, as are the next two; None: there are none
@@ -165,6 +170,10 @@ class RunReport:
     def set_confusion(self, matrix: Any, seen: Iterable[Any]) -> None:
         """Set `confusion` and `recall` by River's confusion matrix, and the labels."""
         totals = matrix.sum_row
+        self.in_bags = NO_CANDIDATE in totals
+        if self.in_bags:
+            self.labels = {}
+            return
         self.recall = {str(plain(y)): matrix.data[y][y] / totals[y] for y in seen if totals[y]}
         self.confusion = [
             [str(plain(y)), str(plain(p)), int(n)]

@@ -238,6 +238,9 @@ def test_replay_takes_a_list_column_and_the_truth(tmp_path, capsys):
     assert main([*base[:4], "--json", "--exclude", "truth", *letters]) == 0
     in_bag = json.loads(capsys.readouterr().out)["accuracy"]
     assert in_bag > report["accuracy"] + 0.03
+    assert main([*base[:4], "--exclude", "truth", *letters]) == 0
+    said = capsys.readouterr().out
+    assert "share in the bag" in said and "balanced" not in said and "classes" not in said
     # The truth of rows that wait for their labels, which a checkpoint holds, too.
     run = [*base, "truth", *letters, "--label-delay"]
     resumed = [*run, "30", "--checkpoint", str(tmp_path / "truth.ckpt")]
@@ -333,3 +336,14 @@ def test_probabilities_of_bags_are_as_sure_as_they_are_right():
     sure = np.column_stack(list(of_each.values())).max(axis=1).mean()
     right = (model.predict_many(x[6000:]) == y[6000:]).mean()
     assert abs(sure - right) < 0.05
+
+
+def test_bags_have_no_figures_by_label():
+    """A wrong prediction counted for the bag's first label: accuracy 1, balanced .5."""
+    rng = np.random.default_rng(0)
+    monitor = TrackingMonitor(AmbiguousSVMClassifier())
+    for label in rng.choice(list("pqrs"), 300).tolist():
+        monitor.learn_one({"a": float(rng.normal()), "b": 1.0}, {label, "z"})
+    values = monitor.get()
+    assert 0.9 < values["accuracy"] < 1.0 and values["balanced_accuracy"] is None
+    assert monitor.recall == {} and values["accuracy_low"] < values["accuracy"]
