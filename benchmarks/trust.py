@@ -1,15 +1,16 @@
 """How far to trust a model: what is promised, measured: ``python -m benchmarks.trust PART``.
 
-Parts: ``intervals``, accuracies with intervals that hold at all moments at once.
+Parts: ``intervals``, accuracies with intervals that hold at all moments at once; ``sets``, sets of
+labels with a coverage.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import trust_intervals
+from benchmarks import trust_intervals, trust_sets
 
-PARTS = {"intervals": trust_intervals.main}
+PARTS = {"intervals": trust_intervals.main, "sets": trust_sets.main}
 
 
 def main() -> None:

@@ -1,0 +1,272 @@
+"""Sets with a coverage on streams that drift, beside other ways: ``benchmarks.trust sets``.
+
+Each event is predicted, then learnt, by `AdaptiveSVMClassifier` (of texts: `SVMSGDClassifier`) and
+by River's Hoeffding tree; their probabilities are then made into sets of coverage .8, .9 and .95 by
+
+* `ConformalSets`, also with adaptive scores and by class;
+* split conformal: the threshold is the quantile of the first 1,000 scores, and stays;
+* the probabilities, as they are: the most likely labels until they sum up to the coverage;
+* online-cp's nearest neighbours, if it is installed: on the first 2,000 events, of numbers only.
+
+Streams are those of `drift_streams`; Elec2 and Letter sorted by label; Elec2 with another unit from
+its middle on; and two classes 1:200. Printed, of all streams: how far the share of misses is from
+the one asked for, in points: in the end, the most at any moment after 2,000 events, and in the
+worst window of 1,000 events after the first 1,000; the mean size of sets; how many are empty.
+``--stream NAME`` prints all coverages of one stream; ``--rows N`` is the most events, 10,000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import random
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from river import linear_model, preprocessing, tree
+
+from benchmarks import drift_streams
+from streamsvm import AdaptiveSVMClassifier, ConformalSets, SVMSGDClassifier
+from streamsvm.labels.prediction_sets import LabelSets
+from tests.golden.problems import FOLDER
+
+COVERAGES = (0.8, 0.9, 0.95)
+TEXTS = ("sms", "sentence polarity")
+WINDOW, AFTER, CALIBRATION, OF_ONLINE_CP = 1000, 2000, 1000, 2000
+
+Predicted = list[tuple[dict[Any, float], Any]]
+Sets = tuple[np.ndarray, np.ndarray]
+"""Of each event whether it was missed, and the size of its set."""
+
+
+def rare(n: int) -> drift_streams.Events:
+    """Return two classes, 1:200, that overlap."""
+    draw, found = random.Random(1), []
+    for _ in range(n):
+        y = draw.random() < 1 / 200
+        found.append(({c: draw.gauss(1.2 if y else 0.0, 1.0) for c in "ab"}, y))
+    return found
+
+
+def streams(n: int) -> Iterator[tuple[str, Callable[[], drift_streams.Events]]]:
+    """Yield the names of all streams, and functions that read them."""
+    yield from drift_streams.streams(n)
+    yield "classes 1:200", lambda: rare(n)
+    if FOLDER.exists():
+        known = dict(drift_streams.streams(n))
+        yield "elec2, sorted", lambda: sorted(known["elec2"](), key=lambda event: str(event[1]))
+        yield "letter, sorted", lambda: sorted(known["letter"](), key=lambda event: str(event[1]))
+        yield "elec2, another unit", lambda: in_another_unit(known["elec2"]())
+
+
+def in_another_unit(events: drift_streams.Events) -> drift_streams.Events:
+    """Multiply all features of the second half by 1,000."""
+    half = len(events) // 2
+    return [
+        ({name: v * (1000.0 if i >= half else 1.0) for name, v in x.items()}, y)
+        for i, (x, y) in enumerate(events)
+    ]
+
+
+def predicted(model: Any, events: drift_streams.Events) -> Predicted:
+    """Return the probabilities of each event before it was learnt, and its label."""
+    found = []
+    for x, y in events:
+        found.append((model.predict_proba_one(x), y))
+        model.learn_one(x, y)
+    return found
+
+
+def ours(coverage: float, **parameters: Any) -> Callable[[Predicted], Sets]:
+    """Return what makes sets as `ConformalSets` does."""
+
+    def make(stream: Predicted) -> Sets:
+        sets, missed, sizes = LabelSets(coverage, **parameters), [], []
+        for p, y in stream:
+            found = sets.of(p)
+            missed.append(sets.learn(y, p, found))
+            sizes.append(len(found))
+        return np.array(missed), np.array(sizes)
+
+    return make
+
+
+def split(coverage: float) -> Callable[[Predicted], Sets]:
+    """Return split conformal, which is calibrated once: until then sets have all labels."""
+
+    def make(stream: Predicted) -> Sets:
+        scores = sorted(1.0 - p.get(y, 0.0) for p, y in stream[:CALIBRATION])
+        place = math.ceil((len(scores) + 1) * coverage) - 1
+        limit = scores[place] if place < len(scores) else math.inf
+        limits = [math.inf] * CALIBRATION + [limit] * len(stream)
+        missed = [1.0 - p.get(y, 0.0) > q for (p, y), q in zip(stream, limits, strict=False)]
+        each = zip(stream, limits, strict=False)
+        sizes = [sum(1.0 - one <= q for one in p.values()) for (p, _), q in each]
+        return np.array(missed), np.array(sizes)
+
+    return make
+
+
+def believed(coverage: float) -> Callable[[Predicted], Sets]:
+    """Return what believes the probabilities: the most likely labels that sum up to it."""
+
+    def make(stream: Predicted) -> Sets:
+        missed, sizes = [], []
+        for p, y in stream:
+            labels, total = [], 0.0
+            for label in sorted(p, key=lambda label: -p[label]):
+                if total >= coverage:
+                    break
+                labels.append(label)
+                total += p[label]
+            missed.append(y not in labels)
+            sizes.append(len(labels))
+        return np.array(missed), np.array(sizes)
+
+    return make
+
+
+def online_cp(events: drift_streams.Events, coverage: float) -> Sets | None:
+    """Return the sets of online-cp's nearest neighbours; None: not there, or not for this."""
+    try:
+        from online_cp import ConformalNearestNeighboursClassifier
+    except ImportError:
+        return None
+    events = events[:OF_ONLINE_CP]
+    names = sorted({name for x, _ in events for name in x}, key=str)
+    if len(names) > 100 or any(isinstance(v, str) for x, _ in events for v in x.values()):
+        return None
+    rows = np.array([[float(x.get(name, 0.0)) for name in names] for x, _ in events])
+    # Of the first rows, as if they had been known before.
+    rows = (rows - rows[:100].mean(axis=0)) / np.maximum(rows[:100].std(axis=0), 1e-9)
+    labels = sorted({y for _, y in events}, key=str)
+    codes = np.array([labels.index(y) for _, y in events])
+    model = ConformalNearestNeighboursClassifier(
+        k=5, label_space=np.arange(len(labels)), rnd_state=1, epsilon=1.0 - coverage
+    )
+    missed, sizes = [], []
+    for x, y in zip(rows, codes, strict=True):
+        found = set(np.asarray(model.predict(x, epsilon=1.0 - coverage).elements).tolist())
+        missed.append(int(y) not in found)
+        sizes.append(len(found))
+        model.learn_one(x, y)
+    return np.array(missed), np.array(sizes)
+
+
+def figures(sets: Sets, coverage: float) -> dict[str, float]:
+    """Return the figures of the sets of a stream, see the module; shares in percent."""
+    missed, sizes = sets
+    n, rate = len(missed), 1.0 - coverage
+    total = np.cumsum(missed)
+    shares = total / np.arange(1, n + 1)
+    width = min(WINDOW, n // 2)
+    windows = (total[width:] - total[:-width]) / width
+    late = windows[min(CALIBRATION, len(windows) - 1) :]
+    return {
+        "miss": 100.0 * shares[-1],
+        "end": 100.0 * abs(shares[-1] - rate),
+        "after": 100.0 * float(np.abs(shares[min(AFTER, n) - 1 :] - rate).max()),
+        "window": 100.0 * float(np.abs(late - rate).max()),
+        "size": float(sizes[min(CALIBRATION, n // 2) :].mean()),
+        "empty": 100.0 * float((sizes[min(CALIBRATION, n // 2) :] == 0).mean()),
+    }
+
+
+WAYS: dict[str, Callable[[float], Callable[[Predicted], Sets]]] = {
+    "ConformalSets": ours,
+    "ConformalSets, adaptive": lambda c: ours(c, score="adaptive"),
+    "ConformalSets, by class": lambda c: ours(c, by_class=True),
+    "ConformalSets, never empty": lambda c: ours(c, may_be_empty=False),
+    "split conformal": split,
+    "probabilities believed": believed,
+}
+ONLINE_CP, SAME = "online-cp, k-NN", "ConformalSets, same events"
+
+
+def measured(
+    name: str, events: drift_streams.Events
+) -> Iterator[tuple[str, float, str, dict[str, float]]]:
+    """Yield model, coverage, way and figures of one stream."""
+    labels = sorted({y for _, y in events}, key=str)
+    if len(labels) == 2:
+        events = [(x, y == labels[-1]) for x, y in events]
+    numbers = [(drift_streams.numeric(x), y) for x, y in events]
+    own = SVMSGDClassifier() if name in TEXTS else AdaptiveSVMClassifier(seed=1)
+    found = {"ours": predicted(own, numbers)}
+    if name not in TEXTS:
+        found["Hoeffding tree"] = predicted(tree.HoeffdingTreeClassifier(), events)
+    for coverage in COVERAGES:
+        for model, stream in found.items():
+            for way, make in WAYS.items():
+                yield model, coverage, way, figures(make(coverage)(stream), coverage)
+        if coverage == 0.9 and (sets := online_cp(numbers, coverage)) is not None:
+            yield "ours", coverage, ONLINE_CP, figures(sets, coverage)
+            same = figures(ours(coverage)(found["ours"][:OF_ONLINE_CP]), coverage)
+            yield "ours", coverage, SAME, same
+
+
+def costs() -> None:
+    """Print the microseconds of processor time that sets add to an event."""
+    known = dict(drift_streams.streams(5000))
+    events = known.get("elec2", known["Bananas"])()
+    events = [(x, y == events[0][1]) for x, y in events]
+    makes: dict[str, Callable[[], Any]] = {
+        "SVMSGDClassifier": SVMSGDClassifier,
+        "AdaptiveSVMClassifier": lambda: AdaptiveSVMClassifier(seed=1),
+        "River's scaler and logistic regression": lambda: (
+            preprocessing.StandardScaler() | linear_model.LogisticRegression()
+        ),
+    }
+    for name, make in makes.items():
+        of: dict[str, list[float]] = {"plain": [], "sets": []}
+        for kind in itertools.islice(itertools.cycle(of), 8):
+            model = ConformalSets(make()) if kind == "sets" else make()
+            predict = model.predict_set_one if kind == "sets" else model.predict_proba_one
+            start = time.process_time()
+            for x, y in events:
+                predict(x)
+                model.learn_one(x, y)
+            of[kind].append(1e6 * (time.process_time() - start) / len(events))
+        least = {kind: min(times) for kind, times in of.items()}
+        print(f"{name}: {least['plain']:.2f} us an event with probabilities, with sets "
+              f"{least['sets'] - least['plain']:.2f} more")  # fmt: skip
+
+
+def main(arguments: list[str]) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--stream", help="all figures of this stream only")
+    given = parser.parse_args(arguments)
+    costs()
+    all_found: dict[tuple[float, str], list[dict[str, float]]] = {}
+    print("| stream, .9 | model | missed | worst window | split: missed | worst window | size |")
+    for name, read in streams(given.rows):
+        if given.stream not in (None, name):
+            continue
+        rows: dict[tuple[str, float, str], dict[str, float]] = {}
+        for model, coverage, way, values in measured(name, read()):
+            rows[model, coverage, way] = values
+            all_found.setdefault((coverage, way), []).append(values)
+            if given.stream is not None:
+                shown = ", ".join(f"{key} {value:.2f}" for key, value in values.items())
+                print(f"{model}, {coverage}, {way}: {shown}")
+        for model in dict.fromkeys(model for model, _, _ in rows):
+            own, other = rows[model, 0.9, "ConformalSets"], rows[model, 0.9, "split conformal"]
+            cells = [
+                own["miss"], own["window"], other["miss"], other["window"],
+            ]  # fmt: skip
+            shown = " | ".join(f"{one:.1f}" for one in cells)
+            print(f"| {name} | {model} | {shown} | {own['size']:.2f} |", flush=True)
+    print("| coverage | way | off in the end: mean, most | after 2,000: mean, most | worst window: "
+          "mean, most | size | empty |")  # fmt: skip
+    for (coverage, way), values in sorted(all_found.items(), key=lambda one: one[0][0]):
+        cells = []
+        for key in ("end", "after", "window"):
+            column = [one[key] for one in values]
+            cells.append(f"{np.mean(column):.2f}, {max(column):.2f}")
+        size, empty = (float(np.mean([one[key] for one in values])) for key in ("size", "empty"))
+        print(f"| {coverage} | {way} | {' | '.join(cells)} | {size:.2f} | {empty:.1f} % |")
