@@ -9,7 +9,15 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from streamsvm import ActiveLearner, AdaptiveSVMClassifier, Chain, StandardScaler, kernels, load
+from streamsvm import (
+    ActiveLearner,
+    AdaptiveSVMClassifier,
+    Chain,
+    ConformalSets,
+    StandardScaler,
+    kernels,
+    load,
+)
 from streamsvm.cli.parameters import add_options, parameters
 from streamsvm.cli.parser import Group, add_table, limit, positive, whole
 from streamsvm.errors import ParameterError
@@ -139,6 +147,16 @@ _LABELS: dict[str, Any] = {
         "200; uncertainty: by a randomised threshold; random: to compare",
     ),
 }
+_SETS: dict[str, Any] = {
+    "--coverage S": dict(
+        type=positive,
+        help="predict sets of labels, too, which have the true one in this share of the examples; "
+        "default: none",
+    ),
+    "--by-class": dict(
+        action="store_true", help="with --coverage: in this share of those of each label"
+    ),
+}
 _SCALER: dict[str, Any] = {
     "--scale": dict(
         action=argparse.BooleanOptionalAction,
@@ -165,7 +183,7 @@ def add_learner_options(group: Group) -> None:
     names = _Choices([*(learner.name for learner in registered_learners()), "MODULE:CLASS"])
     add_table(group, _NEW | {"--learner": {"choices": names} | _NEW["--learner"]})
     add_options(group, parameters(ADDED_BY_HAND))
-    add_table(group, _SELECTION | _LABELS | _SCALER)
+    add_table(group, _SELECTION | _LABELS | _SETS | _SCALER)
 
 
 def kernel_from(options: argparse.Namespace) -> Any:
@@ -230,6 +248,12 @@ def _default_learner(options: argparse.Namespace, given: dict[str, Any]) -> str:
 def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the learner of the options, and the model: it, a pipeline, or what asks for labels."""
     learner, model = _learner_and_model(options)
+    if options.coverage is not None:
+        if isinstance(model, ConformalSets) or options.label_budget is not None:
+            raise ParameterError("--coverage: not with --label-budget, nor if --model has sets")
+        return learner, ConformalSets(model, options.coverage, options.by_class)
+    if options.by_class:
+        raise ParameterError("--by-class: only with --coverage; leave it out")
     if options.label_budget is not None:
         if isinstance(model, ActiveLearner):
             raise ParameterError("--label-budget: --model asks for labels already; leave it out")

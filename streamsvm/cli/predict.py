@@ -50,9 +50,10 @@ def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
     parser.description = (
         "Writes one row for each row read: file, row, the columns of --keep, prediction, "
-        "decision_function and probability (of the predicted label). A row that cannot be "
-        "predicted has nulls. Of sentences: file, row and prediction, a list of labels or a "
-        "meaning. With --target COLUMN it evaluates the model, and needs no --output."
+        "decision_function, probability (of the predicted label), and set, a list of labels, if "
+        "the model was learnt with --coverage. A row that cannot be predicted has nulls. Of "
+        "sentences: file, row and prediction, a list of labels or a meaning. With --target COLUMN "
+        "it evaluates the model, and needs no --output."
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", type=path, help="file written by --save")
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     if options.positive is not None and options.target is None:
         raise ParameterError("--positive needs --target COLUMN")
     keep = options.keep.split(",") if options.keep else []
-    own = ["file", "row", "prediction", "decision_function", "probability"]
+    own = ["file", "row", "prediction", "decision_function", "probability", "set"]
     own += [f"probability of {y}" for y in learner.classes]
     if taken := [name for name in keep if name in own or keep.count(name) > 1]:
         raise ParameterError(f"--keep {taken[0]}: the output has a column of that name already")
@@ -136,7 +137,7 @@ def _tables(
     for batch, usable, values in margins(model, source):
         if errors is not None:
             errors.add(batch, usable, values)
-        yield _table(batch, usable, values, learner, probabilities)
+        yield _table(batch, usable, values, learner, probabilities, getattr(model, "sets", None))
 
 
 def _columns_of(options: argparse.Namespace, learner: Any, keep: list[str]) -> list[str] | None:
@@ -169,16 +170,24 @@ def _columns_of(options: argparse.Namespace, learner: Any, keep: list[str]) -> l
 
 
 def _table(
-    batch: Any, usable: np.ndarray, values: np.ndarray, learner: Any, probabilities: bool
+    batch: Any,
+    usable: np.ndarray,
+    values: np.ndarray,
+    learner: Any,
+    probabilities: bool,
+    sets: Any,
 ) -> pa.Table:
+    """Return predictions of the rows of a batch; `sets` are those of `ConformalSets`, or None."""
     rows = values.tolist()
     label_of = learner.targets.label_of
     predicted = [label_of(m) if u else None for m, u in zip(rows, usable, strict=True)]
     own, score, k = np.zeros(len(rows)), np.zeros(len(rows)), len(learner.classes)
     of_class = {y: np.zeros(len(rows)) for y in learner.classes}
+    chosen: list[Any] = [None] * len(rows)
     for i in np.flatnonzero(usable).tolist():
         found = learner.probabilities_of(rows[i])
         own[i] = found.get(predicted[i], 0.0)
+        chosen[i] = None if sets is None else list(sets.of(found))
         for y, column in of_class.items():
             column[i] = found.get(y, 0.0)
         # With several classes: the score of the predicted class.
@@ -194,6 +203,8 @@ def _table(
         "decision_function": pa.array(score, mask=~usable),
         "probability": pa.array(own, mask=~usable),
     }
+    if sets is not None:
+        columns["set"] = pa.array(chosen, pa.list_(columns["prediction"].type))
     if probabilities:
         for y, column in of_class.items():
             columns[f"probability of {y}"] = pa.array(column, mask=~usable)

@@ -18,6 +18,7 @@ from streamsvm.cli import evaluate, history
 from streamsvm.cli.evaluate import in_percent
 from streamsvm.cli.outputs import said
 from streamsvm.cli.sentences import said_of_meanings
+from streamsvm.labels.prediction_sets import sets_in_words
 from streamsvm.monitor.report import ABOUT
 from streamsvm.run.advice import advice_of
 from streamsvm.run.report import RunReport
@@ -123,6 +124,7 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         ("examples", _examples(report)),
         *(_meanings(report.meanings) if report.meanings else _accuracies(report)),
         ("tokens", _tokens(report)),
+        ("coverage", sets_in_words(report.coverage)),
         ("chunk F1", None if report.chunk_f1 is None else f"{report.chunk_f1:.2%}"),
         ("scale, gamma, C", report.chosen),
         ("selection", report.selection),

@@ -22,10 +22,11 @@ Proof. A level that is at most 0 never falls, as nothing is missed at it; so all
 :math:`u + g a`. The steps add up to :math:`M - a T = (a - l_{T+1}) / g`, which is thus less than
 :math:`a / g + 1 - a < 5`, and more than :math:`(a - u) / g - a \ge -8 - a > -9`.
 
-If something is missed at an infinite threshold (a label that nobody had met), the level stays where
-it is, and M may be larger by the number of those; if something is hit at minus infinity (an exact
-prediction), M may be smaller. Labels that come up to d events late let d more events be missed, or
-hit, before the level that follows from them is used: add d on both sides.
+A label that nobody had met is missed whatever the threshold. It moves no level below
+:math:`-g (1 - a)`, so that M may be larger by the number of those. Labels that come up to d events
+late let d more events be missed before the level that follows from them is used: levels may be
+lower then, and M larger by d. If something is hit at minus infinity (an exact prediction of a
+number, a late label), the level does not rise further, and M may be smaller.
 
 The step is the one of several that measured best, and u = 3 a makes the bound small: with u = 1
 levels wander off while a model is perfect, and come back too late (``python -m benchmarks.trust
@@ -65,35 +66,53 @@ class Threshold:
         The next score is missed if it is larger; infinite, or minus infinity, as said above.
     level
         The quantile that it is, counted from above.
+    deepest
+        The lowest level so far, if it is below the one that labels in time can reach.
     scores
         The last scores, oldest first.
 
     """
 
     __slots__ = (
-        "_highest", "_lowest", "_miss_rate", "_most", "_ordered", "_step", "level", "scores",
-        "value",
+        "_highest", "_lowest", "_miss_rate", "_most", "_ordered", "_step", "deepest", "level",
+        "scores", "value",
     )  # fmt: skip
 
     def __init__(
-        self, miss_rate: float, level: float | None = None, scores: Iterable[float] = ()
+        self,
+        miss_rate: float,
+        level: float | None = None,
+        scores: Iterable[float] = (),
+        deepest: float = 0.0,
     ) -> None:
         self._miss_rate = miss_rate
         self.level = miss_rate if level is None else level
         self._step = miss_rate / _STEPS_TO_NOTHING
         self._most = min(1.0, _LARGEST * miss_rate)
         self._lowest = -self._step * (1.0 - miss_rate)
+        self.deepest = min(deepest, self._lowest)
         self._highest = self._most + self._step * miss_rate
         self.scores = deque(scores, maxlen=RECENT)
         self._ordered = sorted(self.scores)
         self.value = self._quantile(self.level)
 
-    def learn(self, score: float, is_missed: bool) -> None:
-        """Take the score of an event, no NaN, and whether the event was missed."""
+    @property
+    def too_many(self) -> float:
+        """How many misses there are at most above their share, but for labels not met before.
+
+        Less than `TOO_MANY`, if no label came late.
+        """
+        return (self._miss_rate - self.deepest) / self._step
+
+    def learn(self, score: float, is_missed: bool, is_new: bool = False) -> None:
+        """Take the score of an event, no NaN, whether it was missed, and its label never met."""
         # Called for each event: comparisons take a third of the time of min and max.
         level = self.level + self._step * (self._miss_rate - is_missed)
         if level < self._lowest:
-            level = self._lowest
+            if is_new:
+                level = max(level, min(self.level, self._lowest))
+            if level < self.deepest:
+                self.deepest = level
         elif level > self._highest:
             level = self._highest
         self.level = level

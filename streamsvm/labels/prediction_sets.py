@@ -29,6 +29,15 @@ _SUMS = ("n", "n_missed", "n_new", "n_single", "n_empty", "n_whole", "size")
 Full = tuple[Any, ...]
 
 
+class Given:
+    """What was predicted for an event whose label comes later: a label, and the set."""
+
+    __slots__ = ("label", "labels")
+
+    def __init__(self, label: Any, labels: Collection[Any]) -> None:
+        self.label, self.labels = label, tuple(labels)
+
+
 class Sets(ABC):
     """What is predicted with a coverage, and how often that was right.
 
@@ -69,10 +78,9 @@ class Sets(ABC):
     def learn(self, y: Any, predicted: Any, given: Collection[Any]) -> bool:
         """Take the truth of an event, its prediction, and its set; return whether it was missed."""
 
-    @property
-    def n_bounds(self) -> int:
-        """How many thresholds there are, each of which has the bound of its own."""
-        return 1
+    @abstractmethod
+    def thresholds(self) -> list[conformal.Threshold]:
+        """Return the thresholds, each of which has a bound of its own."""
 
     @property
     def new_threshold(self) -> conformal.Threshold:
@@ -81,7 +89,8 @@ class Sets(ABC):
 
     def least_coverage(self) -> float:
         """Return what the coverage so far cannot be below, whatever the stream was."""
-        most = (1.0 - self.coverage) * self.n + conformal.TOO_MANY * self.n_bounds + self.n_new
+        above = sum(one.too_many for one in self.thresholds())
+        most = (1.0 - self.coverage) * self.n + above + self.n_new
         return max(0.0, 1.0 - most / self.n) if self.n else 0.0
 
     def figures(self) -> dict[str, float | None]:
@@ -117,7 +126,9 @@ class Sets(ABC):
         """Return parameters and state as JSON values."""
         sums = {name: getattr(self, name) for name in _SUMS}
         lately = "".join("01"[is_missed] for is_missed in self.lately)
-        return {"kind": self.kind, "coverage": self.coverage, "lately": lately} | sums
+        thresholds = [[one.level, one.deepest, list(one.scores)] for one in self.thresholds()]
+        found = {"kind": self.kind, "coverage": self.coverage, "lately": lately}
+        return found | sums | {"thresholds": thresholds}
 
     @staticmethod
     def from_json(content: dict[str, Any]) -> Sets:
@@ -149,9 +160,10 @@ class Sets(ABC):
             raise ValueError("more events were missed than came")
 
     def _read_threshold(self, content: Any) -> conformal.Threshold:
-        level, scores = checked(content, list, "a threshold")
+        level, deepest, scores = checked(content, list, "a threshold")
         known = [_number(one, "a score", math.inf) for one in checked(scores, list, "the scores")]
-        return conformal.Threshold(1.0 - self.coverage, _number(level, "a level"), known)
+        levels = _number(level, "a level"), known, _number(deepest, "a level")
+        return conformal.Threshold(1.0 - self.coverage, *levels)
 
 
 class LabelSets(Sets):
@@ -215,11 +227,12 @@ class LabelSets(Sets):
 
     def learn(self, y: Any, predicted: Mapping[Any, float], given: Collection[Any]) -> bool:
         """Take the label of an event, its probabilities, and its set."""
-        is_missed, size = y not in given, len(given)
+        is_missed, size, is_new = y not in given, len(given), False
         counts = self.met.get(y)
         if counts is None:
             counts = self.met[y] = [0, 0]
-            self.n_new += is_missed
+            is_new = is_missed
+            self.n_new += is_new
             if self.by_class:
                 self._of_class[y] = self.new_threshold
         threshold = self._of_class[y] if self.by_class else self._all
@@ -227,7 +240,7 @@ class LabelSets(Sets):
             score = 1.0 - predicted.get(y, 0.0)
         else:
             score = self._scores_of(predicted).get(y, 1.0)
-        threshold.learn(score if score == score else 1.0, is_missed)
+        threshold.learn(score if score == score else 1.0, is_missed, is_new)
         counts[0] += 1
         self.n += 1
         self.size += size
@@ -243,10 +256,9 @@ class LabelSets(Sets):
         self.lately.append(is_missed)
         return is_missed
 
-    @property
-    def n_bounds(self) -> int:
-        """How many thresholds there are: one, or one a class."""
-        return max(1, len(self._of_class)) if self.by_class else 1
+    def thresholds(self) -> list[conformal.Threshold]:
+        """Return the threshold, or those of the classes."""
+        return list(self._of_class.values()) if self.by_class else [self._all]
 
     def coverage_by_class(self) -> dict[Any, float]:
         """Return the share of the events of each label whose sets had it."""
@@ -255,11 +267,9 @@ class LabelSets(Sets):
     def as_json(self) -> dict[str, Any]:
         """Return parameters and state as JSON values."""
         parameters = {name: getattr(self, name) for name in ("by_class", "score", "may_be_empty")}
-        thresholds = list(self._of_class.values()) if self.by_class else [self._all]
         return super().as_json() | parameters | {
             "labels": [as_json(y, "the label") for y in self.met],
             "counts": list(self.met.values()),
-            "thresholds": [[one.level, list(one.scores)] for one in thresholds],
         }  # fmt: skip
 
     def read(self, content: dict[str, Any]) -> None:
@@ -309,20 +319,30 @@ class Intervals(Sets):
         self.lately.append(is_missed)
         return is_missed
 
+    def thresholds(self) -> list[conformal.Threshold]:
+        """Return the only threshold."""
+        return [self._all]
+
     @property
     def n_sized(self) -> int:
         """How many intervals were not infinite."""
         return self.n - self.n_whole
-
-    def as_json(self) -> dict[str, Any]:
-        """Return parameters and state as JSON values."""
-        return super().as_json() | {"thresholds": [[self._all.level, list(self._all.scores)]]}
 
     def read(self, content: dict[str, Any]) -> None:
         """Set the state that `as_json` described."""
         super().read(content)
         thresholds = checked(content.get("thresholds"), list, "the thresholds")
         (self._all,) = map(self._read_threshold, thresholds)
+
+
+def sets_in_words(found: Mapping[str, float | None]) -> str | None:
+    """Say how many sets had the label, and how large they were, by `Sets.figures`; None: none."""
+    if found.get("coverage") is None:
+        return None
+    shown = {name: value or 0.0 for name, value in found.items()}
+    interval = "{coverage_low:.1%} to {coverage_high:.1%}, at least {coverage_least:.1%}"
+    sets = "{set_size:.2f} labels a set; {set_single:.1%} have one, {set_empty:.1%} none"
+    return f"{{coverage:.2%}} of {{coverage_wanted:.0%}} ({interval}); {sets}".format(**shown)
 
 
 def _number(value: Any, what: str, most: float = 1e300) -> float:

@@ -93,7 +93,7 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
         super().__init__(classifier, seed)
         self.budget, self.strategy = budget, strategy
         self.candidates, self.oracle = candidates, oracle
-        is_other = isinstance(classifier, (ActiveLearner, type))
+        is_other = isinstance(classifier, (ActiveLearner, type)) or hasattr(classifier, "sets")
         if is_other or not hasattr(classifier, "predict_proba_one"):
             raise ParameterError(f"classifier={classifier!r}: use a classifier of River's kind")
         if oracle is not None and not callable(oracle):

@@ -15,6 +15,7 @@ from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.schema import Schema
 from streamsvm.labels.prediction_sets import Intervals, LabelSets, Sets
 from streamsvm.learners.active import ActiveLearner
+from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
@@ -94,7 +95,8 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
         last = steps_of(model)[-1]
         predicts_numbers = isinstance(last, base.Regressor)
         has_sets = predicts_numbers or hasattr(last, "predict_proba_one")
-        if isinstance(model, (type, ActiveLearner, ConformalSets)) or not has_sets:
+        is_other = isinstance(model, (type, ActiveLearner, ConformalSets))
+        if is_other or isinstance(last, AmbiguousSVMClassifier) or not has_sets:
             raise ParameterError(
                 f"model={model!r:.80}: use a regressor, or a classifier with probabilities"
             )

@@ -30,6 +30,8 @@ _FORWARDED = (
     "predict_many",
     "predict_proba_one",
     "predict_proba_many",
+    "predict_set_one",
+    "predict_set_many",
 )
 _SUMS = {"_n", "_n_before", "_due", "_wake", "_is_thorough"}
 _RENAMED = {f"_{name}": name for name in ("n_before", "passed_by", "rates", "scores", "seen")}

@@ -35,7 +35,7 @@ class AskingFeeder(Feeder):
     Parameters are those of `Feeder`.
     """
 
-    asks = True
+    in_turns = True
 
     def __init__(
         self,
@@ -51,6 +51,11 @@ class AskingFeeder(Feeder):
                 f"candidates={model.candidates}, oracle={model.oracle!r}: in a run the labels are "
                 "those of the source, and it is asked at once; leave both out"
             )
+
+    def check_run(self, epochs: int, forgets: bool) -> None:
+        """Refuse a run that reads the stream again."""
+        if epochs > 1:
+            raise ParameterError(f"epochs={epochs!r}: an ActiveLearner reads a stream once")
 
     def feed(self, batch: Batch, labels: Sequence[Any], first: int | None = None) -> Pairs:
         """Predict each row, and learn those asked for; return pairs of all: see `Feeder`."""

@@ -42,8 +42,8 @@ class Feeder:
     have a field with a similar name, which is then named.
     """
 
-    asks = False
-    """Whether the model says of which rows it wants the labels."""
+    in_turns = False
+    """Whether a row can be predicted only after the labels that came before it were learnt."""
 
     def __init__(
         self, model: Any, bad: BadEvents, positive: str | None = None, target: str | None = None
@@ -59,6 +59,9 @@ class Feeder:
         # River's StatImputer wants None for a missing value, which other events simply lack.
         steps = steps_of(model)
         self._imputed = [name for step in steps for name, _ in getattr(step, "imputers", ())]
+
+    def check_run(self, epochs: int, forgets: bool) -> None:
+        """Refuse a run that the model is not for: so many epochs, or one that forgets events."""
 
     def labels_of(self, batch: Batch) -> LabelColumn:
         """Return the labels of a batch as the model learns them; None where one is missing."""
@@ -344,7 +347,7 @@ class Feeder:
                 else:
                     guess, is_wanted = self._predict_event(x, labels is not None)
                 if labels is not None and is_wanted:
-                    parts.learn_event(self._classifier, x, event.w, labels[i])
+                    self._learn_event(x, event.w, labels[i], guess)
                     if given is None:
                         self._note_answer(labels[i])
             except Exception as error:
@@ -363,6 +366,10 @@ class Feeder:
         if is_first and all(v == v for v in x.values()):
             return None, True
         return self._classifier.predict_one(x), True
+
+    def _learn_event(self, x: dict[Any, Any], w: float, y: Any, guess: Any) -> None:
+        """Learn an event, for which `guess` was predicted."""
+        parts.learn_event(self._classifier, x, w, y)
 
     def _note_answer(self, y: Any) -> None:
         """Take note that a label was learnt as soon as it was wanted."""

@@ -17,6 +17,7 @@ from connectors.source import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import members_of
 from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.labels.prediction_sets import Given
 from streamsvm.model_files.json_values import as_json
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_steps import Steps, take_steps
@@ -56,9 +57,10 @@ class LateLabels:
         Events that are given up are learnt with this label (no click, no complaint); None: they are
         only counted.
     ask
-        A function that is given each question, ``{"key": ..., "predicted": ..., "x": {...}}``, for
-        labels that are matched by key: `connectors.QuestionTopic`, or your own. If
-        it has a method ``flush``, this is called before a checkpoint is written, and at the end.
+        A function that is given each question, ``{"key": ..., "predicted": ..., "x": {...}}``, of
+        `ConformalSets` also ``"set"``, for labels that are matched by key:
+        `connectors.QuestionTopic`, or your own. If it has a method ``flush``, this is called before
+        a checkpoint is written, and at the end.
         With an `ActiveLearner` only these events wait. None: nobody is told.
 
     Raises
@@ -184,9 +186,8 @@ class LateLabels:
             self._held[keys[i]] = _Held(number, guess, None, math.inf, times[i])
             if self.ask is not None:
                 event = next(iter(batch.slice(i, 1).events()))
-                predicts = guess.item() if isinstance(guess, np.generic) else guess
                 x = {name: value for name, value in event.x.items() if value == value}
-                self.ask({"key": keys[i], "predicted": predicts, "x": x})
+                self.ask({"key": keys[i], **_said(guess), "x": x})
 
     def _fresh_labels(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> list[Any]:
         """Return the label of each event; or `_AWAITED` (unknown), or `_REFUSED` (a bad event)."""
@@ -342,15 +343,24 @@ class LateLabels:
         return {"delay": delay} | {f"late {name}": repr(getattr(self, name)) for name in names}
 
 
+def _said(guess: Any) -> dict[str, Any]:
+    """Return what a question says of a prediction, and of its set if there is one."""
+    if isinstance(guess, Given):
+        return _said(guess.label) | {"set": list(guess.labels)}
+    return {"predicted": guess.item() if isinstance(guess, np.generic) else guess}
+
+
 _AWAITED, _REFUSED = object(), object()
 """Markers in the place of a label."""
 
 
 def _plain(*labels: Any) -> list[Any]:
-    """Return labels as JSON values; a bag of candidates is a list."""
+    """Return labels as JSON values; a bag of candidates is a list, a `Given` a dict."""
     return [
         [as_json(one, "a candidate") for one in members_of(label)]
         if isinstance(label, frozenset)
+        else {"label": _plain(label.label)[0], "set": _plain(*label.labels)}
+        if isinstance(label, Given)
         else as_json(label, "the label")
         for label in labels
     ]
@@ -358,4 +368,6 @@ def _plain(*labels: Any) -> list[Any]:
 
 def _restored(number: int, predicted: Any, label: Any, *times: float) -> _Held:
     label = frozenset(label) if isinstance(label, list) else label
+    if isinstance(predicted, dict):
+        predicted = Given(predicted["label"], predicted["set"])
     return _Held(number, predicted, label, *times)

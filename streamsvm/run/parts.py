@@ -20,6 +20,7 @@ from streamsvm.labels.class_labels import is_too_long, shown, too_long, too_many
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
 from streamsvm.model_files.json_values import as_json
 from streamsvm.preprocessing.feature_map import FeatureMap
@@ -75,7 +76,9 @@ class MappedScaler:
 
 
 def unwrapped(model: Any) -> Any:
-    """Return the classifier that an `ActiveLearner` asks for; any other model as it is."""
+    """Return the model in an `ActiveLearner` or `ConformalSets`; any other model as it is."""
+    if isinstance(model, ConformalSets):
+        return model.model
     return model.classifier if isinstance(model, ActiveLearner) else model
 
 
@@ -218,8 +221,8 @@ def weight_fault(w: float) -> str | None:
     return f"the weight is {found}: use a number from 0 to {LARGEST_FACTOR:g}"
 
 
-def learn_event(model: Any, x: dict[Any, Any], w: float, y: Any) -> None:
-    """Learn an event with its weight, by any River classifier.
+def learn_event(model: Any, x: dict[Any, Any], w: float, y: Any, **more: Any) -> None:
+    """Learn an event with its weight, by any River classifier, which is given `more`, too.
 
     BadEventError: the weight or the label cannot be used, and River's transformers have not learnt
     the event. ParameterError: the classifier takes no weights.
@@ -228,7 +231,7 @@ def learn_event(model: Any, x: dict[Any, Any], w: float, y: Any) -> None:
     if isinstance(last, Learner) and not can_be_label(y, last.classes, last.most_classes):
         raise BadEventError(refused_label(last, y)[1])
     if w == 1.0:
-        model.learn_one(x, y)
+        model.learn_one(x, y, **more)
         return
     if (fault := weight_fault(w)) is not None:
         raise BadEventError(fault)
@@ -237,7 +240,7 @@ def learn_event(model: Any, x: dict[Any, Any], w: float, y: Any) -> None:
             f"{type(last).__name__} takes no weights (w of learn_one): leave weight= (--weight) "
             "out, and exclude the column"
         )
-    model.learn_one(x, y, w=w)
+    model.learn_one(x, y, w=w, **more)
 
 
 def margins_of_taken(

@@ -19,10 +19,9 @@ from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.hits import Hits
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import parts
-from streamsvm.run.asking_feeder import AskingFeeder
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint, Place
-from streamsvm.run.feeder import Feeder
+from streamsvm.run.feeders import coverage_of, row_feeder_of
 from streamsvm.run.forgetting import Requests
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.record_feeder import feeder_of
@@ -45,7 +44,7 @@ class Run:
     model
         A learner of this package, a pipeline of `StandardScaler` and one, or of `Chain` and a
         learner of label sequences, a parser or labeller of concepts (with `RecordSource`), an
-        `ActiveLearner` or a `TrackingMonitor` of one of these, or any River classifier.
+        `ActiveLearner`, `ConformalSets` or `TrackingMonitor` of one, or any River classifier.
     epochs
         How many times the source is read, at least 1. Only the first reading is scored: in it,
         every prediction is made before the label is learnt.
@@ -136,11 +135,8 @@ class Run:
             self.score = self.feeder.new_score()
         else:
             target = getattr(source, "target_field", None)
-            asks = isinstance(self.model, ActiveLearner)
-            feeder = AskingFeeder if asks else Feeder
-            self.feeder = feeder(self.model, self.bad, positive, target)
-            if asks and epochs > 1:
-                raise ParameterError(f"epochs={epochs!r}: an ActiveLearner reads a stream once")
+            self.feeder = row_feeder_of(self.model, self.bad, positive, target)
+            self.feeder.check_run(epochs, getattr(source, "forgets", False))
         if truth is not None:
             self.feeder.truth = truth
         self.learner: Any = self.feeder.learner
@@ -385,6 +381,7 @@ class Run:
         if isinstance(self.model, ActiveLearner):
             report.asked = self.model.asking.counts
             report.scores_answers = self.late is not None and self.late.delay is None
+        report.coverage = coverage_of(self.model)
         if (scaler := self.feeder.scaler) is not None:
             report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}
         vars(report).update(accuracies(self.score, self._accuracy, self._balanced))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from streamsvm.errors import ParameterError
+from streamsvm.learners.active import ActiveLearner
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import forgetting
 from streamsvm.run.parts import unwrapped
@@ -27,7 +28,7 @@ class Serving:
     Parameters
     ----------
     model
-        A learner, a pipeline, or an `ActiveLearner` or `TrackingMonitor` of either.
+        A learner, a pipeline, or an `ActiveLearner`, `ConformalSets` or `TrackingMonitor` of one.
     seconds
         The shortest time between two copies, at least 0; by default 1.
 
@@ -55,7 +56,7 @@ class Serving:
         if not seconds >= 0:
             raise ParameterError(f"seconds={seconds!r}: use a number of at least 0")
         model = model.model if isinstance(model, TrackingMonitor) else model
-        self._model = unwrapped(model)
+        self._model = unwrapped(model) if isinstance(model, ActiveLearner) else model
         self.seconds = seconds
         # River's models are not thread-safe; learners of this package have locks of their own.
         self._lock = threading.Lock()
@@ -159,6 +160,42 @@ class Serving:
         with self._lock:
             probabilities: dict[Any, float] = self._copy.predict_proba_one(x)
             return probabilities
+
+    def predict_set_one(self, x: Any) -> tuple[Any, ...]:
+        """Return the set of an event, if the model is of `ConformalSets`.
+
+        Parameters
+        ----------
+        x
+            An event.
+
+        Returns
+        -------
+        tuple[Any, ...]
+            The labels, the most likely one first; of numbers the ends of an interval.
+
+        """
+        with self._lock:
+            found: tuple[Any, ...] = self._copy.predict_set_one(x)
+            return found
+
+    def predict_set_many(self, X: Any) -> list[tuple[Any, ...]]:
+        """Return the sets of the rows of a batch: see `predict_set_one`.
+
+        Parameters
+        ----------
+        X
+            A batch, as the model's own `predict_set_many` takes it.
+
+        Returns
+        -------
+        list[tuple[Any, ...]]
+            The sets.
+
+        """
+        with self._lock:
+            found: list[tuple[Any, ...]] = self._copy.predict_set_many(X)
+            return found
 
     def predict_many(self, X: Any) -> Any:
         """Return the labels predicted for the rows of a batch.

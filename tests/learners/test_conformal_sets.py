@@ -189,7 +189,7 @@ def test_what_cannot_be_done_is_refused(model, given):
     "change",
     [
         {"n_missed": 10**6}, {"kind": "x"}, {"thresholds": []}, {"labels": [1, 1]}, {"lately": 3},
-        {"size": "a"}, {"coverage": 2}, {"thresholds": [[0.1, [None]]]}, {"counts": [[1, 0]]},
+        {"size": "a"}, {"coverage": 2}, {"thresholds": [[0.1, 0.0, [None]]]}, {"counts": [[1, 0]]},
     ],
 )  # fmt: skip
 def test_content_that_does_not_hold_together_is_refused(change):

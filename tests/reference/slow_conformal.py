@@ -3,13 +3,16 @@
 import numpy as np
 
 
-def threshold(scores, missed, a):
-    """Return the threshold after events with these scores, of which some were missed."""
+def threshold(scores, missed, a, new=()):
+    """Return the threshold after events with these scores, of which some were missed.
+
+    `new` are the numbers of events whose label had never been met.
+    """
     level, step, most = a, a / 4.0, min(1.0, 3.0 * a)
-    for m in missed:
-        level += step * (a - m)
-        # Only what no threshold could help moves a level further.
-        level = min(max(level, -step * (1.0 - a)), most + step * a)
+    for n, m in enumerate(missed):
+        level = min(level + step * (a - m), most + step * a)
+        if n in new:
+            level = max(level, -step * (1.0 - a))
     if level >= most:
         return -np.inf
     if level <= 0.0:
@@ -31,15 +34,17 @@ def sets_of(stream, coverage, by_class=False, kind="least_ambiguous"):
 
     No two labels of an event are equally likely.
     """
-    past, found = [], []  # (label, score, missed)
+    past, found = [], []  # (label, score, missed, new)
     for p, y in stream:
         scores = dict.fromkeys((one[0] for one in past), 1.0) | scores_of(p, kind)
         chosen = set()
         for label, score in scores.items():
             of = [one for one in past if one[0] == label] if by_class else past
-            given = [one[1] for one in of], [one[2] for one in of]
-            if score <= threshold(*given, 1.0 - coverage):
+            new = [n for n, one in enumerate(of) if one[3]]
+            q = threshold([one[1] for one in of], [one[2] for one in of], 1.0 - coverage, new)
+            if score <= q:
                 chosen.add(label)
         found.append(chosen)
-        past.append((y, scores.get(y, 1.0), y not in chosen))
+        is_met = any(one[0] == y for one in past)
+        past.append((y, scores.get(y, 1.0), y not in chosen, y not in chosen and not is_met))
     return found

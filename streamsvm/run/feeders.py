@@ -1,0 +1,25 @@
+"""The feeder of a model of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamsvm.learners.active import ActiveLearner
+from streamsvm.learners.conformal_sets import ConformalSets
+from streamsvm.run.asking_feeder import AskingFeeder
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.feeder import Feeder
+from streamsvm.run.sets_feeder import SetsFeeder
+
+_FEEDERS: dict[type, Any] = {ActiveLearner: AskingFeeder, ConformalSets: SetsFeeder}
+
+
+def row_feeder_of(model: Any, bad: BadEvents, positive: str | None, target: str | None) -> Feeder:
+    """Return the feeder of a wrapper, or that of all other models; arguments as of `Feeder`."""
+    found: Feeder = _FEEDERS.get(type(model), Feeder)(model, bad, positive, target)
+    return found
+
+
+def coverage_of(model: Any) -> dict[str, float | None]:
+    """Return the figures of the sets of `ConformalSets`; nothing of other models."""
+    return model.sets.figures() if isinstance(model, ConformalSets) else {}
