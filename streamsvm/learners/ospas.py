@@ -315,7 +315,7 @@ class OSPASParser(SentenceLearner):
     def relations(self) -> list[str]:
         """The symbols that are relations, in the order of first appearance."""
         grammar = self.parser.grammar
-        return [grammar.names[symbol] for symbol in grammar.relations]
+        return [grammar.names[symbol] for symbol in dict.fromkeys(grammar.relations)]
 
     @property
     def n_examples(self) -> int:

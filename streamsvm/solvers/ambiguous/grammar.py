@@ -1,5 +1,7 @@
 """The symbols and relations seen in meanings, by number; symbol 0 is that of words without one.
 
+A relation with another number of arguments is another relation, whose symbol is the same.
+
 Symbols that were seen in the same role of a relation are of one sort, and so are those of one sort
 with one of them: players are, if one of them gave and took a ball. In a role, all symbols of the
 sort are possible, also those that were never seen there.
@@ -11,22 +13,11 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import starmap
 from operator import setitem
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 EMPTY = "-"
-
-
-class Relation(NamedTuple):
-    """The number of a relation, and how often it had so many arguments."""
-
-    number: int
-    arities: dict[int, int]
-
-    def arity(self) -> int:
-        """Return how many arguments it has most often; of equal ones the first seen."""
-        return max(self.arities, key=self.arities.__getitem__)
 
 
 class Grammar:
@@ -38,7 +29,7 @@ class Grammar:
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {EMPTY: 0}  # symbols, in the order of their numbers
-        self.relation_of: dict[int, Relation] = {}  # by their symbols, in the order of numbers
+        self.relation_of: dict[tuple[int, int], int] = {}  # by symbol and number of arguments
         self._names: list[str] = []  # the keys of these two, as they were last asked for
         self._relations: list[int] = []
         self.seen = np.zeros((4, 2, 8), np.bool_)  # (relations, roles, symbols)
@@ -58,8 +49,13 @@ class Grammar:
         """The symbols of relations by number."""
         found = self._relations
         if len(found) != len(self.relation_of):
-            found = self._relations = list(self.relation_of)
+            found = self._relations = [symbol for symbol, _ in self.relation_of]
         return found
+
+    @property
+    def arities(self) -> list[int]:
+        """How many arguments relations have, by number."""
+        return [n for _, n in self.relation_of]
 
     @property
     def n_symbols(self) -> int:
@@ -69,7 +65,7 @@ class Grammar:
     @property
     def n_roles(self) -> int:
         """The most arguments that a relation had."""
-        return max((n for r in self.relation_of.values() for n in r.arities), default=0)
+        return max(self.arities, default=0)
 
     def missing(self, symbols: Iterable[str]) -> int:
         """Return how many of these symbols are not known."""
@@ -84,15 +80,12 @@ class Grammar:
     def enter_frame(self, frame: Sequence[str]) -> None:
         """Note a relation and its arguments, whose symbols are known."""
         symbol, *arguments = (self.numbers[name] for name in frame)
-        n, found = len(arguments), self.relation_of.get(symbol)
-        if found is None:
-            found = self.relation_of[symbol] = Relation(len(self.relation_of), {n: 1})
-        else:
-            found.arities[n] = found.arities.get(n, 0) + 1
+        n = len(arguments)
+        relation = self.relation_of.setdefault((symbol, n), len(self.relation_of))
         self.make_room(n)
         for role, argument in enumerate(arguments):
-            if not self.seen[found.number, role, argument]:
-                self.enter_role(found.number, role, argument)
+            if not self.seen[relation, role, argument]:
+                self.enter_role(relation, role, argument)
 
     def enter_role(self, relation: int, role: int, symbol: int) -> None:
         """Note that a symbol was seen in a role; there is room for it."""
@@ -144,8 +137,14 @@ class Grammar:
         found = np.ones(self.n_symbols, np.uint64)
         found[0] = 0
         for relation, symbol in enumerate(self.relations):
-            found[symbol] = relation + 2
+            # That of its first number of arguments: it must not change.
+            if found[symbol] == 1:
+                found[symbol] = relation + 2
         return found
+
+    def number_of(self, frame: Sequence[str]) -> int:
+        """Return the number of a relation that was entered with its arguments."""
+        return self.relation_of[self.numbers[frame[0]], len(frame) - 1]
 
     def is_argument(self) -> np.ndarray:
         """Return which symbols can be arguments of which relation, bool (relations, symbols)."""

@@ -130,8 +130,7 @@ class Parser:
         grammar = self.grammar
         n = len(grammar.relations)
         bags = np.zeros((1, n), np.bool_)
-        for name, *_ in frames:
-            bags[0, grammar.relation_of[grammar.numbers[name]].number] = True
+        bags[0, [grammar.number_of(frame) for frame in frames]] = True
         rows = self.relations.learnt_rows(self._whole(words, _CONSTANT), self.max_features)
         self.relations.learn(rows, bags, float(self.n_examples), self.C)
 
@@ -140,17 +139,17 @@ class Parser:
     ) -> None:
         """Learn the roles of all words for each relation of the candidates."""
         grammar = self.grammar
-        numbered = [[grammar.numbers[name] for name in frame] for frame in frames if len(frame) > 1]
-        relations = sorted({grammar.relation_of[frame[0]].number for frame in numbered})
+        numbered = [(grammar.number_of(frame), frame[1:]) for frame in frames if len(frame) > 1]
+        relations = sorted({relation for relation, _ in numbered})
         if not relations:
             return
         scores = self.symbols.scores(rows, grammar.n_symbols, None)
         keys, symbol, _ = self._role_features(words, scores, np.array(relations))
         bags = np.zeros((*symbol.shape, grammar.n_roles + 1), np.bool_)
-        for relation, *arguments in numbered:
-            q = relations.index(grammar.relation_of[relation].number)
+        for relation, arguments in numbered:
+            q = relations.index(relation)
             for role, argument in enumerate(arguments):
-                bags[q, symbol[q] == argument, role + 1] = True
+                bags[q, symbol[q] == grammar.numbers[argument], role + 1] = True
         bags[~bags.any(axis=2), 0] = True
         is_used = symbol >= 0
         found = self.roles.learnt_rows(tokens_of(keys[is_used]), self.max_features)
@@ -171,8 +170,8 @@ class Parser:
         labels = scores.argmax(axis=1)
         for q in range(relations.size):
             role_keys(
-                words, labels, kinds, OUTSIDE, symbols[q], place[q], symbol[q], self.role_window,
-                keys[q],
+                words, labels, kinds, OUTSIDE, relations[q], symbols[q], place[q], symbol[q],
+                self.role_window, keys[q],
             )  # fmt: skip
         return keys, symbol, place
 
@@ -204,7 +203,7 @@ class Parser:
             n_roles,
             self.n_examples,
         ).reshape(n, words.size, n_roles)
-        arities = [relation.arity() for relation in list(grammar.relation_of.values())[:n]]
+        arities = grammar.arities[:n]
         check_fit(max(arities) < n_roles and max(arities) <= allowed.shape[1])
         for q, arity in enumerate(arities):
             at = np.empty(arity, np.int64)

@@ -39,6 +39,8 @@ def places_of(scores, relations, is_argument, place, symbol):
             margin = scores[t, relations[q]] - scores[t, rival]
             if margin < 0.0 and is_argument[q, rival]:
                 margin -= LABELLED
+            # Of words where it lacks as much, the one whose own score is highest.
+            margin += 1e-3 * scores[t, relations[q]]
             if margin > surest:
                 surest = margin
                 place[q] = t
@@ -56,14 +58,15 @@ def width_of(window: int) -> int:
 
 
 @compiled
-def role_keys(words, labels, kinds, outside, relation, place, symbol, window, keys):
+def role_keys(words, labels, kinds, outside, number, relation, place, symbol, window, keys):
     """Set the keys of the features of all words for a relation, uint64 (words, width).
 
     `words` are keys; `labels` the symbols predicted, int64 (words,); `kinds`, uint64 (symbols,);
-    `outside` is `templates.OUTSIDE`; `symbol` what each word would stand for.
+    `outside` is `templates.OUTSIDE`; `number` and `relation` are number and symbol of the relation;
+    `symbol` is what each word would stand for.
     """
     n, far = words.size, outside.size // 2
-    own = np.uint64(relation)
+    own = np.uint64(number)
     for i in range(n):
         if symbol[i] == NO_SYMBOL:
             continue

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsvm.model_files.codec import LARGEST_COUNT, Content
 from streamsvm.model_files.json_values import checked
-from streamsvm.solvers.ambiguous.grammar import EMPTY, Grammar, Relation
+from streamsvm.solvers.ambiguous.grammar import EMPTY, Grammar
 from streamsvm.structured import vocabulary
 from streamsvm.structured.meanings import MOST_ARGUMENTS
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays, Range, as_int
@@ -24,10 +24,7 @@ def more(learner: Any) -> Content:
         "n_words": parser.n_words,
         "symbols": grammar.names[1:],
         "relations": grammar.relations,
-        "arities": [
-            [[m, count] for m, count in found.arities.items()]
-            for found in grammar.relation_of.values()
-        ],
+        "arities": grammar.arities,
     }
     # Learning may have been interrupted before there was room for the last of them, here and below.
     grammar.make_room(grammar.n_roles)
@@ -93,14 +90,9 @@ def _read_grammar(grammar: Grammar, content: dict[str, Any], most: int) -> None:
     grammar.enter_symbols(names)
     relations = checked(content.get("relations"), list, "relations")
     arities = checked(content.get("arities"), list, "arities")
-    if len(relations) != len(arities) or len(set(relations)) < len(relations):
-        raise ValueError("relations and arities do not fit together")
-    for symbol, pairs in zip(relations, arities, strict=True):
+    for symbol, arity in zip(relations, arities, strict=True):
         number = as_int("relations", symbol, 1, len(names))
-        found = {
-            as_int("arities", m, 0, MOST_ARGUMENTS): as_int("arities", n, 1, LARGEST_COUNT)
-            for m, n in checked(pairs, list, "arities")
-        }
-        if not found:
-            raise ValueError("arities: a relation has none")
-        grammar.relation_of[number] = Relation(len(grammar.relation_of), found)
+        n = as_int("arities", arity, 0, MOST_ARGUMENTS - 1)
+        grammar.relation_of[number, n] = len(grammar.relation_of)
+    if len(grammar.relation_of) < len(relations):
+        raise ValueError("relations: two are equal")
