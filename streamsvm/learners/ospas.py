@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,27 +21,15 @@ from streamsvm.learners.bases.sequence.parser_batches import (
     symbols_of,
     words_of,
 )
+from streamsvm.learners.bases.sequence.parses import Parse, parse_of, scores_of
 from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT
-from streamsvm.solvers.ambiguous.parser import Frame, Parser, keys_of
+from streamsvm.solvers.ambiguous.parser import Parser, keys_of
 from streamsvm.structured.meanings import Meaning, read_meaning
 from streamsvm.structured.word_choice import EXPLORATIONS
 
 _WIDEST = 20
 _MOST_SYMBOLS = 10_000
-
-
-class Parse(NamedTuple):
-    """What a sentence is predicted to say."""
-
-    symbols: list[str | None]
-    """The symbol of each word; None where it has none."""
-    roles: list[list[str | None]]
-    """For each of `meanings` the role of each word: "REL", "A0", "A1", ...; or None."""
-    meaning: Meaning | None
-    """The surest meaning, a tuple (relation, arguments...); None if none can be put together."""
-    meanings: list[Meaning]
-    """The surest meaning, and those of the other relations that words were labelled with."""
 
 
 class OSPASParser(SentenceLearner):
@@ -69,8 +57,8 @@ class OSPASParser(SentenceLearner):
         True, the default: predict by the mean of the weights after each sentence. False is faster,
         and better aligned where words stand for themselves.
     max_features
-        The most features of each of the three models; others are ignored. Weights take 16 bytes for
-        each feature and symbol.
+        The most features of each of the three models; `n_ignored_features` counts how often others
+        occurred. Weights take 16 bytes for each feature and symbol.
     max_symbols
         The most symbols; a sentence with one more is refused.
     seed
@@ -80,8 +68,9 @@ class OSPASParser(SentenceLearner):
     ----------
     symbols, relations
         The symbols seen, in the order of first appearance; those that are relations.
-    n_examples, n_words, n_features, memory_usage
-        Sentences, words and features of words seen; bytes of all arrays.
+    n_examples, n_words, n_features, n_ignored_features, memory_usage
+        Sentences, words and features of words seen; how often features of any kind were ignored
+        beyond `max_features`; bytes of all arrays.
     n_updates, sum_of_losses, mean_loss, regret_bound
         Steps of the model of symbols, the sum and the mean of the losses before them, and the bound
         of proposition 13 on how much higher their mean is than that of the present weights.
@@ -201,7 +190,7 @@ class OSPASParser(SentenceLearner):
         self.parser.learn(example, label)
 
     def _predict_next(self, example: list[str]) -> Parse:
-        return self._parsed(example)
+        return parse_of(self.parser, example)
 
     def _compared(self, label: Candidates, predicted: Parse) -> tuple[list[Any], list[Any]]:
         # Whether the meaning is among the candidates; of a sentence without one, nothing is said.
@@ -236,7 +225,7 @@ class OSPASParser(SentenceLearner):
         """Return what each of several sentences is predicted to say; `X` as in `learn_many`."""
         sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
         with self.lock:
-            return [self._parsed(sentence) for sentence in sentences]
+            return [parse_of(self.parser, sentence) for sentence in sentences]
 
     def predict_symbols_many(self, X: Any) -> list[list[str | None]]:
         """Return the symbols of the words of each sentence alone, which is much faster."""
@@ -249,34 +238,13 @@ class OSPASParser(SentenceLearner):
         flat, stops = [names[label] for label in labels.tolist()], ends.tolist()
         return [flat[i:j] for i, j in pairwise(stops)]
 
-    def _parsed(self, sentence: list[str]) -> Parse:
-        parser, keys = self.parser, keys_of(sentence)
-        scores = parser.scores(keys)
-        labels = scores.argmax(axis=1).tolist()
-        frames = parser.frames(keys, scores)
-        relations = parser.grammar.relations
-        said = {relations[frame.relation] for frame in frames} & set(labels)
-        is_said = [relations[frame.relation] in said for frame in frames]
-        chosen = [f for i, f in enumerate(frames) if i == 0 or is_said[i]]
-        names, inner = parser.grammar.names, {frame.place: frame for frame in reversed(chosen)}
-        meanings = [_composed(frame, parser, inner, ()) for frame in chosen]
-        return Parse(
-            [None if label == 0 else names[label] for label in labels],
-            [_roles(frame, len(sentence)) for frame in chosen],
-            meanings[0] if meanings else None,
-            meanings,
-        )
-
     def scores_one(self, sentence: Any) -> dict[Meaning, float]:
         """Return all meanings that can be put together from a sentence, and how sure they are."""
-        keys = keys_of(words_of(sentence))
         with self.lock:
-            parser = self.parser
-            frames = parser.frames(keys, parser.scores(keys))
-            return {_composed(frame, parser, {}, ()): frame.score for frame in frames}
+            return scores_of(self.parser, words_of(sentence))
 
     def match_one(self, sentence: Any, candidates: Iterable[Any]) -> Any:
-        """Return the candidate whose symbols are most like those of the predicted meaning.
+        """Return the candidate that is the predicted meaning, or whose symbols are most like it.
 
         Parameters
         ----------
@@ -285,8 +253,9 @@ class OSPASParser(SentenceLearner):
 
         Returns
         -------
-        The candidate with the highest cosine similarity of symbols (thesis, C.7), as it was given;
-        of equal ones the first; None if none has a symbol in common.
+        The candidate that is the predicted meaning; else the one with the highest cosine similarity
+        of symbols (thesis, C.7), as it was given; of equal ones the first; None if none has a
+        symbol in common.
 
         Raises
         ------
@@ -298,7 +267,10 @@ class OSPASParser(SentenceLearner):
         meaning = self.predict_one(sentence).meaning
         own, best, found = symbols_of(meaning or ()), 0.0, None
         for candidate in given:
-            other = symbols_of(read_meaning(candidate))
+            read = read_meaning(candidate)
+            if read == meaning:
+                return candidate
+            other = symbols_of(read)
             cosine = len(own & other) / math.sqrt(max(1, len(own) * len(other)))
             if cosine > best:
                 best, found = cosine, candidate
@@ -331,6 +303,11 @@ class OSPASParser(SentenceLearner):
     def n_features(self) -> int:
         """Number of features of words seen."""
         return self.parser.symbols.n_features
+
+    @property
+    def n_ignored_features(self) -> int:
+        """How often features were ignored, as there were `max_features` of their kind."""
+        return sum(int(m.vocabulary.counts[1]) for m in self.parser.rankings.values())
 
     @property
     def n_updates(self) -> int:
@@ -367,31 +344,6 @@ class OSPASParser(SentenceLearner):
     def memory_usage(self) -> int:
         """Bytes of all arrays."""
         return self.parser.n_bytes
-
-
-def _roles(frame: Frame, n: int) -> list[str | None]:
-    """Return the role of each of n words in a frame."""
-    found: list[str | None] = [None] * n
-    found[frame.place] = "REL"
-    for role, word in enumerate(frame.words):
-        found[word] = f"A{role}"
-    return found
-
-
-def _composed(
-    frame: Frame, parser: Parser, inner: Mapping[int, Frame], outer: tuple[int, ...]
-) -> Meaning:
-    """Return the meaning of a frame; an argument at the place of another one is that one's."""
-    grammar = parser.grammar
-    found: list[Any] = [grammar.names[grammar.relations[frame.relation]]]
-    for word, symbol in zip(frame.words, frame.symbols, strict=True):
-        other = inner.get(word)
-        is_inner = other is not None and grammar.relations[other.relation] == symbol
-        if other is not None and is_inner and word not in (*outer, frame.place):
-            found.append(_composed(other, parser, inner, (*outer, frame.place)))
-        else:
-            found.append(grammar.names[symbol])
-    return tuple(found)
 
 
 register_learner(

@@ -126,5 +126,5 @@ def assign(scores, roles, symbol, allowed, arity, words, total):
         if role < 0:
             return -np.inf
         words[role] = word
-        total += 0.1 * min(0.0, best)
+        total += 0.3 * min(0.0, best)
     return total
