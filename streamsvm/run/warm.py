@@ -13,6 +13,7 @@ from streamsvm import kernels as all_kernels
 from streamsvm._compiling import clock, watchers
 from streamsvm.errors import ParameterError
 from streamsvm.features.matrices import SparseMatrix
+from streamsvm.labels.bag_labels import BagTargets
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearsal_copy, rehearse_events
 from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
@@ -220,6 +221,10 @@ def _exercise(model: Any) -> None:
         watched.learn_many(x, np.where(x[:, 2] > 0, "third", "fourth"))
         watched.predict_proba_many(x)
         monitor.measure()
+    if isinstance(watched.targets, BagTargets):
+        bag = ["third", "fourth"]
+        watched.learn_many(x[:2], [bag, bag])
+        watched.learn_one(dict(enumerate(x[0].tolist())), bag)
 
 
 def _exercise_transformer(model: StandardScaler | FeatureMap, x: np.ndarray) -> None:

@@ -249,6 +249,11 @@ def test_replay_takes_a_list_column_and_the_truth(tmp_path, capsys):
     of_runs = [json.loads(line)["accuracy"] for line in capsys.readouterr().out.splitlines()]
     assert of_runs[1] == of_runs[2] and max(of_runs) < in_bag - 0.01
     assert of_runs[3] == pytest.approx(report["accuracy"], abs=0.01)
+    # Of rows whose labels are not asked for, too.
+    asking = [*base, "truth", *letters, "--label-budget", "0.5", "--seed", "1"]
+    assert main(asking) == main([*asking, "--label-delay", "30"]) == 0
+    for line in capsys.readouterr().out.splitlines():
+        assert 0.6 < json.loads(line)["accuracy"] < in_bag
     for more in ([], ["--reprocess", "1"]):
         assert main([*base, "truth", *letters, "--kernel", "rbf", *more]) == 2
         assert "add --gamma" in capsys.readouterr().err
