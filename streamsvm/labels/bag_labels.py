@@ -181,6 +181,15 @@ class BagTargets(ClassTargets):
         of_bag = np.arange(ends[-1]) - np.repeat(ends - counts - firsts, counts)
         out[rows, places[of_bag]] = 1.0
 
+    def best_of(self, labels: LabelColumn, scores: np.ndarray) -> list[Any]:
+        """Return the candidate of each bag that has the highest score, the bag if none was seen."""
+        signs, found = self.labels.signs, []
+        for label, of_row in zip(labels, scores.tolist(), strict=True):
+            known = [one for one in members_of(label) if one in signs]
+            of_known = {one: of_row[int(signs[one])] for one in known}
+            found.append(max(known, key=of_known.__getitem__) if known else label)
+        return found
+
     def judged(self, labels: LabelColumn, predicted: Iterable[Any]) -> LabelColumn:
         """Return the labels; of a bag the prediction if it is in it, else `NO_CANDIDATE`."""
         if not any(isinstance(label, frozenset) for label in labels.values):

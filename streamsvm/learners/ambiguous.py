@@ -18,7 +18,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.density import RowParameters
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.bag_labels import BAGS, BagTargets, bag_of, bags_of, members_of
+from streamsvm.labels.bag_labels import BAGS, BagTargets, bag_of, bags_of
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases import bag_events
@@ -50,8 +50,9 @@ class AmbiguousSVMClassifier(KernelLearner):
     the correct labels, even if some bags lack them (Theorem 12 of the thesis).
 
     Without a kernel there is a weight for each feature and label, and each example is learnt by one
-    step in the dual (Algorithm 23): memory grows with features times labels. With a kernel the
-    examples with a loss are kept, so that memory and time grow with the stream (set
+    step in the dual (Algorithm 23): memory grows with features times labels. Scale the features
+    first (`StandardScaler` in front): otherwise those with the largest values decide. With a kernel
+    the examples with a loss are kept, so that memory and time grow with the stream (set
     `max_support_vectors` if it has no end), and `reprocess` looks at some of them again after each
     example.
 
@@ -64,9 +65,10 @@ class AmbiguousSVMClassifier(KernelLearner):
     ----------
     kernel
         A kernel of `streamsvm.kernels`, with which examples are kept. None, the default: explicit
-        weights, without a bias. Features should have one scale (`streamsvm.StandardScaler`).
+        weights and a bias.
     C
-        Positive: the largest step on an example; .1 by default.
+        Positive: the largest step on an example. None, the default: .03 without a kernel, .1 with
+        one.
     reprocess
         How many steps on random examples kept follow each example, at least 0; 0 by default. It
         needs a kernel.
@@ -80,9 +82,17 @@ class AmbiguousSVMClassifier(KernelLearner):
         Keep at most this many examples, at least 2: the one with the smallest coefficients is
         removed, and they are added to those of its nearest neighbour with the same bag, if there is
         one. It needs a kernel. None, the default: no limit.
+    averaged
+        True, the default: without a kernel, predict by the mean of the weights after each example,
+        which takes 16 bytes a weight. False, for streams that drift: by the last weights, 8 bytes.
+    bias_rate
+        Without a kernel, the rate of the bias divided by that of the weights, at least 0; .1 by
+        default, 1 as that of a feature that is always 1. 0: no bias.
 
     Attributes
     ----------
+    weights, intercept
+        {label: {feature: weight}}, {label: bias}: those that predict; without a kernel only.
     regret_bound
         The mean loss so far exceeds that of any w with the present norm by at most this; None with
         `max_support_vectors`.
@@ -123,7 +133,7 @@ class AmbiguousSVMClassifier(KernelLearner):
     def __init__(
         self,
         kernel: Any = None,
-        C: float = 0.1,
+        C: float | None = None,
         reprocess: int = 0,
         sparse: bool | None = None,
         hashing: int | None = None,
@@ -134,31 +144,31 @@ class AmbiguousSVMClassifier(KernelLearner):
         max_classes: int | None = 1000,
         missing: str = "mean",
         max_support_vectors: int | None = None,
+        averaged: bool = True,
+        bias_rate: float = 0.1,
     ) -> None:
         steps = check_number("reprocess", reprocess, 0, MOST_STEPS)
         limit = check_size("max_support_vectors", max_support_vectors, 2)
-        if kernel is None and steps:
-            raise ParameterError(
-                f"reprocess={reprocess!r} without a kernel: no example is kept, to be looked at "
-                "again; use kernel=kernels.Linear()"
-            )
-        if kernel is None and limit is not None:
-            raise ParameterError(
-                f"max_support_vectors={max_support_vectors!r} without a kernel: no example is "
-                "kept; leave it out, or use kernel=kernels.Linear()"
-            )
-        solver: AmbiguousSolver = LinearAmbiguousSolver()
+        for name, value in {"reprocess": steps, "max_support_vectors": limit}.items():
+            if kernel is None and value:
+                raise ParameterError(
+                    f"{name}={value:g} without a kernel: no example is kept; leave it out, or use "
+                    "kernel=kernels.Linear()"
+                )
+        bias_rate = check_number("bias_rate", bias_rate, 0.0, 1e6)
+        solver: AmbiguousSolver = LinearAmbiguousSolver(bool(averaged), bias_rate)
         if kernel is not None:
             solver = AmbiguousSolver(kernel, steps, cache_mb, seed, limit)
         super().__init__(
             solver,
             solver.kernel,
-            C=C,
+            C=C if C is not None else 0.03 if kernel is None else 0.1,
             rows=RowParameters(sparse, hashing, max_features, missing),
             cache_mb=cache_mb,
             n_jobs=n_jobs,
         )
-        self.kernel, self.has_dual = kernel, kernel is not None
+        self.kernel, self.has_dual, self.C = kernel, kernel is not None, cast(Any, C)
+        self.averaged, self.bias_rate = bool(averaged), bias_rate
         self.reprocess, self.seed = reprocess, check_seed(seed)
         self.max_classes, self.max_support_vectors = max_classes, max_support_vectors
         self.targets.labels.most = check_size("max_classes", max_classes, 2)
@@ -271,15 +281,10 @@ class AmbiguousSVMClassifier(KernelLearner):
         n labels; a bag without a label that was seen stays as it is.
 
         """
-        labels, signs = bags_of(y), self.targets.labels.signs
-        found, of_rows = [], self.decision_function_many(X)
+        scores = self.decision_function_many(X)
         if ids is not None:
-            of_rows = of_rows - self.solver.own_scores(np.asarray(ids), len(self.classes))
-        for label, scores in zip(labels, of_rows.tolist(), strict=True):
-            known = [one for one in members_of(label) if one in signs]
-            of_known = {one: scores[int(signs[one])] for one in known}
-            found.append(max(known, key=of_known.__getitem__) if known else label)
-        return found
+            scores = scores - self.solver.own_scores(np.asarray(ids), len(self.classes))
+        return self._bags.best_of(bags_of(y), scores)
 
     # Inspection
 
@@ -306,9 +311,9 @@ class AmbiguousSVMClassifier(KernelLearner):
     def regret_bound(self) -> float | None:
         """A bound on the mean loss so far less that of the best w with the norm of the present one.
 
-        It is (sum C_i L_i - D + |w|^2 / 2) / sum C_i, with the dual D that was reached. It is about
-        the losses that `mean_loss` is about. None before the first example, and with
-        `max_support_vectors`: the dual is not about the examples of the stream then.
+        It is (sum C_i L_i - D + |w|^2 / 2) / sum C_i, with the dual D that was reached, and the w
+        that predicts. It is about the losses that `mean_loss` is about. None before the first
+        example, and with `max_support_vectors`: the dual is not about those of the stream then.
         """
         info = None if self.state is None else self.state.info[0]
         if info is None or not info.costs or self.max_support_vectors is not None:
@@ -343,17 +348,19 @@ class AmbiguousSVMClassifier(KernelLearner):
         return 0.0 if self.state is None else float(self.state.info[0].dual)
 
     @property
+    @locked
     def weights(self) -> dict[Any, dict[Name, float]]:
-        """{label: {feature: weight}}; without a kernel only."""
-        if self.has_dual:
-            raise AttributeError("with a kernel there are no explicit weights")
-        with self.lock:
-            names = self.schema.names
-            rows = np.zeros((0, 0)) if self.state is None else self.state.weights[: len(names)]
-            return {
-                label: dict(zip(names, rows[:, y].tolist(), strict=False)) if rows.size else {}
-                for y, label in enumerate(self.classes)
-            }
+        """{label: {feature: weight}}, those that predict; without a kernel only."""
+        names, (weights, _) = self.schema.names, self.solver.predicting_weights(len(self.schema))
+        columns = [dict(zip(names, column, strict=False)) for column in weights.T.tolist()]
+        return dict(zip(self.classes, columns, strict=False))
+
+    @property
+    @locked
+    def intercept(self) -> dict[Any, float]:
+        """{label: bias}, those that predict; without a kernel only."""
+        _, biases = self.solver.predicting_weights(len(self.schema))
+        return dict(zip(self.classes, biases.tolist(), strict=False))
 
     @locked
     def support_vectors(self) -> SupportPatterns:
@@ -389,4 +396,5 @@ register_learner(
     AmbiguousSVMClassifier,
     "ambiguous",
     variants=({}, _RBF, _RBF | {"max_support_vectors": 100}),
+    older={"averaged": False, "bias_rate": 0.0},
 )

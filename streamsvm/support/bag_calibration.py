@@ -13,6 +13,8 @@ from streamsvm._compile import compiled
 from streamsvm.support.calibration import update_temperature_one
 
 _SMALLEST_SLOPE = 1e-3
+_DISCOUNTED = 0.999
+"""What an example leaves of the curvature at least."""
 
 
 @compiled
@@ -24,16 +26,21 @@ def update_bag(temperature, f, in_bag):
             best = c
     if best < 0:
         return
-    most, total, mean = f.max(), 0.0, 0.0
+    most, total, mean, square = f.max(), 0.0, 0.0, 0.0
     for c in range(f.size):
         if in_bag[c] > 0.0:
             p = np.exp(max(-30.0, temperature[0] * (f[c] - most)))
+            z = max(-5.0, f[c] - most)
             total += p
-            mean += p * max(-5.0, f[c] - most)
-    # As of the best candidate, then less: the gradient has the mean score of all candidates.
-    less = mean / total - max(-5.0, f[best] - most)
+            mean += p * z
+            square += p * z * z
+    mean, square = mean / total, square / total
+    # As of the best candidate, then less: the gradient has the mean score of all candidates, and
+    # the curvature is less by their variance, as it is not known which one is right.
+    less, before = mean - max(-5.0, f[best] - most), temperature[1]
     update_temperature_one(temperature, f, best)
     temperature[0] = max(temperature[0] + less / temperature[1], _SMALLEST_SLOPE)
+    temperature[1] = max(_DISCOUNTED * before, temperature[1] - (square - mean * mean))
 
 
 @compiled

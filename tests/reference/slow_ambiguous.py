@@ -25,16 +25,25 @@ def pairwise_loss(scores, bag):
 
 
 class SlowAmbiguous:
-    """AMBIGSVMDUALSTEP over dense rows; `dual` is the dual so far, `losses` the sum of losses."""
+    """AMBIGSVMDUALSTEP over dense rows; `dual` is the dual so far, `losses` the sum of losses.
 
-    def __init__(self, n_features, n_labels, C):
-        self.w, self.C = np.zeros((n_features, n_labels)), C
+    `mean` is that of the weights after each example. The last row of weights is that of a feature
+    which is always the root of `bias_rate`.
+    """
+
+    def __init__(self, n_features, n_labels, C, bias_rate=0.0):
+        self.constant = np.sqrt(bias_rate)
+        self.w, self.C = np.zeros((n_features + 1, n_labels)), C
         self.dual = self.losses = 0.0
+        self.after = []
+
+    def scores(self, x, w):
+        return x @ w[:-1] + self.constant * w[-1]
 
     def learn(self, x, bag):
-        scores = x @ self.w
+        scores = self.scores(x, self.w)
         loss = pairwise_loss(scores, bag)
-        delta, along = psi(x, scores, bag)
+        delta, along = psi(np.append(x, self.constant), scores, bag)
         alpha = 0.0
         if loss > 0.0:
             square = (along**2).sum()
@@ -42,7 +51,12 @@ class SlowAmbiguous:
             self.w = self.w + alpha * along
             self.dual += alpha * delta
         self.losses += loss
+        self.after.append(self.w)
         return loss, alpha
+
+    @property
+    def mean(self):
+        return np.mean(self.after, axis=0)
 
     def dual_value(self):
         """Return the dual: the sum of alpha Delta less |w|^2 / 2."""

@@ -51,12 +51,19 @@ INFO = np.dtype(
 
 
 class LinearState(NamedTuple):
-    """The arrays with explicit weights. No rows are kept: `store` tells the room for features."""
+    """The arrays with explicit weights. No rows are kept: `store` tells the room for features.
+
+    After n examples the mean of the weights after each is weights - sums / n. A step of the example
+    after m others is in all but m of them: the sums have m times each step.
+    """
 
     store: RowStore | SparseStore
     weights: np.ndarray
+    sums: np.ndarray  # of shape (0, ...) if the last weights predict
+    bias: np.ndarray  # of each label, and its sums
     info: Any  # record array (1,) of INFO
     scores: np.ndarray  # scratch: s_y of a row
+    late: np.ndarray  # scratch: the products of a row with the sums
     u: np.ndarray  # scratch: u_y
     in_bag: np.ndarray  # scratch: whether label y is in the bag
 
@@ -109,7 +116,17 @@ def _check(state: AmbiguousState, sizes: dict[str, int]) -> None:
 
 declare(
     LinearState,
-    {"store": ROWS, "weights": Field(("features", "classes")), "info": _INFO, **_SCRATCH},
+    {
+        "store": ROWS,
+        "weights": Field(("features", "classes")),
+        "sums": Field(("parts", "features", "classes"), optional=True),
+        "bias": Field((2, "classes"), optional=True),
+        "info": _INFO,
+        "scores": _SCRATCH["scores"],
+        "late": _SCRATCH["scores"],
+        "u": _SCRATCH["u"],
+        "in_bag": _SCRATCH["in_bag"],
+    },
 )
 declare(
     AmbiguousState,

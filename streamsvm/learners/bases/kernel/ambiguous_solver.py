@@ -94,6 +94,10 @@ class AmbiguousSolver(DualSolver):
         """Return the square of |w|, over all labels."""
         return max(0.0, 2.0 * (float(self.state.info[0].delta_sum) - self.dual))
 
+    def predicting_weights(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        """Raise an error: there are no weights."""
+        raise AttributeError("with a kernel there are no explicit weights")
+
     def kept_gap(self, n_features: int) -> KeptGap:
         """Return the gap on the examples kept, not normalised."""
         return blocks.kept_gap(self.state)
@@ -116,9 +120,9 @@ class LinearAmbiguousSolver(AmbiguousSolver):
 
     step, states = linear, linear
 
-    def __init__(self) -> None:
+    def __init__(self, is_averaged: bool, bias_rate: float) -> None:
         super().__init__(kernels.Linear(), 0.0, 0.0, None)
-        self.schedule = linear.Schedule()
+        self.schedule = linear.Schedule(float(is_averaged), bias_rate)
 
     def bound_kernel(self, state: Any) -> Any:
         """Return the kernel, which is not used."""
@@ -127,15 +131,33 @@ class LinearAmbiguousSolver(AmbiguousSolver):
     def new_state(self, sizes: Sizes) -> Any:
         """Return an empty state."""
         room = {"slots": 1, "features": sizes.n_features, "classes": 2 * sizes.n_classes}
+        room["parts"] = int(self.schedule.averaged)
         return states.new(LinearState, room, sparse=sizes.is_sparse)
+
+    def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+        """Write the scores of rows into `out`."""
+        linear.margins_of(state, self.kernel, self.schedule, x, out)
+
+    def predicting_weights(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights that predict, float64 (features, labels), and the biases (labels,)."""
+        if self.state is None:
+            return np.zeros((n_features, 0)), np.zeros(0)
+        state, k = self.state, int(self.state.info[0].n_classes)
+        weights, bias = state.weights[:n_features, :k], state.bias[0, :k]
+        n = int(state.info[0].n_seen)
+        if not self.schedule.averaged or not n:
+            return weights, bias
+        return weights - state.sums[0, :n_features, :k] / n, bias - state.bias[1, :k] / n
 
     def coefficients(self, n: int) -> np.ndarray:
         """Return the coefficients of no example."""
         return np.zeros((0, int(self.state.info[0].n_classes)))
 
     def squared_norm(self, n_features: int) -> float:
-        """Return the square of |w|, over all labels."""
-        return float((self.state.weights**2).sum())
+        """Return the square of |w| of the weights that predict, over all labels."""
+        weights, bias = self.predicting_weights(n_features)
+        of_bias = float((bias**2).sum())
+        return float((weights**2).sum()) + of_bias / (self.schedule.bias_rate or 1.0)
 
     def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
         """Nothing can be computed from examples, as none is kept."""
