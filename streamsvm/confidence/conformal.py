@@ -29,9 +29,9 @@ lower then, and M larger by d. If something is hit at minus infinity (an exact p
 number, a late label), the level does not rise further, and M may be smaller.
 
 The step is the one of several that measured best, and u = 3 a makes the bound small: with u = 1
-levels wander off while a model is perfect, and come back too late (``python -m benchmarks.trust
-sets``; tried were fixed and decaying steps of the threshold itself, several steps combined, and
-betting on it).
+levels wander off while a model is perfect, and come back too late. Tried were also fixed and
+decaying steps of the threshold itself, several steps combined, and betting on it: the page "How far
+to trust it" has their figures.
 
 Gibbs, Candes, Adaptive Conformal Inference Under Distribution Shift, NeurIPS (2021); Gibbs, Candes,
 Conformal Inference for Online Prediction with Arbitrary Distribution Shifts, JMLR 25 (2024);
