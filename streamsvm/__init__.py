@@ -16,6 +16,7 @@ __all__ = [
     "AdaptiveSVMClassifier",
     "AmbiguousSVMClassifier",
     "Chain",
+    "Compare",
     "ConceptLabeler",
     "ConformalSets",
     "HullerClassifier",

@@ -3,6 +3,7 @@
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
+from streamsvm.learners.compare import Compare
 from streamsvm.learners.concept_labeler import ConceptLabeler
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.learners.huller import HullerClassifier
@@ -36,6 +37,7 @@ __all__ = [
     "AdaptiveSVMClassifier",
     "AmbiguousSVMClassifier",
     "Chain",
+    "Compare",
     "ConceptLabeler",
     "ConformalSets",
     "HullerClassifier",

@@ -6,16 +6,13 @@ import copy
 from collections.abc import Collection, Iterator
 from typing import Any
 
-import numpy as np
 from river import base
 
 from streamsvm.errors import ParameterError
-from streamsvm.features import frames
-from streamsvm.features.matrices import SparseMatrix
-from streamsvm.features.schema import Schema
 from streamsvm.labels.prediction_sets import Intervals, LabelSets, Sets
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
+from streamsvm.learners.bases.row_events import events_of, learn_events
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
@@ -249,7 +246,7 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
         n sets.
 
         """
-        return [self._predicted(x)[1] for x in self._events(X)]
+        return [self._predicted(x)[1] for x in events_of(self.model, X)]
 
     def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
         """Learn the rows of a batch in order: the same as by `learn_one`, one by one.
@@ -264,30 +261,7 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
             None, or n weights, which the model must take.
 
         """
-        rows = list(self._events(X))
-        labels = list(frames.labels_of(y, len(rows)))
-        weights = [None] * len(rows) if w is None else [float(one) for one in w]
-        for x, label, weight in zip(rows, labels, weights, strict=True):
-            if weight is None:
-                self.learn_one(x, label)
-            else:
-                self.learn_one(x, label, w=weight)
-
-    def _events(self, X: Any) -> Iterator[dict[Any, Any]]:
-        """Yield the rows of a batch as events, without missing values."""
-        learner = steps_of(self.model)[-1]
-        schema = getattr(learner, "schema", None)
-        matrix = frames.matrix_of(X, schema if isinstance(schema, Schema) else Schema())
-        if isinstance(matrix, SparseMatrix):
-            names, rows = matrix.names, matrix.rows
-            for start, stop in zip(rows.start[:-1], rows.start[1:], strict=True):
-                columns = rows.columns[start:stop].tolist()
-                values = rows.values[start:stop].tolist()
-                yield {names[c]: v for c, v in zip(columns, values, strict=True)}
-            return
-        of = matrix.names
-        for row in np.asarray(matrix.values):
-            yield {name: v for name, v in zip(of, row.tolist(), strict=True) if v == v}
+        learn_events(self, events_of(self.model, X), y, w)
 
 
 for _kind in (LabelSets, Intervals):

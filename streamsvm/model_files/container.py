@@ -42,7 +42,8 @@ _MOST_AXES = 3
 _ZSTD_LEVEL = 3
 
 _pipelines: list[Callable[..., Any]] = []
-_wrappers: dict[type, Callable[[Any, Any], Any]] = {}
+_wrappers: dict[type, Callable[..., Any]] = {}
+_around_several: set[type] = set()
 
 
 def register_pipeline(make: Callable[..., Any]) -> None:
@@ -53,21 +54,27 @@ def register_pipeline(make: Callable[..., Any]) -> None:
     _pipelines[:] = [make]
 
 
-def register_wrapper(first: type, make: Callable[[Any, Any], Any]) -> None:
+def register_wrapper(
+    first: type, make: Callable[..., Any], is_around_several: bool = False
+) -> None:
     """Register a model around another one, whose first step is of the class `first`.
 
     ``make(step, model)`` returns it; its attribute ``steps`` are that step and those of the model.
+    If it is around several, these are given one after the other.
     """
     _wrappers[first] = make
+    if is_around_several:
+        _around_several.add(first)
 
 
 def save(model: Any, path: str | Path) -> None:
-    """Write a learner, a River pipeline of ours, or an `ActiveLearner` of either to a file.
+    """Write a learner, a River pipeline of ours, or a wrapper of them to a file.
 
     Parameters
     ----------
     model
-        A learner, a pipeline of `StandardScaler` and a learner, or an `ActiveLearner` of either.
+        A learner, a pipeline of `StandardScaler` and a learner, or an `ActiveLearner`,
+        `ConformalSets` or `Compare` of them.
     path
         The path of the file. An older file is replaced in one step, or left unchanged on any
         failure.
@@ -268,21 +275,29 @@ def _decoded(content: bytes) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]
     further = arrays.pop(_FURTHER, {})
     if not steps or arrays:
         raise ValueError("there are no parts, or arrays that belong to none")
-    if any(hasattr(step, "predict_one") for step in steps[:-1]):
-        raise ValueError("a learner is not the last step")
     about = checked(json.loads(metadata.get("streamsvm.about", "{}")), dict, "streamsvm.about")
     return _model_of(steps), about, further
 
 
 def _model_of(steps: list[Any]) -> Any:
-    """Return the model of some steps: a learner or scaler, a pipeline, or a wrapper of one."""
-    if any(type(step) in _wrappers for step in steps[1:]):
-        raise ValueError("a wrapper is not the first step")
-    if type(steps[0]) in _wrappers:
-        if not hasattr(steps[-1], "predict_one"):
+    """Return the model of some steps: a learner or scaler, a pipeline, or a wrapper of others."""
+    first, inner = type(steps[0]), steps[1:]
+    if first in _wrappers:
+        if not inner or not hasattr(inner[-1], "predict_one"):
             raise ValueError("a wrapper is around no learner")
-        return _wrappers[type(steps[0])](steps[0], _model_of(steps[1:]))
+        models = _divided(inner) if first in _around_several else [inner]
+        return _wrappers[first](steps[0], *map(_model_of, models))
+    if any(type(step) in _wrappers for step in inner):
+        raise ValueError("a wrapper is not the first step")
+    if any(hasattr(step, "predict_one") for step in steps[:-1]):
+        raise ValueError("a learner is not the last step")
     return steps[0] if len(steps) == 1 else _pipelines[0](*steps)
+
+
+def _divided(steps: list[Any]) -> list[list[Any]]:
+    """Return the steps of several models, each of which ends with a learner."""
+    ends = [i + 1 for i, step in enumerate(steps) if hasattr(step, "predict_one")]
+    return [steps[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _arrays_of(batch: pa.RecordBatch) -> dict[str, dict[str, np.ndarray]]:

@@ -1,0 +1,48 @@
+"""The rows of a batch as events, for wrappers of any model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from streamsvm.features import frames
+from streamsvm.features.matrices import SparseMatrix
+from streamsvm.features.schema import Schema
+from streamsvm.model_files.container import steps_of
+
+
+def events_of(model: Any, X: Any) -> Iterator[dict[Any, Any]]:
+    """Yield the rows of a batch as events of a model, without missing values.
+
+    X is what batches are: NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table,
+    pandas or polars frame.
+    """
+    schema = getattr(steps_of(model)[-1], "schema", None)
+    matrix = frames.matrix_of(X, schema if isinstance(schema, Schema) else Schema())
+    if isinstance(matrix, SparseMatrix):
+        names, rows = matrix.names, matrix.rows
+        for start, stop in zip(rows.start[:-1], rows.start[1:], strict=True):
+            columns = rows.columns[start:stop].tolist()
+            values = rows.values[start:stop].tolist()
+            yield {names[c]: v for c, v in zip(columns, values, strict=True)}
+        return
+    of = matrix.names
+    for row in np.asarray(matrix.values):
+        yield {name: v for name, v in zip(of, row.tolist(), strict=True) if v == v}
+
+
+def learn_events(model: Any, events: Iterator[dict[Any, Any]], y: Any, w: Any = None) -> None:
+    """Learn events in order, each by `learn_one` of a model, with n labels, and n weights or None.
+
+    The weights are passed on as ``w``, which the model must take.
+    """
+    rows = list(events)
+    labels = list(frames.labels_of(y, len(rows)))
+    weights = [None] * len(rows) if w is None else [float(one) for one in w]
+    for x, label, weight in zip(rows, labels, weights, strict=True):
+        if weight is None:
+            model.learn_one(x, label)
+        else:
+            model.learn_one(x, label, w=weight)
