@@ -29,11 +29,11 @@ from tests.golden.problems import FOLDER
 BOTH = ("location", "containedby")
 ROWS = [
     ("location and containedby", BOTH, {}, False, None),
-    ("left to right", BOTH, {"order": "left_to_right"}, False, None),
+    ("left to right", BOTH, {"exploration": "left_to_right"}, False, None),
     ("location", BOTH[:1], {}, False, None),
     ("containedby", BOTH[1:], {}, False, None),
     ("words alone", (), {}, False, None),
-    ("words alone, left to right", (), {"order": "left_to_right"}, False, None),
+    ("words alone, left to right", (), {"exploration": "left_to_right"}, False, None),
     ("5,000 sentences", BOTH, {}, False, 5000),
     ("bags", BOTH, {}, True, None),
     ("bags, 5,000 sentences", BOTH, {}, True, 5000),

@@ -16,8 +16,8 @@ from streamsvm.model_files.json_values import as_json, distinct
 from streamsvm.solvers.concepts import search, state, step
 from streamsvm.structured.worlds import (
     NOTHING,
-    Meant,
-    Told,
+    ConceptTarget,
+    GroundedSentence,
     as_arrays,
     judged,
     read_meant,
@@ -25,7 +25,7 @@ from streamsvm.structured.worlds import (
 )
 from streamsvm.support.declaration import FINITE, NOT_NEGATIVE, Field, NamedArrays, as_float, as_int
 
-_ORDERS = ("free", "left_to_right")
+_EXPLORATIONS = ("order_free", "left_to_right")
 _WEIGHTED = ("concepts", "links")
 
 
@@ -38,8 +38,8 @@ class ConceptLabeler(SentenceLearner):
 
     Parameters
     ----------
-    order
-        "free", the default: the surest word first; or "left_to_right".
+    exploration
+        "order_free", the default: the surest word first; or "left_to_right".
     C
         Positive: the cost of a violated constraint, and the largest step; .1 by default.
     window
@@ -47,9 +47,10 @@ class ConceptLabeler(SentenceLearner):
     averaged
         True, the default: predict by the mean of the weights after each sentence.
     max_contexts
-        The most rows of each table of weights; what needs more is ignored.
+        The most rows of each table of weights; `n_ignored_contexts` counts what had no room.
     max_concepts
-        The most concepts, None for any number. More are refused.
+        The most concepts, None for any number. More are refused. All keys and values of relations
+        are concepts: leave out tables whose values never recur, such as times.
 
     Attributes
     ----------
@@ -59,6 +60,8 @@ class ConceptLabeler(SentenceLearner):
         The names of relations met, at most 8.
     n_examples, n_words, n_wrong
         Sentences and words learnt; sentences in which a choice was wrong before that.
+    n_ignored_contexts
+        How often contexts got no weights, as there were `max_contexts` of their kind.
     dual
         The dual objective of the steps: a lower bound of |w|^2 / 2 + C sum of losses, of any w, on
         the constraints met.
@@ -89,7 +92,7 @@ class ConceptLabeler(SentenceLearner):
 
     def __init__(
         self,
-        order: str = "free",
+        exploration: str = "order_free",
         C: float = 0.1,
         window: int = 6,
         averaged: bool = True,
@@ -97,23 +100,23 @@ class ConceptLabeler(SentenceLearner):
         max_concepts: int | None = 1000,
     ) -> None:
         super().__init__()
-        if order not in _ORDERS:
-            raise ParameterError(f"order={order!r}: use 'free' or 'left_to_right'")
-        self.order, self.C, self.averaged = order, check_cost(C), bool(averaged)
+        if exploration not in _EXPLORATIONS:
+            raise ParameterError(f"exploration={exploration!r}: use one of {[*_EXPLORATIONS]}")
+        self.exploration, self.C, self.averaged = exploration, check_cost(C), bool(averaged)
         self.window = check_whole("window", window, 1, search.MOST_WINDOW)
         self.max_contexts = check_whole("max_contexts", max_contexts, 1, 2**30)
         self.max_concepts = check_size("max_concepts", max_concepts, 2)
         self.relations: list[str] = []
         self.model = state.new_model()
         self._number: dict[Any, int] = {NOTHING: 0}
-        is_free = order == "free"
+        is_free = exploration == "order_free"
         self._settings = search.Settings(self.window, is_free, self.C, self.max_contexts)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         """Yield the settings that tests run with."""
         yield {}
-        yield {"order": "left_to_right", "averaged": False, "window": 3, "C": 1.0}
+        yield {"exploration": "left_to_right", "averaged": False, "window": 3, "C": 1.0}
 
     # Learning
 
@@ -161,23 +164,28 @@ class ConceptLabeler(SentenceLearner):
         """
         self._learn(*self._read(X, y))
 
-    def _read(self, X: Any, y: Any) -> tuple[list[Told], list[Meant]]:
+    def _read(self, X: Any, y: Any) -> tuple[list[GroundedSentence], list[ConceptTarget]]:
         told, labels = [read_told(x) for x in X], list(y)
         if len(told) != len(labels):
             raise LabelError(f"concepts of {len(labels)} sentences, for {len(told)} sentences")
         return told, [read_meant(c, t.words.size) for c, t in zip(labels, told, strict=True)]
 
-    def _check_room(self, examples: Sequence[Told], labels: Sequence[Meant]) -> None:
+    def _check_room(
+        self, examples: Sequence[GroundedSentence], labels: Sequence[ConceptTarget]
+    ) -> None:
         concepts, relations = set(self._number), set(self.relations)
         for t, m in zip(examples, labels, strict=True):
             concepts |= {*t.new_concepts(self._number), *m.concepts}
             relations |= t.tables.keys()
         if self.max_concepts is not None and len(concepts) > self.max_concepts:
-            raise LabelError(f"{len(concepts)} concepts, but max_concepts={self.max_concepts}")
+            raise LabelError(
+                f"{len(concepts)} concepts, but max_concepts={self.max_concepts}: raise it, "
+                "or leave tables out whose values never recur, such as times"
+            )
         if len(relations) > search.MOST_RELATIONS:
             raise FeatureError(f"{len(relations)} relations: use up to {search.MOST_RELATIONS}")
 
-    def _learn_next(self, example: Told, label: Meant) -> None:
+    def _learn_next(self, example: GroundedSentence, label: ConceptTarget) -> None:
         told, meant = example, label
         for concept in (*told.new_concepts(self._number), *meant.concepts):
             self._number.setdefault(concept, len(self._number))
@@ -196,11 +204,12 @@ class ConceptLabeler(SentenceLearner):
         """Make room for all concepts and relations, contexts of steps, and words of bags."""
         model, wide = self.model, 2 * self.window + 1
         of_words = 2 * steps * wide * (2 * len(self.relations) + 2)
-        columns = max(2, len(self._number))
+        columns, pairs = max(2, len(self._number)), (len(self.relations) + 1) ** 2
+        most = self.max_contexts
         self.model = model._replace(
-            concepts=state.grown(model.concepts, of_words, columns),
-            links=state.grown(model.links, 2 * steps * wide * wide, (len(self.relations) + 1) ** 2),
-            meanings=state.grown(model.meanings, n_words, columns),
+            concepts=state.grown(model.concepts, of_words, columns, most),
+            links=state.grown(model.links, 2 * steps * wide * wide, pairs, most),
+            meanings=state.grown(model.meanings, n_words, columns, most),
         )
 
     # Predicting
@@ -212,7 +221,8 @@ class ConceptLabeler(SentenceLearner):
         ----------
         x
             A pair as in `learn_one`. Words, concepts and relations that were never learnt may
-            occur: a new concept is found by its relations.
+            occur: a new concept is found by its relations, but not by its name; a new relation,
+            such as one that is misspelt, is ignored.
 
         Returns
         -------
@@ -248,8 +258,23 @@ class ConceptLabeler(SentenceLearner):
         with self.lock:
             return [self._predict_next(t) for t in told]
 
-    def _predict_next(self, example: Told) -> list[Any]:
-        told, number = example, self._number
+    def scores_one(self, x: Any) -> list[dict[Any, float]]:
+        """Return for each word the scores of concepts when it was labelled; `x` as in `learn_one`.
+
+        The highest one is predicted, of equal ones the first.
+        """
+        told = read_told(x)
+        with self.lock:
+            candidates, found = self._searched(told)
+        return [dict(zip(candidates, row, strict=True)) for row in found.scores.tolist()]
+
+    def _predict_next(self, example: GroundedSentence) -> list[Any]:
+        candidates, found = self._searched(example)
+        return [candidates[k] for k in found.label.tolist()]
+
+    def _searched(self, told: GroundedSentence) -> tuple[list[Any], search.Search]:
+        """Return the candidates, and the search that gave each word one of them."""
+        number = self._number
         if new := told.new_concepts(number):
             # They have no weights, but relations.
             number = dict(number)
@@ -260,9 +285,9 @@ class ConceptLabeler(SentenceLearner):
         found = search.new_search(sentence, self.window, False)
         mean = 1.0 / self.n_examples if self.averaged and self.n_examples else 0.0
         search.predict(self.model, sentence, self._settings, mean, found)
-        return [candidates[k] for k in found.label.tolist()]
+        return candidates, found
 
-    def _compared(self, label: Meant, predicted: list[Any]) -> tuple[list[Any], list[Any]]:
+    def _compared(self, label: ConceptTarget, predicted: list[Any]) -> tuple[list[Any], list[Any]]:
         return judged(label, predicted), predicted
 
     # What was learnt
@@ -286,6 +311,11 @@ class ConceptLabeler(SentenceLearner):
     def n_wrong(self) -> int:
         """Sentences in which a choice was wrong before they were learnt."""
         return int(self.model.info[0].n_wrong)
+
+    @property
+    def n_ignored_contexts(self) -> int:
+        """How often contexts got no weights, as there were `max_contexts` of their kind."""
+        return int(self.model.info[0].n_ignored)
 
     @property
     def dual(self) -> float:
@@ -359,7 +389,7 @@ def _table(name: str, arrays: NamedArrays, most: int) -> state.Table:
     is_weighted = name in _WEIGHTED
     wanted = Field((n, columns), range=FINITE if is_weighted else NOT_NEGATIVE)
     weights = arrays.take(f"{name}_weights", wanted, {})
-    late = arrays.take(f"{name}_late", Field((n, columns)), {}) if is_weighted else weights * 0.0
+    late = arrays.take(f"{name}_late", Field((n, columns)), {}) if is_weighted else None
     return state.filled(keys, weights, late)
 
 

@@ -18,7 +18,8 @@ from streamsvm.errors import LabelError
 
 Meaning = tuple[Any, ...]
 
-MOST_ARGUMENTS = 32
+MOST_PARTS = 32
+"""A relation and its arguments."""
 LONGEST_SYMBOL = 1000
 """Characters of a symbol, as of a class label."""
 
@@ -45,10 +46,10 @@ def read_meaning(given: Any, depth: int = 0) -> Meaning | str:
             f"with at most {_DEEPEST} lists within each other"
         )
     parts = [read_meaning(part, depth + 1) for part in given]
-    if not isinstance(parts[0], str) or len(parts) > MOST_ARGUMENTS:
+    if not isinstance(parts[0], str) or len(parts) > MOST_PARTS:
         raise LabelError(
             f"{reprlib.repr(given):.80} is no meaning: the first part must be the relation, a "
-            f"string, and at most {MOST_ARGUMENTS - 1} arguments follow"
+            f"string, and at most {MOST_PARTS - 1} arguments follow"
         )
     return tuple(parts)
 
@@ -66,7 +67,7 @@ def _read_text(text: str) -> Meaning | str:
             open_lists.append(parts)
             parts = [parts.pop()]
         elif part == ")":
-            if not open_lists or before == "," or len(parts) > MOST_ARGUMENTS:
+            if not open_lists or before == "," or len(parts) > MOST_PARTS:
                 raise LabelError(f"{text!r:.80} is no meaning: see its last )")
             outer = open_lists.pop()
             outer.append(tuple(parts))

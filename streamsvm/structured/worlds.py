@@ -20,7 +20,7 @@ CONCEPTS = "concepts"
 """The key of a universe that names the concepts that exist."""
 
 
-class Told(NamedTuple):
+class GroundedSentence(NamedTuple):
     """A sentence and its universe, checked."""
 
     words: np.ndarray  # uint64 (n,): keys
@@ -42,7 +42,7 @@ class Told(NamedTuple):
         return found
 
 
-def read_told(example: Any) -> Told:
+def read_told(example: Any) -> GroundedSentence:
     """Return a pair of a sentence and a universe; FeatureError: it is something else."""
     if not isinstance(example, (tuple, list)) or len(example) != 2:
         raise FeatureError(
@@ -80,7 +80,7 @@ def read_told(example: Any) -> Told:
             raise FeatureError(
                 f"relation {name!r:.60} is no table {{concept: concept}} with a name"
             )
-    return Told(keys, candidates, tables, values)
+    return GroundedSentence(keys, candidates, tables, values)
 
 
 def _distinct(concepts: Iterable[Any]) -> dict[Any, None]:
@@ -91,14 +91,14 @@ def _distinct(concepts: Iterable[Any]) -> dict[Any, None]:
         raise FeatureError(f"a concept of a universe is not hashable ({error})") from error
 
 
-class Meant(NamedTuple):
+class ConceptTarget(NamedTuple):
     """What the words of a sentence mean: a concept for each, or a bag of them."""
 
     concepts: list[Any]
     is_bag: bool
 
 
-def read_meant(y: Any, n: int) -> Meant:
+def read_meant(y: Any, n: int) -> ConceptTarget:
     """Return the concepts of n words; LabelError: they cannot be used."""
     is_bag = isinstance(y, (Mapping, Set))
     if isinstance(y, Mapping):
@@ -122,10 +122,10 @@ def read_meant(y: Any, n: int) -> Meant:
         concepts += [NOTHING] * (n - len(concepts))
     if len(concepts) != n:
         raise LabelError(f"{len(concepts)} concepts for {n} words")
-    return Meant(concepts, is_bag)
+    return ConceptTarget(concepts, is_bag)
 
 
-def judged(meant: Meant, predicted: Sequence[Any]) -> list[Any]:
+def judged(meant: ConceptTarget, predicted: Sequence[Any]) -> list[Any]:
     """Return what the concepts predicted for the words of a sentence are compared with.
 
     Of a bag, a word whose concept is in it takes that; the others get what is left.
@@ -166,7 +166,10 @@ def _as_dict(found: Any) -> Any:
 
 
 def as_arrays(
-    told: Told, meant: Meant | None, number: Mapping[Any, int], relations: Sequence[str]
+    told: GroundedSentence,
+    meant: ConceptTarget | None,
+    number: Mapping[Any, int],
+    relations: Sequence[str],
 ) -> tuple[list[Any], tuple[np.ndarray, ...]]:
     """Return the candidates; and words, relations, uses, target and bag as `Sentence` has them.
 

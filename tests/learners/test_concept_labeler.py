@@ -26,10 +26,10 @@ def wrong(model, story, *names):
     return sum(p != told.concepts for p, told in zip(found, story, strict=True)) / len(story)
 
 
-@pytest.mark.parametrize("order", ["free", "left_to_right"])
-def test_it_is_the_slow_twin(order):
-    model = ConceptLabeler(order, C=0.05, window=3)
-    slow = SlowConcepts(order == "free", 0.05, 3, RELATIONS)
+@pytest.mark.parametrize("exploration", ["order_free", "left_to_right"])
+def test_it_is_the_slow_twin(exploration):
+    model = ConceptLabeler(exploration, C=0.05, window=3)
+    slow = SlowConcepts(exploration == "order_free", 0.05, 3, RELATIONS)
     for number, told in enumerate(STORY[:60]):
         here = sorted({*told.concepts, *CONCEPTS[15:25], *CONCEPTS[25:45:2]} - {"-"})
         universe, candidates = {**told.tables, "concepts": here}, ["-", *here]
@@ -93,7 +93,25 @@ def test_odd_sentences_and_universes():
     model.learn_one((["one", "two"], {}), set())
     few = ConceptLabeler(max_contexts=100, window=2)
     few.learn_many(examples(STORY[:200], *RELATIONS), [told.concepts for told in STORY[:200]])
-    assert few.model.info[0].n_ignored > 0 and few.model.links.n[0] <= 100
+    assert few.n_ignored_contexts > 0 == model.n_ignored_contexts
+    assert few.model.links.n[0] <= 100
+
+
+def test_memory_is_what_the_page_says():
+    model = ConceptLabeler(max_contexts=1024)
+    for i in range(600):
+        sentence = [f"w{i % 500}", f"v{i * 7 % 500}", "sees", f"u{i % 99}"]
+        model.learn_one((sentence, {"at": {"x": "y"}}), {f"c{i % 61}"})
+    columns = 2 * len(model.classes)
+    assert model.memory_usage < 1024 * (25 * columns + 17 * 4 * 2 + 100)
+
+
+def test_scores_are_those_of_the_search():
+    model = ConceptLabeler()
+    model.learn_many(examples(STORY[:300], *RELATIONS), [told.concepts for told in STORY[:300]])
+    for x in examples(STORY[300:320], *RELATIONS):
+        assert [max(row, key=row.get) for row in model.scores_one(x)] == model.predict_one(x)
+    assert model.scores_one((["milk"], {"concepts": ["cat"]}))[0].keys() == {"-", "cat"}
 
 
 @pytest.mark.parametrize(
@@ -114,6 +132,7 @@ def test_odd_sentences_and_universes():
         ((["he"], {}), [[]], LabelError),
         ((["he"], {}), Counter(["a", "b"]), LabelError),
         ((["he"], {"concepts": range(5)}), ["-"], LabelError),
+        ((["he"], {"clock": {"now": 3.5, "then": 4.5}}), ["-"], LabelError),
     ],
 )
 def test_what_is_refused_changes_nothing(x, y, error):
@@ -124,7 +143,7 @@ def test_what_is_refused_changes_nothing(x, y, error):
 
 
 def test_parameters_are_checked():
-    for bad in ({"order": "random"}, {"C": 0.0}, {"window": 13}, {"max_concepts": 1}):
+    for bad in ({"exploration": "random"}, {"C": 0.0}, {"window": 13}, {"max_concepts": 1}):
         with pytest.raises(ParameterError):
             ConceptLabeler(**bad)
 
@@ -147,7 +166,7 @@ def test_the_world_tells_what_words_do_not():
     errors = {}
     for name, settings, relations in [
         ("all", {}, RELATIONS),
-        ("left to right", {"order": "left_to_right"}, RELATIONS),
+        ("left to right", {"exploration": "left_to_right"}, RELATIONS),
         ("words", {}, []),
     ]:
         model = ConceptLabeler(**settings)

@@ -32,8 +32,8 @@ class Table(NamedTuple):
     row: np.ndarray  # int32 (places,): -1 where a place is empty
     known: np.ndarray  # uint64 (rows,): the key of each row
     weights: np.ndarray  # float64 (rows, columns)
-    late: np.ndarray  # float64 as weights: see `search`
-    change: np.ndarray  # int8 as weights: scratch, all 0 between steps
+    late: np.ndarray  # float64 as weights: see `search`; (1, 1) in a table of counts
+    change: np.ndarray  # int8 as late: scratch, all 0 between steps
     n: np.ndarray  # int64 (1,): rows in use
 
 
@@ -42,45 +42,55 @@ class Model(NamedTuple):
 
     concepts: Table  # a column for each concept
     links: Table  # a column for each pair of relations
-    meanings: Table  # a row for each word: how often it meant each concept of a bag; no `late`
+    meanings: Table  # a row for each word: how often it meant each concept of a bag
     info: Any  # record array (1,) of INFO
 
 
-def new_table(rows: int, columns: int) -> Table:
-    """Return an empty table with room for so many rows and columns."""
+def new_table(rows: int, columns: int, is_weighted: bool = True) -> Table:
+    """Return an empty table with room for so many rows and columns; of counts if not weighted."""
     places = 2 * _FEWEST
     while places < 2 * rows:
         places *= 2
     shape = places // 2, columns
     key, empty = np.zeros(places, np.uint64), np.full(places, -1, np.int32)
-    known, change = np.zeros(places // 2, np.uint64), np.zeros(shape, np.int8)
-    return Table(key, empty, known, np.zeros(shape), np.zeros(shape), change, np.zeros(1, np.int64))
+    known, own = np.zeros(places // 2, np.uint64), shape if is_weighted else (1, 1)
+    late, change = np.zeros(own), np.zeros(own, np.int8)
+    return Table(key, empty, known, np.zeros(shape), late, change, np.zeros(1, np.int64))
 
 
 def new_model() -> Model:
     """Return a model of nothing."""
     info: Any = np.zeros(1, INFO).view(np.recarray)
-    return Model(new_table(0, 8), new_table(0, 4), new_table(0, 8), info)
+    return Model(new_table(0, 8), new_table(0, 4), new_table(0, 8, False), info)
 
 
-def filled(keys: np.ndarray, weights: np.ndarray, late: np.ndarray) -> Table:
-    """Return a table of rows by distinct keys."""
+def filled(keys: np.ndarray, weights: np.ndarray, late: np.ndarray | None) -> Table:
+    """Return a table of rows by distinct keys; of counts if there is no `late`."""
     n, columns = weights.shape
-    table = new_table(n, columns)
+    table = new_table(n, columns, late is not None)
     _enter(table, keys)
-    table.weights[:n], table.late[:n] = weights, late
+    table.weights[:n] = weights
+    if late is not None:
+        table.late[:n] = late
     return table
 
 
-def grown(table: Table, rows: int, columns: int) -> Table:
-    """Return a table with room for so many more rows, and so many columns; maybe the same."""
+def grown(table: Table, rows: int, columns: int, most: int) -> Table:
+    """Return a table with room for so many more rows, `most` in all, and columns; maybe the same.
+
+    Columns are doubled.
+    """
     n = int(table.n[0])
     room, width = table.weights.shape
-    if n + rows <= room and columns <= width:
+    wanted, is_weighted = min(n + rows, most), table.late.shape == table.weights.shape
+    if wanted <= room and columns <= width:
         return table
-    new = new_table(max(n + rows, room), width if columns <= width else max(columns, 2 * width))
+    shape = max(wanted, room), width if columns <= width else max(columns, 2 * width)
+    new = new_table(*shape, is_weighted)
     _enter(new, table.known[:n])
-    new.weights[:n, :width], new.late[:n, :width] = table.weights[:n], table.late[:n]
+    new.weights[:n, :width] = table.weights[:n]
+    if is_weighted:
+        new.late[:n, :width] = table.late[:n]
     return new
 
 

@@ -10,7 +10,7 @@ from streamsvm.model_files.codec import LARGEST_COUNT, Content
 from streamsvm.model_files.json_values import checked
 from streamsvm.solvers.ambiguous.grammar import EMPTY, Grammar
 from streamsvm.structured import vocabulary
-from streamsvm.structured.meanings import MOST_ARGUMENTS
+from streamsvm.structured.meanings import MOST_PARTS
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays, Range, as_int
 
 
@@ -92,7 +92,7 @@ def _read_grammar(grammar: Grammar, content: dict[str, Any], most: int) -> None:
     arities = checked(content.get("arities"), list, "arities")
     for symbol, arity in zip(relations, arities, strict=True):
         number = as_int("relations", symbol, 1, len(names))
-        n = as_int("arities", arity, 0, MOST_ARGUMENTS - 1)
+        n = as_int("arities", arity, 0, MOST_PARTS - 1)
         grammar.relation_of[number, n] = len(grammar.relation_of)
     if len(grammar.relation_of) < len(relations):
         raise ValueError("relations: two are equal")

@@ -146,5 +146,5 @@ class SentenceLearner(Locked, base.Estimator):
     @property
     def description(self) -> str:
         """The parameters in use that matter most, in a few words."""
-        named = ("C", "exploration", "order", "window")
+        named = ("C", "exploration", "window")
         return ", ".join(f"{n}={getattr(self, n)}" for n in named if hasattr(self, n))
