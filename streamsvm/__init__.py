@@ -35,6 +35,7 @@ __all__ = [
     "SBPClassifier",
     "SGDQNClassifier",
     "SVMSGDClassifier",
+    "Selective",
     "SequencePA",
     "SequencePerceptron",
     "StandardScaler",

@@ -18,6 +18,7 @@ from streamsvm.learners.larank_sequence import LaRankSequenceLabeler
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.learners.ospas import OSPASParser
 from streamsvm.learners.sbp import SBPClassifier
+from streamsvm.learners.selective import Selective
 from streamsvm.learners.sequence_pa import SequencePA
 from streamsvm.learners.sequence_perceptron import SequencePerceptron
 from streamsvm.learners.sgd import SVMSGDClassifier
@@ -56,6 +57,7 @@ __all__ = [
     "SBPClassifier",
     "SGDQNClassifier",
     "SVMSGDClassifier",
+    "Selective",
     "SequencePA",
     "SequencePerceptron",
     "StandardScaler",

@@ -1,0 +1,247 @@
+"""Answers only where few of them are wrong: a wrapper of any classifier."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from river import base
+
+from streamsvm.errors import ParameterError
+from streamsvm.learners.active import ActiveLearner
+from streamsvm.learners.bases.row_events import events_of, learn_events
+from streamsvm.learners.conformal_sets import ConformalSets
+from streamsvm.learners.sgd import SVMSGDClassifier
+from streamsvm.model_files import codec
+from streamsvm.model_files.container import register_wrapper, steps_of
+from streamsvm.selection.answering import Answer, Answering
+
+
+class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
+    """Answers an event only if it can hold the error of its answers; else it returns None.
+
+    Of N answers whose labels came, at most error N + 2 (1 + R) are wrong at any moment of any
+    stream, where R, how often answers were held back and given again, is at most
+    log2(1 + error T) after T events. Below error N they are where the future is like some of the
+    past; that needs evidence first: about 13 / error events without a mistake, more with some. What
+    is promised, what is assumed, and the proof are in `streamsvm.confidence.selective`.
+
+    It wraps any River classifier or pipeline that predicts probabilities. An event without an
+    answer goes to a person, a queue or a topic, and comes back with its label to `learn_one`, at
+    once or later. Each event is answered before it is learnt: by `predict_one` or `answer_one`, if
+    that was called last with the same event, else by `learn_one` itself. Use it in one thread, and
+    a `Serving` from others.
+
+    Parameters
+    ----------
+    model
+        The classifier or pipeline that learns and predicts.
+    error
+        The share of the answers that may be wrong, from .0001 to .5; .02 by default.
+    level
+        The probability with which the evidence for a threshold holds, between 0 and 1; .95 by
+        default.
+    audit
+        0, the default: the labels of answered events come, too, or a random part of them. If labels
+        come for events without an answer only, or if those that come for answers are not a fair
+        part (complaints), give the share of all events that are not answered but looked at, drawn
+        at random: evidence and errors are then of these only, and the bound above is for those of
+        them that would have been answered.
+    seed
+        Seed of the draws of `audit`; None: different ones each time.
+
+    Attributes
+    ----------
+    answering
+        What decides, with its `counts` and `figures()`.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of range, or the model has no probabilities.
+
+    References
+    ----------
+    Waudby-Smith, Ramdas, Estimating Means of Bounded Random Variables by Betting, JRSS B 86 (2024);
+    El-Yaniv, Wiener, On the Foundations of Noise-free Selective Classification, JMLR 11 (2010).
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from streamsvm import AdaptiveSVMClassifier, Selective
+    >>> model = Selective(AdaptiveSVMClassifier(), error=0.05)
+    >>> answers = wrong = 0
+    >>> for x, y in datasets.Bananas():
+    ...     label = model.predict_one(x)
+    ...     if label is not None:
+    ...         answers, wrong = answers + 1, wrong + (label != y)
+    ...     model.learn_one(x, y)
+    >>> print(f"{answers / 5300:.0%} answered, {wrong / answers:.1%} of them wrong")
+    4...% answered, ...% of them wrong
+
+    """
+
+    def __init__(
+        self,
+        model: base.Classifier,
+        error: float = 0.02,
+        level: float = 0.95,
+        audit: float = 0.0,
+        seed: int | None = None,
+    ) -> None:
+        self.model = model
+        self.error, self.level, self.audit, self.seed = error, level, audit, seed
+        is_other = isinstance(model, (type, ActiveLearner, ConformalSets, Selective))
+        if is_other or not hasattr(steps_of(model)[-1], "predict_proba_one"):
+            raise ParameterError(f"model={model!r:.80}: use a classifier with probabilities")
+        self.answering = Answering(error, level, audit, seed)
+        # The event that was answered last, a copy of it, and the answer.
+        self._last: tuple[Any, Any, Answer] | None = None
+
+    @property
+    def _wrapped_model(self) -> Any:
+        """The model."""
+        return self.model
+
+    @property
+    def steps(self) -> dict[Any, Any]:
+        """What model files hold: the `answering`, and the steps of the model."""
+        return {"answering": self.answering, **dict(enumerate(steps_of(self.model)))}
+
+    @classmethod
+    def of_steps(cls, answering: Answering, model: Any) -> Selective:
+        """Return the wrapper whose `steps` are these."""
+        found = cls(model, answering.error, answering.level, answering.audit, answering.seed)
+        found.answering = answering
+        return found
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that River's checks run with."""
+        yield {"model": SVMSGDClassifier(), "seed": 42}
+
+    def answer_one(self, x: dict[Any, Any]) -> Answer:
+        """Return the answer to an event, with all that is to be kept until its label comes.
+
+        Parameters
+        ----------
+        x
+            Features by name.
+
+        Returns
+        -------
+        Its `label`, None: there is no answer, and `why`; the most `likely` label. Give it back to
+        `learn_one` if other events come before the label.
+
+        """
+        found = self.answering.next(self.model.predict_proba_one(x))
+        # A copy: the caller may fill the same dict with the next event.
+        self._last = x, (x.copy() if type(x) is dict else copy.copy(x)), found
+        return found
+
+    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+        """Return the answer to an event; it counts.
+
+        Parameters
+        ----------
+        x
+            Features by name.
+        **kwargs
+            Not used.
+
+        Returns
+        -------
+        A label; None: there is no answer.
+
+        """
+        return self.answer_one(x).label
+
+    def learn_one(
+        self, x: dict[Any, Any], y: Any, given: Answer | None = None, **kwargs: Any
+    ) -> None:
+        """Count whether the answer to an event was right, and learn the event.
+
+        Parameters
+        ----------
+        x
+            Features by name.
+        y
+            The label.
+        given
+            What `answer_one` returned for the event, if its label comes after further events; None:
+            the last answer if it was to the same event, or what would be answered now.
+        **kwargs
+            Passed on to the model: a weight ``w``, for example.
+
+        """
+        last = self._last
+        if given is None:
+            if last is not None and last[0] is x and last[1] == x:
+                given = last[2]
+            else:
+                p = self.model.predict_proba_one(x)
+        self._last = None
+        self.model.learn_one(x, y, **kwargs)
+        # After it: an event that the model refuses is not counted.
+        if given is None:
+            given = self.answering.next(p)
+        self.answering.learn(y, given)
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """Return the probability of each label, as the model predicts it.
+
+        Parameters
+        ----------
+        x
+            Features by name.
+        **kwargs
+            Passed on to the model.
+
+        Returns
+        -------
+        {label: probability}.
+
+        """
+        found: dict[Any, float] = self.model.predict_proba_one(x, **kwargs)
+        return found
+
+    # Batches
+
+    def predict_many(self, X: Any) -> list[Any]:
+        """Return the answers to the rows of a batch; they are not counted, nor drawn for audit.
+
+        Parameters
+        ----------
+        X
+            NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table, pandas or polars
+            frame.
+
+        Returns
+        -------
+        n labels; None: there is no answer.
+
+        """
+        answer, p = self.answering.answer, self.model.predict_proba_one
+        return [answer(p(x)).label for x in events_of(self.model, X)]
+
+    def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
+        """Learn the rows of a batch in order: the same as by `learn_one`, one by one.
+
+        Parameters
+        ----------
+        X
+            As in `predict_many`.
+        y
+            n labels.
+        w
+            None, or n weights, which the model must take.
+
+        """
+        learn_events(self, events_of(self.model, X), y, w)
+
+
+codec.register(
+    Answering, write=Answering.as_json, read=Answering.from_json, settings=Answering.parameters
+)
+register_wrapper(Answering, Selective.of_steps)
