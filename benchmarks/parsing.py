@@ -23,8 +23,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from streamsvm import OSPASParser
-from streamsvm.learners.bases.sequence.parser_batches import symbols_of
-from streamsvm.structured.meanings import as_text, read_meaning
+from streamsvm.structured.meanings import as_text, read_meaning, symbols_of
 from tests.golden.problems import FOLDER
 
 Rows = list[dict[str, Any]]
@@ -86,7 +85,7 @@ def counted(train: Rows, test: Rows, threshold: float) -> tuple[float, ...]:
         own = {s for s in seen if max(lead(part, s) for part in found) > threshold}
         best, most = None, 0.0
         for text in row["candidates"]:
-            other = symbols_of(read_meaning(text))
+            other = set(symbols_of(read_meaning(text)))
             likeness = len(own & other) / max(1, len(own) * len(other)) ** 0.5
             if likeness > most:
                 best, most = text, likeness

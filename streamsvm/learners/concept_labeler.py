@@ -14,8 +14,8 @@ from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
 from streamsvm.model_files.codec import LARGEST_COUNT, Content
 from streamsvm.model_files.json_values import as_json, distinct
 from streamsvm.solvers.concepts import search, state, step
+from streamsvm.structured.meanings import NOTHING
 from streamsvm.structured.worlds import (
-    NOTHING,
     ConceptTarget,
     GroundedSentence,
     as_arrays,

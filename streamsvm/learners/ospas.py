@@ -13,19 +13,18 @@ from streamsvm._parameter_checks import check_cost, check_seed, check_whole
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.sequence import parser_file
+from streamsvm.learners.bases.sequence.parser import Parser, keys_of
 from streamsvm.learners.bases.sequence.parser_batches import (
     Candidates,
     batch_rows,
     read_candidates,
     symbols_in,
-    symbols_of,
     words_of,
 )
 from streamsvm.learners.bases.sequence.parses import Parse, parse_of, scores_of
 from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT
-from streamsvm.solvers.ambiguous.parser import Parser, keys_of
-from streamsvm.structured.meanings import Meaning, read_meaning
+from streamsvm.structured.meanings import Meaning, read_meaning, symbols_of
 from streamsvm.structured.word_choice import EXPLORATIONS
 
 _WIDEST = 20
@@ -265,12 +264,12 @@ class OSPASParser(SentenceLearner):
         """
         given = list(candidates)
         meaning = self.predict_one(sentence).meaning
-        own, best, found = symbols_of(meaning or ()), 0.0, None
+        own, best, found = set(symbols_of(meaning or ())), 0.0, None
         for candidate in given:
             read = read_meaning(candidate)
             if read == meaning:
                 return candidate
-            other = symbols_of(read)
+            other = set(symbols_of(read))
             cosine = len(own & other) / math.sqrt(max(1, len(own) * len(other)))
             if cosine > best:
                 best, found = cosine, candidate

@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 from streamsvm.errors import LabelError
 
 Meaning = tuple[Any, ...]
+
+NOTHING = "-"
+"""What words stand for that mean nothing: they have no symbol, or no concept."""
 
 MOST_PARTS = 32
 """A relation and its arguments."""
@@ -102,12 +105,13 @@ def frames_of(meaning: Meaning) -> list[tuple[str, ...]]:
     return found
 
 
-def _symbols_of(meaning: Meaning) -> Iterable[str]:
-    for part in meaning:
-        if isinstance(part, str):
-            yield part
-        else:
-            yield from _symbols_of(part)
+def symbols_of(meaning: Meaning | str) -> Iterator[str]:
+    """Yield the symbols of a meaning, each as often as it is there."""
+    if isinstance(meaning, str):
+        yield meaning
+    else:
+        for part in meaning:
+            yield from symbols_of(part)
 
 
 def bag_of(candidates: Sequence[Meaning | str], n_words: int) -> tuple[Counter[str], int]:
@@ -123,7 +127,7 @@ def bag_of(candidates: Sequence[Meaning | str], n_words: int) -> tuple[Counter[s
         if isinstance(candidate, str):
             alone[candidate] += 1
             continue
-        own = Counter(_symbols_of(candidate))
+        own = Counter(symbols_of(candidate))
         least = own.total() if least is None else min(least, own.total())
         bag |= own
     return bag + alone, max(0, n_words - (least or 0) - alone.total())

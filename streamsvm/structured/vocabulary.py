@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_within
 from streamsvm.structured.sentences import Sentences
 from streamsvm.support.rows import SparseRows, tidy
 
@@ -89,8 +89,8 @@ def _rows(columns: np.ndarray, sentences: Sentences, d: int) -> SparseRows:
     return SparseRows(start, columns[:n], values[:n], d)
 
 
-@compiled
-def _place(key, column, wanted):
+@compiled_within
+def place(key, column, wanted):
     """Return the place of a key, or the empty place where it belongs."""
     last = key.size - 1
     # The keys are hashes already; templates differ in their lower bits, too.
@@ -103,7 +103,7 @@ def _place(key, column, wanted):
 @compiled
 def _find(vocabulary, keys, columns):
     for j in range(keys.size):
-        columns[j] = vocabulary.column[_place(vocabulary.key, vocabulary.column, keys[j])]
+        columns[j] = vocabulary.column[place(vocabulary.key, vocabulary.column, keys[j])]
 
 
 @compiled
@@ -111,7 +111,7 @@ def _enter(vocabulary, keys, columns, first, limit):
     """Set the columns of keys from `first` on; return where the table was full, or their number."""
     counts = vocabulary.counts
     for j in range(first, keys.size):
-        at = _place(vocabulary.key, vocabulary.column, keys[j])
+        at = place(vocabulary.key, vocabulary.column, keys[j])
         if vocabulary.column[at] < 0:
             if counts[0] >= limit:
                 counts[1] += 1

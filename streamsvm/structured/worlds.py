@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.errors import FeatureError, LabelError
+from streamsvm.structured.meanings import NOTHING
 from streamsvm.structured.sentences import TEXT_KEYS
-
-NOTHING = "-"
-"""The concept of words that mean nothing."""
 
 CONCEPTS = "concepts"
 """The key of a universe that names the concepts that exist."""

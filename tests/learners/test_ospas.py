@@ -15,7 +15,7 @@ import streamsvm
 from streamsvm import OSPASParser
 from streamsvm.errors import FeatureError, LabelError, ModelBusyError, ParameterError
 from streamsvm.model_files import codec
-from streamsvm.solvers.ambiguous.sentence_step import learn_sentence
+from streamsvm.solvers.ospas.algorithm_24 import learn_sentence
 from streamsvm.structured.meanings import as_text, bag_of, frames_of, read_meaning
 from streamsvm.structured.word_choice import EXPLORATIONS
 from streamsvm.support.draws import new_draws
@@ -23,6 +23,7 @@ from streamsvm.support.rows import SparseRows
 from tests.examples.test_papers import FOLDER
 from tests.reference import slow_ospas
 
+TRACED = ("sequence/parser.py", "sequence/grammar.py", "ospas/ranking.py")
 SETTINGS = list(OSPASParser._unit_test_params())
 
 
@@ -110,7 +111,7 @@ def test_an_interruption_at_any_line_leaves_a_whole_model():
         model, left = copy.deepcopy(plain), [k]
 
         def trace(frame, event, argument, left=left):
-            if "ambiguous" not in frame.f_code.co_filename:
+            if not frame.f_code.co_filename.endswith(TRACED):
                 return None
             left[0] -= event == "line"
             if left[0] == 0:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
+from streamsvm.structured.vocabulary import place
 
 INFO = np.dtype(
     [
@@ -95,19 +96,9 @@ def grown(table: Table, rows: int, columns: int, most: int) -> Table:
 
 
 @compiled_within
-def _place(table, wanted):
-    """Return the place of a key, or the empty place where it belongs."""
-    last = table.key.size - 1
-    at = np.int64(wanted & np.uint64(last))
-    while table.row[at] >= 0 and table.key[at] != wanted:
-        at = (at + 1) & last
-    return at
-
-
-@compiled_within
 def row_of(table, wanted):
     """Return the row of a context, -1 if it has none."""
-    return table.row[_place(table, wanted)]
+    return table.row[place(table.key, table.row, wanted)]
 
 
 @compiled_within
@@ -116,7 +107,7 @@ def entered(table, wanted, most):
 
     The caller has made room.
     """
-    at = _place(table, wanted)
+    at = place(table.key, table.row, wanted)
     if table.row[at] < 0 and table.n[0] < most:
         n = table.n[0]
         table.key[at] = wanted

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from streamsvm.errors import FeatureError, LabelError
 from streamsvm.learners.bases.sequence.sequence_batches import arrow_lists
-from streamsvm.solvers.ambiguous.grammar import EMPTY
-from streamsvm.structured.meanings import Meaning, frames_of, read_meaning
+from streamsvm.structured.meanings import NOTHING, Meaning, read_meaning, symbols_of
 
 Candidates = list[Meaning | str]
 
@@ -47,16 +46,9 @@ def read_candidates(candidates: Any) -> Candidates:
     if isinstance(candidates, (str, bytes, Mapping)) or not isinstance(candidates, Iterable):
         raise LabelError(f"candidates are {type(candidates).__name__}: use a list of meanings")
     found = [read_meaning(candidate) for candidate in candidates]
-    if EMPTY in symbols_in([[one for one in found if not isinstance(one, str)]]):
-        raise LabelError(f"{EMPTY!r} stands for words without a symbol: use another name")
-    return [one for one in found if one != EMPTY]
-
-
-def symbols_of(meaning: Meaning | str) -> set[str]:
-    """Return the symbols of a meaning, or of nothing, which is an empty tuple."""
-    if isinstance(meaning, str):
-        return {meaning}
-    return {symbol for frame in frames_of(meaning) for symbol in frame} if meaning else set()
+    if NOTHING in symbols_in([[one for one in found if not isinstance(one, str)]]):
+        raise LabelError(f"{NOTHING!r} stands for words without a symbol: use another name")
+    return [one for one in found if one != NOTHING]
 
 
 def symbols_in(bags: Iterable[Candidates]) -> set[str]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.learners.bases.sequence.grammar import Grammar
 from streamsvm.model_files.codec import LARGEST_COUNT, Content
 from streamsvm.model_files.json_values import checked
-from streamsvm.solvers.ambiguous.grammar import EMPTY, Grammar
 from streamsvm.structured import vocabulary
-from streamsvm.structured.meanings import MOST_PARTS
+from streamsvm.structured.meanings import MOST_PARTS, NOTHING
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays, Range, as_int
 
 
@@ -85,7 +85,7 @@ def _read_grammar(grammar: Grammar, content: dict[str, Any], most: int) -> None:
     names = checked(content.get("symbols"), list, "symbols")
     if len(names) > most or not all(isinstance(name, str) for name in names):
         raise ValueError("symbols: more than max_symbols, or one is no string")
-    if len({EMPTY, *names}) <= len(names):
+    if len({NOTHING, *names}) <= len(names):
         raise ValueError("symbols: two are equal, or one is empty")
     grammar.enter_symbols(names)
     relations = checked(content.get("relations"), list, "relations")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from streamsvm.solvers.ambiguous.parser import Frame, Parser, keys_of
+from streamsvm.learners.bases.sequence.parser import Frame, Parser, keys_of
 from streamsvm.structured.meanings import Meaning
 
 UNNAMED = 0.1

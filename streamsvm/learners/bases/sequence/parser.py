@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.solvers.ambiguous.grammar import Grammar
-from streamsvm.solvers.ambiguous.ranking import Ranking, check_fit, tokens_of
-from streamsvm.solvers.ambiguous.roles import assign, places_of, role_keys, width_of
-from streamsvm.solvers.ambiguous.sentence_step import learn_sentence
+from streamsvm.learners.bases.sequence.grammar import Grammar
+from streamsvm.solvers.ospas.algorithm_24 import learn_sentence
+from streamsvm.solvers.ospas.ranking import Ranking, check_fit, tokens_of
+from streamsvm.solvers.ospas.roles import assign, places_of, role_keys, width_of
 from streamsvm.structured.meanings import Meaning, bag_of, frames_of
 from streamsvm.structured.sentences import TEXT_KEYS, Sentences, key_of
 from streamsvm.structured.templates import OUTSIDE, Template, compile_templates, features_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm.errors import ModelBusyError
-from streamsvm.solvers.ambiguous.sentence_step import learn_rows, row_scores
+from streamsvm.solvers.ospas.algorithm_24 import learn_rows, row_scores
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sentences import Sentences
 from streamsvm.support.rows import SparseRows

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-EMPTY = "-"
+from streamsvm.structured.meanings import NOTHING
 
 
 class Grammar:
@@ -28,7 +28,7 @@ class Grammar:
     """
 
     def __init__(self) -> None:
-        self.numbers: dict[str, int] = {EMPTY: 0}  # symbols, in the order of their numbers
+        self.numbers: dict[str, int] = {NOTHING: 0}  # symbols, in the order of their numbers
         self.relation_of: dict[tuple[int, int], int] = {}  # by symbol and number of arguments
         self._names: list[str] = []  # the keys of these two, as they were last asked for
         self._relations: list[int] = []
