@@ -16,11 +16,13 @@ from connectors import (
     SourceNotFoundError,
 )
 from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.labels.prediction_sets import Given
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.ospas import OSPASParser
 from streamsvm.model_files.container import steps_of
 from streamsvm.preprocessing.chain import Chain
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.parts import unwrapped
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.structured.meaning_score import MeaningScore
@@ -110,7 +112,7 @@ def columns_of(options: argparse.Namespace, model: Any = None) -> list[str] | No
 
     None: neither says any. Others than the model knows, or in another order, are refused.
     """
-    first = None if model is None else steps_of(model)[0]
+    first = None if model is None else steps_of(unwrapped(model))[0]
     known = first.columns.split(",") if isinstance(first, Chain) and first.columns else None
     if options.columns is None:
         return known
@@ -213,7 +215,10 @@ def said(score: Any, name: str) -> str:
 
 
 def tables_of(model: Any, source: Any, score: Any) -> Iterator[pa.Table]:
-    """Yield the file, the row and the labels of each sentence; null if it cannot be used."""
+    """Yield the file, the row and the labels of each sentence; null if it cannot be used.
+
+    Of `ConformalSets` also the sets of its tokens.
+    """
     learner = steps_of(model)[-1]
     is_parser = isinstance(learner, OSPASParser)
     type_ = pa.string() if is_parser else pa.list_(pa.array(learner.classes).type)
@@ -221,8 +226,13 @@ def tables_of(model: Any, source: Any, score: Any) -> Iterator[pa.Table]:
         if is_parser:
             meanings = [None if parse is None else parse.meaning for parse in predicted]
             predicted = [None if said is None else as_text(said) for said in meanings]
+        given, none = list(predicted), [None] * len(batch.rejects)
+        predicted = [one.label if isinstance(one, Given) else one for one in given]
         numbers = [*batch.rows, *(reject.position.row for reject in batch.rejects)]
-        labels = pa.array([*predicted, *[None] * len(batch.rejects)], type_)
+        labels = pa.array([*predicted, *none], type_)
         columns = {"row": np.array(numbers, np.int64), "prediction": labels}
+        if hasattr(model, "sets"):
+            sets = [None if one is None else one.labels for one in given]
+            columns["set"] = pa.array([*sets, *none], pa.list_(type_))
         files = pa.array([source.name] * len(numbers))
         yield pa.table({"file": files, **columns}).sort_by("row")

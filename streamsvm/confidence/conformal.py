@@ -26,7 +26,8 @@ A label that nobody had met is missed whatever the threshold. It moves no level 
 :math:`-g (1 - a)`, so that M may be larger by the number of those. Labels that come up to d events
 late let d more events be missed before the level that follows from them is used: levels may be
 lower then, and M larger by d. If something is hit at minus infinity (an exact prediction of a
-number, a late label), the level does not rise further, and M may be smaller.
+number, a late label), the level does not rise further, and M may be smaller. Tokens of a sentence
+are events whose sets are made together, before any label comes: d is its length less 1.
 
 The step is the one of several that measured best, and u = 3 a makes the bound small: with u = 1
 levels wander off while a model is perfect, and come back too late. Tried were also fixed and
@@ -46,6 +47,8 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 RECENT = 500
 """So many of the last scores are kept, and the threshold is one of them."""
@@ -152,6 +155,19 @@ def adaptive(p: Mapping[Any, float]) -> dict[Any, float]:
     for y in sorted(p, key=lambda y: -_number(p[y], 0.0)):
         found[y] = above
         above += _number(p[y], 0.0)
+    return found
+
+
+def margins(scores: np.ndarray) -> np.ndarray:
+    """Return by how much each score of a row is below the best other one, float64 (rows, labels).
+
+    Only the best score has one below 0: sets are empty where it is least ahead of the second.
+    """
+    if scores.shape[1] < 2:
+        return np.zeros(scores.shape)
+    second, best = np.partition(scores, -2, axis=1)[:, -2:].T
+    found: np.ndarray = best[:, None] - scores
+    found[np.arange(len(scores)), scores.argmax(axis=1)] = second - best
     return found
 
 

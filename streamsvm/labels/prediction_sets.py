@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from streamsvm.confidence import conformal
 from streamsvm.confidence.sequence import share_interval
@@ -58,6 +58,12 @@ class Sets(ABC):
     """
 
     kind = ""
+    names: tuple[str, ...] = ()
+    """The parameters beside the coverage."""
+    _kinds: ClassVar[dict[str, type[Sets]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Sets._kinds[cls.kind] = cls
 
     def __init__(self, coverage: float) -> None:
         is_number = isinstance(coverage, (int, float)) and not isinstance(coverage, bool)
@@ -117,7 +123,7 @@ class Sets(ABC):
 
     def parameters(self) -> str:
         """Return the parameters as a text, which differs if they do."""
-        names = ("coverage", "by_class", "score", "may_be_empty")
+        names = ("coverage", *LabelSets.names)
         return repr([getattr(self, name, None) for name in names])
 
     # Files
@@ -133,17 +139,11 @@ class Sets(ABC):
     @staticmethod
     def from_json(content: dict[str, Any]) -> Sets:
         """Return what `as_json` described; raise ValueError if that does not hold together."""
-        found: Sets
-        coverage = checked_scalar(content.get("coverage"), "coverage")
-        if content.get("kind") == Intervals.kind:
-            found = Intervals(coverage)
-        elif content.get("kind") == LabelSets.kind:
-            names = ("by_class", "score", "may_be_empty")
-            found = LabelSets(
-                coverage, *(checked_scalar(content.get(name), name) for name in names)
-            )
-        else:
+        make = Sets._kinds.get(checked(content.get("kind"), str, "the kind"))
+        if make is None:
             raise ValueError("there is no such kind of sets")
+        names = ("coverage", *make.names)
+        found = make(*(checked_scalar(content.get(name), name) for name in names))
         found.read(content)
         return found
 
@@ -179,6 +179,7 @@ class LabelSets(Sets):
     """
 
     kind = "labels"
+    names = ("by_class", "score", "may_be_empty")
 
     def __init__(
         self,
@@ -266,7 +267,7 @@ class LabelSets(Sets):
 
     def as_json(self) -> dict[str, Any]:
         """Return parameters and state as JSON values."""
-        parameters = {name: getattr(self, name) for name in ("by_class", "score", "may_be_empty")}
+        parameters = {name: getattr(self, name) for name in self.names}
         return super().as_json() | parameters | {
             "labels": [as_json(y, "the label") for y in self.met],
             "counts": list(self.met.values()),

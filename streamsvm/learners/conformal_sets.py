@@ -8,14 +8,25 @@ from typing import Any
 
 from river import base
 
+from streamsvm._parameter_checks import weights_of
 from streamsvm.errors import ParameterError
 from streamsvm.labels.prediction_sets import Intervals, LabelSets, Sets
+from streamsvm.labels.token_sets import Margins, TokenSets
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
 from streamsvm.learners.bases.row_events import events_of, learn_events
+from streamsvm.learners.bases.sequence.read_sentence import (
+    are_same,
+    check_steps,
+    read_batch,
+    read_sentence,
+)
+from streamsvm.learners.bases.sequence.sequence_batches import label_lists
+from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
+from streamsvm.structured.sentences import Sentences
 
 
 class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
@@ -27,14 +38,17 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
     Where the model is good, sets are small; nothing is promised for a single event.
 
     It wraps any River classifier or pipeline that predicts probabilities, or any regressor, whose
-    sets are intervals. Each event is predicted before it is learnt: by `predict_set_one`, if that
-    was called last with the same event, so that the set that was given is the one that counts; else
-    by `learn_one` itself. Use it in one thread, and a `Serving` from others.
+    sets are intervals. Of a learner of label sequences, alone or after a `Chain`, each token has a
+    set: of the labels that are far enough ahead of the best other one, or little enough behind it,
+    by the scores of `decision_function_one`. Each event is predicted before it is learnt: by
+    `predict_set_one`, if that was called last with the same event, so that the set that was given
+    is the one that counts; else by `learn_one` itself. Use it in one thread, and a `Serving` from
+    others.
 
     Parameters
     ----------
     model
-        The classifier, regressor or pipeline that learns and predicts.
+        The classifier, regressor, learner of label sequences, or pipeline, that learns.
     coverage
         The share of events whose label is in the set, between 0 and 1; .9 by default.
     by_class
@@ -43,7 +57,7 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
     score
         "least_ambiguous", the default: labels of a probability above a threshold, which makes sets
         the smallest in the mean. "adaptive": the most likely labels until their probabilities sum
-        up to a threshold, so that sets are larger where the model is less sure.
+        up to a threshold, so that sets are larger where the model is less sure; not for sequences.
     may_be_empty
         True, the default: a set is empty where no label is likely enough, as on some events of a
         model that is more often right than asked for. False: the most likely label is then in it,
@@ -91,11 +105,14 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
         self.score, self.may_be_empty = score, may_be_empty
         last = steps_of(model)[-1]
         predicts_numbers = isinstance(last, base.Regressor)
-        has_sets = predicts_numbers or hasattr(last, "predict_proba_one")
+        if has_tokens := isinstance(last, SequenceLearner):
+            check_steps(model)
+        has_sets = predicts_numbers or has_tokens or hasattr(last, "predict_proba_one")
         is_other = isinstance(model, (type, ActiveLearner, ConformalSets))
         if is_other or isinstance(last, AmbiguousSVMClassifier) or not has_sets:
             raise ParameterError(
-                f"model={model!r:.80}: use a regressor, or a classifier with probabilities"
+                f"model={model!r:.80}: use a regressor, a learner of label sequences, or a "
+                "classifier with probabilities"
             )
         self.sets: Sets
         if predicts_numbers:
@@ -103,10 +120,14 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
                 raise ParameterError("by_class, score, may_be_empty: not for intervals of numbers")
             self.sets = Intervals(coverage)
         else:
-            self.sets = LabelSets(coverage, by_class, score, may_be_empty)
-        self._predicts_numbers = predicts_numbers
+            kind = TokenSets if has_tokens else LabelSets
+            self.sets = kind(coverage, by_class, score, may_be_empty)
+        self._predicts_numbers, self._has_tokens = predicts_numbers, has_tokens
+        self._is_plain = not (predicts_numbers or has_tokens)
         # The event that was predicted last, a copy of it, what was predicted, and the set.
         self._last: tuple[Any, Any, Any, tuple[Any, ...]] | None = None
+        # The same of a sentence: its features, the margins, and the sets.
+        self._last_sentence: tuple[Sentences, Margins, tuple[Any, ...]] | None = None
 
     @property
     def _wrapped_model(self) -> Any:
@@ -134,27 +155,32 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
         """Yield the settings that River's checks run with."""
         yield {"model": SVMSGDClassifier()}
 
-    def predict_set_one(self, x: dict[Any, Any]) -> tuple[Any, ...]:
+    def predict_set_one(self, x: Any) -> tuple[Any, ...]:
         """Return the set of an event; it counts if the event is the next one that is learnt.
 
         Parameters
         ----------
         x
-            Features by name.
+            Features by name; or a sentence, as the learner of label sequences takes it.
 
         Returns
         -------
-        The labels, the most likely one first. Empty: none is likely enough. All labels: nothing can
-        be ruled out, as at the start, after misses, or of a strange event. From a regressor the
-        lower and upper end: infinite ones where nothing can be ruled out; both are the prediction
-        where an empty set would be.
+        The labels, the most likely one first; of a sentence such a set for each token. Empty: none
+        is likely enough. All labels: nothing can be ruled out, as at the start, after misses, or of
+        a strange event. From a regressor the lower and upper end: infinite ones where nothing can
+        be ruled out; both are the prediction where an empty set would be.
 
         """
-        if self._predicts_numbers:
-            predicted, found = self._predicted(x)
-        else:  # without a call more
+        if self._is_plain:  # without a call more
             predicted = self.model.predict_proba_one(x)  # type: ignore[attr-defined]
             found = self.sets.of(predicted)
+        elif self._has_tokens:
+            features = read_sentence(self.model, x)
+            margins, found = self._predicted_tokens(features)
+            self._last_sentence = features, margins, found
+            return found
+        else:
+            predicted, found = self._predicted(x)
         # A copy: the caller may fill the same dict with the next event.
         self._last = x, (x.copy() if type(x) is dict else copy.copy(x)), predicted, found
         return found
@@ -167,20 +193,26 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
             predicted = self.model.predict_proba_one(x)  # type: ignore[attr-defined]
         return predicted, self.sets.of(predicted)
 
+    def _predicted_tokens(self, features: Sentences) -> tuple[Margins, tuple[Any, ...]]:
+        """Return the margins of a sentence that was read, and its sets."""
+        predicted = Margins.of(steps_of(self.model)[-1].decision_function_one(features))
+        return predicted, self.sets.of(predicted)
+
     def learn_one(
-        self, x: dict[Any, Any], y: Any, given: Collection[Any] | None = None, **kwargs: Any
+        self, x: Any, y: Any, given: Collection[Any] | None = None, **kwargs: Any
     ) -> None:
         """Count whether the set of an event has its label, and learn the event.
 
         Parameters
         ----------
         x
-            Features by name.
+            Features by name, or a sentence.
         y
-            The label, or number.
+            The label, or number; of a sentence a label for each token.
         given
             The set that was predicted for the event, if its label comes after further events; None:
-            the last one of the same event, or what would be predicted now.
+            the last one of the same event, or what would be predicted now. Of a sentence a set for
+            each token.
         **kwargs
             Passed on to the model: a weight ``w``, for example.
 
@@ -188,11 +220,29 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
         last = self._last
         if last is not None and given is None and last[0] is x and last[1] == x:
             predicted, found = last[2], last[3]
+        elif self._has_tokens:
+            self._learn_tokens(read_sentence(self.model, x), y, given, kwargs)
+            return
         else:
             predicted, found = self._predicted(x)
         self._last = None
         self.model.learn_one(x, y, **kwargs)  # type: ignore[attr-defined]
         # After it: an event that the model refuses is not counted.
+        self.sets.learn(y, predicted, found if given is None else given)
+
+    def _learn_tokens(
+        self, features: Sentences, y: Any, given: Any, kwargs: dict[str, Any]
+    ) -> None:
+        """Count the sets of a sentence that was read, and learn it."""
+        last, self._last_sentence = self._last_sentence, None
+        if last is not None and given is None and are_same(last[0], features):
+            _, predicted, found = last
+        else:
+            predicted, found = self._predicted_tokens(features)
+        if given is not None and len(given) != len(found):
+            raise ParameterError(f"given: {len(given)} sets, for {len(found)} tokens")
+        y = list(y) if isinstance(y, Iterator) else y
+        steps_of(self.model)[-1].learn_one(features, y, **kwargs)
         self.sets.learn(y, predicted, found if given is None else given)
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
@@ -239,13 +289,15 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
         ----------
         X
             NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table, pandas or polars
-            frame.
+            frame. Of a learner of label sequences what its `learn_many` takes.
 
         Returns
         -------
-        n sets.
+        n sets, or sets of the tokens of n sentences.
 
         """
+        if self._has_tokens:
+            return [self._predicted_tokens(one)[1] for one in read_batch(self.model, X)]
         return [self._predicted(x)[1] for x in events_of(self.model, X)]
 
     def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
@@ -256,14 +308,20 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
         X
             As in `predict_set_many`.
         y
-            n labels, or numbers.
+            n labels, or numbers; of sentences a list of labels for each.
         w
             None, or n weights, which the model must take.
 
         """
-        learn_events(self, events_of(self.model, X), y, w)
+        if not self._has_tokens:
+            learn_events(self, events_of(self.model, X), y, w)
+            return
+        sentences, labels = list(read_batch(self.model, X)), label_lists(y)
+        weights = weights_of(1.0 if w is None else w, len(sentences)).tolist()
+        for features, own, weight in zip(sentences, labels, weights, strict=True):
+            self._learn_tokens(features, own, None, {"w": weight})
 
 
-for _kind in (LabelSets, Intervals):
+for _kind in (LabelSets, TokenSets, Intervals):
     codec.register(_kind, write=_kind.as_json, read=Sets.from_json, settings=Sets.parameters)
     register_wrapper(_kind, ConformalSets.of_steps)

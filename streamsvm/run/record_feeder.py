@@ -13,10 +13,12 @@ from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.bases.sequence.parser_batches import read_candidates, words_of
 from streamsvm.learners.concept_labeler import ConceptLabeler
+from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.learners.ospas import OSPASParser
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.sentence_feeder import SentenceFeeder, SentencePairs
+from streamsvm.run.token_sets_feeder import TokenSetsFeeder
 from streamsvm.structured.chunks import ChunkScore
 from streamsvm.structured.meaning_score import MeaningScore
 from streamsvm.structured.meanings import read_meaning
@@ -60,6 +62,9 @@ class RecordFeeder:
     def settings(self) -> dict[str, str]:
         """What a resumed run must have, too."""
         return {"truth": repr(self.truth)}
+
+    def check_run(self, epochs: int, forgets: bool) -> None:
+        """Refuse a run that the model cannot make: none."""
 
     def labels_of(self, batch: Any) -> LabelColumn:
         """Return no labels: nothing is said about them before their sentence is read."""
@@ -221,5 +226,7 @@ def _events(batch: Any) -> Iterator[Any]:
 
 def feeder_of(model: Any, bad: BadEvents) -> Any:
     """Return the feeder of a model that learns sentences, see `are_sentences`."""
+    if isinstance(model, ConformalSets):
+        return TokenSetsFeeder(model, bad)
     kinds: dict[Any, Any] = {OSPASParser: MeaningFeeder, ConceptLabeler: ConceptFeeder}
     return kinds.get(type(steps_of(model)[-1]), SentenceFeeder)(model, bad)

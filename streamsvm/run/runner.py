@@ -136,7 +136,7 @@ class Run:
         else:
             target = getattr(source, "target_field", None)
             self.feeder = row_feeder_of(self.model, self.bad, positive, target)
-            self.feeder.check_run(epochs, getattr(source, "forgets", False))
+        self.feeder.check_run(epochs, getattr(source, "forgets", False))
         if truth is not None:
             self.feeder.truth = truth
         self.learner: Any = self.feeder.learner

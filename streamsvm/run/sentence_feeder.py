@@ -10,6 +10,7 @@ from connectors.source import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.labels.sequence_targets import SequenceTargets
+from streamsvm.learners.bases.sequence.read_sentence import check_steps
 from streamsvm.model_files.container import steps_of
 from streamsvm.preprocessing.chain import Chain
 from streamsvm.run.bad_events import BadEvents
@@ -50,11 +51,10 @@ class SentenceFeeder:
         *before, self.learner = steps_of(model)
         self.bad = bad
         self._chain: Chain | None = before[0] if before else None
-        if len(before) > 1 or (before and not isinstance(before[0], Chain)):
-            raise ParameterError(
-                f"{' | '.join(type(step).__name__ for step in before)}: before a learner of label "
-                "sequences use streamsvm.Chain, or nothing"
-            )
+        check_steps(model)
+
+    def check_run(self, epochs: int, forgets: bool) -> None:
+        """Refuse a run that the model cannot make: none."""
 
     def labels_of(self, batch: Any) -> LabelColumn:
         """Return the labels of all tokens of a first batch, which a run looks at.

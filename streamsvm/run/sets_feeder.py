@@ -17,6 +17,13 @@ from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.feeder import Feeder
 
 
+def check_reading(epochs: int, forgets: bool) -> None:
+    """Refuse to read a stream again, or to forget events, by ParameterError."""
+    if epochs > 1 or forgets:
+        what = f"epochs={epochs!r}" if epochs > 1 else "tombstones"
+        raise ParameterError(f"{what}: ConformalSets read a stream once, and forget nothing")
+
+
 class SetsFeeder(Feeder):
     """Predicts and learns batches with `ConformalSets`. Parameters are those of `Feeder`.
 
@@ -39,9 +46,7 @@ class SetsFeeder(Feeder):
 
     def check_run(self, epochs: int, forgets: bool) -> None:
         """Refuse a run that reads the stream again, or forgets events."""
-        if epochs > 1 or forgets:
-            what = f"epochs={epochs!r}" if epochs > 1 else "tombstones"
-            raise ParameterError(f"{what}: ConformalSets read a stream once, and forget nothing")
+        check_reading(epochs, forgets)
 
     def feed(self, batch: Batch, labels: Sequence[Any], first: int | None = None) -> Pairs:
         """Predict each row, then learn it; return (label, prediction): see `Feeder`."""

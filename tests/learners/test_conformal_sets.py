@@ -14,7 +14,7 @@ from streamsvm import (
     ActiveLearner,
     ConformalSets,
     LASVMClassifier,
-    SequencePA,
+    OSPASParser,
     StandardScaler,
     SVMSGDClassifier,
     kernels,
@@ -171,7 +171,7 @@ def test_intervals_of_a_regressor_survive_a_change_of_unit():
 @pytest.mark.parametrize(
     ("model", "given"),
     [
-        (SequencePA(), {}),
+        (OSPASParser(), {}),
         (ActiveLearner(SVMSGDClassifier()), {}),
         (SVMSGDClassifier, {}),
         (SVMSGDClassifier(), {"coverage": 1.0}),

@@ -48,3 +48,30 @@ def sets_of(stream, coverage, by_class=False, kind="least_ambiguous"):
         is_met = any(one[0] == y for one in past)
         past.append((y, scores.get(y, 1.0), y not in chosen, y not in chosen and not is_met))
     return found
+
+
+def token_sets_of(stream, coverage, by_class=False):
+    """Return the sets of the tokens of sentences: ({label: score} of each token, its label).
+
+    All tokens of a sentence have the thresholds of before it.
+    """
+    past, found = [], []  # (label, margin, missed, new)
+    for sentence in stream:
+        met, own = {one[0] for one in past}, []
+        for scores, y in sentence:
+            margins = {
+                c: max([scores[d] for d in scores if d != c], default=s) - s
+                for c, s in scores.items()
+            }
+            chosen = set()
+            for label, margin in margins.items():
+                of = [one for one in past if one[0] == label] if by_class else past
+                new = [n for n, one in enumerate(of) if one[3]]
+                q = threshold([one[1] for one in of], [one[2] for one in of], 1.0 - coverage, new)
+                if margin <= q:
+                    chosen.add(label)
+            is_missed = y not in chosen
+            own.append((y, margins.get(y, np.inf), is_missed, is_missed and y not in met))
+            found.append(chosen)
+        past += own
+    return found
