@@ -14,6 +14,7 @@ from connectors.kafka.reachable import check_reachable
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
 from connectors.payloads import avro, flatten
 from streamsvm import ActiveLearner
+from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser, add_table, whole
@@ -87,6 +88,7 @@ def complete(parser: Parser) -> None:
     add_data_options(data, "field", "the learner's draws")
     add_table(data, _EVENTS)
     add_learner_options(parser.add_argument_group("learner"))
+    add_table(parser.add_argument_group("candidate"), SHADOW)
     add_table(parser.add_argument_group("labels that come late"), _LABELS | LATE)
     add_table(parser.add_argument_group("output"), OUTPUTS | _GROUP)
 

@@ -17,6 +17,7 @@ from streamsvm.errors import ParameterError, StreamSVMError
 _COMMANDS = {
     "replay": "train on a file, replayed as a stream, and report; --test evaluates on another",
     "consume": "learn from a Kafka topic as it comes, and report",
+    "compare": "say which of two models is better on a file, replayed as a stream",
     "predict": "predict the rows of a file with a saved model; --target evaluates it",
     "forget": "take examples back from a saved model or a checkpoint",
     "warm": "compile and cache the solvers for this machine",
@@ -51,12 +52,12 @@ def parser() -> Parser:
 
 def _complete(command: Parser) -> None:
     """Add the arguments of a subcommand to its parser."""
-    from streamsvm.cli import consume, forget, predict, replay, warm
+    from streamsvm.cli import compare, consume, forget, predict, replay, warm
     from streamsvm.cli.learners import load_plugins
 
     load_plugins()
     modules = {"replay": replay, "consume": consume, "predict": predict}
-    modules |= {"forget": forget, "warm": warm}
+    modules |= {"compare": compare, "forget": forget, "warm": warm}
     modules[command.prog.split()[-1]].complete(command)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from connectors import MissingColumnError, SentenceSource, Source
+from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.evaluate import check_fit
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
@@ -31,13 +32,13 @@ from streamsvm.run.parts import check_is_classification
 _ROWS_TO_CHOOSE_BY = 1000
 _MOST_CLASSES_OF_LASVM = 50
 
-_TARGET: dict[str, Any] = {
+TARGET: dict[str, Any] = {
     "--target COLUMN": dict(
         required=True,
         help="column of the label; of a text of sentences its number from 0, or -1, the last",
     )
 }
-_READING: dict[str, Any] = {
+READING: dict[str, Any] = {
     "--limit ROWS": "read only so many rows",
     "--epochs": dict(type=whole(1), default=1, help="readings of the file; default 1"),
     "--truth COLUMN": "compare predictions with this column, where it has a value, instead of the "
@@ -49,6 +50,7 @@ _READING: dict[str, Any] = {
         "that was read; default refuse. Those that sort after it are read in any case",
     ),
 }
+"""The options for what is read, and how often."""
 _END: dict[str, Any] = {
     "--finish": dict(
         action="store_true", help="end at the optimum of a batch SVM, if there is one"
@@ -67,12 +69,13 @@ def complete(parser: Parser) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument("file", type=path, help=FILES)
-    add_table(parser, _TARGET)
+    add_table(parser, TARGET)
     data = parser.add_argument_group("data")
     add_data_options(data, "column", "the shuffle buffer and the learner")
-    add_table(data, _READING | PACE)
+    add_table(data, READING | PACE)
     add_table(parser.add_argument_group("labels that come late"), LATE)
     add_learner_options(parser.add_argument_group("learner"))
+    add_table(parser.add_argument_group("candidate"), SHADOW)
     add_table(parser.add_argument_group("output"), _END | OUTPUTS)
 
 
@@ -162,7 +165,7 @@ def run(options: argparse.Namespace) -> int:
     """Replay, report, save; return the exit code."""
     is_of_sentences = of_sentences(options, model_of(options))
     with contextlib.ExitStack() as stack:
-        source, test = _sentences(options, stack) if is_of_sentences else _rows(options)
+        source, test = _sentences(options, stack) if is_of_sentences else open_rows(options)
         of_an_epoch = [n for n in (source.n_rows, options.limit) if n is not None]
         return run_shown(
             options,
@@ -177,7 +180,7 @@ def run(options: argparse.Namespace) -> int:
         )
 
 
-def _rows(options: argparse.Namespace) -> tuple[Any, Any]:
+def open_rows(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the source of rows, and the one of the test; say how they are read."""
     if options.truth is not None:
         _check_truth(options)

@@ -15,11 +15,12 @@ from connectors import Source
 from streamsvm import TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.cli import evaluate, history
+from streamsvm.cli.candidates import in_use, rows_of
 from streamsvm.cli.evaluate import in_percent
+from streamsvm.cli.gap_rows import NO_GAP, gap_rows
 from streamsvm.cli.outputs import said
 from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.labels.prediction_sets import sets_in_words
-from streamsvm.monitor.report import ABOUT
 from streamsvm.run.advice import advice_of
 from streamsvm.run.report import RunReport
 
@@ -42,12 +43,14 @@ def conclude(
 
     Whatever fails here, even an interruption, is raised after the report was printed.
     """
+    model, learner = in_use(options, model, learner)
     failures: list[BaseException] = []
     # What a trial has chosen has a line of its own.
     described = learner.description if report.chosen is None else repr(learner)
     extra: dict[str, Any] = {"learner": f"{options.learner}, {described}"}
     if hasattr(learner, "n_support_patterns"):
         extra["support patterns"] = f"{learner.n_support_patterns:,}  (examples kept)"
+    extra |= rows_of(report.comparison)
     if report.interrupted:
         extra["interrupted"] = "the report is of the examples up to there"
     if options.save is not None:
@@ -68,7 +71,7 @@ def conclude(
         with _kept_back(failures):
             files = history.write(options.report, report, result, monitor, rows)
             rows.append(("written", ", ".join(files)))
-    _print(options, result, rows + [("advice", sentence) for sentence in result["advice"]])
+    print_report(options, result, rows + [("advice", sentence) for sentence in result["advice"]])
     for error in failures[1:]:
         print(f"streamsvm: {said(error)}", file=sys.stderr)
     if failures:
@@ -96,7 +99,7 @@ def _result(options: argparse.Namespace, learner: Any, report: RunReport) -> dic
     return result | {"advice": advice_of(report, learner)}
 
 
-def _print(
+def print_report(
     options: argparse.Namespace, result: dict[str, Any], rows: list[tuple[str, str]]
 ) -> None:
     """Print the report as the options ask for."""
@@ -121,7 +124,7 @@ def _print(
 def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str]]:
     """Return name and value of each figure of the final report, and of `extra`."""
     rows: list[tuple[str, str | None]] = [
-        ("examples", _examples(report)),
+        ("examples", examples_in_words(report)),
         *(_meanings(report.meanings) if report.meanings else _accuracies(report)),
         ("tokens", _tokens(report)),
         ("coverage", sets_in_words(report.coverage)),
@@ -137,22 +140,22 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
             "threads",
             f"{report.n_threads}  (for kernel values of batches)" if report.n_threads > 1 else None,
         ),
-        *_gap_rows(report.monitor),
-        ("duality gap", _NO_GAP if report.monitor and report.drifts is not None else None),
+        *gap_rows(report.monitor),
+        ("duality gap", NO_GAP if report.monitor and report.drifts is not None else None),
         ("optimum", _optimum(report.delta, report.tau)),
         (
             "finishing",
             f"{report.finish_seconds:.2f} s, without compiling" if report.finished else None,
         ),
-        ("late labels", _counts(report.late, "_")),
-        ("asked to forget", _counts(report.forgotten, "_")),
+        ("late labels", counted(report.late, "_")),
+        ("asked to forget", counted(report.forgotten, "_")),
         ("missing values", _missing(report)),
         ("clipped values", _clipped(report.clipped)),
     ]
     for count, (name, text) in _OF_SOURCE.items():
         if n := report.source.get(count, 0):
             rows.append((name, text.format(n)))
-    rows.append(("bad examples", _counts(report.bad)))
+    rows.append(("bad examples", counted(report.bad)))
     found = [(name, text) for name, text in rows if text is not None]
     return found + [(name, str(value)) for name, value in extra.items()]
 
@@ -182,7 +185,8 @@ def _number(n: int | None) -> str | None:
     return None if n is None else f"{n:,}"
 
 
-def _counts(counts: dict[str, int], joint: str = " ") -> str | None:
+def counted(counts: dict[str, int], joint: str = " ") -> str | None:
+    """Return counts by name in words; None: there are none. `joint` is between words of a name."""
     return ", ".join(f"{n:,} {name.replace(joint, ' ')}" for name, n in counts.items()) or None
 
 
@@ -293,7 +297,7 @@ def _tokens(report: RunReport) -> str | None:
     return text if low is None or high is None else f"{text}, {in_percent(low, high)} (95%)"
 
 
-def _examples(report: RunReport) -> str:
+def examples_in_words(report: RunReport) -> str:
     """Return the number of examples, and examples a second without compiling and waiting."""
     seconds = report.seconds - report.compile_seconds - report.wait_seconds
     text = f"{report.rows:,} in {seconds:.2f} s: {report.rows_per_second:,.0f} a second"
@@ -353,47 +357,3 @@ def _cached(report: RunReport) -> str | None:
     share = 1 - counters.get("cached_rows_missed", 0) / total
     room = "" if limit is None else f"; room for {limit / 1e6:,.0f} MB"
     return f"{share:.1%} of the kernel rows that were needed were there{room}"
-
-
-def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows for objective, gap, its mean and certificate, if a monitor measured."""
-    rows = []
-    if monitor.get("objective") is not None:
-        meaning = "penalty plus mean loss, on a sample of the stream: what training lowers"
-        low, high = monitor.get("objective_low"), monitor.get("objective_high")
-        interval = "" if low is None else f", between {low:.4g} and {high:.4g}"
-        rows.append(("objective", f"{monitor['objective']:.4g}{interval}  ({meaning})"))
-    if monitor.get("regret_bound") is not None:
-        above = (
-            f"at most {monitor['regret_bound']:.4g} above that of the best w of the present norm"
-        )
-        rows.append(("mean loss", f"{monitor['mean_loss']:.4g} so far, {above}"))
-    covers = monitor.get("covers", "stream")
-    about = ABOUT[covers]
-    if monitor.get("certificate") is not None:
-        about = monitor["certificate_reason"].removeprefix("of ")
-    if monitor.get("gap") is not None:
-        gap, low, high = monitor["gap"], monitor["gap_low"], monitor["gap_high"]
-        interval = "" if low == high else f", between {low:.4g} and {high:.4g} (95 %)"
-        rows.append(("duality gap", f"{gap:.4g}{interval}: {_MEANING.format(about)}"))
-    elif monitor.get("kept_gap") is not None:
-        known = f"of {about} alone; of all examples it is {_NOT_KNOWN[covers]}"
-        rows.append(("duality gap", f"{monitor['kept_gap']:.4g} {known}"))
-    if monitor.get("certificate") is not None:
-        chance = f"with {monitor['confidence']:.0%} probability"
-        rows.append(("mean gap", f"{monitor['averaged_gap']:.4g} since the start, estimated"))
-        rows.append(
-            ("certificate", f"{monitor['certificate']:.4g}: the mean gap is below, {chance}")
-        )
-    return rows
-
-
-_NO_GAP = (
-    "not measured: the models of this learner begin at different examples and take turns, so there "
-    "is no one SVM to compare them with (--learner lasvm has a gap)"
-)
-_MEANING = "an SVM trained at once on {} has an objective that is lower by at most this"
-_NOT_KNOWN = {
-    "merged": "at most the objective",
-    "problems": "not known, as those left out are not counted",
-}

@@ -10,6 +10,7 @@ from typing import Any
 
 from connectors import Source
 from streamsvm import TrackingMonitor
+from streamsvm.cli.candidates import took_over, with_candidate
 from streamsvm.cli.learners import model_from
 from streamsvm.cli.parser import label_of, number, number_or_share, whole
 from streamsvm.cli.report import conclude
@@ -18,7 +19,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.run.bad_events import BadEvents, OnError
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
-from streamsvm.run.report import Progress, RunReport
+from streamsvm.run.report import Progress
 from streamsvm.run.runner import Run
 
 _WORTH_A_LINE = 20
@@ -120,6 +121,8 @@ def run_shown(
     open_stream: Callable[[list[int]], Source],
     test: Source | None = None,
     letters: OnError | None = None,
+    around: Callable[[Any], Any] | None = None,
+    end: Callable[..., int] = conclude,
     **run_options: Any,
 ) -> int:
     """Run a source and show its progress; then report and save; return the exit code.
@@ -127,9 +130,11 @@ def run_shown(
     `total` is the number of rows, if known. `open_stream` returns the source; it is given the list
     of received signals: a source that waits must stop waiting when the list is not empty. `test`
     are rows to measure the error on at the end. `letters` takes dead letters instead of a file.
-    `run_options` are further arguments of `Run`.
+    `around` returns what runs in place of the model, by default that beside a candidate if there
+    is one; `end` reports and saves. `run_options` are further arguments of `Run`.
     """
     learner, model = model_from(options)
+    model = with_candidate(options, model) if around is None else around(model)
     can_be_watched = hasattr(learner, "has_dual")
     watched = (options.monitor and can_be_watched) or options.metrics_port is not None
     monitor = TrackingMonitor(model) if watched else None
@@ -157,7 +162,7 @@ def run_shown(
             will_save=options.save is not None,
             **run_options,
         )
-        run.on_progress = _shown(screen, bad, run.report)
+        run.on_progress = _shown(screen, bad, run)
         if hasattr(source, "on_long_wait"):  # Kafka's partitions can take 45 seconds
             waiting = "waiting for the broker to assign partitions"
             source.on_long_wait = lambda: screen.say(waiting)
@@ -172,18 +177,21 @@ def run_shown(
         if options.limit is not None and run.place.first >= options.limit:
             why = f"--limit {options.limit} counts from the start, raise it"
         report.resumed = f"{report.resumed}; nothing more was read: {why}"
-    return conclude(options, model, learner, monitor, report, test)
+    return end(options, model, learner, monitor, report, test)
 
 
-def _shown(screen: Screen, bad: BadEvents, report: RunReport) -> Callable[[Progress], None]:
+def _shown(screen: Screen, bad: BadEvents, run: Run) -> Callable[[Progress], None]:
     """Return a function that shows progress, and once what is wrong if most events are bad."""
-    said, is_first, was_unkept = False, True, False
+    said, is_first, was_unkept, has_ended = False, True, False, False
 
     def show(now: Progress) -> None:
-        nonlocal said, is_first, was_unkept
-        if is_first and report.resumed is not None:
-            screen.say(f"resumed from {report.resumed}")
+        nonlocal said, is_first, was_unkept, has_ended
+        if is_first and run.report.resumed is not None:
+            screen.say(f"resumed from {run.report.resumed}")
         is_first = False
+        if not has_ended and (record := getattr(run.model, "record", None)) is not None:
+            has_ended = True
+            screen.say(f"the candidate {took_over(record)}")
         screen.show(now)
         if not was_unkept and bad.unkept is not None:
             was_unkept = True

@@ -38,8 +38,33 @@ NAMES = ("a", "b")
 _LARGEST_LOG = 690.0
 """Above it, an e-value would be no finite number."""
 
+_MOST_SAID = 1e9
+
 _WORDS = ((1e6, "very strong"), (1e3, "strong"), (0.0, "clear"))
 """Of evidence that decides, by the e-value from which on it is called so."""
+
+
+def decision_in_words(found: dict[str, Any]) -> str:
+    """Say which model is better, and how strong the evidence is, by figures of a comparison."""
+    value, needed = found["e_value"], found["needed"]
+    said = "more than a billion" if value > _MOST_SAID else f"{value:.3g}"
+    if found["decision"] is None:
+        return f"not known yet which is better (evidence {said}, needed {needed:.3g})"
+    strength = next(word for least, word in _WORDS if value >= least)
+    return (
+        f"{found['decision']} is better, {strength} evidence ({said}, needed {needed:.3g}), first "
+        f"known after {found['first_known'][found['decision']]:,}"
+    )
+
+
+def difference_in_words(found: dict[str, Any]) -> str:
+    """Say how much better b is, by figures of a comparison."""
+    low, high, n = found["difference_low"], found["difference_high"], found["n"]
+    if "only_b" in found:
+        between = f"between {100 * low:+.2f} and {100 * high:+.2f} points of accuracy more than a"
+    else:
+        between = f"a mean loss that is lower by {low:.4g} to {high:.4g}"
+    return f"b has {between}, of {n:,} events"
 
 
 class Comparison:
@@ -186,20 +211,22 @@ class Comparison:
             found["both_wrong"] = self.n - self.both - self.only_a - self.only_b
         return found
 
+    def numbers(self) -> dict[str, float]:
+        """Return the figures of a monitor's record: see `streamsvm.monitor.report`."""
+        low, high = self.interval()
+        is_in_use = self.outcome is not None and self.outcome["in_use"] == "b"
+        return {
+            "candidate_difference": self.difference,
+            "candidate_difference_low": low,
+            "candidate_difference_high": high,
+            "candidate_log_evidence": self.log_evidence("b"),
+            "candidate_in_use": float(is_in_use),
+        }
+
     def in_words(self) -> str:
         """Return what is known now in a line."""
         found = self.figures()
-        value, better = found["e_value"], found["decision"]
-        low, high = found["difference_low"], found["difference_high"]
-        if self.gains is None:
-            difference = f"{100 * low:+.2f} to {100 * high:+.2f} points of accuracy"
-        else:
-            difference = f"a mean loss that is {low:.4g} to {high:.4g} lower"
-        of = f"b has {difference}, after {self.n:,} events"
-        if better is None:
-            return f"not known yet which is better: evidence {value:.3g} of {self.needed:.3g}; {of}"
-        strength = next(word for least, word in _WORDS if value >= least)
-        return f"{better} is better, {strength} evidence: {value:.3g} of {self.needed:.3g}; {of}"
+        return f"{decision_in_words(found)}; {difference_in_words(found)}"
 
     # Files
 

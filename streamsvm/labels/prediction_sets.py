@@ -37,6 +37,22 @@ class Given:
     def __init__(self, label: Any, labels: Collection[Any]) -> None:
         self.label, self.labels = label, tuple(labels)
 
+    @property
+    def further(self) -> dict[str, Any]:
+        """What a question says beside the label."""
+        return {"set": list(self.labels)}
+
+
+class GivenBoth(Given):
+    """What two models predicted: the label of the one in use, and both."""
+
+    __slots__ = ()
+
+    @property
+    def further(self) -> dict[str, Any]:
+        """Nothing more: who is asked need not know of a candidate."""
+        return {}
+
 
 class Sets(ABC):
     """What is predicted with a coverage, and how often that was right.

@@ -59,6 +59,8 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
     if (waiting := getattr(learner, "waiting", None)) is not None:
         record["n_seen"] = waiting.n_seen
     record["delta"] = getattr(learner, "delta", None)
+    if hasattr(monitor.model, "comparison"):
+        record |= monitor.model.comparison.numbers()
     if hasattr(monitor.model, "sets"):
         record |= monitor.model.sets.figures()
     return record | monitor.scores.get() | monitor.rates.get() | _work_of(learner)

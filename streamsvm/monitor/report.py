@@ -69,6 +69,13 @@ MEANINGS = {
     "set_single": "share of sets of one label",
     "set_empty": "share of empty sets: no label was likely enough",
     "set_whole": "share of sets of all labels, or infinite intervals: nothing was ruled out",
+    "candidate_difference": "how much less a candidate loses than the model in use at the start, a "
+    "mean: of labels how much more often it is right",
+    "candidate_difference_low": "lower end of its interval, at all moments at once (95 %)",
+    "candidate_difference_high": "upper end",
+    "candidate_log_evidence": "log of the e-value against 'the candidate is not better': at 3.7 "
+    "(level .95) it is said to be better",
+    "candidate_in_use": "1 if the candidate has taken over",
     "examples_per_second": "while learning",
     "latency_p50": "seconds an example, median of the last 1,000",
     "latency_p99": "99 % quantile",

@@ -303,18 +303,19 @@ def _renamed(kept: dict[str, str], own: dict[str, str]) -> dict[str, str]:
 def settings_of(run: Any) -> dict[str, str]:
     """Return, as texts by name, the settings that a resumed run must have, too."""
     settings = {"positive": repr(run.positive)} | getattr(run.feeder, "settings", {})
-    if run.late is not None:
-        settings |= run.late.settings()
+    settings |= {} if run.late is None else run.late.settings()
+    whose = ""  # what comes after a learner is of a second model, beside it
     for step in model_file.steps_of(run.model):
         file_name = codec.file_name(type(step))
-        settings[file_name] = "used"
+        settings[whose + file_name] = "used"
         how = codec.registered()[file_name]
         if how.write is not None:
             settings[file_name] = how.settings(step)
             continue
         for name in inspect.signature(how.cls).parameters:
             if name not in _CHANGEABLE and name not in how.renamed:
-                settings[name] = repr(_setting(step, name))
+                settings[whose + name] = repr(_setting(step, name))
+        whose = "candidate's " if hasattr(step, "predict_one") else whose
     return settings
 
 

@@ -360,12 +360,7 @@ class Feeder:
 
     def _predict_event(self, x: dict[Any, Any], is_learnt: bool) -> tuple[Any, bool]:
         """Return what is predicted for an event, and whether to learn its label: always."""
-        last = steps_of(self._classifier)[-1]
-        # River's MinMaxScaler makes NaN of the first event until it has learnt it.
-        is_first = is_learnt and isinstance(last, Learner) and not last.classes
-        if is_first and all(v == v for v in x.values()):
-            return None, True
-        return self._classifier.predict_one(x), True
+        return guess_of(self._classifier, x, is_learnt), True
 
     def _learn_event(self, x: dict[Any, Any], w: float, y: Any, guess: Any) -> None:
         """Learn an event, for which `guess` was predicted."""
@@ -373,6 +368,16 @@ class Feeder:
 
     def _note_answer(self, y: Any) -> None:
         """Take note that a label was learnt as soon as it was wanted."""
+
+
+def guess_of(model: Any, x: dict[Any, Any], is_learnt: bool) -> Any:
+    """Return what a model predicts for an event, which `is_learnt` at once, or not yet."""
+    last = steps_of(model)[-1]
+    # River's MinMaxScaler makes NaN of the first event until it has learnt it.
+    is_first = is_learnt and isinstance(last, Learner) and not last.classes
+    if is_first and all(v == v for v in x.values()):
+        return None
+    return model.predict_one(x)
 
 
 def _reason(error: Exception) -> str:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from streamsvm.learners.active import ActiveLearner
+from streamsvm.learners.compare import Compare
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.run.asking_feeder import AskingFeeder
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.compare_feeder import CompareFeeder
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.sets_feeder import SetsFeeder
 
-_FEEDERS: dict[type, Any] = {ActiveLearner: AskingFeeder, ConformalSets: SetsFeeder}
+_FEEDERS: dict[type, Any] = {
+    ActiveLearner: AskingFeeder,
+    Compare: CompareFeeder,
+    ConformalSets: SetsFeeder,
+}
 
 
 def row_feeder_of(model: Any, bad: BadEvents, positive: str | None, target: str | None) -> Feeder:
@@ -20,6 +26,12 @@ def row_feeder_of(model: Any, bad: BadEvents, positive: str | None, target: str 
     return found
 
 
-def coverage_of(model: Any) -> dict[str, float | None]:
-    """Return the figures of the sets of `ConformalSets`; nothing of other models."""
-    return model.sets.figures() if isinstance(model, ConformalSets) else {}
+def figures_of(model: Any) -> dict[str, dict[str, Any]]:
+    """Return what reports have of wrappers: `coverage` of sets, `comparison` of two models."""
+    coverage = model.sets.figures() if isinstance(model, ConformalSets) else {}
+    if not isinstance(model, Compare):
+        return {"coverage": coverage}
+    return {
+        "coverage": coverage,
+        "comparison": model.comparison.figures() | {"record": model.record},
+    }

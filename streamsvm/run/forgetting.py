@@ -14,6 +14,7 @@ from connectors.kafka.record_ids import id_of_key
 from connectors.source import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.learners.compare import Compare
 from streamsvm.model_files import container, replacing
 from streamsvm.monitor import monitor_file
 from streamsvm.monitor.tracker import TrackingMonitor
@@ -47,6 +48,13 @@ def unlearn(model: Any, ids: Iterable[int]) -> Any:
 
     Returns what the learner returns: ids `removed` and `not_kept`, and the `gap` now.
     """
+    if isinstance(model, Compare):
+        # Of both, so that none comes back with the other model; what was counted stays counted.
+        both, wanted = (model.a, model.b), list(ids)
+        for one in both:
+            learner_of(one)
+        of_a, of_b = (unlearn(one, wanted) for one in both)
+        return of_a if model.model is model.a else of_b
     learner, wanted = learner_of(model), list(dict.fromkeys(ids))
     if isinstance(learner.observer, TrackingMonitor):
         # Its sample is of examples that the learner has left out, and does not know any more.

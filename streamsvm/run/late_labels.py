@@ -346,7 +346,7 @@ class LateLabels:
 def _said(guess: Any) -> dict[str, Any]:
     """Return what a question says of a prediction, and of its set if there is one."""
     if isinstance(guess, Given):
-        return _said(guess.label) | {"set": list(guess.labels)}
+        return _said(guess.label) | guess.further
     return {"predicted": guess.item() if isinstance(guess, np.generic) else guess}
 
 

@@ -20,6 +20,7 @@ from streamsvm.labels.class_labels import is_too_long, shown, too_long, too_many
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.learners.compare import Compare
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
 from streamsvm.model_files.json_values import as_json
@@ -76,8 +77,8 @@ class MappedScaler:
 
 
 def unwrapped(model: Any) -> Any:
-    """Return the model in an `ActiveLearner` or `ConformalSets`; any other model as it is."""
-    if isinstance(model, ConformalSets):
+    """Return the model that a wrapper is around, or has in use; any other model as it is."""
+    if isinstance(model, (Compare, ConformalSets)):
         return model.model
     return model.classifier if isinstance(model, ActiveLearner) else model
 

@@ -21,7 +21,7 @@ from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import parts
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint, Place
-from streamsvm.run.feeders import coverage_of, row_feeder_of
+from streamsvm.run.feeders import figures_of, row_feeder_of
 from streamsvm.run.forgetting import Requests
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.record_feeder import feeder_of
@@ -139,7 +139,6 @@ class Run:
         self.feeder.check_run(epochs, getattr(source, "forgets", False))
         if truth is not None:
             self.feeder.truth = truth
-        self.learner: Any = self.feeder.learner
         # A monitor makes its records at the ends of chunks.
         chunk = (self.learner or Learner).chunk
         self._chunk = chunk if self.monitor is None else min(chunk, self.monitor.every)
@@ -154,14 +153,18 @@ class Run:
             self.requests = self.feeder.requests = Requests(self.model, late)
         self.on_progress, self.should_stop = on_progress, should_stop
         self.report, self.hits = RunReport(), Hits()
-        self.confusion = metrics.ConfusionMatrix()
-        self._accuracy = metrics.Accuracy(cm=self.confusion)
-        self._balanced = metrics.BalancedAccuracy(cm=self.confusion)
+        self.confusion = of = metrics.ConfusionMatrix()
+        self._accuracy, self._balanced = metrics.Accuracy(cm=of), metrics.BalancedAccuracy(cm=of)
         self.seen: Counter[Any] = Counter()
         self.taken = 0  # events, and labels that came apart from events; good or bad
         self.checkpoint, self._will_save = checkpoint, will_save or checkpoint is not None
         self.place = Place()
         self._start = self._compile_start = self._wait_start = 0.0
+
+    @property
+    def learner(self) -> Any:
+        """The learner in use."""
+        return self.feeder.learner
 
     def execute(self) -> RunReport:
         """Run, and return the report.
@@ -381,7 +384,7 @@ class Run:
         if isinstance(self.model, ActiveLearner):
             report.asked = self.model.asking.counts
             report.scores_answers = self.late is not None and self.late.delay is None
-        report.coverage = coverage_of(self.model)
+        vars(report).update(figures_of(self.model))
         if (scaler := self.feeder.scaler) is not None:
             report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}
         vars(report).update(accuracies(self.score, self._accuracy, self._balanced))

@@ -8,6 +8,7 @@ from typing import Any
 
 from streamsvm.errors import ParameterError
 from streamsvm.learners.active import ActiveLearner
+from streamsvm.learners.compare import Compare
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import forgetting
 from streamsvm.run.parts import unwrapped
@@ -29,6 +30,8 @@ class Serving:
     ----------
     model
         A learner, a pipeline, or an `ActiveLearner`, `ConformalSets` or `TrackingMonitor` of one.
+        Of a `Compare` the model in use is served: a candidate that takes over is served from the
+        next renewal on.
     seconds
         The shortest time between two copies, at least 0; by default 1.
 
@@ -61,7 +64,7 @@ class Serving:
         # River's models are not thread-safe; learners of this package have locks of their own.
         self._lock = threading.Lock()
         self._renewing = threading.Lock()
-        self._copy: Any = copy.deepcopy(self._model)
+        self._copy: Any = self._copied()
         self._moment = time.monotonic()
 
     def refresh(self, progress: Any = None) -> bool:
@@ -84,9 +87,13 @@ class Serving:
             self._renew()
         return True
 
+    def _copied(self) -> Any:
+        model = self._model
+        return copy.deepcopy(model.model if isinstance(model, Compare) else model)
+
     def _renew(self) -> None:
         # One assignment: a prediction under way keeps the copy that it began with.
-        self._copy = copy.deepcopy(self._model)
+        self._copy = self._copied()
         self._moment = time.monotonic()
 
     def unlearn(self, ids: Iterable[int]) -> Any:

@@ -11,7 +11,6 @@ from connectors.source import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.labels.prediction_sets import Given
-from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.run import parts
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.feeder import Feeder
@@ -29,14 +28,14 @@ class SetsFeeder(Feeder):
 
     A row's set depends on the row before it, whose label must be known to the thresholds: rows are
     taken as events. What is held of an event whose label comes later is its label and set, a
-    `Given`: that set counts.
+    `Given`: that set counts. `model` is of `ConformalSets`, or another wrapper.
     """
 
     in_turns = True
 
     def __init__(
         self,
-        model: ConformalSets,
+        model: Any,
         bad: BadEvents,
         positive: str | None = None,
         target: str | None = None,
@@ -89,7 +88,11 @@ class SetsFeeder(Feeder):
         if not isinstance(guess, Given):
             parts.learn_event(self._classifier, x, w, y)
             return
-        observer = getattr(self.learner, "observer", None)
+        self._learn_given(self.learner, x, w, y, guess)
+
+    def _learn_given(self, watched: Any, x: dict[Any, Any], w: float, y: Any, guess: Given) -> None:
+        """Learn an event; if `watched` has a monitor, it scores what was predicted."""
+        observer = getattr(watched, "observer", None)
         if observer is not None:
             observer.expect([guess.label])
         try:

@@ -156,7 +156,10 @@ def test_numbers_by_a_loss_that_is_cut_off_and_functions_that_decide(tmp_path):
     assert model.record["in_use"] == "b" and len(said) == 1 and said[0]["decision"] == "b"
     assert 0 < said[0]["difference_low"] < said[0]["difference_high"] < 20
     assert model.record["loss_b"] < model.record["loss_a"]
-    assert "b is better, clear evidence: 42.3 of 40" in model.comparison.in_words()
+    assert (
+        "b is better, clear evidence (42.3, needed 40), first known after 19"
+        in model.comparison.in_words()
+    )
     # A file does not hold the function.
     costs = Compare(SVMSGDClassifier(), SVMSGDClassifier(), loss=lambda y, p: 5.0 * (y != p))
     costs.learn_one({"a": 1.0}, True, given=(True, None))

@@ -1,0 +1,138 @@
+"""Runs, checkpoints, late labels, serving, monitor and commands with a candidate beside a model."""
+
+import json
+import math
+
+import pytest
+from river import datasets, linear_model, preprocessing
+
+import streamsvm
+from connectors import MemorySource
+from streamsvm import Compare, LASVMClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor
+from streamsvm.cli.main import main
+from streamsvm.errors import CheckpointError, ParameterError
+from streamsvm.kernels import RBF
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.runner import Run
+from streamsvm.run.serving import Serving
+
+EVENTS = [(dict(x), bool(y)) for x, y in datasets.Bananas().take(900)]
+
+
+def make(**given):
+    a = StandardScaler() | SVMSGDClassifier()
+    return Compare(a, LASVMClassifier(RBF(1.0)), on_decision="promote", **given)
+
+
+def test_a_run_is_a_loop_of_events_and_the_candidate_takes_over():
+    model, other, hits = make(), make(), 0
+    monitor = TrackingMonitor(model, every=100)
+    serving = Serving(model, seconds=0.0)
+    report = Run(MemorySource(EVENTS), monitor, on_progress=serving.refresh).execute()
+    for x, y in EVENTS:
+        both = other.predict_both_one(x)
+        hits += both[other.model is other.b] == y  # the first prediction, None, is not scored
+        other.learn_one(x, y)
+    assert model.comparison.as_json() == other.comparison.as_json()
+    assert report.accuracy == hits / 899 == monitor.get()["accuracy"]
+    assert report.comparison["record"] == model.record and model.record["in_use"] == "b"
+    assert report.n_support_vectors == model.b.n_support_vectors
+    last = monitor.get()
+    assert last["candidate_in_use"] == 1.0 and last["candidate_difference_low"] > 0.0
+    assert "has taken over" in monitor.report()
+    x = EVENTS[0][0]
+    assert isinstance(serving.model, LASVMClassifier)
+    assert serving.predict_proba_one(x) == model.predict_proba_one(x)
+
+
+def test_late_labels_and_a_checkpoint_has_one_or_the_other(tmp_path):
+    model = make()
+    report = Run(MemorySource(EVENTS), model, late=LateLabels(delay=30)).execute()
+    other, held = make(), []
+    for i, (x, _) in enumerate(EVENTS):
+        if i >= 30:
+            other.learn_one(*EVENTS[i - 30], given=held[i - 30])
+        held.append((None, None) if i == 0 else other.predict_both_one(x))
+    for i in range(870, 900):
+        other.learn_one(*EVENTS[i], given=held[i])
+    assert model.comparison.as_json() == other.comparison.as_json()
+    n, path = model.record["n"], tmp_path / "run.ckpt"
+    for limit in (20, n + 10, n + 60, None):
+        again = make()
+        run = Run(
+            MemorySource(EVENTS), again, late=LateLabels(delay=30), limit=limit,
+            checkpoint=Checkpoint(path, 50),
+        )  # fmt: skip
+        last = run.execute()
+        kept = streamsvm.load(path)
+        assert (kept.model is kept.b) == (limit in (n + 60, None))
+    assert again.comparison.as_json() == model.comparison.as_json()
+    assert last.accuracy == report.accuracy
+    with pytest.raises(CheckpointError, match="Comparison"):
+        checkpoint = Checkpoint(path)
+        late = LateLabels(delay=30)
+        Run(MemorySource(EVENTS), make(level=0.9), late=late, checkpoint=checkpoint).execute()
+    with pytest.raises(ParameterError, match="read once"):
+        Run(MemorySource(EVENTS), make(), epochs=2)
+
+
+@pytest.mark.parametrize("is_river", [False, True])
+def test_events_that_cannot_be_used_are_learnt_by_none(is_river):
+    two = LASVMClassifier(RBF(1.0), max_classes=2)
+    a = preprocessing.StandardScaler() | linear_model.LogisticRegression() if is_river else two
+    model = Compare(a, LASVMClassifier(RBF(2.0), max_classes=2))
+    x = EVENTS[0][0]
+    events = [(x, int(y)) for x, y in EVENTS[:100]]
+    # Of an own learner a third class among the first rows is an error of the whole target.
+    events += [(dict.fromkeys(x, math.inf), 1), (x, 2 if is_river else None), (x, None)]
+    report = Run(MemorySource(events), model, bad_events=BadEvents("skip")).execute()
+    assert report.learnt == model.comparison.n == model.b.n_examples == 100
+    assert sum(report.bad.values()) == 3
+
+
+def test_both_forget():
+    model = Compare(LASVMClassifier(RBF(1.0)), LASVMClassifier(RBF(2.0)))
+    for x, y in EVENTS[:100]:
+        model.learn_one(x, y)
+    kept = set(model.a.kept_numbers().tolist()) & set(model.b.kept_numbers().tolist())
+    number = min(kept)
+    serving = Serving(model)
+    assert list(serving.unlearn([number]).removed) == [number]
+    assert number not in {*model.a.kept_numbers().tolist(), *model.b.kept_numbers().tolist()}
+
+
+DATA = "examples/data/bananas.parquet"
+
+
+def test_the_command_compares(tmp_path, capsys):
+    saved, best = str(tmp_path / "a.svm"), str(tmp_path / "best.svm")
+    of = [DATA, "--target", "label", "--quiet"]
+    learner = ["--learner", "sgd", "--limit", "1000"]
+    assert main(["replay", *of, *learner, "--save", saved]) == 0
+    capsys.readouterr()
+    command = ["compare", *of, "--model", saved, "--frozen", "--against", "lasvm --gamma 1"]
+    assert main([*command, "--json", "--stop", "--save", best]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["decision"] == "b" and found["first_known"]["b"] <= found["n"] < 2000
+    assert found["a"]["learner"] == "sgd" and found["b"]["learner"] == "lasvm"
+    assert streamsvm.load(best)["LASVMClassifier"].n_examples == found["n"]
+    assert main(["compare", *of, *learner, "--candidate", saved]) == 0
+    assert "not known yet" in capsys.readouterr().out
+    assert main(["compare", *of, *learner, "--against", "sgd --gama 1"]) == 2
+    assert main(["compare", *of, *learner, "--against", "nothing"]) == 2
+
+
+def test_a_shadow_takes_over(tmp_path, capsys):
+    of = [DATA, "--target", "label", "--learner", "sgd", "--shadow", "lasvm --gamma 1"]
+    saved = str(tmp_path / "m.svm")
+    assert main(["replay", *of, "--promote", "--save", saved, "--limit", "1000"]) == 0
+    done = capsys.readouterr()
+    assert "took over after" in done.out and "took over after" in done.err
+    assert isinstance(streamsvm.load(saved)["LASVMClassifier"], LASVMClassifier)
+    assert main(["replay", *of, "--json", "--quiet", "--limit", "1000"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["comparison"]["decision"] == "b" and found["comparison"]["record"] is None
+    assert found["learner"] == "sgd"
+    assert main(["replay", *of[:5], "--promote"]) == 2
