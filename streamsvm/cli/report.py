@@ -51,6 +51,8 @@ def conclude(
     if hasattr(learner, "n_support_patterns"):
         extra["support patterns"] = f"{learner.n_support_patterns:,}  (examples kept)"
     extra |= rows_of(report.comparison)
+    if report.comparison and report.monitor and report.comparison["record"] is None:
+        extra["gap, certificate"] = "of the candidate, which the monitor watches"
     if report.interrupted:
         extra["interrupted"] = "the report is of the examples up to there"
     if options.save is not None:

@@ -17,6 +17,7 @@ from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from streamsvm.run.serving import Serving
+from tests import brokers
 
 EVENTS = [(dict(x), bool(y)) for x, y in datasets.Bananas().take(900)]
 
@@ -136,3 +137,26 @@ def test_a_shadow_takes_over(tmp_path, capsys):
     assert found["comparison"]["decision"] == "b" and found["comparison"]["record"] is None
     assert found["learner"] == "sgd"
     assert main(["replay", *of[:5], "--promote"]) == 2
+
+
+@pytest.mark.slow
+def test_a_shadow_of_a_topic_goes_on_from_a_checkpoint(tmp_path, capsys):
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    with brokers.mock() as address:
+        producer = confluent_kafka.Producer({"bootstrap.servers": address, "log_level": 0})
+        for x, y in EVENTS:
+            producer.produce("bananas", json.dumps(x | {"label": y}).encode(), partition=0)
+        producer.flush(30)
+        found = []
+        for group, limits in (("one", [60, 400]), ("other", [400])):
+            command = ["consume", "--brokers", address, "--topic", "bananas", "--group", group]
+            command += ["--target", "label", "--learner", "sgd", "--shadow", "lasvm --gamma 1"]
+            command += ["--promote", "--json", "--quiet", "--idle", "3", "--set", "log_level=0"]
+            command += ["--checkpoint", str(tmp_path / group)]
+            for limit in limits:
+                assert main([*command, "--limit", str(limit)]) == 0
+            found.append(json.loads(capsys.readouterr().out.splitlines()[-1]))
+        one, other = found
+        assert one["comparison"] == other["comparison"]
+        assert one["comparison"]["record"]["in_use"] == "b" and one["learner"] == "lasvm"
+        assert one["monitor"]["candidate_in_use"] == 1.0
