@@ -7,7 +7,7 @@ first time without what an example adds to its own scores, and `finish` each tim
 seconds of processor time on one core.
 
 * ambiguous: `AmbiguousSVMClassifier`, with a kernel, also within bounds, and with explicit
-  weights;
+  weights; beside these a softmax of whole bags, and SGD that learns one candidate of each bag;
 * a random candidate: `LaRankClassifier`, which learns one candidate of each bag, at two C;
 * each is right: one `LASVMClassifier` a label, for which the rows are positive whose bag has it.
 
@@ -26,7 +26,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
-from streamsvm import AmbiguousSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
+from streamsvm import (
+    AmbiguousSVMClassifier,
+    LaRankClassifier,
+    LASVMClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    kernels,
+)
 from tests.golden import problems
 
 
@@ -137,25 +144,60 @@ def bounded(data: Data, bags: np.ndarray, reprocess: int = 5) -> Learnt:
 
 
 def linear(data: Data, bags: np.ndarray) -> Learnt:
-    """Yield the ambiguous SVM with explicit weights; a feature of 1 is the bias."""
-    model = AmbiguousSVMClassifier(C=0.01)
-    scale = np.sqrt((data.x**2).mean()) * np.sqrt(data.x.shape[1] / 16)
+    """Yield the ambiguous SVM with explicit weights, all parameters at their defaults."""
+    labels: list[Any] = [np.flatnonzero(bag).tolist() for bag in bags]
+    model: Any = AmbiguousSVMClassifier()
+    model.learn_many(data.x, labels)
+    yield "one pass", model.predict_many
+    model = StandardScaler() | AmbiguousSVMClassifier()
+    model.learn_many(data.x, labels)
+    yield "one pass, scaled", model.predict_many
+
+
+def linear_candidate(data: Data, bags: np.ndarray) -> Learnt:
+    """Yield SGD of logistic regressions, which learns a random candidate of each bag."""
+    model = StandardScaler() | SVMSGDClassifier(loss="log", averaged=True)
+    model.learn_many(data.x, _drawn(bags))
+    yield "one pass, scaled", model.predict_many
+
+
+def bag_softmax(data: Data, bags: np.ndarray) -> Learnt:
+    """Yield a linear softmax whose loss is -log of the probability of the whole bag.
+
+    One pass of AdaGrad, and the mean of its weights; the rate is .3 for all sets.
+    """
+    mean, width = data.x.mean(axis=0), data.x.std(axis=0)
+    width[width == 0.0] = 1.0
 
     def rows(x: np.ndarray) -> np.ndarray:
-        return np.column_stack([x / scale, np.ones(len(x))]).astype(np.float32)
+        return np.column_stack([(x - mean) / width, np.ones(len(x))])
 
-    model.learn_many(rows(data.x), [np.flatnonzero(bag).tolist() for bag in bags])
-    yield "one pass", lambda x: model.predict_many(rows(x))
+    w = np.zeros((bags.shape[1], data.x.shape[1] + 1))
+    squares, total = np.full_like(w, 1e-8), np.zeros_like(w)
+    for x, bag in zip(rows(data.x), bags, strict=True):
+        scores = w @ x
+        p = np.exp(scores - scores.max())
+        p /= p.sum()
+        in_bag = np.exp(np.where(bag, scores, -np.inf) - scores[bag].max())
+        slope = np.outer(p - in_bag / in_bag.sum(), x)
+        squares += slope**2
+        w -= 0.3 * slope / np.sqrt(squares)
+        total += w
+    yield "one pass, scaled", lambda x: (rows(x) @ total.T).argmax(axis=1)
 
 
 def random_candidate(data: Data, bags: np.ndarray) -> Learnt:
     """Yield LaRank, which learns a random candidate of each bag."""
-    keys = np.random.default_rng(2).random(bags.shape)
-    y = np.where(bags, keys, -1.0).argmax(axis=1)
     for C in (0.03, 1.0):
         model = LaRankClassifier(kernels.RBF(gamma=data.gamma), C=C, seed=1)
-        model.learn_many(data.x, y)
+        model.learn_many(data.x, _drawn(bags))
         yield f"one pass, C {C:g}", model.predict_many
+
+
+def _drawn(bags: np.ndarray) -> np.ndarray:
+    """Return a random candidate of each bag."""
+    keys = np.random.default_rng(2).random(bags.shape)
+    return np.where(bags, keys, -1.0).argmax(axis=1)
 
 
 def each_is_right(data: Data, bags: np.ndarray) -> Learnt:
@@ -176,6 +218,8 @@ SYSTEMS = {
     "ambiguous, ids": partial(ambiguous, with_ids=True),
     "ambiguous, bounded": bounded,
     "ambiguous, linear": linear,
+    "a random candidate, linear": linear_candidate,
+    "bag softmax, linear": bag_softmax,
     "a random candidate": random_candidate,
     "each is right": each_is_right,
 }
