@@ -94,7 +94,10 @@ def cases() -> Iterator[tuple[str, Any, int, int]]:
     exact_svm = IncrementalSVMClassifier(kernel=RBF, window=30, class_weight={"in": 2.0})
     ambiguous = AmbiguousSVMClassifier(kernel=RBF, reprocess=1, seed=3)
     yield "ambiguous", ambiguous, 4, FIRST
-    yield "ambiguous_linear", AmbiguousSVMClassifier(), 4, FIRST
+    # Written when the last weights predicted, without a bias.
+    of_before = AmbiguousSVMClassifier(C=0.1, averaged=False, bias_rate=0.0)
+    yield "ambiguous_linear", of_before, 4, FIRST
+    yield "ambiguous_averaged", AmbiguousSVMClassifier(), 4, FIRST
     yield "incremental", exact_svm, 2, FIRST
     yield "sbp", SBPClassifier(kernel=RBF, window=40, seed=3), 2, FIRST
     yield "sgd", SVMSGDClassifier(l2=0.01, t0=10.0, sparse=False), 2, FIRST
