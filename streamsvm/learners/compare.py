@@ -53,7 +53,7 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
         None, the default: both go on. "promote": b takes over as soon as it is better; if a is
         better, the comparison goes on. "stop": the first that is better goes on alone. Or a
         function: it is given the figures of the moment at which a model is known to be better for
-        the first time, and returns one of these three.
+        the first time, and returns one of these three. Files hold no function: set it anew.
     loss
         None, the default: 1 for a wrong prediction, 0 for a right one (of a bag: one of its
         labels). Or a function of the label and a prediction that returns a number from 0 to
@@ -343,22 +343,24 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
 
     # Batches
 
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: Any, **kwargs: Any) -> Any:
         """Return what the model in use predicts for the rows of a batch.
 
         Parameters
         ----------
         X
             What the model takes.
+        **kwargs
+            Passed on to the model.
 
         Returns
         -------
         What its own `predict_many` returns.
 
         """
-        return self.model.predict_many(X)
+        return self.model.predict_many(X, **kwargs)
 
-    def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
+    def learn_many(self, X: Any, y: Any, w: Any = None, **kwargs: Any) -> None:
         """Learn the rows of a batch in order: the same as by `learn_one`, one by one.
 
         Parameters
@@ -370,9 +372,11 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
             n labels, or numbers.
         w
             None, or n weights, which the models must take.
+        **kwargs
+            Passed on to each `learn_one`.
 
         """
-        learn_events(self, events_of(self.a, X), y, w)
+        learn_events(self, events_of(self.a, X), y, w, **kwargs)
 
 
 def _loss_is_missing(y: Any, predicted: Any) -> float:

@@ -29,6 +29,11 @@ def learner_of(model: Any) -> Any:
     ParameterError: it cannot; the message names those that can.
     """
     model = model.model if isinstance(model, TrackingMonitor) else model
+    if isinstance(model, Compare):
+        raise ParameterError(
+            "Compare: an example has a number of its own in each of the two models: call "
+            "unlearn(...) of the learners in model.a and in model.b"
+        )
     learner = container.steps_of(model)[-1]
     if not hasattr(learner, "unlearn"):
         able = (known.cls.__name__ for known in registered_learners() if can_forget(known.cls))
@@ -48,13 +53,6 @@ def unlearn(model: Any, ids: Iterable[int]) -> Any:
 
     Returns what the learner returns: ids `removed` and `not_kept`, and the `gap` now.
     """
-    if isinstance(model, Compare):
-        # Of both, so that none comes back with the other model; what was counted stays counted.
-        both, wanted = (model.a, model.b), list(ids)
-        for one in both:
-            learner_of(one)
-        of_a, of_b = (unlearn(one, wanted) for one in both)
-        return of_a if model.model is model.a else of_b
     learner, wanted = learner_of(model), list(dict.fromkeys(ids))
     if isinstance(learner.observer, TrackingMonitor):
         # Its sample is of examples that the learner has left out, and does not know any more.

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from river import datasets, dummy, linear_model, preprocessing, stats
+from river import checks, datasets, dummy, linear_model, preprocessing, stats
 
 import streamsvm
 from streamsvm import Compare, LASVMClassifier, StandardScaler, SVMSGDClassifier, kernels
@@ -174,6 +174,14 @@ def test_numbers_by_a_loss_that_is_cut_off_and_functions_that_decide(tmp_path):
     costs.learn_one({"a": 1.0}, True)
     costs.end()
     assert costs.model is costs.b and costs.record["why"] == "by hand"
+
+
+def test_rivers_checks():
+    for given in Compare._unit_test_params():
+        model = Compare(**given)
+        for check in checks.yield_checks(model):
+            if check.__name__ not in model._unit_test_skips():
+                check(model.clone())
 
 
 @pytest.mark.parametrize(

@@ -33,16 +33,18 @@ def events_of(model: Any, X: Any) -> Iterator[dict[Any, Any]]:
         yield {name: v for name, v in zip(of, row.tolist(), strict=True) if v == v}
 
 
-def learn_events(model: Any, events: Iterator[dict[Any, Any]], y: Any, w: Any = None) -> None:
+def learn_events(
+    model: Any, events: Iterator[dict[Any, Any]], y: Any, w: Any = None, **kwargs: Any
+) -> None:
     """Learn events in order, each by `learn_one` of a model, with n labels, and n weights or None.
 
-    The weights are passed on as ``w``, which the model must take.
+    The weights are passed on as ``w``, which the model must take, as it must `kwargs`.
     """
     rows = list(events)
     labels = list(frames.labels_of(y, len(rows)))
     weights = [None] * len(rows) if w is None else [float(one) for one in w]
     for x, label, weight in zip(rows, labels, weights, strict=True):
         if weight is None:
-            model.learn_one(x, label)
+            model.learn_one(x, label, **kwargs)
         else:
-            model.learn_one(x, label, w=weight)
+            model.learn_one(x, label, w=weight, **kwargs)
