@@ -232,7 +232,8 @@ class Comparison:
 
     def settings(self) -> str:
         """Return the parameters as a text, which differs if they do."""
-        return repr([self.level, self.largest_loss, self.warm_up, sorted(self.kept.items())])
+        found = {name: getattr(self, name) for name in ("level", "largest_loss", "warm_up")}
+        return ", ".join(f"{name} {value}" for name, value in (found | self.kept).items())
 
     def as_json(self) -> dict[str, Any]:
         """Return parameters and state as JSON values."""
