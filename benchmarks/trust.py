@@ -1,19 +1,21 @@
 """How far to trust a model: what is promised, measured: ``python -m benchmarks.trust PART``.
 
 Parts: ``intervals``, accuracies with intervals that hold at all moments at once; ``sets``, sets of
-labels with a coverage; ``compare``, which of two models is better.
+labels with a coverage; ``compare``, which of two models is better; ``selective``, answers only
+where few are wrong.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import trust_compare, trust_intervals, trust_sets
+from benchmarks import trust_compare, trust_intervals, trust_selective, trust_sets
 
 PARTS = {
     "intervals": trust_intervals.main,
     "sets": trust_sets.main,
     "compare": trust_compare.main,
+    "selective": trust_selective.main,
 }
 
 

@@ -13,7 +13,7 @@ from connectors.kafka.producing import LetterTopic, QuestionTopic
 from connectors.kafka.reachable import check_reachable
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
 from connectors.payloads import avro, flatten
-from streamsvm import ActiveLearner
+from streamsvm import ActiveLearner, Selective
 from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
@@ -65,6 +65,8 @@ _LABELS = {
     "--labels-topic TOPIC": "where the labels of the events come, with the same key",
     "--questions-topic TOPIC": "with --label-budget and --labels-topic: where events go that are "
     "asked for, as JSON with the key and the features",
+    "--abstain-topic TOPIC": "with --error and --labels-topic: where events without an answer go, "
+    "as JSON with the key, the position and the features; their labels come as those of others",
 }
 _GROUP = {
     "--peers PATTERN": "checkpoints of the group's other members ('DIR/*.ckpt'), whose messages "
@@ -112,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
         "name": ", ".join(options.topic),
     }
     by_key = options.labels_topic is not None
-    late = late_labels_of(options, by_key, _questions_from(options))
+    late = late_labels_of(options, by_key, _questions_from(options) or _abstained_from(options))
     letters = _letters_from(options)
     if is_of_sentences:
         source = _sentences_from(options, reading)
@@ -225,11 +227,26 @@ def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
         raise ParameterError(
             "--questions-topic needs --labels-topic, where the answers come, and --label-budget"
         )
-    if options.questions_topic in (*options.topic, options.labels_topic):
+    return _question_topic(options, "--questions-topic", options.questions_topic)
+
+
+def _abstained_from(options: argparse.Namespace) -> QuestionTopic | None:
+    """Return the topic of events without an answer; None: nobody is told of them."""
+    if options.abstain_topic is None:
+        return None
+    answers = options.error is not None or isinstance(model_of(options), Selective)
+    if options.labels_topic is None or not answers:
         raise ParameterError(
-            f"--questions-topic {options.questions_topic}: it is read from, too; name another topic"
+            "--abstain-topic needs --labels-topic, where the labels of its events come, and --error"
         )
-    return QuestionTopic(_producer_from(options), options.questions_topic)
+    return _question_topic(options, "--abstain-topic", options.abstain_topic)
+
+
+def _question_topic(options: argparse.Namespace, option: str, topic: str) -> QuestionTopic:
+    """Return a topic for events whose labels are wanted; refuse one that is read from."""
+    if topic in (*options.topic, options.labels_topic):
+        raise ParameterError(f"{option} {topic}: it is read from, too; name another topic")
+    return QuestionTopic(_producer_from(options), topic)
 
 
 def _producer_from(options: argparse.Namespace) -> Any:

@@ -14,6 +14,7 @@ from streamsvm import (
     AdaptiveSVMClassifier,
     Chain,
     ConformalSets,
+    Selective,
     StandardScaler,
     kernels,
     load,
@@ -157,6 +158,18 @@ _SETS: dict[str, Any] = {
         action="store_true", help="with --coverage: in this share of those of each label"
     ),
 }
+_ANSWERS: dict[str, Any] = {
+    "--error S": dict(
+        type=positive,
+        help="answer only where this share of the answers is wrong at most, from .0001 to .5; "
+        "default: all are answered",
+    ),
+    "--audit S": dict(
+        type=positive,
+        help="with --error: leave this share of the examples, drawn at random, without an answer, "
+        "and judge by these, as labels of answers do not come; default: all labels come",
+    ),
+}
 _SCALER: dict[str, Any] = {
     "--scale": dict(
         action=argparse.BooleanOptionalAction,
@@ -183,7 +196,7 @@ def add_learner_options(group: Group) -> None:
     names = _Choices([*(learner.name for learner in registered_learners()), "MODULE:CLASS"])
     add_table(group, _NEW | {"--learner": {"choices": names} | _NEW["--learner"]})
     add_options(group, parameters(ADDED_BY_HAND))
-    add_table(group, _SELECTION | _LABELS | _SETS | _SCALER)
+    add_table(group, _SELECTION | _LABELS | _SETS | _ANSWERS | _SCALER)
 
 
 def kernel_from(options: argparse.Namespace) -> Any:
@@ -251,7 +264,17 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     if options.coverage is not None:
         if isinstance(model, ConformalSets) or options.label_budget is not None:
             raise ParameterError("--coverage: not with --label-budget, nor if --model has sets")
+        if options.error is not None:
+            raise ParameterError("--coverage, --error: sets or answers; give one of both")
         return learner, ConformalSets(model, options.coverage, options.by_class)
+    if options.error is not None:
+        if isinstance(model, Selective) or options.label_budget is not None:
+            raise ParameterError("--error: not with --label-budget, nor if --model has it")
+        return learner, Selective(
+            model, options.error, audit=options.audit or 0.0, seed=options.seed
+        )
+    if options.audit is not None:
+        raise ParameterError("--audit: only with --error; leave it out")
     if options.by_class:
         raise ParameterError("--by-class: only with --coverage; leave it out")
     if options.label_budget is not None:

@@ -2,13 +2,14 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from streamsvm import ConformalSets, Selective
 from streamsvm.cli.evaluate import Errors, check_fit, error_in_words, margins, why_none
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file, write_tables
 from streamsvm.cli.parser import Parser, add_table, path
@@ -50,10 +51,10 @@ def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
     parser.description = (
         "Writes one row for each row read: file, row, the columns of --keep, prediction, "
-        "decision_function, probability (of the predicted label), and set, a list of labels, if "
-        "the model was learnt with --coverage. A row that cannot be predicted has nulls. Of "
-        "sentences: file, row and prediction, a list of labels or a meaning. With --target COLUMN "
-        "it evaluates the model, and needs no --output."
+        "decision_function, probability (of the predicted label); set, a list of labels, if the "
+        "model was learnt with --coverage, and answer, a label or null, if with --error. A row "
+        "that cannot be predicted has nulls. Of sentences: file, row and prediction, a list of "
+        "labels or a meaning. With --target COLUMN it evaluates the model, and needs no --output."
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", type=path, help="file written by --save")
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     if options.positive is not None and options.target is None:
         raise ParameterError("--positive needs --target COLUMN")
     keep = options.keep.split(",") if options.keep else []
-    own = ["file", "row", "prediction", "decision_function", "probability", "set"]
+    own = ["file", "row", "prediction", "decision_function", "probability", "set", "answer"]
     own += [f"probability of {y}" for y in learner.classes]
     if taken := [name for name in keep if name in own or keep.count(name) > 1]:
         raise ParameterError(f"--keep {taken[0]}: the output has a column of that name already")
@@ -134,10 +135,20 @@ def _tables(
     model: Any, learner: Any, source: Any, errors: Errors | None, probabilities: bool
 ) -> Iterator[pa.Table]:
     """Yield tables with a row for each row of a source."""
+    column = _said_by(model)
     for batch, usable, values in margins(model, source):
         if errors is not None:
             errors.add(batch, usable, values)
-        yield _table(batch, usable, values, learner, probabilities, getattr(model, "sets", None))
+        yield _table(batch, usable, values, learner, probabilities, column)
+
+
+def _said_by(model: Any) -> tuple[str, Callable[[Any], Any]] | None:
+    """Return the column of a wrapper, and what it says of {label: probability}; None: none."""
+    if isinstance(model, ConformalSets):
+        return "set", lambda p: list(model.sets.of(p))
+    if isinstance(model, Selective):
+        return "answer", lambda p: model.answering.answer(p).label
+    return None
 
 
 def _columns_of(options: argparse.Namespace, learner: Any, keep: list[str]) -> list[str] | None:
@@ -175,9 +186,9 @@ def _table(
     values: np.ndarray,
     learner: Any,
     probabilities: bool,
-    sets: Any,
+    more: tuple[str, Callable[[Any], Any]] | None,
 ) -> pa.Table:
-    """Return predictions of the rows of a batch; `sets` are those of `ConformalSets`, or None."""
+    """Return predictions of the rows of a batch; `more` is from `_said_by`."""
     rows = values.tolist()
     label_of = learner.targets.label_of
     predicted = [label_of(m) if u else None for m, u in zip(rows, usable, strict=True)]
@@ -187,7 +198,7 @@ def _table(
     for i in np.flatnonzero(usable).tolist():
         found = learner.probabilities_of(rows[i])
         own[i] = found.get(predicted[i], 0.0)
-        chosen[i] = None if sets is None else list(sets.of(found))
+        chosen[i] = None if more is None else more[1](found)
         for y, column in of_class.items():
             column[i] = found.get(y, 0.0)
         # With several classes: the score of the predicted class.
@@ -203,8 +214,9 @@ def _table(
         "decision_function": pa.array(score, mask=~usable),
         "probability": pa.array(own, mask=~usable),
     }
-    if sets is not None:
-        columns["set"] = pa.array(chosen, pa.list_(columns["prediction"].type))
+    if more is not None:
+        kind = columns["prediction"].type
+        columns[more[0]] = pa.array(chosen, pa.list_(kind) if more[0] == "set" else kind)
     if probabilities:
         for y, column in of_class.items():
             columns[f"probability of {y}"] = pa.array(column, mask=~usable)

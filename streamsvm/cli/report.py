@@ -23,6 +23,7 @@ from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.labels.prediction_sets import sets_in_words
 from streamsvm.run.advice import advice_of
 from streamsvm.run.report import RunReport
+from streamsvm.selection.answering import answers_in_words
 
 _MENTIONED = 1.0
 """The report mentions compiling that took longer than this, in seconds."""
@@ -130,6 +131,7 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         *(_meanings(report.meanings) if report.meanings else _accuracies(report)),
         ("tokens", _tokens(report)),
         ("coverage", sets_in_words(report.coverage)),
+        ("answered", answers_in_words(report.answers)),
         ("chunk F1", None if report.chunk_f1 is None else f"{report.chunk_f1:.2%}"),
         ("scale, gamma, C", report.chosen),
         ("selection", report.selection),

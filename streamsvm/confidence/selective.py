@@ -66,8 +66,8 @@ DOUBTS: tuple[float, ...] = (
 _WINDOWS = (10, 40, 160)
 """Events of a block, per error wanted; a window has one to two blocks."""
 
-_FEWEST = 50
-_EVERY = 10
+_FEWEST = 60
+_EVERY = 20
 """The thresholds are looked at after so many events; blocks are multiples of it."""
 
 _REFUTED = math.log(1.0 / 0.05)
@@ -121,8 +121,6 @@ class Evidence:
         is for the time when errors are near their share.
 
     """
-
-    __slots__ = ("_error", "_limits", "careful", "counts", "filled", "new", "sizes", "usual")
 
     def __init__(self, error: float, level: float) -> None:
         self._error = error
@@ -182,8 +180,6 @@ class Guard:
         How much speaks for opening it again.
 
     """
-
-    __slots__ = ("_error", "credit", "is_closed", "n", "n_openings", "n_wrong")
 
     def __init__(self, error: float) -> None:
         self._error = error

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ClassVar
 
 from streamsvm.confidence import conformal
@@ -34,6 +34,9 @@ class Given:
 
     __slots__ = ("label", "labels")
 
+    is_asked = True
+    """Whether the label is asked for, where there is somebody to ask."""
+
     def __init__(self, label: Any, labels: Collection[Any]) -> None:
         self.label, self.labels = label, tuple(labels)
 
@@ -41,6 +44,11 @@ class Given:
     def further(self) -> dict[str, Any]:
         """What a question says beside the label."""
         return {"set": list(self.labels)}
+
+
+def told(predicted: Iterable[Any]) -> list[Any]:
+    """Return the labels of predictions, of which some may be `Given`."""
+    return [one.label if isinstance(one, Given) else one for one in predicted]
 
 
 class GivenBoth(Given):

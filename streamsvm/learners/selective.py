@@ -10,7 +10,9 @@ from river import base
 
 from streamsvm.errors import ParameterError
 from streamsvm.learners.active import ActiveLearner
+from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
 from streamsvm.learners.bases.row_events import events_of, learn_events
+from streamsvm.learners.compare import Compare
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
@@ -92,8 +94,10 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
     ) -> None:
         self.model = model
         self.error, self.level, self.audit, self.seed = error, level, audit, seed
-        is_other = isinstance(model, (type, ActiveLearner, ConformalSets, Selective))
-        if is_other or not hasattr(steps_of(model)[-1], "predict_proba_one"):
+        is_other = isinstance(model, (type, ActiveLearner, ConformalSets, Compare, Selective))
+        last = steps_of(model)[-1]
+        is_other = is_other or isinstance(last, AmbiguousSVMClassifier)
+        if is_other or not hasattr(last, "predict_proba_one"):
             raise ParameterError(f"model={model!r:.80}: use a classifier with probabilities")
         self.answering = Answering(error, level, audit, seed)
         # The event that was answered last, a copy of it, and the answer.

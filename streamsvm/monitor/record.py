@@ -61,8 +61,9 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
     record["delta"] = getattr(learner, "delta", None)
     if hasattr(monitor.model, "comparison"):
         record |= monitor.model.comparison.numbers()
-    if hasattr(monitor.model, "sets"):
-        record |= monitor.model.sets.figures()
+    for name in ("sets", "answering"):
+        if hasattr(monitor.model, name):
+            record |= getattr(monitor.model, name).figures()
     return record | monitor.scores.get() | monitor.rates.get() | _work_of(learner)
 
 

@@ -32,6 +32,7 @@ _FORWARDED = (
     "predict_proba_many",
     "predict_set_one",
     "predict_set_many",
+    "answer_one",
 )
 _SUMS = {"_n", "_n_before", "_due", "_wake", "_is_thorough"}
 _RENAMED = {f"_{name}": name for name in ("n_before", "passed_by", "rates", "scores", "seen")}

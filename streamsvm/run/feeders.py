@@ -7,6 +7,8 @@ from typing import Any
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.compare import Compare
 from streamsvm.learners.conformal_sets import ConformalSets
+from streamsvm.learners.selective import Selective
+from streamsvm.run.answers_feeder import AnswersFeeder
 from streamsvm.run.asking_feeder import AskingFeeder
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.compare_feeder import CompareFeeder
@@ -17,6 +19,7 @@ _FEEDERS: dict[type, Any] = {
     ActiveLearner: AskingFeeder,
     Compare: CompareFeeder,
     ConformalSets: SetsFeeder,
+    Selective: AnswersFeeder,
 }
 
 
@@ -27,11 +30,11 @@ def row_feeder_of(model: Any, bad: BadEvents, positive: str | None, target: str 
 
 
 def figures_of(model: Any) -> dict[str, dict[str, Any]]:
-    """Return what reports have of wrappers: `coverage` of sets, `comparison` of two models."""
-    coverage = model.sets.figures() if isinstance(model, ConformalSets) else {}
-    if not isinstance(model, Compare):
-        return {"coverage": coverage}
-    return {
-        "coverage": coverage,
-        "comparison": model.comparison.figures() | {"record": model.record},
-    }
+    """Return what reports have of wrappers, by field: of sets, of answers, of two models."""
+    if isinstance(model, ConformalSets):
+        return {"coverage": model.sets.figures()}
+    if isinstance(model, Selective):
+        return {"answers": model.answering.figures() | model.answering.counts}
+    if isinstance(model, Compare):
+        return {"comparison": model.comparison.figures() | {"record": model.record}}
+    return {}

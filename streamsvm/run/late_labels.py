@@ -61,7 +61,8 @@ class LateLabels:
         `ConformalSets` also ``"set"``, for labels that are matched by key:
         `connectors.QuestionTopic`, or your own. If it has a method ``flush``, this is called before
         a checkpoint is written, and at the end.
-        With an `ActiveLearner` only these events wait. None: nobody is told.
+        With an `ActiveLearner` only these events wait. With `Selective` these are the events
+        without an answer, with ``"why"`` and ``"position"``. None: nobody is told.
 
     Raises
     ------
@@ -122,12 +123,14 @@ class LateLabels:
         labels that were given up; ``second_label``: labels of a key whose event had its label
         already, and which are not those of the next event with that key. With an `ActiveLearner`
         also ``not_asked``: events that were not asked for; labels that come for them anyway are
-        counted as second ones.
+        counted as second ones. So it is with answers of `Selective` that are not checked
+        (``audit``); ``abstained``: its events without an answer that `ask` was told.
         """
         names = ("answered", "before_event", "never_came", "without_event", "second_label")
         held = {"held": len(self._held), "labels_held": len(self._keys)}
-        if "not_asked" in self._counts:
-            held["not_asked"] = self._counts["not_asked"]
+        for name in ("not_asked", "abstained"):
+            if name in self._counts:
+                held[name] = self._counts[name]
         return held | {name: self._counts[name] + self._keys.counts[name] for name in names}
 
     def take(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
@@ -184,10 +187,14 @@ class LateLabels:
         numbers = self._rows.add(batch, kept)
         for i, number, guess in zip(kept.tolist(), numbers, guesses, strict=True):
             self._held[keys[i]] = _Held(number, guess, None, math.inf, times[i])
-            if self.ask is not None:
+            if self.ask is not None and getattr(guess, "is_asked", True):
                 event = next(iter(batch.slice(i, 1).events()))
                 x = {name: value for name, value in event.x.items() if value == value}
-                self.ask({"key": keys[i], **_said(guess), "x": x})
+                said = _said(guess)
+                if "why" in said:
+                    said["position"] = event.position._asdict()
+                    self._counts["abstained"] += 1
+                self.ask({"key": keys[i], **said, "x": x})
 
     def _fresh_labels(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> list[Any]:
         """Return the label of each event; or `_AWAITED` (unknown), or `_REFUSED` (a bad event)."""

@@ -17,6 +17,7 @@ from connectors.source import Batch
 from streamsvm.errors import FeatureError
 from streamsvm.features.matrices import take
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
+from streamsvm.labels.prediction_sets import told
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.feeder import Feeder
@@ -130,7 +131,7 @@ class Taken:
                 return []
             if found and not is_awaited[0]:
                 # Scored, as its label is known here, but it was not asked for.
-                guess, label = LabelColumn.of(found), self._labels[i : i + 1]
+                guess, label = LabelColumn.of(told(found)), self._labels[i : i + 1]
                 if self._feeder.learner is not None:
                     label = self._feeder.judged(rows[i], np.zeros(1, np.int64), label, guess)
                 self.pairs += Pairs((label, guess))

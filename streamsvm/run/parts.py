@@ -22,6 +22,7 @@ from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.compare import Compare
 from streamsvm.learners.conformal_sets import ConformalSets
+from streamsvm.learners.selective import Selective
 from streamsvm.model_files.container import steps_of
 from streamsvm.model_files.json_values import as_json
 from streamsvm.preprocessing.feature_map import FeatureMap
@@ -78,7 +79,7 @@ class MappedScaler:
 
 def unwrapped(model: Any) -> Any:
     """Return the model that a wrapper is around, or has in use; any other model as it is."""
-    if isinstance(model, (Compare, ConformalSets)):
+    if isinstance(model, (Compare, ConformalSets, Selective)):
         return model.model
     return model.classifier if isinstance(model, ActiveLearner) else model
 

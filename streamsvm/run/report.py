@@ -85,6 +85,7 @@ class RunReport:
     asked: dict[str, int] = field(default_factory=dict)  # counts of an `ActiveLearner`
     coverage: dict[str, float | None] = field(default_factory=dict)  # of `ConformalSets`
     comparison: dict[str, Any] = field(default_factory=dict)  # of `Compare`, with its `record`
+    answers: dict[str, float | None] = field(default_factory=dict)  # of `Selective`
     scores_answers: bool = False  # the accuracy is of events that it asked for only
     missing: dict[str, int] = field(default_factory=dict)  # `missing_values`, and those of texts
     missing_of: int = 0  # examples in which the learner counted them: those not chosen, too

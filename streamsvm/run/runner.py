@@ -44,7 +44,7 @@ class Run:
     model
         A learner of this package, a pipeline of `StandardScaler` and one, or of `Chain` and a
         learner of label sequences, a parser or labeller of concepts (with `RecordSource`), an
-        `ActiveLearner`, `ConformalSets` or `TrackingMonitor` of one, or any River classifier.
+        `ActiveLearner`, `ConformalSets`, `Selective` or `TrackingMonitor` of one, or one of River.
     epochs
         How many times the source is read, at least 1. Only the first reading is scored: in it,
         every prediction is made before the label is learnt.

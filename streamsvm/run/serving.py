@@ -9,9 +9,11 @@ from typing import Any
 from streamsvm.errors import ParameterError
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.compare import Compare
+from streamsvm.learners.selective import Selective
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import forgetting
 from streamsvm.run.parts import unwrapped
+from streamsvm.selection.answering import Answer
 
 
 class Serving:
@@ -29,7 +31,8 @@ class Serving:
     Parameters
     ----------
     model
-        A learner, a pipeline, or an `ActiveLearner`, `ConformalSets` or `TrackingMonitor` of one.
+        A learner, a pipeline, or an `ActiveLearner`, `ConformalSets`, `Selective` or
+        `TrackingMonitor` of one.
         Of a `Compare` the model in use is served: a candidate that takes over is served from the
         next renewal on.
     seconds
@@ -60,6 +63,7 @@ class Serving:
             raise ParameterError(f"seconds={seconds!r}: use a number of at least 0")
         model = model.model if isinstance(model, TrackingMonitor) else model
         self._model = unwrapped(model) if isinstance(model, ActiveLearner) else model
+        self._is_selective = isinstance(self._model, Selective)
         self.seconds = seconds
         # River's models are not thread-safe; learners of this package have locks of their own.
         self._lock = threading.Lock()
@@ -148,7 +152,33 @@ class Serving:
 
         """
         with self._lock:
-            return self._copy.predict_one(x)
+            return self._predict(x)
+
+    def _answer(self, x: Any) -> Any:
+        """Answer an event by the probabilities of the copy; what is counted is the model's own."""
+        return self._model.answering.next(self._copy.predict_proba_one(x))
+
+    def _predict(self, x: Any) -> Any:
+        return self._answer(x).label if self._is_selective else self._copy.predict_one(x)
+
+    def answer_one(self, x: Any) -> Answer:
+        """Return the answer to an event, if the model is a `Selective`.
+
+        Parameters
+        ----------
+        x
+            An event.
+
+        Returns
+        -------
+        Answer
+            Its `label` is None if there is no answer. Give it to the model's `learn_one`, with the
+            label, as ``given=``.
+
+        """
+        with self._lock:
+            found: Answer = self._answer(x)
+            return found
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Return {label: probability} of an event.

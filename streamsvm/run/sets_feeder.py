@@ -10,7 +10,7 @@ import numpy as np
 from connectors.source import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.labels.prediction_sets import Given
+from streamsvm.labels.prediction_sets import Given, told
 from streamsvm.run import parts
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.feeder import Feeder
@@ -68,7 +68,7 @@ class SetsFeeder(Feeder):
 
     def _taken(self, batch: Batch, labels: Sequence[Any], given: Sequence[Any] | None) -> Pairs:
         rows, found, _ = self._one_by_one(batch, labels, given)
-        guesses = LabelColumn.of([one.label if isinstance(one, Given) else one for one in found])
+        guesses = LabelColumn.of(told(found))
         if self.learner is None:
             return Pairs((LabelColumn.of([labels[i] for i in rows]), guesses))
         kept = np.array(rows, np.int64)

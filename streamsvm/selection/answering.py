@@ -16,8 +16,10 @@ from streamsvm._parameter_checks import check_number, check_seed
 from streamsvm.confidence.selective import DOUBTS, Evidence, Guard
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.errors import ParameterError
+from streamsvm.labels.prediction_sets import Given
 from streamsvm.model_files.json_values import checked, checked_scalar
 from streamsvm.support.declaration import as_int
+from streamsvm.support.locked import Locked, locked
 
 LEAST_ERROR, MOST_ERROR = 1e-4, 0.5
 
@@ -47,7 +49,26 @@ class Answer(NamedTuple):
         return "held" if self.is_sure and self.is_held else "unsure"
 
 
-class Answering:
+class GivenAnswer(Given):
+    """An `Answer` whose label comes later: `label` is the most likely one, `labels` its values."""
+
+    __slots__ = ()
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.likely, answer)
+
+    @property
+    def is_asked(self) -> bool:  # type: ignore[override]
+        """Whether there is no answer."""
+        return self.labels[0] is None
+
+    @property
+    def further(self) -> dict[str, Any]:
+        """Why there is no answer."""
+        return {"why": Answer(*self.labels).why}
+
+
+class Answering(Locked):
     """Decides which events of a stream are answered, and counts how that went.
 
     Attributes
@@ -73,6 +94,7 @@ class Answering:
         audit: float = 0.0,
         seed: int | None = None,
     ) -> None:
+        super().__init__()
         self.error = check_number("error", error, LEAST_ERROR, MOST_ERROR)
         is_number = isinstance(level, (int, float)) and not isinstance(level, bool)
         if not (is_number and 0.0 < level < 1.0):
@@ -100,6 +122,7 @@ class Answering:
         return Answer(likely if is_sure and not is_held else None, likely, place, is_sure, is_held,
                       False)  # fmt: skip
 
+    @locked
     def next(self, p: Mapping[Any, float]) -> Answer:
         """Return what is said of the next event, and count it."""
         found = self.answer(p)
@@ -114,6 +137,7 @@ class Answering:
         self._lately.append(found.label is not None)
         return found
 
+    @locked
     def learn(self, y: Any, given: Answer) -> None:
         """Take the label of an event, and what was said of it."""
         self.n_labelled += 1
@@ -130,6 +154,7 @@ class Answering:
 
     # Figures
 
+    @locked
     def figures(self) -> dict[str, float | None]:
         """Return the figures of a monitor's record: see `streamsvm.monitor.report`."""
         n, guard, lately = self.n_seen, self.guard, self._wrong_lately
@@ -160,6 +185,7 @@ class Answering:
 
     # Files
 
+    @locked
     def as_json(self) -> dict[str, Any]:
         """Return parameters and state as JSON values."""
         evidence, guard = self.evidence, self.guard

@@ -1,0 +1,47 @@
+"""Batches into `Selective`: each row is answered or not, then learnt, one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from connectors.source import Batch
+from streamsvm.errors import ParameterError
+from streamsvm.labels.prediction_sets import Given
+from streamsvm.run.sets_feeder import SetsFeeder
+from streamsvm.selection.answering import Answer, GivenAnswer
+
+
+class AnswersFeeder(SetsFeeder):
+    """Predicts and learns batches with `Selective`. Parameters are those of `Feeder`.
+
+    Scored are the most likely labels of all events. What is held of an event whose label comes
+    later is its answer, which counts. With `audit`, labels of answered events are not waited for.
+    """
+
+    def check_run(self, epochs: int, forgets: bool) -> None:
+        """Refuse a run that reads the stream again, or forgets events."""
+        if epochs > 1 or forgets:
+            what = f"epochs={epochs!r}" if epochs > 1 else "tombstones"
+            raise ParameterError(f"{what}: Selective reads a stream once, and forgets nothing")
+
+    def predict_and_ask(self, batch: Batch) -> tuple[np.ndarray, list[Any], np.ndarray]:
+        """Predict rows whose labels are not known yet, and tell whose labels are waited for."""
+        kept, found = self.predict(batch)
+        awaits_all = not self.model.audit
+        return kept, found, np.array([awaits_all or one.is_asked for one in found], bool)
+
+    def _predict_event(self, x: dict[Any, Any], is_learnt: bool) -> tuple[Any, bool]:
+        """Return the most likely label of an event; if its label comes later, the answer."""
+        is_new = self.learner is not None and not self.learner.classes
+        answer = self.model.answer_one(x)
+        if is_learnt:
+            return None if is_new else answer.likely, True
+        return GivenAnswer(answer), True
+
+    def _learn_event(self, x: dict[Any, Any], w: float, y: Any, guess: Any) -> None:
+        """Learn an event, with the answer that was given to it."""
+        if isinstance(guess, Given):
+            guess.labels = Answer(*guess.labels)
+        super()._learn_event(x, w, y, guess)
