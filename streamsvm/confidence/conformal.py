@@ -26,8 +26,11 @@ A label that nobody had met is missed whatever the threshold. It moves no level 
 :math:`-g (1 - a)`, so that M may be larger by the number of those. Labels that come up to d events
 late let d more events be missed before the level that follows from them is used: levels may be
 lower then, and M larger by d. If something is hit at minus infinity (an exact prediction of a
-number, a late label), the level does not rise further, and M may be smaller. Tokens of a sentence
-are events whose sets are made together, before any label comes: d is its length less 1.
+number, a late label), the level does not rise further, and M may be smaller.
+
+Tokens of a sentence are events whose sets are made together, before any of its labels comes: d is
+its length less 1. With g = a / 4 a few misses in one sentence would put all labels into the sets of
+the next ones; so g is a / 16 there, and M is less than a T + 17 + d.
 
 The step is the one of several that measured best, and u = 3 a makes the bound small: with u = 1
 levels wander off while a model is perfect, and come back too late. Tried were also fixed and
@@ -53,7 +56,10 @@ import numpy as np
 RECENT = 500
 """So many of the last scores are kept, and the threshold is one of them."""
 
-_STEPS_TO_NOTHING = 4.0
+STEPS = 4.0
+STEPS_OF_TOKENS = 16.0
+"""How many steps down, each after a miss, are the share of misses: a / g."""
+
 _LARGEST = 3.0
 
 TOO_MANY, TOO_FEW = 5, 9
@@ -77,8 +83,8 @@ class Threshold:
     """
 
     __slots__ = (
-        "_highest", "_lowest", "_miss_rate", "_most", "_ordered", "_step", "deepest", "level",
-        "scores", "value",
+        "_down", "_highest", "_lowest", "_miss_rate", "_most", "_ordered", "_step", "_up",
+        "deepest", "level", "scores", "value",
     )  # fmt: skip
 
     def __init__(
@@ -87,30 +93,32 @@ class Threshold:
         level: float | None = None,
         scores: Iterable[float] = (),
         deepest: float = 0.0,
+        steps: float = STEPS,
     ) -> None:
         self._miss_rate = miss_rate
         self.level = miss_rate if level is None else level
-        self._step = miss_rate / _STEPS_TO_NOTHING
+        self._step = miss_rate / steps
+        self._up, self._down = self._step * miss_rate, self._step * (miss_rate - 1.0)
         self._most = min(1.0, _LARGEST * miss_rate)
         self._lowest = -self._step * (1.0 - miss_rate)
         self.deepest = min(deepest, self._lowest)
         self._highest = self._most + self._step * miss_rate
         self.scores = deque(scores, maxlen=RECENT)
         self._ordered = sorted(self.scores)
-        self.value = self._quantile(self.level)
+        self.value = self._quantile()
 
     @property
     def too_many(self) -> float:
         """How many misses there are at most above their share, but for labels not met before.
 
-        Less than `TOO_MANY`, if no label came late.
+        Less than `TOO_MANY`, if no label came late, with as many steps as there are by default.
         """
         return (self._miss_rate - self.deepest) / self._step
 
     def learn(self, score: float, is_missed: bool, is_new: bool = False) -> None:
         """Take the score of an event, no NaN, whether it was missed, and its label never met."""
         # Called for each event: comparisons take a third of the time of min and max.
-        level = self.level + self._step * (self._miss_rate - is_missed)
+        level = self.level + (self._down if is_missed else self._up)
         if level < self._lowest:
             if is_new:
                 level = max(level, min(self.level, self._lowest))
@@ -124,17 +132,21 @@ class Threshold:
             del ordered[bisect_left(ordered, scores[0])]
         scores.append(score)
         insort(ordered, score)
-        self.value = self._quantile(level)
-
-    def _quantile(self, level: float) -> float:
-        """Return the threshold at a level."""
-        if level >= self._most:
-            return -math.inf
-        if level <= 0.0:
-            return math.inf
-        n = len(self._ordered)
+        # As `_quantile`, without a call.
+        n = len(ordered)
         above = int((n + 1) * level)
-        return self._ordered[n - above] if above else math.inf
+        if 0 < above and level < self._most:
+            self.value = ordered[n - above]
+        else:
+            self.value = self._quantile()
+
+    def _quantile(self) -> float:
+        """Return the threshold at the level."""
+        n = len(self._ordered)
+        above = int((n + 1) * self.level)
+        if self.level >= self._most:
+            return -math.inf
+        return self._ordered[n - above] if above > 0 else math.inf
 
 
 def least_ambiguous(p: Mapping[Any, float]) -> dict[Any, float]:

@@ -84,6 +84,7 @@ class Sets(ABC):
     kind = ""
     names: tuple[str, ...] = ()
     """The parameters beside the coverage."""
+    steps = conformal.STEPS
     _kinds: ClassVar[dict[str, type[Sets]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -115,7 +116,7 @@ class Sets(ABC):
     @property
     def new_threshold(self) -> conformal.Threshold:
         """A threshold that has seen nothing."""
-        return conformal.Threshold(1.0 - self.coverage)
+        return conformal.Threshold(1.0 - self.coverage, steps=self.steps)
 
     def least_coverage(self) -> float:
         """Return what the coverage so far cannot be below, whatever the stream was."""
@@ -187,7 +188,7 @@ class Sets(ABC):
         level, deepest, scores = checked(content, list, "a threshold")
         known = [_number(one, "a score", math.inf) for one in checked(scores, list, "the scores")]
         levels = _number(level, "a level"), known, _number(deepest, "a level")
-        return conformal.Threshold(1.0 - self.coverage, *levels)
+        return conformal.Threshold(1.0 - self.coverage, *levels, self.steps)
 
 
 class LabelSets(Sets):

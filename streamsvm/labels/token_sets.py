@@ -34,7 +34,7 @@ class TokenSets(LabelSets):
     The thresholds are the same for all tokens of a sentence, whose labels come together.
     """
 
-    kind = "tokens"
+    kind, steps = "tokens", conformal.STEPS_OF_TOKENS
 
     def __init__(
         self,

@@ -226,7 +226,10 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
         else:
             predicted, found = self._predicted(x)
         self._last = None
-        self.model.learn_one(x, y, **kwargs)  # type: ignore[attr-defined]
+        if kwargs:
+            self.model.learn_one(x, y, **kwargs)  # type: ignore[attr-defined]
+        else:
+            self.model.learn_one(x, y)  # type: ignore[attr-defined]
         # After it: an event that the model refuses is not counted.
         self.sets.learn(y, predicted, found if given is None else given)
 

@@ -119,7 +119,7 @@ def test_events_batches_copies_files_and_runs_are_one(tmp_path):
     )
     assert sum(map(len, found)) > len(set(labels)) and max(map(len, found)) > 1
     # The bound of each label, wider by the longest sentence.
-    assert events.sets.n_missed < 0.2 * len(labels) + 4 * (5 + 6) + events.sets.n_new
+    assert events.sets.n_missed < 0.2 * len(labels) + 4 * (17 + 6) + events.sets.n_new
     assert events.sets.figures()["coverage_least"] <= events.sets.figures()["coverage"]
     batches.learn_many(X[:150], Y[:150])
     batches = copy.deepcopy(batches)

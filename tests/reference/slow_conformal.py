@@ -3,12 +3,12 @@
 import numpy as np
 
 
-def threshold(scores, missed, a, new=()):
+def threshold(scores, missed, a, new=(), steps=4.0):
     """Return the threshold after events with these scores, of which some were missed.
 
     `new` are the numbers of events whose label had never been met.
     """
-    level, step, most = a, a / 4.0, min(1.0, 3.0 * a)
+    level, step, most = a, a / steps, min(1.0, 3.0 * a)
     for n, m in enumerate(missed):
         level = min(level + step * (a - m), most + step * a)
         if n in new:
@@ -67,7 +67,9 @@ def token_sets_of(stream, coverage, by_class=False):
             for label, margin in margins.items():
                 of = [one for one in past if one[0] == label] if by_class else past
                 new = [n for n, one in enumerate(of) if one[3]]
-                q = threshold([one[1] for one in of], [one[2] for one in of], 1.0 - coverage, new)
+                q = threshold(
+                    [one[1] for one in of], [one[2] for one in of], 1.0 - coverage, new, 16.0
+                )
                 if margin <= q:
                     chosen.add(label)
             is_missed = y not in chosen
