@@ -16,7 +16,7 @@ from connectors import (
     SourceNotFoundError,
 )
 from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.labels.prediction_sets import Given
+from streamsvm.labels.prediction_sets import told
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.ospas import OSPASParser
 from streamsvm.model_files.container import steps_of
@@ -227,7 +227,7 @@ def tables_of(model: Any, source: Any, score: Any) -> Iterator[pa.Table]:
             meanings = [None if parse is None else parse.meaning for parse in predicted]
             predicted = [None if said is None else as_text(said) for said in meanings]
         given, none = list(predicted), [None] * len(batch.rejects)
-        predicted = [one.label if isinstance(one, Given) else one for one in given]
+        predicted = told(given)
         numbers = [*batch.rows, *(reject.position.row for reject in batch.rejects)]
         labels = pa.array([*predicted, *none], type_)
         columns = {"row": np.array(numbers, np.int64), "prediction": labels}

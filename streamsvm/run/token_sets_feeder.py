@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.labels.prediction_sets import Given
+from streamsvm.labels.prediction_sets import Given, told
 from streamsvm.learners.bases.sequence.read_sentence import each_of
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.run.bad_events import BadEvents
@@ -46,5 +46,4 @@ class TokenSetsFeeder(SentenceFeeder):
 
     def judged(self, batch: Any, predicted: list[Any]) -> SentencePairs:
         """Return true and predicted labels: see `SentenceFeeder`."""
-        labels = [one.label if isinstance(one, Given) else one for one in predicted]
-        return super().judged(batch, labels)
+        return super().judged(batch, told(predicted))
