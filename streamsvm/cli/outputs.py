@@ -106,9 +106,33 @@ class _JSONLines:
         """Do nothing: whoever opened the file closes it."""
 
 
+class _CSV:
+    """Writes tables as CSV: of our own columns, lists as JSON, which Arrow would refuse."""
+
+    def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
+        names = [name for name in ("prediction", "set") if name in schema.names]
+        self._lists = [name for name in names if pa.types.is_list(schema.field(name).type)]
+        for name in self._lists:
+            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
+        self._writer = pa_csv.CSVWriter(file, schema)
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write a line for each row."""
+        for name in self._lists:
+            rows = table[name].to_pylist()
+            texts = [None if row is None else json.dumps(row, default=str) for row in rows]
+            i = table.schema.get_field_index(name)
+            table = table.set_column(i, name, pa.array(texts, pa.string()))
+        self._writer.write_table(table)
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._writer.close()
+
+
 _WRITERS: dict[str, Any] = {
     ".parquet": pq.ParquetWriter,
-    ".csv": pa_csv.CSVWriter,
+    ".csv": _CSV,
     ".jsonl": _JSONLines,
 }
 

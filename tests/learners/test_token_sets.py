@@ -1,6 +1,7 @@
 """ConformalSets of label sequences: all labellings, the twin, events and batches, runs."""
 
 import copy
+import csv
 import json
 import math
 from itertools import product
@@ -187,3 +188,8 @@ def test_the_command_writes_sets_of_tokens(tmp_path, monkeypatch, capsys):
     table, model = pq.read_table("p.parquet"), streamsvm.load("m.svm")
     assert [tuple(map(tuple, one)) for one in table["set"].to_pylist()] == model.predict_set_many(X)
     assert table["prediction"].to_pylist() == [model.predict_one(x) for x in X]
+    assert main(["predict", "m.svm", "x.parquet", "-o", "p.csv"]) == 0
+    with open("p.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for name in ("prediction", "set"):
+        assert [json.loads(row[name]) for row in rows] == table[name].to_pylist()
