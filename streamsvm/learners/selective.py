@@ -125,13 +125,15 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
         """Yield the settings that River's checks run with."""
         yield {"model": SVMSGDClassifier(), "seed": 42}
 
-    def answer_one(self, x: dict[Any, Any]) -> Answer:
+    def answer_one(self, x: dict[Any, Any], **kwargs: Any) -> Answer:
         """Return the answer to an event, with all that is to be kept until its label comes.
 
         Parameters
         ----------
         x
             Features by name.
+        **kwargs
+            Passed on to `predict_proba_one` of the model.
 
         Returns
         -------
@@ -139,7 +141,7 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
         `learn_one` if other events come before the label.
 
         """
-        found = self.answering.next(self.model.predict_proba_one(x))
+        found = self.answering.next(self.model.predict_proba_one(x, **kwargs))
         # A copy: the caller may fill the same dict with the next event.
         self._last = x, (x.copy() if type(x) is dict else copy.copy(x)), found
         return found
@@ -152,14 +154,14 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
         x
             Features by name.
         **kwargs
-            Not used.
+            Passed on to `predict_proba_one` of the model.
 
         Returns
         -------
         A label; None: there is no answer.
 
         """
-        return self.answer_one(x).label
+        return self.answer_one(x, **kwargs).label
 
     def learn_one(
         self, x: dict[Any, Any], y: Any, given: Answer | None = None, **kwargs: Any
@@ -212,7 +214,7 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
 
     # Batches
 
-    def predict_many(self, X: Any) -> list[Any]:
+    def predict_many(self, X: Any, **kwargs: Any) -> list[Any]:
         """Return the answers to the rows of a batch; they are not counted, nor drawn for audit.
 
         Parameters
@@ -220,6 +222,8 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
         X
             NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table, pandas or polars
             frame.
+        **kwargs
+            Passed on to `predict_proba_one`.
 
         Returns
         -------
@@ -227,9 +231,9 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
 
         """
         answer, p = self.answering.answer, self.model.predict_proba_one
-        return [answer(p(x)).label for x in events_of(self.model, X)]
+        return [answer(p(x, **kwargs)).label for x in events_of(self.model, X)]
 
-    def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
+    def learn_many(self, X: Any, y: Any, w: Any = None, **kwargs: Any) -> None:
         """Learn the rows of a batch in order: the same as by `learn_one`, one by one.
 
         Parameters
@@ -240,9 +244,11 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
             n labels.
         w
             None, or n weights, which the model must take.
+        **kwargs
+            Passed on to `learn_one`.
 
         """
-        learn_events(self, events_of(self.model, X), y, w)
+        learn_events(self, events_of(self.model, X), y, w, **kwargs)
 
 
 codec.register(

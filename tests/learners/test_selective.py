@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from river import datasets, linear_model, naive_bayes, preprocessing
+from river import checks, datasets, linear_model, naive_bayes, preprocessing
 
 import streamsvm
 from streamsvm import (
@@ -137,6 +137,12 @@ def test_nothing_is_answered_before_there_is_evidence():
     model = Selective(SVMSGDClassifier(), 0.01)
     assert [model.predict_one(x) for x, _ in datasets.Phishing()] == [None] * 1250
     assert model.answering.figures()["answered_error_high"] == 1.0
+
+
+def test_rivers_checks():
+    model = Selective(SVMSGDClassifier(), seed=1)
+    for check in checks.yield_checks(model):
+        check(model.clone())
 
 
 @pytest.mark.parametrize(
