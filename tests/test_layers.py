@@ -16,7 +16,7 @@ LAYERS = [
     {"support", "confidence"},
     {"structured"},
     {"solvers"},
-    {"monitor"},
+    {"monitor", "page"},
     {"labels", "features", "model_files", "native_events", "selection"},
     {"preprocessing"},
     {"learners"},

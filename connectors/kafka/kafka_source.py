@@ -313,7 +313,13 @@ class KafkaSource(BaseSource):
     @property
     def lag(self) -> int | None:
         """How many messages of the assigned partitions follow; None: the client does not know."""
-        return self._poller.lag(self._offsets)
+        lags = self.lags
+        return sum(lags.values()) if lags else None
+
+    @property
+    def lags(self) -> dict[str, int]:
+        """The same of each partition, by ``topic[partition]``, where the client knows it."""
+        return self._poller.lags(self._offsets)
 
     def close(self) -> None:
         """Close the consumer (an asynchronous one must be stopped by the caller)."""

@@ -162,15 +162,15 @@ class Poller(ABC):
         if own := self._own(offsets):
             self._commit(own)
 
-    def lag(self, offsets: Mapping[str, int]) -> int | None:
-        """Return how many messages of assigned partitions follow; None: it is not known."""
-        known = []
+    def lags(self, offsets: Mapping[str, int]) -> dict[str, int]:
+        """Return how many messages of each assigned partition follow, where that is known."""
+        known = {}
         for partition, offset in self._own(offsets):
             # A client may know no end, or have no such method.
             with contextlib.suppress(Exception):
                 if (end := self._end_of(partition)) >= 0:
-                    known.append(max(0, end - offset))
-        return sum(known) if known else None
+                    known[place_of(partition)] = max(0, end - offset)
+        return known
 
     def _commit(self, own: list[tuple[Any, int]]) -> None:
         """Commit the offsets of some assigned partitions."""

@@ -5,7 +5,6 @@ The page is one HTML file: advice, figures, confusion matrix and plots with capt
 
 import base64
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from html import escape
@@ -16,9 +15,8 @@ from typing import Any
 from streamsvm import TrackingMonitor
 from streamsvm.model_files.replacing import naming
 from streamsvm.monitor.plots import draw_lines
+from streamsvm.page.confusion import confusion
 from streamsvm.run.report import RunReport
-
-_MOST_CLASSES = 20
 
 _CAPTIONS = {
     "gap": "How much higher the model's objective is than that of an SVM trained on all these "
@@ -144,38 +142,9 @@ def _figure(plot: Path) -> str:
 
 
 def _confusion(pairs: Sequence[Sequence[Any]]) -> str:
-    """Return the table of labels and predictions; of many classes, the most frequent errors."""
-    if not pairs:
+    """Return the section of labels and predictions."""
+    caption, table = confusion((y, p, n) for y, p, n in pairs)
+    if not table:
         return ""
-    totals: Counter[str] = Counter()
-    counts: Counter[tuple[str, str]] = Counter()
-    for label, predicted, n in pairs:
-        totals[label] += n
-        counts[label, predicted] += n
-    labels = list(dict.fromkeys(name for pair in counts for name in pair))
-    if len(labels) > _MOST_CLASSES:
-        errors = [(pair, n) for pair, n in counts.most_common() if pair[0] != pair[1]]
-        head = "<tr><th>label</th><th>predicted</th><th>examples</th></tr>"
-        rows = [
-            f'<tr><td>{escape(y)}</td><td>{escape(p)}</td><td class="n">{n:,}</td></tr>'
-            for (y, p), n in errors[:_MOST_CLASSES]
-        ]
-        recalls = (f"{y} {counts[y, y] / n:.1%}" for y, n in totals.items())
-        caption = f"The most frequent errors. Recall by class: {escape(', '.join(recalls))}."
-    else:
-        names = "".join(f"<th>{escape(p)}</th>" for p in labels)
-        head = f"<tr><th>label \\ predicted</th>{names}<th>recall</th></tr>"
-        rows = []
-        for y in totals:
-            cells = "".join(
-                f'<td class="n{" right" if p == y else ""}">{counts[y, p]:,}</td>' for p in labels
-            )
-            recall = f'<td class="n">{counts[y, y] / totals[y]:.1%}</td>'
-            rows.append(f"<tr><th>{escape(y)}</th>{cells}{recall}</tr>")
-        caption = (
-            "A row has the examples of a label, a column those predicted as one, each before it "
-            "was learnt. Recall is the share of a label's examples that were predicted right."
-        )
-    table = "\n".join([head, *rows])
     title = "<h2>Confusion matrix and recall</h2>"
-    return f'{title}\n<p>{caption}</p>\n<div class="wide"><table>\n{table}\n</table></div>'
+    return f'{title}\n<p>{caption}</p>\n<div class="wide">{table}</div>'

@@ -48,6 +48,11 @@ class History:
     def __getitem__(self, i: int) -> dict[str, Any]:
         return self._records[i]
 
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The records in order, as of one moment: a list of their own, while others are added."""
+        return list(self._records)
+
     def add(self, record: Mapping[str, Any]) -> None:
         """Add a record, or skip it: once the history was full, only each `kept_every`-th is kept.
 

@@ -1,4 +1,4 @@
-"""The methods of a monitor that present its values: tables, plots and Prometheus metrics.
+"""The methods of a monitor that present its values: tables, plots, metrics, and the live page.
 
 Rich, matplotlib and prometheus-client are imported by the methods that use them.
 """
@@ -9,11 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamsvm.monitor.history import History
 from streamsvm.monitor.hits import Bounds
 from streamsvm.monitor.rates import Scores
+
+if TYPE_CHECKING:
+    from streamsvm.page.live_page import LivePage
 
 _ONLY_KEPT = (
     "no certificate of all examples: {} leaves some out; monitor.get() has kept_certificate, of "
@@ -22,7 +25,7 @@ _ONLY_KEPT = (
 
 
 class Presentation(ABC):
-    """Base of `TrackingMonitor`: tables, plots and metrics of its records."""
+    """Base of `TrackingMonitor`: tables, plots, metrics and the live page of its records."""
 
     learner: Any
     every: int
@@ -146,6 +149,33 @@ class Presentation(ABC):
         from streamsvm.monitor.prometheus import serve
 
         return serve(self, port, host, figures)
+
+    def page(self, port: int, host: str = "127.0.0.1", **settings: Any) -> LivePage:
+        """Serve the live page: charts and tables that renew themselves in all browsers on it.
+
+        Parameters
+        ----------
+        port
+            The port; 0 takes a free one.
+        host
+            The address to listen on; by default only this machine reaches it. There is no password.
+        settings
+            Further ones of `streamsvm.page.live_page.LivePage`, such as ``title`` and ``values``.
+
+        Returns
+        -------
+        LivePage
+            An object with ``url``, ``port`` and ``close()``; closed at the end of a ``with``.
+
+        Raises
+        ------
+        OSError
+            The port is in use, or the address is not one of this machine.
+
+        """
+        from streamsvm.page.live_page import LivePage
+
+        return LivePage(self, port, host, **settings)
 
     @property
     def certificate_reason(self) -> str:

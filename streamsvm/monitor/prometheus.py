@@ -13,8 +13,9 @@ OF_RUN = {
     "bad_events_by_kind": "events that could not be used, by what was wrong",
     "forgotten": "requests to forget an example, by what became of it",
     "lag": "messages of the assigned partitions not taken yet, as far as the client knows",
+    "lag_by_partition": "the same of each partition",
 }
-"""The figures of a run: what each says. All are counters but the lag, a gauge."""
+"""The figures of a run: what each says. All are counters but the lags, gauges."""
 
 
 class Server:
@@ -55,7 +56,9 @@ class _Collector:
         for name, value in self._figures().items():
             full, meaning = f"streamsvm_{name}", OF_RUN[name]
             if isinstance(value, Mapping):
-                family = self._counter(full, meaning, labels=["kind"])
+                of_lag = name == "lag_by_partition"
+                make = self._gauge if of_lag else self._counter
+                family = make(full, meaning, labels=["partition" if of_lag else "kind"])
                 for kind, n in value.items():
                     family.add_metric([kind], n)
                 yield family

@@ -1,0 +1,221 @@
+"""Lines over a stream as SVG, and as a table: no figure is in a picture alone.
+
+Colours and dashes are given by classes (l0, l1, ... and b0, b1, ... of bands), so that a page's
+style follows the reader's light or dark screen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+import numpy as np
+
+_WIDTH, _HEIGHT = 640, 250
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 12, 10, 38
+_INNER_WIDTH, _INNER_HEIGHT = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+_MOST_ROWS = 12
+
+
+@dataclass
+class Line:
+    """One line of a chart; NaN where there is no value."""
+
+    name: str
+    y: np.ndarray
+    band: tuple[np.ndarray, np.ndarray] | None = None  # lower and upper ends
+
+
+@dataclass
+class Chart:
+    """Lines over the number of examples."""
+
+    title: str
+    x: np.ndarray
+    lines: list[Line]
+    shown: Callable[[float], str]  # a value as text
+    marks: Sequence[float] = field(default_factory=list)  # places of vertical lines
+    mark: str = ""  # what they are
+    log: bool = False
+
+
+def svg(chart: Chart) -> str:
+    """Return a chart as a figure of HTML with a legend; empty: there are not two points to draw."""
+    ys = [_transformed(chart, line.y) for line in chart.lines]
+    if len(chart.x) < 2 or not any(np.isfinite(y).sum() > 1 for y in ys):
+        return ""
+    low, high = _range(chart, ys)
+    across = _scale(float(chart.x[0]), float(chart.x[-1]), 0.0, _INNER_WIDTH)
+    up = _scale(low, high, _INNER_HEIGHT, 0.0)
+    x = across(chart.x)
+    bands, lines = [], []
+    for i, (line, y) in enumerate(zip(chart.lines, ys, strict=True)):
+        if line.band is not None:
+            ends = [up(_transformed(chart, end)) for end in line.band]
+            bands.append(f'<path class="b{i}" d="{_area(x, *ends)}"/>')
+        lines.append(f'<path class="l{i}" d="{_path(x, up(y))}"/>')
+    inside = [m for m in chart.marks if chart.x[0] <= m <= chart.x[-1]]
+    marks = [f'<path class="mark" d="M{across(m):.1f},0V{_INNER_HEIGHT}"/>' for m in inside]
+    # An inner picture clips what is drawn in it.
+    inner = (
+        f'<svg x="{_LEFT}" y="{_TOP}" width="{_INNER_WIDTH}" height="{_INNER_HEIGHT}">'
+        f"{''.join(bands + marks + lines)}</svg>"
+    )
+    picture = (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(_said(chart))}">'
+        f"{''.join(_axes(chart, low, high, across, up))}{inner}</svg>"
+    )
+    return picture + _legend(chart, bool(inside))
+
+
+def table(chart: Chart) -> str:
+    """Return the newest points of a chart, thinned, as a table."""
+    step = max(1, len(chart.x) // _MOST_ROWS)
+    rows = range(len(chart.x) - 1, -1, -step)
+    head = "".join(f'<th scope="col">{escape(line.name)}</th>' for line in chart.lines)
+    body = "".join(
+        f'<tr><th scope="row">{chart.x[i]:,.0f}</th>'
+        + "".join(
+            f'<td class="n">{escape(_with_band(chart, line, i))}</td>' for line in chart.lines
+        )
+        + "</tr>"
+        for i in rows
+    )
+    return f'<table><tr><th scope="col">examples</th>{head}</tr>{body}</table>'
+
+
+def thousands(value: float) -> str:
+    """Return a number of any size in a few characters.
+
+    >>> from streamsvm.page.charts import thousands
+    >>> thousands(950.0), thousands(12_000.0), thousands(2_500_000.0)
+    ('950', '12k', '2.5M')
+    """
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if unit == 'k' else size):.4g}{unit}"
+    return f"{value:,.4g}" if abs(value) < 1e3 else f"{value:,.0f}"
+
+
+def _with_band(chart: Chart, line: Line, i: int) -> str:
+    if not math.isfinite(line.y[i]):
+        return "-"
+    text = chart.shown(line.y[i])
+    if line.band is None or not math.isfinite(line.band[0][i]):
+        return text
+    return f"{text} ({chart.shown(line.band[0][i])} to {chart.shown(line.band[1][i])})"
+
+
+def _newest(chart: Chart, line: Line) -> str:
+    known = np.flatnonzero(np.isfinite(line.y))
+    return _with_band(chart, line, int(known[-1])) if len(known) else "-"
+
+
+def _said(chart: Chart) -> str:
+    """Return a chart in words, for those who cannot see it."""
+    newest = "; ".join(f"{line.name} {_newest(chart, line)}" for line in chart.lines)
+    ends = f"from {chart.x[0]:,.0f} to {chart.x[-1]:,.0f} examples"
+    return f"{chart.title}, {ends}. Newest: {newest}."
+
+
+def _legend(chart: Chart, has_marks: bool) -> str:
+    items = [
+        f"<li>{_swatch(f'l{i}')} {escape(line.name)} <b>{escape(_newest(chart, line))}</b></li>"
+        for i, line in enumerate(chart.lines)
+    ]
+    if has_marks:
+        items.append(f"<li>{_swatch('mark')} {escape(chart.mark)}</li>")
+    return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def _swatch(kind: str) -> str:
+    return (
+        '<svg class="swatch" width="28" height="10" aria-hidden="true">'
+        f'<path class="{kind}" d="M0,5H28"/></svg>'
+    )
+
+
+def _transformed(chart: Chart, y: np.ndarray) -> np.ndarray:
+    if not chart.log:
+        return y
+    return np.log10(np.where(y > 0.0, y, np.nan))
+
+
+def _range(chart: Chart, ys: list[np.ndarray]) -> tuple[float, float]:
+    """Return the ends of the vertical axis: of the lines, as bands begin as wide as can be."""
+    known = np.concatenate([y[np.isfinite(y)] for y in ys])
+    low, high = float(known.min()), float(known.max())
+    room = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
+    # What is never below 0 is not drawn below.
+    below = low - room if low < 0.0 or chart.log else max(0.0, low - room)
+    return below, high + room
+
+
+def _scale(low: float, high: float, start: float, end: float) -> Callable[..., np.ndarray]:
+    factor = (end - start) / ((high - low) or 1.0)
+    return lambda value: start + (np.asarray(value) - low) * factor
+
+
+def _path(x: np.ndarray, y: np.ndarray) -> str:
+    """Return the commands of a path, with gaps where y is not finite."""
+    parts, is_open = [], False
+    for a, b in zip(x.tolist(), y.tolist(), strict=True):
+        if not math.isfinite(b):
+            is_open = False
+            continue
+        parts.append(f"{'L' if is_open else 'M'}{a:.1f},{b:.1f}")
+        is_open = True
+    return "".join(parts)
+
+
+def _area(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> str:
+    known = np.isfinite(low) & np.isfinite(high)
+    if known.sum() < 2:
+        return ""
+    # Far ends are outside of the picture anyway.
+    low, high = (np.clip(end[known], -1e4, 1e4) for end in (low, high))
+    there = _path(x[known], low)
+    back = _path(x[known][::-1], high[::-1])
+    return there + "L" + back[1:] + "Z"
+
+
+def _axes(
+    chart: Chart,
+    low: float,
+    high: float,
+    across: Callable[..., np.ndarray],
+    up: Callable[..., np.ndarray],
+) -> Iterator[str]:
+    bottom = _TOP + _INNER_HEIGHT
+    for value in _ticks(low, high, 5) if not chart.log else _powers(low, high):
+        y = _TOP + float(up(value))
+        text = chart.shown(10.0**value if chart.log else value)
+        yield f'<path class="grid" d="M{_LEFT},{y:.1f}H{_WIDTH - _RIGHT}"/>'
+        yield f'<text class="end" x="{_LEFT - 8}" y="{y + 4:.1f}">{escape(text)}</text>'
+    for value in _ticks(float(chart.x[0]), float(chart.x[-1]), 6):
+        x = _LEFT + float(across(value))
+        yield f'<path class="grid" d="M{x:.1f},{_TOP}V{bottom}"/>'
+        yield f'<text class="middle" x="{x:.1f}" y="{bottom + 16}">{thousands(value)}</text>'
+    middle = _LEFT + _INNER_WIDTH // 2
+    yield f'<text class="middle" x="{middle}" y="{_HEIGHT - 4}">examples</text>'
+
+
+def _ticks(low: float, high: float, most: int) -> list[float]:
+    """Return round numbers from low to high."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / most
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = size * next(m for m in (1, 2, 5, 10) if m * size >= rough)
+    first = math.ceil(low / step - 1e-9)
+    return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Return the logarithms of 1, 2 and 5 times powers of ten; of the powers only, if many."""
+    digits = (1,) if high - low > 2.5 else (1, 2, 5)
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    found = [p + math.log10(d) for p in powers for d in digits]
+    return [value for value in found if low <= value <= high]

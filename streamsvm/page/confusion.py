@@ -1,0 +1,62 @@
+"""The confusion matrix as a table in HTML; of many classes, the most frequent errors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+_MOST_CLASSES = 20
+
+_OF_ALL = (
+    "A row has the examples of a label, a column those predicted as one, each before it "
+    "was learnt. Recall is the share of a label's examples that were predicted right."
+)
+
+
+def confusion(pairs: Iterable[tuple[Any, Any, int]]) -> tuple[str, str]:
+    """Return a caption, and a table of (label, predicted, number of examples); or two empty texts.
+
+    Cells have the classes h0 to h9, by their share of the examples of the label.
+    """
+    totals: Counter[str] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
+    for label, predicted, n in pairs:
+        totals[str(label)] += n
+        counts[str(label), str(predicted)] += n
+    if not counts:
+        return "", ""
+    labels = list(dict.fromkeys(name for pair in counts for name in pair))
+    if len(labels) > _MOST_CLASSES:
+        return _errors(totals, counts)
+    names = "".join(f'<th scope="col">{escape(p)}</th>' for p in labels)
+    head = f'<tr><th scope="col">label \\ predicted</th>{names}<th scope="col">recall</th></tr>'
+    rows = []
+    for y, total in totals.items():
+        cells = "".join(_cell(counts[y, p], total, p == y) for p in labels)
+        recall = f'<td class="n">{counts[y, y] / total:.1%}</td>'
+        rows.append(f'<tr><th scope="row">{escape(y)}</th>{cells}{recall}</tr>')
+    return _OF_ALL, _table(head, rows)
+
+
+def _cell(n: int, total: int, is_right: bool) -> str:
+    kinds = f"n h{min(9, 10 * n // total)}" + (" right" if is_right else "")
+    return f'<td class="{kinds}">{n:,}</td>'
+
+
+def _errors(totals: Counter[str], counts: Counter[tuple[str, str]]) -> tuple[str, str]:
+    errors = [(pair, n) for pair, n in counts.most_common() if pair[0] != pair[1]]
+    names = ("label", "predicted", "examples")
+    head = "<tr>" + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr>"
+    rows = [
+        f'<tr><td>{escape(y)}</td><td>{escape(p)}</td><td class="n">{n:,}</td></tr>'
+        for (y, p), n in errors[:_MOST_CLASSES]
+    ]
+    recalls = (f"{y} {counts[y, y] / n:.1%}" for y, n in totals.items())
+    caption = f"The most frequent errors. Recall by class: {escape(', '.join(recalls))}."
+    return caption, _table(head, rows)
+
+
+def _table(head: str, rows: list[str]) -> str:
+    return "<table>\n" + "\n".join([head, *rows]) + "\n</table>"

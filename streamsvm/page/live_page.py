@@ -1,0 +1,271 @@
+"""The server of the live page, by the standard library: it shows, and takes no orders."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+
+from streamsvm.monitor.history import History
+from streamsvm.page.sections import Sections
+from streamsvm.page.skeleton import page
+
+_SHORTEST = 1.0
+"""Seconds between two drawings, at least."""
+
+_SHARE = 200
+"""Between two drawings is this many times the processor time that the last one took."""
+
+_HEARTBEAT = 15.0
+_MOST_VIEWERS = 50
+_STALLED_SECONDS = 10.0
+_GOODBYE_SECONDS = 2.0
+
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_FILES = {"/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8"}
+
+
+class LivePage:
+    """A page with charts and tables of a monitor, which renews itself in all browsers open on it.
+
+    It is drawn only while somebody looks, once for all viewers, and so seldom that it takes at most
+    half a percent of one processor's time. It is closed at the end of a ``with``, or by `close`.
+
+    Parameters
+    ----------
+    monitor
+        The `TrackingMonitor`. It may go on learning in another thread.
+    port
+        The port; 0 takes a free one.
+    host
+        The address to listen on; by default only this machine reaches it. There is no password.
+    title
+        The heading of the page.
+    values
+        Show values of events, too: some support vectors, if there are two features.
+    figures
+        Called at each drawing: counts of a run beside the record, by the names of
+        `streamsvm.monitor.prometheus.OF_RUN`.
+    history
+        The history of a run; its `report.history`.
+
+    Raises
+    ------
+    OSError
+        The port is in use, or the address is not one of this machine.
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from streamsvm import LASVMClassifier, TrackingMonitor
+    >>> monitor = TrackingMonitor(LASVMClassifier())
+    >>> with monitor.page(port=0) as page:
+    ...     for x, y in datasets.Phishing():  # look at page.url meanwhile
+    ...         monitor.learn_one(x, y)
+
+    """
+
+    def __init__(
+        self,
+        monitor: Any,
+        port: int,
+        host: str = "127.0.0.1",
+        *,
+        title: str = "A stream",
+        values: bool = False,
+        figures: Callable[[], Mapping[str, Any]] = dict,
+        history: History | None = None,
+    ) -> None:
+        self._title, self._learner = title, type(monitor.learner).__name__
+        self._made = Sections(monitor, figures, history, values)
+        self._lock = threading.Lock()
+        self._parts: dict[str, str] = {}
+        self._due = 0.0
+        self._sending = 0.0  # seconds of processor time since the last drawing
+        self.closing = threading.Event()
+        self.viewers = threading.Semaphore(_MOST_VIEWERS)
+        try:
+            self._server = _Server(host, port, self)
+        except OSError as error:
+            raise OSError(error.errno, f"port {port} of {host}: {error.strerror}") from error
+        self.port: int = self._server.server_port
+        self.hosts = _names_of(host)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="streamsvm page", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        host = str(self._server.server_address[0])
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+
+    def parts(self) -> dict[str, str]:
+        """Return the changing parts of the page as HTML by id; drawn anew if that is due."""
+        with self._lock:
+            if time.monotonic() >= self._due:
+                before = time.thread_time()
+                self._parts = self._made.made()
+                spent = time.thread_time() - before + self._sending
+                self._sending = 0.0
+                self._due = time.monotonic() + max(_SHORTEST, _SHARE * spent)
+            return self._parts
+
+    def whole(self) -> str:
+        """Return the page as it is now, which needs no scripts."""
+        return page(self._title, self._learner, self.parts())
+
+    def sent(self, seconds: float) -> None:
+        """Count processor time of sending: with many viewers the page is drawn less often."""
+        with self._lock:
+            self._sending += seconds
+
+    def until_due(self) -> float:
+        """Return in how many seconds the next drawing is due."""
+        return min(_HEARTBEAT, max(0.05, self._due - time.monotonic()))
+
+    def say(self, state: str) -> None:
+        """Show the state of the run in words, and all figures, at once."""
+        with self._lock:
+            self._made.state, self._due = state, 0.0
+
+    def close(self) -> None:
+        """Send the last figures to all viewers, stop serving, and free the port."""
+        self.say("ended")
+        self.closing.set()
+        # A viewer that does not read its figures must not hold the run.
+        end = time.monotonic() + _GOODBYE_SECONDS
+        for _ in range(_MOST_VIEWERS):
+            self.viewers.acquire(timeout=max(0.0, end - time.monotonic()))
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> LivePage:
+        """Return the page."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the page."""
+        self.close()
+
+
+class _Server(ThreadingHTTPServer):
+    """The server of one page; a thread for each viewer."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, live: LivePage) -> None:
+        self.live = live
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a viewer has gone."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD; the server's class refuses all else."""
+
+    server: _Server
+    server_version, sys_version = "streamsvm", ""
+    timeout = _STALLED_SECONDS
+
+    def do_GET(self) -> None:
+        path, live = self.path.partition("?")[0], self.server.live
+        if live.hosts is not None and self._host() not in live.hosts:
+            # Another site may have given its name this address, to read the page in a browser.
+            self.send_error(421, "Misdirected Request")
+        elif path == "/":
+            self._send(live.whole().encode(), "text/html; charset=utf-8")
+        elif path in _FILES:
+            content = files("streamsvm.page").joinpath(path[1:]).read_bytes()
+            self._send(content, _FILES[path])
+        elif path == "/events" and self.command == "GET":
+            self._stream(live)
+        else:
+            self.send_error(404)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing."""
+
+    def end_headers(self) -> None:
+        """Add what browsers are told with each answer."""
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", _POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        super().end_headers()
+
+    def _host(self) -> str:
+        host = self.headers.get("Host", "")
+        return (host[: host.find("]") + 1] if host[:1] == "[" else host.partition(":")[0]).lower()
+
+    def _send(self, content: bytes, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+
+    def _stream(self, live: LivePage) -> None:
+        """Send the parts that have changed, until the viewer goes or the page is closed."""
+        if not live.viewers.acquire(blocking=False):
+            self.send_error(503, "Too many viewers")
+            return
+        try:
+            with contextlib.suppress(OSError):
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.end_headers()
+                self._send_changes(live)
+        finally:
+            live.viewers.release()
+
+    def _send_changes(self, live: LivePage) -> None:
+        known: Mapping[str, str] = {}
+        spoken = time.monotonic()
+        is_over = False
+        while True:
+            parts, before = live.parts(), time.thread_time()
+            changed = {name: text for name, text in parts.items() if known.get(name) != text}
+            if changed:
+                self._write(f"event: parts\ndata: {json.dumps(changed)}\n\n")
+                live.sent(time.thread_time() - before)
+            elif time.monotonic() - spoken >= _HEARTBEAT:
+                self._write(": still here\n\n")
+            if changed or time.monotonic() - spoken >= _HEARTBEAT:
+                spoken = time.monotonic()
+            known = parts
+            if is_over:
+                self._write("event: end\ndata: \n\n")
+                return
+            is_over = live.closing.wait(live.until_due())
+
+    def _write(self, text: str) -> None:
+        self.wfile.write(text.encode())
+        self.wfile.flush()
+
+
+def _names_of(host: str) -> set[str] | None:
+    """Return the names by which browsers may call a loopback address; None: any name."""
+    with contextlib.suppress(ValueError):
+        if not ipaddress.ip_address(host).is_loopback:
+            return None
+        return {"localhost", "127.0.0.1", "[::1]", f"[{host}]" if ":" in host else host}
+    return {"localhost", "127.0.0.1"} if host == "localhost" else None

@@ -1,0 +1,50 @@
+// Puts the parts that the server sends in their places. It sends nothing.
+"use strict";
+const link = document.getElementById("link");
+const pause = document.getElementById("pause");
+let isPaused = false;
+let hasEnded = false;
+const waiting = {};
+
+function say(text, isLost) {
+  link.textContent = text;
+  link.classList.toggle("lost", isLost);
+}
+
+function put(parts) {
+  for (const [id, html] of Object.entries(parts)) {
+    const place = document.getElementById(id);
+    if (place === null) continue;
+    place.innerHTML = html;
+    const section = place.closest("section");
+    // A chart's table is hidden with its chart.
+    if (section !== null && !id.endsWith("-table")) section.hidden = html === "";
+  }
+}
+
+const source = new EventSource("events");
+source.onopen = () => { hasEnded = false; if (!isPaused) say("renewed as it goes on", false); };
+source.onerror = () => {
+  if (!hasEnded) say("not reached: these are older figures; trying again", true);
+};
+source.addEventListener("parts", (event) => {
+  Object.assign(waiting, JSON.parse(event.data));
+  if (isPaused) return;
+  put(waiting);
+  for (const id of Object.keys(waiting)) delete waiting[id];
+});
+source.addEventListener("end", () => {
+  hasEnded = true;
+  say("the page is no longer served: these are the last figures", true);
+});
+
+pause.hidden = false;
+pause.setAttribute("aria-pressed", "false");
+pause.addEventListener("click", () => {
+  isPaused = !isPaused;
+  pause.setAttribute("aria-pressed", String(isPaused));
+  if (isPaused) { say("paused here, not the run", false); return; }
+  put(waiting);
+  for (const id of Object.keys(waiting)) delete waiting[id];
+  say("renewed as it goes on", false);
+});

@@ -1,0 +1,100 @@
+"""What a model of two features predicts where, as a picture."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+_SIDE = 48
+_SIZE = 336
+_MOST_LABELS = 8
+_MOST_POINTS = 200
+
+
+class Regions:
+    """The regions of a learner; empty texts if it has not two named features, or no vectors.
+
+    The box that is drawn is the mean of the support vectors and 2.5 standard deviations around it,
+    rounded, so that its ends are no event's values. `values`: draw some support vectors, too.
+    """
+
+    def __init__(self, learner: Any, values: bool = False) -> None:
+        self._learner, self._values = learner, values
+        self._n, self._box = 0, np.zeros((0, 2))
+        self._points = np.zeros((0, 2))
+
+    def drawn(self) -> str:
+        """Return a figure of HTML: what is predicted now."""
+        names = [str(name) for name in self._learner.feature_names]
+        if len(names) != 2 or names != list(self._learner.feature_names) or not self._look():
+            return ""
+        (left, right), (bottom, top) = self._box
+        side = np.linspace(0.5 / _SIDE, 1.0 - 0.5 / _SIDE, _SIDE)
+        # Rows of the picture from the top.
+        x, y = np.meshgrid(left + side * (right - left), top - side * (top - bottom))
+        grid = pa.table({names[0]: x.ravel(), names[1]: y.ravel()})
+        predicted = [str(p) for p in self._learner.predict_many(grid).to_pylist()]
+        labels = sorted(set(predicted))
+        shares = {label: predicted.count(label) / len(predicted) for label in labels}
+        number = {label: i % _MOST_LABELS for i, label in enumerate(labels)}
+        cells = np.array([number[p] for p in predicted]).reshape(_SIDE, _SIDE)
+        said = ", ".join(f"{label} in {share:.0%} of the box" for label, share in shares.items())
+        across, up = f"{names[0]}: {left:g} to {right:g}", f"{names[1]}: {bottom:g} to {top:g}"
+        picture = (
+            f'<svg class="regions" viewBox="0 0 {_SIZE} {_SIZE}" role="img" '
+            f'aria-label="{escape(f"Predicted: {said}; {across}, {up}.")}">'
+            f"{_rectangles(cells)}{self._circles()}</svg>"
+        )
+        axes = f"<p>Across {escape(across)}; up {escape(up)}.</p>"
+        items = [
+            f'<li><svg class="swatch" width="14" height="14" aria-hidden="true"><rect '
+            f'class="c{number[label]}" width="14" height="14"/></svg> {escape(label)} '
+            f"<b>{share:.0%}</b></li>"
+            for label, share in shares.items()
+        ]
+        return f'{picture}{axes}<ul class="legend">{"".join(items)}</ul>'
+
+    def _look(self) -> bool:
+        """Choose the box, again when the vectors have become many more or fewer."""
+        model = getattr(self._learner, "in_use", self._learner)  # of several models
+        n = getattr(model, "n_support_vectors", None) or 0
+        if n < 10 or not hasattr(model, "support_vectors"):
+            return False
+        if self._values or not 0.8 * self._n <= n <= 1.25 * self._n:
+            rows = model.support_vectors().rows
+            rows = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, np.float64)
+            self._n, middle, spread = n, rows.mean(axis=0), 2.5 * rows.std(axis=0)
+            if rows.shape[1] != 2 or not (spread > 0.0).all() or not np.isfinite(spread).all():
+                self._n = 0
+                return False
+            # To a tenth of the spread.
+            unit = 10.0 ** np.floor(np.log10(spread))
+            ends = np.stack([middle - spread, middle + spread], axis=1)
+            self._box = np.round(ends / unit[:, None]) * unit[:, None]
+            self._points = rows[-_MOST_POINTS:] if self._values else rows[:0]
+        return True
+
+    def _circles(self) -> str:
+        (left, right), (bottom, top) = self._box
+        x = (self._points[:, 0] - left) / (right - left) * _SIZE
+        y = (top - self._points[:, 1]) / (top - bottom) * _SIZE
+        places = zip(x.tolist(), y.tolist(), strict=True)
+        return "".join(
+            f'<circle class="point" cx="{a:.1f}" cy="{b:.1f}" r="2"/>' for a, b in places
+        )
+
+
+def _rectangles(cells: np.ndarray) -> str:
+    """Return a rectangle for each run of equal cells of a row."""
+    size, parts = _SIZE // _SIDE, []
+    for i, row in enumerate(cells):
+        starts = [0, *(np.flatnonzero(np.diff(row)) + 1).tolist()]
+        for start, stop in zip(starts, [*starts[1:], len(row)], strict=True):
+            parts.append(
+                f'<rect class="c{row[start]}" x="{start * size}" y="{i * size}" '
+                f'width="{(stop - start) * size}" height="{size}"/>'
+            )
+    return "".join(parts)

@@ -1,0 +1,139 @@
+"""The parts of the page that change, as HTML: all texts that come from data are escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from html import escape
+from typing import Any
+
+from streamsvm.monitor.history import History
+from streamsvm.monitor.report import MEANINGS, shown
+from streamsvm.page import charts
+from streamsvm.page.confusion import confusion
+from streamsvm.page.regions import Regions
+from streamsvm.page.series import KINDS, bytes_shown, seconds_shown
+from streamsvm.page.series import charts as charts_of
+
+_TABLES = ("bad_events_by_kind", "lag_by_partition", "forgotten")
+
+TITLES = {
+    "regions": "Regions",
+    "confusion": "Confusion matrix and recall",
+    "bad_events_by_kind": "Events that could not be used, by kind",
+    "lag_by_partition": "Lag by partition",
+    "forgotten": "Requests to forget",
+    "values": "All figures",
+}
+"""The headings of the tables."""
+
+
+class Sections:
+    """Makes the changing parts of the page of a monitor: {id of the element: HTML}.
+
+    `figures` is called for the counts of a run, by the names of `monitor.prometheus.OF_RUN`;
+    `history` is the run's, and None without a run. `values`: show values of events, too.
+    """
+
+    def __init__(
+        self,
+        monitor: Any,
+        figures: Callable[[], Mapping[str, Any]],
+        history: History | None,
+        values: bool,
+    ) -> None:
+        self._monitor, self._figures, self._history = monitor, figures, history
+        self._regions = Regions(monitor.learner, values)
+        self.state = "learning"
+
+    def made(self) -> dict[str, str]:
+        """Return all parts as of now; an empty one is hidden."""
+        last, figures = self._monitor.last(), dict(self._figures())
+        records = () if self._history is None else self._history.records
+        found = dict.fromkeys([*KINDS, *(f"{name}-table" for name in KINDS)], "")
+        for name, chart in charts_of(self._monitor, records).items():
+            if picture := charts.svg(chart):
+                found |= {name: picture, f"{name}-table": charts.table(chart)}
+        found |= {"state": escape(self.state), "notes": _notes(last), "now": _now(last, figures)}
+        pairs = dict(self._monitor.scores.pairs)
+        caption, table = confusion((y, p, n) for (y, p), n in sorted(pairs.items(), key=repr))
+        found["confusion"] = f"<p>{caption}</p>{table}" if table else ""
+        found["regions"] = self._regions.drawn()
+        for name in _TABLES:
+            found[name] = _counts(figures.get(name))
+        if reason := figures.get("most_frequent"):
+            found["bad_events_by_kind"] += f"<p>Most often: {escape(str(reason))}</p>"
+        found["values"] = _values(last)
+        return found
+
+
+def _notes(last: Mapping[str, Any]) -> str:
+    """Return what a reader should be told when it happens: a screen reader says it."""
+    notes = []
+    if last.get("last_drift"):
+        n = last["n_drifts"]
+        notes.append(f"{n:,} drift{'s' * (n != 1)} noticed, the last at {last['last_drift']:,}.")
+    change = last.get("accuracy_change")
+    if change:
+        way = "lower" if change < 0 else "higher"
+        notes.append(f"Of late the accuracy is surely {way} than since the start.")
+    return " ".join(notes)
+
+
+def _now(last: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
+    """Return the newest figures as a list of terms."""
+    shares = {"accuracy, last 1,000": "accuracy_recent", "accuracy so far": "accuracy"}
+    items = {
+        name: _percent_with_ends(last, of)
+        for name, of in shares.items()
+        if last.get(of) is not None
+    }
+    for name, of, how in _NOW:
+        value = figures.get(of, last.get(of))
+        if value is not None:
+            items[name] = how(value)
+    return "".join(f"<div><dt>{name}</dt><dd>{escape(v)}</dd></div>" for name, v in items.items())
+
+
+def _percent_with_ends(last: Mapping[str, Any], name: str) -> str:
+    low, high = last.get(f"{name}_low"), last.get(f"{name}_high")
+    ends = "" if low is None or high is None else f" ({low:.1%} to {high:.1%})"
+    return f"{last[name]:.1%}{ends}"
+
+
+_NOW: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("events", "events", "{:,}".format),
+    ("examples learnt", "n_examples", "{:,}".format),
+    ("support vectors", "n_support_vectors", "{:,}".format),
+    ("gap", "gap", "{:.3g}".format),
+    ("seen gap", "seen_gap", "{:.3g}".format),
+    ("its bound", "kept_certificate", "{:.3g}".format),
+    ("examples a second", "examples_per_second", charts.thousands),
+    ("latency, median", "latency_p50", seconds_shown),
+    ("latency, 99 %", "latency_p99", seconds_shown),
+    ("memory", "memory_bytes", bytes_shown),
+    ("events that could not be used", "bad_events", "{:,}".format),
+    ("lag", "lag", "{:,}".format),
+)
+"""Name, figure, and how it is shown; a figure that there is not is left out."""
+
+
+def _counts(counts: Any) -> str:
+    if not counts:
+        return ""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(str(name))}</th><td class="n">{n:,}</td></tr>'
+        for name, n in sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
+    )
+    return f"<table>{rows}</table>"
+
+
+def _values(last: Mapping[str, Any]) -> str:
+    if not last:
+        return ""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(str(name))}</th><td class="n">{shown(value)}</td>'
+        f"<td>{escape(MEANINGS.get(name, 'metric, progressive'))}</td></tr>"
+        for name, value in last.items()
+    )
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("figure", "value", "meaning"))
+    return f"<table><tr>{head}</tr>{rows}</table>"

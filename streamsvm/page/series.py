@@ -1,0 +1,196 @@
+"""The charts of a monitor's history, and of a run's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.page.charts import Chart, Line, thousands
+
+MOST_POINTS = 300
+"""So many points a line has at most, however long the run."""
+
+Records = Sequence[dict[str, Any]]
+
+
+class Kind(NamedTuple):
+    """A chart that there may be: its heading, what it shows, and how it is made."""
+
+    title: str
+    caption: str
+
+
+KINDS = {
+    "accuracy": Kind(
+        "Accuracy",
+        "Each example is predicted before it is learnt. Shaded: intervals that hold at all moments "
+        "at once, with 95 % probability.",
+    ),
+    "gap": Kind(
+        "Distance from the optimum",
+        "The duality gap: how much higher the objective is, at most, than that of the best SVM, as "
+        "a mean over the examples. 0 is the optimum.",
+    ),
+    "objective": Kind(
+        "Objective",
+        "What training lowers: a penalty for complex models plus the mean loss, on a sample.",
+    ),
+    "coverage": Kind(
+        "Coverage",
+        "The share of events whose label was in the set. Shaded: the interval that holds at all "
+        "moments at once, with 95 % probability.",
+    ),
+    "support_vectors": Kind(
+        "Support vectors",
+        "The examples kept to predict with: memory and the time of an event grow with them.",
+    ),
+    "events": Kind("Events a second", "Taken from the source, with the time of waiting for them."),
+    "learning": Kind("Learning", "Examples a second while learning, without waiting."),
+    "latency": Kind("Latency", "Of learning one example: of the last 1,000 at each moment."),
+    "memory": Kind("Memory", "Held by the model's arrays."),
+    "bad": Kind("Events that could not be used", "All so far; the table below has the kinds."),
+}
+"""All charts, in the order of the page."""
+
+
+def thinned(records: Records, most: int = MOST_POINTS) -> Records:
+    """Return every 2nd, 4th, 8th, ... record, at most `most`, and the last one.
+
+    By powers of two the points that are shown stay the same ones while others are added.
+
+    >>> from streamsvm.page.series import thinned
+    >>> thinned([{"n": i} for i in range(10)], most=5)
+    [{'n': 0}, {'n': 2}, {'n': 4}, {'n': 6}, {'n': 8}, {'n': 9}]
+    """
+    step = 1
+    while len(records) > most * step:
+        step *= 2
+    kept = list(records[::step])
+    return kept if (len(records) - 1) % step == 0 else [*kept, records[-1]]
+
+
+def charts(monitor: Any, run_records: Records) -> dict[str, Chart]:
+    """Return the charts that have values, by their names in `KINDS`."""
+    records: Records = monitor.history.records
+    last = monitor.last()
+    if last and (not records or last["n_examples"] > records[-1]["n_examples"]):
+        records = [*records, last]
+    # A drift may be between two points: all records are asked for it.
+    drifts = {r.get("last_drift") for r in records} - {None, 0}
+    marks = sorted(d - monitor.n_before for d in drifts)
+    found = dict(_of_monitor(_Columns(thinned(records), "n_examples"), monitor))
+    for chart in found.values():
+        chart.marks, chart.mark = marks, "a drift was noticed"
+    found |= dict(_of_run(_Columns(thinned(run_records), "rows")))
+    return {name: chart for name, chart in found.items() if chart.lines}
+
+
+class _Columns:
+    """Columns of records, over one of them."""
+
+    def __init__(self, records: Records, over: str) -> None:
+        self._records = records
+        self.x = self[over]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        values = [record.get(name) for record in self._records]
+        return np.array([np.nan if v is None else float(v) for v in values])
+
+    def band(self, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the interval of a column, if it has one."""
+        low, high = self[f"{name}_low"], self[f"{name}_high"]
+        return None if np.isnan(low).all() or not (high > low).any() else (low, high)
+
+    def chart(
+        self, of: str, names: dict[str, str], shown: Callable[[float], str], log: bool = False
+    ) -> Chart:
+        """Return a chart of the columns that have values, by column and name of the line."""
+        lines = [Line(text, self[name], self.band(name)) for name, text in names.items()]
+        lines = [line for line in lines if not np.isnan(line.y).all()]
+        return Chart(KINDS[of].title, self.x, lines, shown, log=log)
+
+
+def _of_monitor(of: _Columns, monitor: Any) -> Iterator[tuple[str, Chart]]:
+    names = {"accuracy_recent": "of the last 1,000", "accuracy": "since the start"}
+    yield "accuracy", of.chart("accuracy", names, _percent)
+    yield "gap", of.chart("gap", _of_gap(of, monitor), "{:.3g}".format, log=True)
+    yield "objective", of.chart("objective", {"objective": "objective"}, "{:.4g}".format)
+    names = {"coverage": "since the start", "coverage_wanted": "wanted"}
+    yield "coverage", of.chart("coverage", names, _percent)
+    names = {
+        "n_support_vectors": "support vectors",
+        "n_bounded": "of them at C: margin errors",
+        "n_free": "of them between 0 and C",
+    }
+    yield "support_vectors", of.chart("support_vectors", names, thousands)
+    seconds = of.x / of["examples_per_second"]
+    rate = Line("examples a second", _rate(of.x, seconds))
+    has_rate = np.isfinite(rate.y).any()
+    yield "learning", Chart(KINDS["learning"].title, of.x, [rate] if has_rate else [], thousands)
+    names = {"latency_p50": "median", "latency_p99": "99 % are below"}
+    yield "latency", of.chart("latency", names, seconds_shown, log=True)
+    yield "memory", of.chart("memory", {"memory_bytes": "the model"}, bytes_shown)
+
+
+def _of_gap(of: _Columns, monitor: Any) -> dict[str, str]:
+    """Return the columns of the gap: measured, its mean, and the bound of the mean."""
+    covers = monitor.covers
+    now = "kept_gap" if covers in ("merged", "problems") else "gap"
+    is_of_all = not np.isnan(of["averaged_gap"]).all()
+    mean, bound = ("averaged_gap", "certificate") if is_of_all else ("seen_gap", "kept_certificate")
+    whose = "" if is_of_all or now == "kept_gap" else " gap of the examples kept"
+    return {
+        now: "measured now",
+        mean: f"mean{whose}, estimated: the seen gap",
+        bound: f"upper bound of this mean ({monitor.confidence:.0%})",
+    }
+
+
+def _of_run(of: _Columns) -> Iterator[tuple[str, Chart]]:
+    rate = _rate(of.x, of["seconds"] - of["compile_seconds"])
+    lines = [Line("events a second", rate)] if np.isfinite(rate).any() else []
+    yield "events", Chart(KINDS["events"].title, of.x, lines, thousands)
+    is_any = np.nan_to_num(of["n_bad"]).any()
+    names = {"n_bad": "events"} if is_any else {}
+    yield "bad", of.chart("bad", names, thousands)
+
+
+def _rate(n: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+    """Return how many there were a second of late: over a thirtieth of the points, at least 3."""
+    found, w = np.full(len(n), np.nan), max(3, len(n) // 30)
+    if len(n) > w:
+        took = seconds[w:] - seconds[:-w]
+        np.divide(n[w:] - n[:-w], took, out=found[w:], where=took > 0.0)
+    return found
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1%}"
+
+
+def seconds_shown(value: float) -> str:
+    """Return seconds in a readable unit.
+
+    >>> from streamsvm.page.series import seconds_shown
+    >>> seconds_shown(0.0000213), seconds_shown(0.004)
+    ('21.3 us', '4 ms')
+    """
+    for size, unit in ((1.0, "s"), (1e-3, "ms")):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-6:.3g} us"
+
+
+def bytes_shown(value: float) -> str:
+    """Return bytes in a readable unit.
+
+    >>> from streamsvm.page.series import bytes_shown
+    >>> bytes_shown(2_500_000), bytes_shown(900)
+    ('2.5 MB', '900 bytes')
+    """
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:.3g} bytes"
