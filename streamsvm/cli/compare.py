@@ -36,8 +36,8 @@ _CANDIDATE: dict[str, Any] = {
 } | WARM_UP
 _SHOWN = ("--json", "--quiet", "--on-error", "--max-errors N", "--dead-letters FILE")
 _ABSENT: dict[str, Any] = {
-    **dict.fromkeys(("metrics_port", "checkpoint", "report", "test", "truth", "shadow")),
-    "monitor": False,
+    **dict.fromkeys(("metrics_port", "page", "checkpoint", "report", "test", "truth", "shadow")),
+    **dict.fromkeys(("monitor", "page_wait", "page_values"), False),
     "epochs": 1,
     "late_files": "refuse",
 }

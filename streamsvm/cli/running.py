@@ -3,13 +3,13 @@
 import argparse
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any
 
 from connectors import Source
 from streamsvm import TrackingMonitor
+from streamsvm.cli import watching
 from streamsvm.cli.candidates import took_over, with_candidate
 from streamsvm.cli.learners import model_from
 from streamsvm.cli.parser import label_of, number, number_or_share, whole
@@ -34,15 +34,6 @@ OUTPUTS: dict[str, Any] = {
         default=True,
         help="measure the duality gap, and show the certificate where there is one; default on",
     ),
-    "--metrics-port PORT": dict(
-        type=whole(0, 65_535),
-        help="serve the monitor's figures to Prometheus on this port (0: a free one)",
-    ),
-    "--metrics-host ADDRESS": dict(
-        default="127.0.0.1",
-        help="the address that --metrics-port listens on; default 127.0.0.1, which only this "
-        "machine reaches; 0.0.0.0: all machines, without any password",
-    ),
     "--checkpoint FILE": "keep the state of the run there; if the file is there already, go on "
     "from it",
     "--checkpoint-every ROWS": dict(
@@ -50,6 +41,7 @@ OUTPUTS: dict[str, Any] = {
     ),
     "--json": dict(action="store_true", help="print the report as JSON"),
     "--quiet": dict(action="store_true", help="show no progress"),
+    **watching.WATCHING,
     "--on-error": dict(
         choices=("raise", "skip", "dead-letter"),
         default="dead-letter",
@@ -136,7 +128,9 @@ def run_shown(
     learner, model = model_from(options)
     model = with_candidate(options, model) if around is None else around(model)
     can_be_watched = hasattr(learner, "has_dual")
-    watched = (options.monitor and can_be_watched) or options.metrics_port is not None
+    watching.check(options)
+    is_served = options.metrics_port is not None or options.page is not None
+    watched = (options.monitor and can_be_watched) or is_served
     monitor = TrackingMonitor(model) if watched else None
     on_error = options.on_error if letters is None else letters
     most: Any = "half" if options.max_errors is None else options.max_errors
@@ -166,18 +160,21 @@ def run_shown(
         if hasattr(source, "on_long_wait"):  # Kafka's partitions can take 45 seconds
             waiting = "waiting for the broker to assign partitions"
             source.on_long_wait = lambda: screen.say(waiting)
+        page = None
         if monitor is not None and options.metrics_port is not None:
-            host, port = options.metrics_host, options.metrics_port
-            figures = partial(_figures, run)
-            server = stack.enter_context(closing(_serve(monitor, port, host, figures)))
-            screen.say(f"metrics: http://{host}:{server.port}/metrics")
+            screen.say(watching.serve_metrics(options, monitor, run, stack))
+        if monitor is not None and options.page is not None:
+            page = watching.serve_page(options, monitor, run, title, stack)
+            screen.say(f"page: {page.url}")
         report = run.execute()
     if run.taken == report.resumed_after and not report.interrupted:
         why = "there is nothing new"
         if options.limit is not None and run.place.first >= options.limit:
             why = f"--limit {options.limit} counts from the start, raise it"
         report.resumed = f"{report.resumed}; nothing more was read: {why}"
-    return end(options, model, learner, monitor, report, test)
+    waits = options.page_wait and not report.interrupted
+    with watching.until_left(page, waits, stop_on_signals):
+        return end(options, model, learner, monitor, report, test)
 
 
 def _shown(screen: Screen, bad: BadEvents, run: Run) -> Callable[[Progress], None]:
@@ -201,23 +198,6 @@ def _shown(screen: Screen, bad: BadEvents, run: Run) -> Callable[[Progress], Non
             screen.say(f"most examples cannot be used: {bad.most_frequent}")
 
     return show
-
-
-def _figures(run: Run) -> dict[str, Any]:
-    """Return counts of what a run has taken, for Prometheus: see `OF_RUN` there."""
-    bad = dict(run.bad.counts)
-    found = {"events": run.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
-    found["forgotten"] = None if run.requests is None else dict(run.requests.counts)
-    return found | {"lag": getattr(run.source, "lag", None)}
-
-
-def _serve(monitor: TrackingMonitor, port: int, host: str, figures: Any) -> Any:
-    try:
-        return monitor.serve(port, host, figures)
-    except ImportError as error:
-        raise ParameterError(f"--metrics-port: {error}") from error
-    except OSError as error:
-        raise OSError(f"--metrics-port {port} of {host}: {error.strerror}") from error
 
 
 @contextmanager

@@ -66,12 +66,16 @@ class LivePage:
 
     Examples
     --------
+    >>> import urllib.request
     >>> from river import datasets
     >>> from streamsvm import LASVMClassifier, TrackingMonitor
     >>> monitor = TrackingMonitor(LASVMClassifier())
-    >>> with monitor.page(port=0) as page:
-    ...     for x, y in datasets.Phishing():  # look at page.url meanwhile
+    >>> with monitor.page(port=0) as page:  # port=8000, and look at page.url in a browser
+    ...     for x, y in datasets.Phishing():
     ...         monitor.learn_one(x, y)
+    ...     text = urllib.request.urlopen(page.url).read().decode()
+    >>> "Confusion matrix and recall" in text
+    True
 
     """
 
@@ -89,11 +93,12 @@ class LivePage:
         self._title, self._learner = title, type(monitor.learner).__name__
         self._made = Sections(monitor, figures, history, values)
         self._lock = threading.Lock()
+        self._leaving = threading.Condition()
         self._parts: dict[str, str] = {}
         self._due = 0.0
         self._sending = 0.0  # seconds of processor time since the last drawing
         self.closing = threading.Event()
-        self.viewers = threading.Semaphore(_MOST_VIEWERS)
+        self.n_viewers = 0
         try:
             self._server = _Server(host, port, self)
         except OSError as error:
@@ -131,6 +136,20 @@ class LivePage:
         with self._lock:
             self._sending += seconds
 
+    def enter(self) -> bool:
+        """Count one more viewer; False: there are too many."""
+        with self._leaving:
+            if self.n_viewers >= _MOST_VIEWERS:
+                return False
+            self.n_viewers += 1
+            return True
+
+    def leave(self) -> None:
+        """Count one viewer less."""
+        with self._leaving:
+            self.n_viewers -= 1
+            self._leaving.notify_all()
+
     def until_due(self) -> float:
         """Return in how many seconds the next drawing is due."""
         return min(_HEARTBEAT, max(0.05, self._due - time.monotonic()))
@@ -144,10 +163,9 @@ class LivePage:
         """Send the last figures to all viewers, stop serving, and free the port."""
         self.say("ended")
         self.closing.set()
-        # A viewer that does not read its figures must not hold the run.
-        end = time.monotonic() + _GOODBYE_SECONDS
-        for _ in range(_MOST_VIEWERS):
-            self.viewers.acquire(timeout=max(0.0, end - time.monotonic()))
+        with self._leaving:
+            # A viewer that does not read its figures must not hold the run.
+            self._leaving.wait_for(lambda: self.n_viewers == 0, _GOODBYE_SECONDS)
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -225,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, live: LivePage) -> None:
         """Send the parts that have changed, until the viewer goes or the page is closed."""
-        if not live.viewers.acquire(blocking=False):
+        if not live.enter():
             self.send_error(503, "Too many viewers")
             return
         try:
@@ -235,7 +253,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.end_headers()
                 self._send_changes(live)
         finally:
-            live.viewers.release()
+            live.leave()
 
     def _send_changes(self, live: LivePage) -> None:
         known: Mapping[str, str] = {}

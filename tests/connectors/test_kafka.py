@@ -631,9 +631,9 @@ def test_the_lag_is_what_the_client_knows():
             return (0, -1001) if partition.partition == 2 else (0, 100)
 
     source = KafkaSource(Consumer(), "y")
-    assert source.lag is None  # nothing was read
+    assert source.lag is None and source.lags == {}  # nothing was read
     source._offsets.update({"t[0]": 90, "t[1]": 100, "t[2]": 5, "other[0]": 1})
-    assert source.lag == 10
+    assert source.lag == 10 and source.lags == {"t[0]": 10, "t[1]": 0}
 
 
 @pytest.mark.parametrize("decode", ["json", "arrow"])

@@ -43,6 +43,7 @@ def test_a_loaded_model_has_values_before_it_learns(data, learner, tmp_path):
     assert monitor.last()["memory_bytes"] > 0 and monitor.last()["n_examples"] == 0
     bad = {"bad feature": 2, "missing label": 1}
     figures = {"events": 10, "bad_events": 3, "bad_events_by_kind": bad, "lag": 7}
+    figures["lag_by_partition"] = {"t[0]": 7}
     server = monitor.serve(0, figures=lambda: figures)
     try:
         url = f"http://127.0.0.1:{server.port}/metrics"
@@ -52,6 +53,7 @@ def test_a_loaded_model_has_values_before_it_learns(data, learner, tmp_path):
     assert "streamsvm_memory_bytes" in page and "streamsvm_events_total 10.0" in page
     assert 'streamsvm_bad_events_by_kind_total{kind="bad feature"} 2.0' in page
     assert "streamsvm_bad_events_total 3.0" in page and "streamsvm_lag 7.0" in page
+    assert 'streamsvm_lag_by_partition{partition="t[0]"} 7.0' in page
     assert len(monitor.history) == 0
 
 

@@ -1,0 +1,238 @@
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from connectors import ParquetSource
+from streamsvm import LASVMClassifier, TrackingMonitor
+from streamsvm.page.series import MOST_POINTS
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\"'&"
+
+
+def events(n, labels=(False, True), names=("a", "b"), seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2)).astype(np.float32)
+    y = np.hypot(*x.T) > 1.2
+    columns = dict(zip(names, x.T, strict=True))
+    return pa.table(columns), [labels[int(one)] for one in y]
+
+
+def monitor_of(n=0, every=100, **data):
+    monitor = TrackingMonitor(LASVMClassifier(seed=1), every=every)
+    if n:
+        monitor.learn_many(*events(n, **data))
+    return monitor
+
+
+@contextmanager
+def answer(page, path="/", method="GET", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=10)
+    try:
+        connection.request(method, path, headers=headers)
+        yield connection.getresponse()
+    finally:
+        connection.close()
+
+
+def text_of(page, path="/"):
+    with answer(page, path) as found:
+        assert found.status == 200
+        return found.read().decode()
+
+
+def next_event(stream):
+    """Return the next event of a stream: its name and its data."""
+    lines = []
+    while (line := stream.readline().decode().rstrip("\n")) or not lines:
+        if line and not line.startswith(":"):
+            lines.append(line.partition(": ")[2])
+    return lines[0], json.loads(lines[1]) if len(lines) > 1 and lines[1] else None
+
+
+def until(stream, wanted):
+    """Return the parts of a stream, put together, as soon as they are `wanted`."""
+    parts = {}
+    while not wanted(parts):
+        name, found = next_event(stream)
+        assert name == "parts"
+        parts |= found
+    return parts
+
+
+def test_the_page_is_whole_without_scripts_and_takes_nothing_from_elsewhere():
+    with monitor_of(600).page(0, title="A title") as page:
+        text = text_of(page)
+        assert "<h1>A title</h1>" in text and "LASVMClassifier" in text
+        shown = [part for part in re.findall(r"<section[^>]*>", text) if "hidden" not in part]
+        names = [re.search('"(.*)-title"', part)[1] for part in shown]
+        # Of one batch there is one record, from which no line can be drawn.
+        assert names == ["regions", "confusion", "values"]
+        for loaded in re.findall(r'(?:src|href)="([^"#]+)"', text):
+            assert loaded == "data:," or text_of(page, f"/{loaded}")
+        assert "://" not in text + text_of(page, "/page.css") + text_of(page, "/page.js")
+        with answer(page, "/", "HEAD") as found:
+            policy = found.headers["Content-Security-Policy"]
+            assert policy.startswith("default-src 'none'") and found.read() == b""
+        for path, method, host, status in (
+            ("/../setup", "GET", "localhost", 404),
+            ("/", "POST", "localhost", 501),
+            ("/", "GET", "elsewhere.example", 421),
+            ("/", "GET", f"localhost:{page.port}", 200),
+        ):
+            with answer(page, path, method, Host=host) as found:
+                assert found.status == status
+
+
+def test_two_viewers_are_sent_what_has_changed_and_the_end():
+    monitor, drawn = monitor_of(), []
+    page = monitor.page(0, figures=lambda: drawn.append(1) or {"events": 7, "lag": None})
+    for _ in range(3):
+        monitor.learn_many(*events(100))
+    assert not drawn  # nobody looks
+    with answer(page, "/events") as one, answer(page, "/events") as other:
+        firsts = [until(stream, lambda parts: "accuracy" in parts) for stream in (one, other)]
+        assert firsts[0] == firsts[1] and len(drawn) == 1
+        assert 'role="img" aria-label="Accuracy, from 100 to 300 examples.' in firsts[0]["accuracy"]
+        assert "<dt>events</dt><dd>7</dd>" in firsts[0]["now"]
+        monitor.learn_many(*events(100))
+        name, changed = next_event(one)
+        assert name == "parts" and "to 400 examples" in changed["accuracy"]
+        assert "gap" in changed and "bad_events_by_kind" not in changed  # that is as it was
+        page.close()
+        last = until(one, lambda parts: parts.get("state") == "ended")
+        assert next_event(one) == ("end", None) and last
+    assert len(drawn) < 5
+    with pytest.raises(OSError):
+        text_of(page)
+
+
+def test_a_viewer_that_does_not_read_holds_nobody():
+    page = monitor_of(300).page(0)
+    with socket.create_connection(("127.0.0.1", page.port)) as stalled:
+        stalled.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert stalled.recv(1)
+        start = time.monotonic()
+        assert "LASVM" in text_of(page)
+        page.close()
+        assert time.monotonic() - start < 5.0
+
+
+def test_names_from_data_are_escaped():
+    labels = (HOSTILE, "b" + HOSTILE)
+    monitor = monitor_of(400, labels=labels, names=("a" + HOSTILE, "b"))
+    counts = {"bad_events_by_kind": {HOSTILE: 2}, "lag_by_partition": {HOSTILE: 3}}
+    with monitor.page(0, title=HOSTILE, figures=lambda: counts) as page:
+        text = text_of(page)
+        assert "<img" not in text and "&lt;img src=x onerror=alert(1)&gt;&quot;&#x27;&amp;" in text
+        assert text.count("<script") == text.count("</script>") == 1
+        with answer(page, "/events") as stream:
+            parts = until(stream, lambda parts: "regions" in parts)
+    of_data = [parts[name] for name in ("confusion", "regions", *counts)]
+    assert all("&lt;img" in part and "<img" not in part for part in of_data)
+
+
+def test_points_are_bounded_and_drifts_marked():
+    monitor = monitor_of(200)
+    record = monitor.last() | {"n_drifts": 1, "last_drift": 123_456}
+    for i in range(1, 10_000):
+        monitor.history.add(record | {"n_examples": i * 1000, "accuracy": i % 7 / 7})
+    with monitor.page(0) as page:
+        text = text_of(page)
+    assert len(monitor.history) <= 2000 and len(text) < 250_000
+    lines = re.findall(r'class="l\d" d="(M[^"]+,[^"]+)"', text)
+    assert len(lines) >= 5 and max(line.count(",") for line in lines) <= MOST_POINTS + 1
+    assert '<path class="mark" d="M' in text and "a drift was noticed" in text
+
+
+def test_values_of_events_only_if_asked_for():
+    monitor = monitor_of(400)
+    with monitor.page(0) as page:
+        assert "<circle" not in text_of(page) and "Across a: " in text_of(page)
+    with monitor.page(0, values=True) as page:
+        assert "<circle" in text_of(page)
+
+
+def test_a_run_that_goes_on_from_a_checkpoint_shows_its_history(tmp_path):
+    x, y = events(900)
+    pq.write_table(x.append_column("y", pa.array(y)), tmp_path / "data.parquet")
+
+    def run(limit):
+        monitor = monitor_of()
+        with ParquetSource(tmp_path / "data.parquet", target="y") as source:
+            found = Run(source, monitor, limit=limit, checkpoint=Checkpoint(tmp_path / "c"))
+            with monitor.page(0, history=found.report.history) as page:
+                found.execute()
+                return text_of(page)
+
+    run(500)
+    text = run(None)
+    for title in ("Accuracy", "Distance from the optimum", "Events a second"):
+        assert f'aria-label="{title}, from 100 to 900 examples.' in text
+
+
+def test_a_port_in_use_is_a_clear_error():
+    monitor = monitor_of()
+    with monitor.page(0) as page:
+        said = f"port {page.port} of 127.0.0.1: Address already in use"
+        with pytest.raises(OSError, match=said):
+            monitor.page(page.port)
+
+
+def test_the_command_keeps_the_page_until_it_is_interrupted(tmp_path):
+    x, y = events(300)
+    pq.write_table(x.append_column("y", pa.array(y)), tmp_path / "data.parquet")
+    options = ["--target", "y", "--learner", "lasvm", "--page", "0", "--page-wait"]
+    command = [sys.executable, "-m", "streamsvm", "replay", str(tmp_path / "data.parquet")]
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        url = next(line for line in process.stderr if line.startswith("page: ")).split()[1]
+        process.port = int(re.search(r":(\d+)/", url)[1])
+        assert any("progressive accuracy" in line for line in process.stdout)
+        text = text_of(process)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+        process.communicate()
+    assert "the run has ended" in text and "<dt>events</dt><dd>300</dd>" in text
+
+
+def test_in_a_browser(tmp_path):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        pytest.skip("there is no Chromium: apt-get install chromium")
+    monitor = monitor_of(labels=(HOSTILE, "b"))
+    monitor.learn_many(*events(200, labels=(HOSTILE, "b")))
+    page = monitor.page(0)
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+    # The browser's own time waits for the stream of events, which ends as the page is closed.
+    options += ["--virtual-time-budget=60000", "--dump-dom"]
+    with subprocess.Popen(
+        [browser, *options, page.url], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        end = time.monotonic() + 30
+        while page.n_viewers == 0 and time.monotonic() < end:
+            time.sleep(0.05)
+        monitor.learn_many(*events(300, labels=(HOSTILE, "b"), seed=1))
+        page.close()
+        found = process.communicate(timeout=60)[0]
+    assert '<span id="state">ended</span>' in found  # put there by the script
+    assert "these are the last figures" in found and "to 500 examples" in found
+    hidden = re.findall(r'<section aria-labelledby="(\w+)-title" hidden', found)
+    assert "accuracy" not in hidden and "lag_by_partition" in hidden
+    assert "<img" not in found
