@@ -15,21 +15,27 @@ _MOST_POINTS = 200
 
 
 class Regions:
-    """The regions of a learner; empty texts if it has not two named features, or no vectors.
+    """The regions of a learner, the last step of a model.
+
+    Empty texts if it has not two named features, or no vectors.
 
     The box that is drawn is the mean of the support vectors and 2.5 standard deviations around it,
     rounded, so that its ends are no event's values. `values`: draw some support vectors, too.
     """
 
-    def __init__(self, learner: Any, values: bool = False) -> None:
+    def __init__(self, model: Any, learner: Any, values: bool = False) -> None:
         self._learner, self._values = learner, values
+        self._scaled = ", after the steps before the learner" if model is not learner else ""
         self._n, self._box = 0, np.zeros((0, 2))
         self._points = np.zeros((0, 2))
 
     def drawn(self) -> str:
         """Return a figure of HTML: what is predicted now."""
-        names = [str(name) for name in self._learner.feature_names]
-        if len(names) != 2 or names != list(self._learner.feature_names) or not self._look():
+        # Learners of sentences have none.
+        names = list(getattr(self._learner, "feature_names", ()))
+        if len(names) != 2 or not all(isinstance(name, str) for name in names):
+            return ""
+        if not self._look():
             return ""
         (left, right), (bottom, top) = self._box
         side = np.linspace(0.5 / _SIDE, 1.0 - 0.5 / _SIDE, _SIDE)
@@ -48,7 +54,7 @@ class Regions:
             f'aria-label="{escape(f"Predicted: {said}; {across}, {up}.")}">'
             f"{_rectangles(cells)}{self._circles()}</svg>"
         )
-        axes = f"<p>Across {escape(across)}; up {escape(up)}.</p>"
+        axes = f"<p>Across {escape(across)}; up {escape(up)}{self._scaled}.</p>"
         items = [
             f'<li><svg class="swatch" width="14" height="14" aria-hidden="true"><rect '
             f'class="c{number[label]}" width="14" height="14"/></svg> {escape(label)} '

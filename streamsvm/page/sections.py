@@ -42,7 +42,7 @@ class Sections:
         values: bool,
     ) -> None:
         self._monitor, self._figures, self._history = monitor, figures, history
-        self._regions = Regions(monitor.learner, values)
+        self._regions = Regions(monitor.model, monitor.learner, values)
         self.state = "learning"
 
     def made(self) -> dict[str, str]:

@@ -166,6 +166,18 @@ def test_values_of_events_only_if_asked_for():
         assert "<circle" in text_of(page)
 
 
+def test_looking_changes_nothing():
+    watched, alone = monitor_of(400), monitor_of(400)
+    with watched.page(0) as page:
+        assert "regions" in text_of(page)
+        for monitor in (watched, alone):
+            monitor.learn_many(*events(200, seed=2))
+        text_of(page)
+    timed = {"examples_per_second", "latency_p50", "latency_p99"}
+    last = [{k: v for k, v in m.last().items() if k not in timed} for m in (watched, alone)]
+    assert last[0] == last[1] and watched.learner.counters == alone.learner.counters
+
+
 def test_a_run_that_goes_on_from_a_checkpoint_shows_its_history(tmp_path):
     x, y = events(900)
     pq.write_table(x.append_column("y", pa.array(y)), tmp_path / "data.parquet")
