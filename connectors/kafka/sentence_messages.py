@@ -11,7 +11,7 @@ from connectors.kafka.kafka_source import DEFAULT_BATCH_SIZE, KafkaSource
 from connectors.kafka.message_fields import check_label, reject_of
 from connectors.kafka.messages import Message
 from connectors.payloads import Decoder, PayloadError, decoded, decoder_of, transformed
-from connectors.sentences import MOST_TOKENS, SentenceBatch
+from connectors.sentences import MOST_TOKENS, RecordEvent, SentenceBatch
 from connectors.source import Event, Position, Reject
 
 _Part = list[Event | Reject]
@@ -83,8 +83,18 @@ class KafkaRecordSource(KafkaSentenceSource):
     """Examples from a Kafka consumer, or from any iterator of messages, with fields as they came.
 
     `x` is the value of the field `tokens`, or a tuple of the values of several, as in
-    `RecordSource`, and `y` that of the field `labels`; parameters are those of
-    `KafkaSentenceSource`. A message without one of the fields of `x` is a `Reject`.
+    `RecordSource`, and `y` that of the field `labels`. A message without one of the fields of `x`
+    is a `Reject`, and so is one with a text of more than 100,000 characters, or a list of more than
+    100,000 items, in one of them.
+
+    Parameters
+    ----------
+    consumer, tokens, labels
+        As in `KafkaSentenceSource`.
+    kept
+        Names of other fields, whose values events have by name under `kept`.
+    options
+        The other parameters of `KafkaSentenceSource`.
 
     Examples
     --------
@@ -97,8 +107,20 @@ class KafkaRecordSource(KafkaSentenceSource):
 
     """
 
+    def __init__(
+        self,
+        consumer: Any,
+        tokens: Sequence[str],
+        labels: str | None = None,
+        *,
+        kept: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
+        self.keep = list(kept)
+        super().__init__(consumer, tokens, labels, **options)
+
     def _new_reader(self, *arguments: Any) -> Any:
-        return _RecordReader(*arguments)
+        return _RecordReader(self.keep, *arguments)
 
 
 class _SentenceReader:
@@ -166,12 +188,23 @@ class _SentenceReader:
 class _RecordReader(_SentenceReader):
     """Turns messages of one partition into examples whose values are as they came."""
 
+    def __init__(self, kept: list[str], *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._kept = kept
+
     def _event(self, place: str, message: Message, row: Any, position: Position) -> Event | Reject:
         try:
             x = tuple(row.get(name) for name in self._tokens)
             if None in x:
                 raise PayloadError(f"the field `{self._tokens[x.index(None)]}` is missing")
+            for name, value in zip(self._tokens, x, strict=True):
+                if isinstance(value, (str, list)) and len(value) > MOST_TOKENS:
+                    raise PayloadError(
+                        f"the field `{name}` has {len(value):,} items or characters: "
+                        f"{MOST_TOKENS:,} are accepted"
+                    )
+            kept = {name: row.get(name) for name in self._kept}
             y = None if self._labels is None else row.get(self._labels)
         except Exception as error:
             return reject_of(place, message, error)
-        return Event(x[0] if len(x) == 1 else x, y, position)  # type: ignore[arg-type]
+        return RecordEvent.of(x[0] if len(x) == 1 else x, y, position, kept)

@@ -1,6 +1,7 @@
 """Output paths are tried before a run: hours of work must not end in one that is unwritable."""
 
 import argparse
+import contextlib
 import json
 import os
 import tempfile
@@ -110,7 +111,7 @@ class _CSV:
     """Writes tables as CSV: of our own columns, lists as JSON, which Arrow would refuse."""
 
     def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
-        names = [name for name in ("prediction", "set") if name in schema.names]
+        names = [name for name in ("prediction", "symbols", "set") if name in schema.names]
         self._lists = [name for name in names if pa.types.is_list(schema.field(name).type)]
         for name in self._lists:
             schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
@@ -151,16 +152,22 @@ def write_tables(output: Path, tables: Iterable[pa.Table], name: str) -> tuple[i
     rows = unusable = 0
     writer: Any = None
     with naming(output), replacement(output) as file:
-        for table in tables:
-            try:
-                writer = writer or _WRITERS[output.suffix.lower()](file, table.schema)
-                writer.write_table(table)
-            except pa.ArrowException as error:
-                raise ParameterError(
-                    f"{output} cannot hold a column: {error}; .parquet and .jsonl can"
-                ) from error
-            rows += len(table)
-            unusable += table.column("prediction").null_count
+        try:
+            for table in tables:
+                try:
+                    writer = writer or _WRITERS[output.suffix.lower()](file, table.schema)
+                    writer.write_table(table)
+                except pa.ArrowException as error:
+                    raise ParameterError(
+                        f"{output} cannot hold a column: {error}; .parquet and .jsonl can"
+                    ) from error
+                rows += len(table)
+                unusable += table.column("prediction").null_count
+        except BaseException:
+            # A writer that is not closed would write to the closed file when it is deleted.
+            with contextlib.suppress(Exception):
+                writer.close()
+            raise
         if writer is None:
             raise FeatureError(f"{name} has no rows")
         writer.close()

@@ -54,7 +54,8 @@ def complete(parser: Parser) -> None:
         "decision_function, probability (of the predicted label); set, a list of labels, if the "
         "model was learnt with --coverage, and answer, a label or null, if with --error. A row "
         "that cannot be predicted has nulls. Of sentences: file, row and prediction, a list of "
-        "labels or a meaning. With --target COLUMN it evaluates the model, and needs no --output."
+        "labels, or a meaning and symbols, a list. With --target COLUMN it evaluates the model, "
+        "and needs no --output."
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", type=path, help="file written by --save")

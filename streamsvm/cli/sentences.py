@@ -18,6 +18,7 @@ from connectors import (
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.labels.prediction_sets import told
 from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.learners.concept_labeler import ConceptLabeler
 from streamsvm.learners.ospas import OSPASParser
 from streamsvm.model_files.container import steps_of
 from streamsvm.preprocessing.chain import Chain
@@ -217,22 +218,52 @@ def said(score: Any, name: str) -> str:
 def tables_of(model: Any, source: Any, score: Any) -> Iterator[pa.Table]:
     """Yield the file, the row and the labels of each sentence; null if it cannot be used.
 
-    Of `ConformalSets` also the sets of its tokens.
+    Of `ConformalSets` also the sets of its tokens, of a parser the symbols of words.
     """
     learner = steps_of(model)[-1]
     is_parser = isinstance(learner, OSPASParser)
-    type_ = pa.string() if is_parser else pa.list_(pa.array(learner.classes).type)
+    kind = pa.string() if is_parser else _type_of(learner)
     for batch, predicted in labelled(model, source, score):
+        none = [None] * len(batch.rejects)
+        numbers = [*batch.rows, *(reject.position.row for reject in batch.rejects)]
+        columns = {"row": pa.array(np.array(numbers, np.int64))}
         if is_parser:
             meanings = [None if parse is None else parse.meaning for parse in predicted]
-            predicted = [None if said is None else as_text(said) for said in meanings]
-        given, none = list(predicted), [None] * len(batch.rejects)
-        predicted = told(given)
-        numbers = [*batch.rows, *(reject.position.row for reject in batch.rejects)]
-        labels = pa.array([*predicted, *none], type_)
-        columns = {"row": np.array(numbers, np.int64), "prediction": labels}
+            texts = [None if meaning is None else as_text(meaning) for meaning in meanings]
+            symbols = [None if parse is None else parse.symbols for parse in predicted]
+            columns["prediction"] = _array([*texts, *none], kind)
+            columns["symbols"] = _array([*symbols, *none], pa.list_(kind))
+        else:
+            columns["prediction"] = _array([*told(predicted), *none], pa.list_(kind))
         if hasattr(model, "sets"):
-            sets = [None if one is None else one.labels for one in given]
-            columns["set"] = pa.array([*sets, *none], pa.list_(type_))
+            sets = [None if one is None else one.labels for one in predicted]
+            columns["set"] = _array([*sets, *none], pa.list_(pa.list_(kind)))
         files = pa.array([source.name] * len(numbers))
         yield pa.table({"file": files, **columns}).sort_by("row")
+
+
+def _type_of(learner: Any) -> pa.DataType:
+    """Return the type of the labels in a file: text, if they are of several types.
+
+    So are concepts: "-" is one, and the universe may have others than those that were learnt.
+    """
+    try:
+        return (
+            pa.string() if isinstance(learner, ConceptLabeler) else pa.array(learner.classes).type
+        )
+    except (pa.ArrowException, OverflowError):
+        return pa.string()
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Return values, or lists of them, as a column; what is no text in one of texts becomes one."""
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowException, TypeError):
+        return pa.array(_texts(values), kind)
+
+
+def _texts(found: Any) -> Any:
+    if isinstance(found, (list, tuple)):
+        return list(map(_texts, found))
+    return found if found is None or isinstance(found, str) else str(found)

@@ -12,15 +12,14 @@ import pyarrow as pa
 from streamsvm.errors import LabelError
 from streamsvm.labels.class_labels import (
     ClassLabels,
-    is_too_long,
     plain,
-    too_long,
     too_many_classes,
 )
 from streamsvm.labels.label_column import LabelColumn, holds_lists
 from streamsvm.labels.targets import ClassTargets
 from streamsvm.monitor.hits import NO_CANDIDATE
 from streamsvm.support.bag_calibration import update_labels_and_bags
+from streamsvm.support.label_values import is_too_large, too_large
 
 BAGS = (set, frozenset, list, np.ndarray, pa.Array, pa.ChunkedArray, pa.Scalar, dict)
 """What is a bag, or a scalar of Arrow that may be one; or a dict, which is refused."""
@@ -102,8 +101,8 @@ class BagLabels(ClassLabels):
             for one in members_of(label):
                 if one is None or one != one:
                     raise LabelError(f"a candidate of row {row} is missing (None or NaN)")
-                if is_too_long(one):
-                    raise LabelError(too_long(one))
+                if is_too_large(one):
+                    raise LabelError(too_large(one))
                 if one not in known:
                     if not isinstance(one, (str, int, float)):
                         raise LabelError(

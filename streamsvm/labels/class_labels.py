@@ -9,6 +9,7 @@ import numpy as np
 
 from streamsvm.errors import LabelError
 from streamsvm.labels.label_column import MISSING, LabelColumn
+from streamsvm.support.label_values import is_too_large, too_large
 
 Label = Hashable
 
@@ -29,32 +30,15 @@ def _guess_is_positive(label: Any) -> bool:
     return isinstance(label, (bool, int, float)) and label > 0
 
 
-LONGEST_LABEL = 1000
-"""Characters of a label: longer ones are texts, which memory and files would have to hold."""
-
-
-def is_too_long(label: Any) -> bool:
-    """Tell whether a label is a text of more than 1,000 characters."""
-    return isinstance(label, str) and len(label) > LONGEST_LABEL
-
-
 def check_present(labels: LabelColumn) -> None:
-    """Raise LabelError if a label is missing (None or NaN), or has more than 1,000 characters."""
+    """Raise LabelError if a label is missing (None or NaN), or too large: see `is_too_large`."""
     # A column may list labels that none of its rows has.
-    if any(map(is_too_long, labels.values)):
+    if any(map(is_too_large, labels.values)):
         for label, _ in labels.present():
-            if is_too_long(label):
-                raise LabelError(too_long(label))
+            if is_too_large(label):
+                raise LabelError(too_large(label))
     if len(labels) and labels.codes.min() == MISSING:
         raise LabelError("a label is missing (None or NaN): learn needs one, predict does not")
-
-
-def too_long(label: str) -> str:
-    """Return why a label that is a long text is refused."""
-    return (
-        f"label {label[:40]!r}... has {len(label):,} characters: a label is a short text (at most "
-        f"{LONGEST_LABEL:,}), a number or a boolean"
-    )
 
 
 def too_many_classes(label: Any, most: int) -> str:

@@ -8,15 +8,10 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import LabelError
-from streamsvm.labels.class_labels import (
-    ClassLabels,
-    is_too_long,
-    plain,
-    too_long,
-    too_many_classes,
-)
+from streamsvm.labels.class_labels import ClassLabels, plain, too_many_classes
 from streamsvm.labels.label_column import MISSING
 from streamsvm.structured.sentences import Sentences
+from streamsvm.support.label_values import is_too_large, too_large
 
 
 class SequenceTargets:
@@ -76,8 +71,8 @@ class SequenceTargets:
         if label is None or label != label:
             raise LabelError("a label is missing (None or NaN): learn needs one for each token")
         if label not in signs:
-            if is_too_long(label):
-                raise LabelError(too_long(label))
+            if is_too_large(label):
+                raise LabelError(too_large(label))
             if self.labels.most is not None and len(seen) >= self.labels.most:
                 raise LabelError(too_many_classes(label, self.labels.most))
             signs[label] = float(len(seen))

@@ -128,7 +128,9 @@ class ConceptLabeler(SentenceLearner):
         x
             A pair (sentence, universe). The sentence is a list of words. The universe is a dict of
             relations, {name: {concept: concept}}; its key "concepts", if it is there, lists the
-            concepts that exist, else all that were met exist. A concept is any hashable.
+            concepts that exist, else all that were met exist. A concept is a text of at most 1,000
+            characters, a number (whole ones of at most 256 bits) or a boolean. A sentence has at
+            most 2,000 words.
         y
             The concepts: a list, one for each word, "-" for a word that means nothing. Or a bag of
             them, if it is not known which word means which: a `collections.Counter`, or a set;
@@ -173,13 +175,14 @@ class ConceptLabeler(SentenceLearner):
     def _check_room(
         self, examples: Sequence[GroundedSentence], labels: Sequence[ConceptTarget]
     ) -> None:
-        concepts, relations = set(self._number), set(self.relations)
+        known, new, relations = self._number, set[Any](), set(self.relations)
         for t, m in zip(examples, labels, strict=True):
-            concepts |= {*t.new_concepts(self._number), *m.concepts}
+            new.update(t.new_concepts(known), m.new_concepts(known))
             relations |= t.tables.keys()
-        if self.max_concepts is not None and len(concepts) > self.max_concepts:
+        n = len(known) + len(new)
+        if self.max_concepts is not None and n > self.max_concepts:
             raise LabelError(
-                f"{len(concepts)} concepts, but max_concepts={self.max_concepts}: raise it, "
+                f"{n} concepts, but max_concepts={self.max_concepts}: raise it, "
                 "or leave tables out whose values never recur, such as times"
             )
         if len(relations) > search.MOST_RELATIONS:
@@ -367,16 +370,14 @@ class ConceptLabeler(SentenceLearner):
         ):
             raise ValueError("relations: there are too many, or one is no string")
         self._number = {concept: k for k, concept in enumerate(concepts)}
-        tables = {
-            name: _table(name, arrays, self.max_contexts) for name in (*_WEIGHTED, "meanings")
-        }
+        names = (*_WEIGHTED, "meanings")
+        tables = {name: _table(name, arrays, self.max_contexts) for name in names}
         self.model = state.new_model()._replace(**tables)
         for name in state.INFO.names or ():
             value = content.get(name)
-            is_whole = name != "dual"
-            self.model.info[0][name] = (
-                as_int(name, value, 0, LARGEST_COUNT) if is_whole else as_float(name, value)
-            )
+            is_dual = name == "dual"
+            n = as_float(name, value) if is_dual else as_int(name, value, 0, LARGEST_COUNT)
+            self.model.info[0][name] = n
         self._make_room(0, 0)
 
 

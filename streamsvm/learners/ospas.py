@@ -138,7 +138,7 @@ class OSPASParser(SentenceLearner):
         Parameters
         ----------
         sentence
-            A list of words, or a string, which is split at blanks.
+            A list of at most 2,000 words, or a string, which is split at blanks.
         candidates
             Meanings of which some may be right: strings such as ``"pass(purple9, purple2)"``, or
             nested lists or tuples, the relation first. Or the symbols alone: strings without

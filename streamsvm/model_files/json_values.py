@@ -12,14 +12,9 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import ModelFileError
 from streamsvm.selection.strategies import NAMES
+from streamsvm.support.label_values import MOST_BITS
 
 _CLASS_WEIGHT, _KERNEL, _SELECTION = "class_weight", "kernel", "selection"
-
-_MOST_BITS = 256
-"""The size of the largest whole number, as a label or a name may be a digest.
-
-JSON holds whole numbers as decimal text, of any length.
-"""
 
 
 def as_json(value: Any, what: str) -> Any:
@@ -29,11 +24,11 @@ def as_json(value: Any, what: str) -> Any:
     than 256 bits; `what` is its name in the message.
     """
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
         # Without the number, which may have too many digits to be written.
         raise ModelFileError(
             f"{what} cannot be saved: it is a number of {value.bit_length()} bits, and files hold "
-            f"whole numbers of up to {_MOST_BITS} bits (a label or name may be a string)"
+            f"whole numbers of up to {MOST_BITS} bits (a label or name may be a string)"
         )
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -152,8 +147,8 @@ def checked_scalar(value: Any, what: str) -> Any:
     """
     if isinstance(value, (list, dict)):
         raise ValueError(f"{what} is {type(value).__name__}, wanted one value")
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-        raise ValueError(f"{what} is a number of more than {_MOST_BITS} bits")
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise ValueError(f"{what} is a number of more than {MOST_BITS} bits")
     return value
 
 

@@ -16,7 +16,7 @@ from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterE
 from streamsvm.features.frames import are_lists
 from streamsvm.features.matrices import Matrix, SparseMatrix, take
 from streamsvm.features.names import Name
-from streamsvm.labels.class_labels import is_too_long, shown, too_long, too_many_classes
+from streamsvm.labels.class_labels import shown, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
@@ -30,6 +30,7 @@ from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents, RefusedEvent
+from streamsvm.support.label_values import is_too_large, too_large
 
 AnyMatrix = Matrix | SparseMatrix
 
@@ -171,6 +172,13 @@ def check_is_classification(
     )
 
 
+def checked_truth(source: Any, truth: str) -> str:
+    """Return the column of true labels; ParameterError: the source does not keep it."""
+    if truth not in getattr(source, "keep", ()):
+        raise ParameterError(f"truth={truth!r}: the source does not keep it (keep=, kept=)")
+    return truth
+
+
 def check_can_be_saved(labels: LabelColumn) -> None:
     """Refuse labels that a model file cannot hold: no string, number or boolean."""
     for label, _ in labels.present():
@@ -179,13 +187,13 @@ def check_can_be_saved(labels: LabelColumn) -> None:
 
 def can_be_label(label: Any, known: Collection[Any], most: int | None) -> bool:
     """Return whether a label is a known one, or may be one more of at most `most` classes."""
-    return not is_too_long(label) and (most is None or len(known) < most or label in known)
+    return not is_too_large(label) and (most is None or len(known) < most or label in known)
 
 
 def refused_label(learner: Learner, label: Any) -> tuple[str, str]:
     """Return of what kind a label of one class too many is, and why it is refused."""
-    if is_too_long(label):
-        return "long label", too_long(label)
+    if is_too_large(label):
+        return "large label" if isinstance(label, int) else "long label", too_large(label)
     if isinstance(label, frozenset):
         return "bad bag", "the bag has no candidate, or one that cannot be a label"
     most = learner.most_classes or 0

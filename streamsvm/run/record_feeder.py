@@ -22,6 +22,7 @@ from streamsvm.run.token_sets_feeder import TokenSetsFeeder
 from streamsvm.structured.chunks import ChunkScore
 from streamsvm.structured.meaning_score import MeaningScore
 from streamsvm.structured.meanings import read_meaning
+from streamsvm.structured.words import words_in
 from streamsvm.structured.worlds import judged, read_meant, universe_of
 
 
@@ -102,7 +103,9 @@ class RecordFeeder:
             try:
                 rows.append(self.row_of(event, self.truth_of(event), guess))
             except _REFUSED as error:
-                self._refuse(event, "unusable label", str(error))
+                # Without a prediction, the sentence was refused before.
+                if guess is not None:
+                    self._refuse(event, "unusable label", str(error))
         return self.pairs_of(rows)
 
     def _refuse(self, event: Any, kind: str, reason: str) -> None:
@@ -177,17 +180,21 @@ class ConceptFeeder(RecordFeeder):
 
     def x_of(self, event: Any) -> Any:
         """Return the words and the universe."""
-        words, universe = event.x if isinstance(event.x, tuple) else (event.x, {})
-        return words.split() if isinstance(words, str) else words, universe_of(universe)
+        universe = event.x[1] if isinstance(event.x, tuple) else {}
+        return self._words_of(event), universe_of(universe)
+
+    def _words_of(self, event: Any) -> list[str]:
+        words = event.x[0] if isinstance(event.x, tuple) else event.x
+        return words_in(words.split() if isinstance(words, str) else words)
 
     def y_of(self, event: Any) -> Any:
         """Return the concepts of the words, or a bag of them."""
         y = event.y
-        if isinstance(y, list) and y and all(isinstance(pair, tuple) for pair in y):
-            y = dict(y)  # a map of Arrow
-        if isinstance(y, dict):
-            return {concept: n for concept, n in y.items() if n is not None}
         try:
+            if isinstance(y, list) and y and all(isinstance(pair, tuple) for pair in y):
+                y = dict(y)  # a map of Arrow
+            if isinstance(y, dict):
+                return {concept: n for concept, n in y.items() if n is not None}
             return y if self.truth is None else Counter(y)
         except TypeError as error:
             raise LabelError(f"the target is no list of concepts ({error})") from error
@@ -195,11 +202,16 @@ class ConceptFeeder(RecordFeeder):
     def truth_of(self, event: Any) -> Any:
         """Return the concepts of the words, or None."""
         truth = self._kept(event)
-        return None if truth is None else read_meant(truth, len(self.x_of(event)[0])).concepts
+        if truth is None:
+            return None
+        meant = read_meant(truth, len(self._words_of(event)))
+        # A checkpoint counts them.
+        meant.new_concepts({})
+        return meant.concepts
 
     def row_of(self, event: Any, truth: Any, guess: Any) -> Any:
         """Return the true concepts and those predicted; of a bag, see `judged`."""
-        n = len(self.x_of(event)[0])
+        n = len(self._words_of(event))
         guess = [None] * n if guess is None else guess
         if truth is None and event.y is not None:
             truth = judged(read_meant(self.y_of(event), n), guess)

@@ -73,9 +73,9 @@ class Run:
         The model is to be saved in the end: labels that a model file cannot hold (dates, say) are
         refused at once, as with `checkpoint`.
     truth
-        A column that the source keeps (`keep`): the accuracy is that of predictions compared with
-        it, where it has a value. None: compared with the label; of a bag, any candidate is right.
-        With a `ConceptLabeler`, the labels are bags then.
+        A column that the source keeps (`keep`, `kept`): the accuracy is that of predictions
+        compared with it, where it has a value. None: compared with the label; of a bag, any
+        candidate is right. With a `ConceptLabeler`, the labels are bags then.
 
     Raises
     ------
@@ -138,7 +138,7 @@ class Run:
             self.feeder = row_feeder_of(self.model, self.bad, positive, target)
         self.feeder.check_run(epochs, getattr(source, "forgets", False))
         if truth is not None:
-            self.feeder.truth = truth
+            self.feeder.truth = parts.checked_truth(source, truth)
         # A monitor makes its records at the ends of chunks.
         chunk = (self.learner or Learner).chunk
         self._chunk = chunk if self.monitor is None else min(chunk, self.monitor.every)

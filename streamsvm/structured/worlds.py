@@ -13,6 +13,8 @@ import numpy as np
 from streamsvm.errors import FeatureError, LabelError
 from streamsvm.structured.meanings import NOTHING
 from streamsvm.structured.sentences import TEXT_KEYS
+from streamsvm.structured.words import words_in
+from streamsvm.support.label_values import LONGEST_LABEL, fault_of
 
 CONCEPTS = "concepts"
 """The key of a universe that names the concepts that exist."""
@@ -29,7 +31,7 @@ class GroundedSentence(NamedTuple):
     def new_concepts(self, known: Mapping[Any, Any]) -> list[Any]:
         """Return the concepts that the universe names and that are not known, maybe repeated.
 
-        FeatureError: one is None or NaN.
+        FeatureError: one is None or NaN, or a model file cannot hold it.
         """
         found = [concept for concept in self.candidates or () if concept not in known]
         for part in (*self.tables.values(), *self.values.values()):
@@ -37,6 +39,9 @@ class GroundedSentence(NamedTuple):
                 found += [concept for concept in part if concept not in known]
         if None in found or any(map(ne, found, found)):
             raise FeatureError("a concept of a universe is None or NaN")
+        for concept in found:
+            if (fault := fault_of(concept, "concept")) is not None:
+                raise FeatureError(f"of a universe {fault}")
         return found
 
 
@@ -47,12 +52,7 @@ def read_told(example: Any) -> GroundedSentence:
             f"an example is {type(example).__name__}: use a pair (sentence, universe)"
         )
     sentence, universe = example
-    if isinstance(sentence, (str, bytes)) or not isinstance(sentence, Iterable):
-        raise FeatureError(f"a sentence is {type(sentence).__name__}: use a list of words")
-    words = list(sentence)
-    if not all(isinstance(word, str) for word in words):
-        raise FeatureError("a sentence is a list of words, and each word is a string")
-    keys = np.array([TEXT_KEYS[word] for word in words], np.uint64)
+    keys = np.array([TEXT_KEYS[word] for word in words_in(sentence)], np.uint64)
     if not isinstance(universe, Mapping):
         raise FeatureError(
             f"a universe is {type(universe).__name__}: use a dict of relations, each a dict"
@@ -65,7 +65,7 @@ def read_told(example: Any) -> GroundedSentence:
             if isinstance(table, (str, bytes)) or not isinstance(table, Iterable):
                 raise FeatureError("the concepts of a universe are no list")
             candidates = list(_distinct(table))
-        elif isinstance(name, str) and isinstance(table, Mapping):
+        elif isinstance(name, str) and len(name) <= LONGEST_LABEL and isinstance(table, Mapping):
             # A copy: the world may change before it is used.
             own = dict(table)
             known = _distinct(own.values())
@@ -76,7 +76,7 @@ def read_told(example: Any) -> GroundedSentence:
             tables[name], values[name] = own, known
         else:
             raise FeatureError(
-                f"relation {name!r:.60} is no table {{concept: concept}} with a name"
+                f"relation {name!r:.60} is no table {{concept: concept}} with a short name"
             )
     return GroundedSentence(keys, candidates, tables, values)
 
@@ -95,6 +95,14 @@ class ConceptTarget(NamedTuple):
     concepts: list[Any]
     is_bag: bool
 
+    def new_concepts(self, known: Mapping[Any, Any]) -> list[Any]:
+        """Return those not known; LabelError: a model file cannot hold one."""
+        found = [concept for concept in self.concepts if concept not in known]
+        for concept in found:
+            if (fault := fault_of(concept, "concept")) is not None:
+                raise LabelError(fault)
+        return found
+
 
 def read_meant(y: Any, n: int) -> ConceptTarget:
     """Return the concepts of n words; LabelError: they cannot be used."""
@@ -102,8 +110,11 @@ def read_meant(y: Any, n: int) -> ConceptTarget:
     if isinstance(y, Mapping):
         concepts = []
         for concept, times in y.items():
-            if isinstance(times, bool) or not isinstance(times, (int, np.integer)):
-                raise LabelError(f"a bag has whole numbers, as a Counter has, not {times!r:.40}")
+            is_whole = isinstance(times, (int, np.integer)) and not isinstance(times, bool)
+            if not is_whole or times < 0:
+                raise LabelError(
+                    f"a bag has whole numbers of at least 0, as a Counter has, not {times!r:.40}"
+                )
             # One more than there are words is too many.
             concepts += [concept] * min(int(times), n + 1)
     elif isinstance(y, (str, bytes)) or not isinstance(y, (Sequence, Set, np.ndarray)):
@@ -159,7 +170,10 @@ def universe_of(found: Any) -> Any:
 def _as_dict(found: Any) -> Any:
     """Return a dict, or a list of pairs as one; other values as they are."""
     if isinstance(found, list) and all(isinstance(pair, tuple) for pair in found):
-        return dict(found)
+        try:
+            return dict(found)
+        except TypeError as error:
+            raise FeatureError(f"a key of a universe is not hashable ({error})") from error
     return found
 
 

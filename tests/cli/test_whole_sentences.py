@@ -92,8 +92,9 @@ def test_a_parser_is_replayed_saved_and_predicts(capsys):
     assert found["monitor"]["regret_bound"] == model.regret_bound
     assert found["monitor"]["mean_loss"] == model.mean_loss
     assert main(["predict", "m.svm", "said.parquet", "--columns", "text", "-o", "o.parquet"]) == 0
-    written = pq.read_table("o.parquet")["prediction"].to_pylist()
-    assert written == now
+    written = pq.read_table("o.parquet").to_pydict()
+    assert written["prediction"] == now
+    assert written["symbols"] == [parse.symbols for parse in model.predict_many(TEXTS)]
     capsys.readouterr()
     assert main(["predict", "m.svm", "gold.parquet", "--columns", "text", "--target", "gold"]) == 0
     assert f"F1 {found['test_f1']:.2%}" in capsys.readouterr().out
@@ -245,6 +246,56 @@ def test_messages_of_a_topic():
     with KafkaRecordSource(messages, ["words", "universe"], "concepts") as source:
         assert Run(source, model).execute().tokens == 36
     assert model.n_words == 36 and model.relations == ["location"]
+
+
+def test_messages_with_a_truth_and_messages_that_files_or_memory_cannot_hold():
+    names = ("words", "universe", "concepts")
+    messages = [dict(zip(names, told(i), strict=True)) | {"y": {"Ann": 1}} for i in range(4)]
+    bad = [
+        {"universe": {"location": {"Ann": 10**80}}},
+        {"words": "x " * 3000, "concepts": {"Ann": 1}},
+        {"words": ["x"] * 100_001},
+        {"words": 5},
+        {"words": {"she": 1, "feeds": 2, "the": 3, "cat": 4}},
+        {"concepts": ["-", "-", "-", 10**80]},
+    ]
+    messages += [messages[0] | one for one in bad]
+    for label, truth in (("concepts", None), ("y", "concepts")):
+        model, skipped = ConceptLabeler(), BadEvents("skip")
+        with KafkaRecordSource(messages, names[:2], label, kept=["concepts"]) as source:
+            more = {"bad_events": skipped, "truth": truth, "checkpoint": Checkpoint("k.ckpt")}
+            found = Run(source, model, **more).execute()
+        Path("k.ckpt").unlink()
+        assert (found.learnt, skipped.total, found.tokens) == (4, 6, 16)
+    with pytest.raises(ParameterError, match="does not keep it"):
+        Run(KafkaRecordSource(messages, names[:2], "y"), model, truth="concepts")
+
+
+@pytest.mark.parametrize("kind", ["numbers", "times", "keys"])
+def test_columns_of_other_types_are_counted(kind, capsys):
+    model = ConceptLabeler()
+    for i in range(9):
+        model.learn_one(told(i)[:2], [5, 7, "-", 5])
+    model.save("m.svm")
+    words, worlds, concepts = zip(*map(told, range(9)), strict=True)
+    table = {"words": pa.array(words), "universe": pa.array(worlds), "y": pa.array(concepts)}
+    if kind == "keys":
+        of_lists = pa.map_(pa.list_(pa.string()), pa.int64())
+        table["y"] = pa.array([[(["x"], 1)]] * 8 + [None], of_lists)
+        of_lists = pa.map_(pa.string(), pa.map_(pa.list_(pa.string()), pa.string()))
+        table["universe"] = pa.array([[]] * 8 + [[("at", [(["x"], "y")])]], of_lists)
+    else:
+        table["words"] = pa.array(range(9), pa.int64() if kind == "numbers" else pa.timestamp("s"))
+    pq.write_table(pa.table(table), "odd.parquet")
+    assert main(["replay", "odd.parquet", *CONCEPTS, "--target", "y", "--quiet"]) == 1
+    read = ["predict", "m.svm", "odd.parquet", "--columns", "words,universe"]
+    assert main([*read, "--target", "y"]) == (0 if kind == "keys" else 1)
+    code = main([*read, "-o", "o.parquet"])
+    assert code == (0 if kind == "keys" else 1)
+    said = capsys.readouterr().err
+    assert "Traceback" not in said and "Exception ignored" not in said
+    if kind == "keys":
+        assert pq.read_table("o.parquet")["prediction"].to_pylist()[8] is None
 
 
 def test_the_example_writes_a_file_to_replay(capsys, monkeypatch):

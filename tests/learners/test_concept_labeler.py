@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections import Counter
+from datetime import date
 
 import numpy as np
 import pytest
@@ -131,6 +132,16 @@ def test_scores_are_those_of_the_search():
         ((["he"], {}), [None], LabelError),
         ((["he"], {}), [[]], LabelError),
         ((["he"], {}), Counter(["a", "b"]), LabelError),
+        ((["he"], {}), {"a": -1}, LabelError),
+        # Model files cannot hold these.
+        ((["he"], {}), [10**80], LabelError),
+        ((["he"], {}), [b"go"], LabelError),
+        ((["he"], {}), ["g" * 1001], LabelError),
+        ((["he"], {}), [date(2020, 1, 1)], LabelError),
+        ((["he"], {"location": {"John": 10**80}}), ["-"], FeatureError),
+        ((["he"], {"concepts": [("a", "b")]}), ["-"], FeatureError),
+        (({"he": 1, "goes": 2}, {}), ["-", "-"], FeatureError),
+        ((["he"] * 2001, {}), ["-"] * 2001, FeatureError),
         ((["he"], {"concepts": range(5)}), ["-"], LabelError),
         ((["he"], {"clock": {"now": 3.5, "then": 4.5}}), ["-"], LabelError),
     ],

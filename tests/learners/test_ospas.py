@@ -301,7 +301,14 @@ def test_sentences_and_bags_at_the_limits(exploration, house):
     with pytest.raises(LabelError, match="max_symbols"):
         learnt(OSPASParser(max_symbols=3), house(9, 1, 0))
     before = content(model)
-    for sentence, bag in ((["a", 3], []), (7, []), ("a", "f(a)"), ("a", ["f(-)"]), ("a", [3])):
+    for sentence, bag in (
+        (["a", 3], []),
+        (7, []),
+        ("a " * 2001, []),
+        ("a", "f(a)"),
+        ("a", ["f(-)"]),
+        ("a", [3]),
+    ):
         with pytest.raises((FeatureError, LabelError)):
             model.learn_many(["the cat", sentence], [["cat"], bag])
     with pytest.raises(LabelError):

@@ -97,9 +97,9 @@ def learn(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         isinstance(w, np.floating | np.integer | np.bool_) and not isinstance(w, np.timedelta64)
     ):
         return False
-    w = float(w)
     if not 0.0 <= w <= LARGEST_FACTOR:
         return False
+    w = float(w)
     signs = learner.targets.labels.signs
     try:
         sign = signs.get(y)

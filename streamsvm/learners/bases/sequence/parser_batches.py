@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from streamsvm.errors import FeatureError, LabelError
+from streamsvm.errors import LabelError
 from streamsvm.learners.bases.sequence.sequence_batches import arrow_lists
 from streamsvm.structured.meanings import NOTHING, Meaning, read_meaning, symbols_of
+from streamsvm.structured.words import words_in
 
 Candidates = list[Meaning | str]
 
@@ -31,14 +31,7 @@ def batch_rows(given: Any, error: type[Exception]) -> list[Any]:
 
 def words_of(sentence: Any) -> list[str]:
     """Return the words of a sentence; FeatureError if it is of another kind."""
-    if isinstance(sentence, str):
-        return str.__str__(sentence).split()
-    if not isinstance(sentence, (Sequence, np.ndarray)) or isinstance(sentence, bytes):
-        raise FeatureError(f"a sentence is {type(sentence).__name__}: use a list of words")
-    for word in sentence:
-        if not isinstance(word, str):
-            raise FeatureError(f"a word is {word!r:.40}: use strings")
-    return [str.__str__(word) for word in sentence]
+    return words_in(str.__str__(sentence).split() if isinstance(sentence, str) else sentence)
 
 
 def read_candidates(candidates: Any) -> Candidates:
