@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+_LATEST = 200
 
 
 class History:
@@ -41,6 +44,12 @@ class History:
         self.kept_every = 1
         self._offered = 0
         self._records: list[dict[str, Any]] = []
+        self._latest: deque[dict[str, Any]] = deque(maxlen=_LATEST)
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        # Pickles of older releases lack the latest records.
+        self._latest = deque(maxlen=_LATEST)
+        self.__dict__.update(contents)
 
     def __len__(self) -> int:
         return len(self._records)
@@ -53,6 +62,11 @@ class History:
         """The records in order, as of one moment: a list of their own, while others are added."""
         return list(self._records)
 
+    @property
+    def latest(self) -> list[dict[str, Any]]:
+        """The last 200 records added in this process, even those that were not kept."""
+        return list(self._latest)
+
     def add(self, record: Mapping[str, Any]) -> None:
         """Add a record, or skip it: once the history was full, only each `kept_every`-th is kept.
 
@@ -62,12 +76,13 @@ class History:
             Values by name: numbers, texts or None.
 
         """
+        self._latest.append(dict(record))
         if self._offered % self.kept_every == 0:
             if len(self._records) >= self.most:
                 self._records = self._records[::2]
                 self.kept_every *= 2
             if self._offered % self.kept_every == 0:
-                self._records.append(dict(record))
+                self._records.append(self._latest[-1])
         self._offered += 1
 
     def conclude(self, record: Mapping[str, Any], name: str) -> None:
@@ -81,9 +96,10 @@ class History:
             If the last record has the same value of this name, it is replaced.
 
         """
-        if self._records and self._records[-1].get(name) == record[name]:
-            self._records.pop()
-        self._records.append(dict(record))
+        for records in (self._records, self._latest):
+            if records and records[-1].get(name) == record[name]:
+                records.pop()
+            records.append(dict(record))
 
     def state(self) -> list[Any]:
         """Return the records, the number offered so far, and `kept_every`, for `resume`."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import json
+import logging
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
@@ -16,6 +19,8 @@ from typing import Any
 from streamsvm.monitor.history import History
 from streamsvm.page.sections import Sections
 from streamsvm.page.skeleton import page
+
+_log = logging.getLogger(__name__)
 
 _SHORTEST = 1.0
 """Seconds between two drawings, at least."""
@@ -32,6 +37,7 @@ _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_OF_LATE = "of=late"
 _FILES = {"/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8"}
 
 
@@ -39,7 +45,8 @@ class LivePage:
     """A page with charts and tables of a monitor, which renews itself in all browsers open on it.
 
     It is drawn only while somebody looks, once for all viewers, and so seldom that it takes at most
-    half a percent of one processor's time. It is closed at the end of a ``with``, or by `close`.
+    half a percent of one processor's time (one, if some look at the latest records only). It is
+    closed at the end of a ``with``, or by `close`.
 
     Parameters
     ----------
@@ -94,9 +101,7 @@ class LivePage:
         self._made = Sections(monitor, figures, history, values)
         self._lock = threading.Lock()
         self._leaving = threading.Condition()
-        self._parts: dict[str, str] = {}
-        self._due = 0.0
-        self._sending = 0.0  # seconds of processor time since the last drawing
+        self._views = {False: _View(), True: _View()}  # of late: the second
         self.closing = threading.Event()
         self.n_viewers = 0
         try:
@@ -116,25 +121,26 @@ class LivePage:
         host = str(self._server.server_address[0])
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
-    def parts(self) -> dict[str, str]:
+    def parts(self, of_late: bool = False) -> dict[str, str]:
         """Return the changing parts of the page as HTML by id; drawn anew if that is due."""
+        view = self._views[of_late]
         with self._lock:
-            if time.monotonic() >= self._due:
+            if time.monotonic() >= view.due:
                 before = time.thread_time()
-                self._parts = self._made.made()
-                spent = time.thread_time() - before + self._sending
-                self._sending = 0.0
-                self._due = time.monotonic() + max(_SHORTEST, _SHARE * spent)
-            return self._parts
+                view.parts = self._made.made(of_late)
+                spent = time.thread_time() - before + view.sending
+                view.sending = 0.0
+                view.due = time.monotonic() + max(_SHORTEST, _SHARE * spent)
+            return view.parts
 
-    def whole(self) -> str:
+    def whole(self, of_late: bool) -> str:
         """Return the page as it is now, which needs no scripts."""
-        return page(self._title, self._learner, self.parts())
+        return page(self._title, self._learner, self.parts(of_late), of_late)
 
-    def sent(self, seconds: float) -> None:
+    def sent(self, seconds: float, of_late: bool) -> None:
         """Count processor time of sending: with many viewers the page is drawn less often."""
         with self._lock:
-            self._sending += seconds
+            self._views[of_late].sending += seconds
 
     def enter(self) -> bool:
         """Count one more viewer; False: there are too many."""
@@ -150,14 +156,16 @@ class LivePage:
             self.n_viewers -= 1
             self._leaving.notify_all()
 
-    def until_due(self) -> float:
+    def until_due(self, of_late: bool) -> float:
         """Return in how many seconds the next drawing is due."""
-        return min(_HEARTBEAT, max(0.05, self._due - time.monotonic()))
+        return min(_HEARTBEAT, max(0.05, self._views[of_late].due - time.monotonic()))
 
     def say(self, state: str) -> None:
         """Show the state of the run in words, and all figures, at once."""
         with self._lock:
-            self._made.state, self._due = state, 0.0
+            self._made.state = state
+            for view in self._views.values():
+                view.due = 0.0
 
     def close(self) -> None:
         """Send the last figures to all viewers, stop serving, and free the port."""
@@ -179,6 +187,15 @@ class LivePage:
         self.close()
 
 
+@dataclass
+class _View:
+    """What all who look at the same charts are sent."""
+
+    parts: dict[str, str] = field(default_factory=dict)
+    due: float = 0.0  # when it is drawn again
+    sending: float = 0.0  # seconds of processor time since it was drawn
+
+
 class _Server(ThreadingHTTPServer):
     """The server of one page; a thread for each viewer."""
 
@@ -190,7 +207,9 @@ class _Server(ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a viewer has gone."""
+        """Log what is not just a viewer that has gone."""
+        if not isinstance(sys.exception(), OSError):
+            _log.warning("the live page: a viewer was not answered", exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -201,17 +220,18 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _STALLED_SECONDS
 
     def do_GET(self) -> None:
-        path, live = self.path.partition("?")[0], self.server.live
+        path, _, query = self.path.partition("?")
+        live, of_late = self.server.live, query == _OF_LATE
         if live.hosts is not None and self._host() not in live.hosts:
             # Another site may have given its name this address, to read the page in a browser.
             self.send_error(421, "Misdirected Request")
         elif path == "/":
-            self._send(live.whole().encode(), "text/html; charset=utf-8")
+            self._send(live.whole(of_late).encode(), "text/html; charset=utf-8")
         elif path in _FILES:
             content = files("streamsvm.page").joinpath(path[1:]).read_bytes()
             self._send(content, _FILES[path])
         elif path == "/events" and self.command == "GET":
-            self._stream(live)
+            self._stream(live, of_late)
         else:
             self.send_error(404)
 
@@ -241,7 +261,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "GET":
             self.wfile.write(content)
 
-    def _stream(self, live: LivePage) -> None:
+    def _stream(self, live: LivePage, of_late: bool) -> None:
         """Send the parts that have changed, until the viewer goes or the page is closed."""
         if not live.enter():
             self.send_error(503, "Too many viewers")
@@ -251,20 +271,20 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.end_headers()
-                self._send_changes(live)
+                self._send_changes(live, of_late)
         finally:
             live.leave()
 
-    def _send_changes(self, live: LivePage) -> None:
+    def _send_changes(self, live: LivePage, of_late: bool) -> None:
         known: Mapping[str, str] = {}
         spoken = time.monotonic()
         is_over = False
         while True:
-            parts, before = live.parts(), time.thread_time()
+            parts, before = live.parts(of_late), time.thread_time()
             changed = {name: text for name, text in parts.items() if known.get(name) != text}
             if changed:
                 self._write(f"event: parts\ndata: {json.dumps(changed)}\n\n")
-                live.sent(time.thread_time() - before)
+                live.sent(time.thread_time() - before, of_late)
             elif time.monotonic() - spoken >= _HEARTBEAT:
                 self._write(": still here\n\n")
             if changed or time.monotonic() - spoken >= _HEARTBEAT:
@@ -273,7 +293,7 @@ class _Handler(BaseHTTPRequestHandler):
             if is_over:
                 self._write("event: end\ndata: \n\n")
                 return
-            is_over = live.closing.wait(live.until_due())
+            is_over = live.closing.wait(live.until_due(of_late))
 
     def _write(self, text: str) -> None:
         self.wfile.write(text.encode())

@@ -22,7 +22,7 @@ function put(parts) {
   }
 }
 
-const source = new EventSource("events");
+const source = new EventSource("events" + location.search);
 source.onopen = () => { hasEnded = false; if (!isPaused) say("renewed as it goes on", false); };
 source.onerror = () => {
   if (!hasEnded) say("not reached: these are older figures; trying again", true);

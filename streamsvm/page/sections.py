@@ -45,12 +45,15 @@ class Sections:
         self._regions = Regions(monitor.model, monitor.learner, values)
         self.state = "learning"
 
-    def made(self) -> dict[str, str]:
-        """Return all parts as of now; an empty one is hidden."""
+    def made(self, of_late: bool = False) -> dict[str, str]:
+        """Return all parts as of now, with charts of late or of all; an empty one is hidden."""
         last, figures = self._monitor.last(), dict(self._figures())
-        records = () if self._history is None else self._history.records
+        records, of_run = (
+            () if history is None else history.latest if of_late else history.records
+            for history in (self._monitor.history, self._history)
+        )
         found = dict.fromkeys([*KINDS, *(f"{name}-table" for name in KINDS)], "")
-        for name, chart in charts_of(self._monitor, records).items():
+        for name, chart in charts_of(self._monitor, records, of_run).items():
             if picture := charts.svg(chart):
                 found |= {name: picture, f"{name}-table": charts.table(chart)}
         found |= {"state": escape(self.state), "notes": _notes(last), "now": _now(last, figures)}

@@ -71,9 +71,8 @@ def thinned(records: Records, most: int = MOST_POINTS) -> Records:
     return kept if (len(records) - 1) % step == 0 else [*kept, records[-1]]
 
 
-def charts(monitor: Any, run_records: Records) -> dict[str, Chart]:
-    """Return the charts that have values, by their names in `KINDS`."""
-    records: Records = monitor.history.records
+def charts(monitor: Any, records: Records, run_records: Records) -> dict[str, Chart]:
+    """Return the charts of records that have values, by their names in `KINDS`."""
     last = monitor.last()
     if last and (not records or last["n_examples"] > records[-1]["n_examples"]):
         records = [*records, last]

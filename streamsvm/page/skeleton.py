@@ -30,6 +30,9 @@ _PAGE = Template(
 <button id="pause" type="button" hidden>Pause</button></p>
 <p id="notes" role="status">$notes</p>
 </header>
+<nav aria-label="What the charts show">
+<a href="./"$all>All examples</a> <a href="./?of=late"$late>The latest records</a>
+</nav>
 <main id="main" tabindex="-1">
 <dl id="now" aria-label="Newest figures">$now</dl>
 <div class="cards">
@@ -42,11 +45,14 @@ $sections
 )
 
 
-def page(title: str, learner: str, parts: Mapping[str, str]) -> str:
+def page(title: str, learner: str, parts: Mapping[str, str], of_late: bool) -> str:
     """Return the page with the parts of `Sections.made`."""
+    here = ' aria-current="page"'
     return _PAGE.substitute(
         title=escape(title),
         learner=escape(learner),
+        all="" if of_late else here,
+        late=here if of_late else "",
         state=parts["state"],
         notes=parts["notes"],
         now=parts["now"],

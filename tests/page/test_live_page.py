@@ -82,7 +82,10 @@ def test_the_page_is_whole_without_scripts_and_takes_nothing_from_elsewhere():
         # Of one batch there is one record, from which no line can be drawn.
         assert names == ["regions", "confusion", "values"]
         for loaded in re.findall(r'(?:src|href)="([^"#]+)"', text):
+            loaded = loaded.removeprefix("./")
             assert loaded == "data:," or text_of(page, f"/{loaded}")
+        assert 'href="./" aria-current="page"' in text
+        assert 'href="./?of=late" aria-current="page"' in text_of(page, "/?of=late")
         assert "://" not in text + text_of(page, "/page.css") + text_of(page, "/page.js")
         with answer(page, "/", "HEAD") as found:
             policy = found.headers["Content-Security-Policy"]
@@ -151,7 +154,11 @@ def test_points_are_bounded_and_drifts_marked():
     for i in range(1, 10_000):
         monitor.history.add(record | {"n_examples": i * 1000, "accuracy": i % 7 / 7})
     with monitor.page(0) as page:
-        text = text_of(page)
+        text, late = text_of(page), text_of(page, "/?of=late")
+        with answer(page, "/events?of=late") as stream:
+            sent = until(stream, lambda parts: "accuracy" in parts)
+    assert "Accuracy, from 9,800,000 to 9,999,000 examples." in late
+    assert "Accuracy, from 9,800,000 to 9,999,000 examples." in sent["accuracy"]
     assert len(monitor.history) <= 2000 and len(text) < 250_000
     lines = re.findall(r'class="l\d" d="(M[^"]+,[^"]+)"', text)
     assert len(lines) >= 5 and max(line.count(",") for line in lines) <= MOST_POINTS + 1
