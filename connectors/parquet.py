@@ -58,6 +58,8 @@ class ParquetSource(TabularSource):
     filters
         As of `pyarrow.parquet.read_table`: ``[("age", ">", 30)]`` or an Expression. Row groups are
         skipped by their statistics, then rows are filtered exactly. None = all rows.
+    parts
+        The files to read, if not all below `path`: some of what `connectors.parquet_files` finds.
     late_files
         What a resume does with files that came to the folder since, and sort before the last one
         that was read: ``"refuse"``, or ``"read"`` them next. Those that sort after it are read in
@@ -94,6 +96,7 @@ class ParquetSource(TabularSource):
         target: str | None,
         *,
         filters: Any = None,
+        parts: Sequence[ParquetPart] | None = None,
         late_files: Literal["refuse", "read"] = "refuse",
         **options: Unpack[TabularOptions],
     ) -> None:
@@ -101,7 +104,7 @@ class ParquetSource(TabularSource):
             raise ValueError(f"late_files={late_files!r}: use 'refuse' or 'read'")
         self.late_files = late_files
         self._n_begun = 1  # files read from so far, in any epoch
-        self._parts = find_parts(Path(path))
+        self._parts = find_parts(Path(path)) if parts is None else list(parts)
         self._index = {part.name: i for i, part in enumerate(self._parts)}
         names = dict.fromkeys(field.name for part in self._parts for field in part.fields)
         name = Path(path).name or str(path)  # that of "." is empty

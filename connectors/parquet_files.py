@@ -45,9 +45,16 @@ def find_parts(path: Path) -> list[ParquetPart]:
     Files and folders whose names start with ``_`` or ``.`` are left out: they hold metadata.
     """
     if path.is_file():
-        return [_part(path, path.name, {})]
+        return [part_of(path, path.name, {})]
     if not path.is_dir():
         raise SourceNotFoundError(f"`{path}` does not exist; give a Parquet file or a folder")
+    names = names_below(path)
+    folders = folder_columns(names)
+    return [part_of(path / n, n, told) for n, told in zip(names, folders, strict=True)]
+
+
+def names_below(path: Path) -> list[str]:
+    """Return the names of the files below a folder that `find_parts` reads."""
     names = sorted(
         name.as_posix()
         for name in (file.relative_to(path) for file in path.rglob("*.parquet") if file.is_file())
@@ -57,8 +64,7 @@ def find_parts(path: Path) -> list[ParquetPart]:
         raise SourceNotFoundError(
             f"folder `{path}` has no file named *.parquet (names starting with _ or . are ignored)"
         )
-    folders = folder_columns(names)
-    return [_part(path / n, n, told) for n, told in zip(names, folders, strict=True)]
+    return names
 
 
 def merged_schema(parts: Sequence[ParquetPart], used: Collection[str | None] | None) -> pa.Schema:
@@ -93,7 +99,8 @@ def _compare(first: pa.Field, where: ParquetPart, field: pa.Field, part: Parquet
         )
 
 
-def _part(path: Path, name: str, folders: dict[str, pa.Scalar]) -> ParquetPart:
+def part_of(path: Path, name: str, folders: dict[str, pa.Scalar]) -> ParquetPart:
+    """Read the footer of a file; `folders` are the values of its folders' columns."""
     try:
         with pq.ParquetFile(path) as file:
             n_rows, footer = file.metadata.num_rows, file.metadata.serialized_size + _TAIL

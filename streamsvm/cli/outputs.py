@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,14 +47,14 @@ def check_outputs(options: argparse.Namespace) -> None:
         folder = Path(options.report)
         if folder.exists() and not folder.is_dir():
             raise ParameterError(f"--report {folder}: a file of that name is there; name a folder")
-        _check_folder("--report", folder, folder if folder.is_dir() else folder.absolute().parent)
+        check_folder("--report", folder, folder if folder.is_dir() else folder.absolute().parent)
     # The default is written only if an example cannot be used: its folder may be read-only.
     if options.on_error == "dead-letter" and options.dead_letters is not None:
         letters = Path(options.dead_letters)
         if letters.is_dir():
             raise ParameterError(f"--dead-letters {letters} is a folder: name a file")
         if not letters.exists():
-            _check_folder("--dead-letters", letters, letters.absolute().parent)
+            check_folder("--dead-letters", letters, letters.absolute().parent)
 
 
 def said(error: BaseException) -> str:
@@ -75,11 +75,12 @@ def check_file(option: str, path: str) -> None:
     if file.exists() and not file.is_file():
         # Renaming a new file to it would remove a device, such as /dev/null.
         raise ParameterError(f"{option} {path} is not a regular file: it cannot be replaced by one")
-    _check_folder(option, Path(path), file.parent)
+    check_folder(option, Path(path), file.parent)
     sweep(file)
 
 
-def _check_folder(option: str, path: Path, folder: Path) -> None:
+def check_folder(option: str, path: Path, folder: Path) -> None:
+    """Refuse a path, that of an option, in whose folder no file can be written."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{option}: the folder of {path} does not exist: make it first")
     try:
@@ -144,10 +145,16 @@ def check_ending(output: str) -> None:
         raise ParameterError(f"--output {output}: the name must end in {', '.join(_WRITERS)}")
 
 
-def write_tables(output: Path, tables: Iterable[pa.Table], name: str) -> tuple[int, int]:
+def write_tables(
+    output: Path,
+    tables: Iterable[pa.Table],
+    name: str,
+    stamp: Callable[[int, int], dict[str, str]] | None = None,
+) -> tuple[int, int]:
     """Write tables of one schema about `name` to a file, which appears when it is complete.
 
-    Returns how many rows there were, and how many of them without a prediction.
+    Returns how many rows there were, and how many of them without a prediction. From these numbers
+    `stamp` makes the metadata of a Parquet file.
     """
     rows = unusable = 0
     writer: Any = None
@@ -170,5 +177,7 @@ def write_tables(output: Path, tables: Iterable[pa.Table], name: str) -> tuple[i
             raise
         if writer is None:
             raise FeatureError(f"{name} has no rows")
+        if stamp is not None:
+            writer.add_key_value_metadata(stamp(rows, unusable))
         writer.close()
     return rows, unusable

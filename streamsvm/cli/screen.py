@@ -134,8 +134,12 @@ class Screen:
             left = "" if now.delta is None else f"  {now.delta:.3g} from the optimum"
             return f"finishing: {now.n_support_vectors:,} SV{left}"
 
+        self.advance(now.rows, "examples", text, now.phase)
+
+    def advance(self, done: int, what: str, text: Callable[[], str], kind: str = "") -> None:
+        """Show how many of what are done, and a text about it; `kind` of lines are due by turns."""
         if self._is_live:
             self._figures = text
-            self._bar.update(self._task, completed=now.rows)
-        elif self._is_due(now.phase):
-            self.say(f"{now.rows:,} examples  {text()}")
+            self._bar.update(self._task, completed=done)
+        elif self._is_due(kind):
+            self.say(f"{done:,} {what}  {text()}")
