@@ -84,7 +84,7 @@ def serve_page(
 ) -> LivePage:
     """Serve the live page of a run; it is closed if the stack ends by an error."""
     host, port = options.page
-    figures = partial(_figures, run, values=options.page_values)
+    figures = partial(_figures_of_page, run, options.page_values)
     settings: dict[str, Any] = {"title": title, "history": run.report.history, "figures": figures}
     try:
         page = monitor.page(port, host, values=options.page_values, **settings)
@@ -113,14 +113,25 @@ def until_left(
         page.close()
 
 
-def _figures(run: Run, values: bool = False) -> dict[str, Any]:
-    """Return counts of what a run has taken: see `OF_RUN` of `streamsvm.monitor.prometheus`.
-
-    With `values` the reason of the most bad events, which may have values of events, too.
-    """
+def _figures(run: Run) -> dict[str, Any]:
+    """Return counts of what a run has taken: see `OF_RUN` of `streamsvm.monitor.prometheus`."""
     bad = dict(run.bad.counts)
     found = {"events": run.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
     found["forgotten"] = None if run.requests is None else dict(run.requests.counts)
     found["lag"] = getattr(run.source, "lag", None)
     found["lag_by_partition"] = getattr(run.source, "lags", None)
-    return found | ({"most_frequent": run.bad.most_frequent} if values else {})
+    return found
+
+
+def _figures_of_page(run: Run, values: bool) -> dict[str, Any]:
+    """Return these counts, and those of predictions by (label, prediction), for the live page.
+
+    With `values` the reason of the most bad events, which may have values of events, too.
+    """
+    # Lists of items are copied at once, while the run counts on.
+    rows = list(run.confusion.data.items())
+    pairs = {(y, p): int(n) for y, row in rows for p, n in list(row.items()) if n}
+    found: dict[str, Any] = {"pairs": pairs}
+    if values:
+        found["most_frequent"] = run.bad.most_frequent
+    return _figures(run) | found

@@ -11,7 +11,7 @@ from streamsvm.monitor.report import MEANINGS, shown
 from streamsvm.page import charts
 from streamsvm.page.confusion import confusion
 from streamsvm.page.regions import Regions
-from streamsvm.page.series import KINDS, bytes_shown, seconds_shown
+from streamsvm.page.series import KINDS, Records, bytes_shown, seconds_shown
 from streamsvm.page.series import charts as charts_of
 
 _TABLES = ("bad_events_by_kind", "lag_by_partition", "forgotten")
@@ -56,8 +56,10 @@ class Sections:
         for name, chart in charts_of(self._monitor, records, of_run).items():
             if picture := charts.svg(chart):
                 found |= {name: picture, f"{name}-table": charts.table(chart)}
-        found |= {"state": escape(self.state), "notes": _notes(last), "now": _now(last, figures)}
-        pairs = dict(self._monitor.scores.pairs)
+        newest = last or _newest(of_run)
+        found |= {"state": escape(self.state), "notes": _notes(last), "now": _now(newest, figures)}
+        # Those of a run are of this moment, the monitor's are counted when it measures.
+        pairs = figures.get("pairs") or dict(self._monitor.scores.pairs)
         caption, table = confusion((y, p, n) for (y, p), n in sorted(pairs.items(), key=repr))
         found["confusion"] = f"<p>{caption}</p>{table}" if table else ""
         found["regions"] = self._regions.drawn()
@@ -67,6 +69,14 @@ class Sections:
             found["bad_events_by_kind"] += f"<p>Most often: {escape(str(reason))}</p>"
         found["values"] = _values(last)
         return found
+
+
+def _newest(of_run: Records) -> dict[str, Any]:
+    """Return the newest record of a run by the monitor's names; empty: there is none."""
+    if not of_run:
+        return {}
+    found = dict(of_run[-1])
+    return found | {"n_examples": found.get("learnt")}
 
 
 def _notes(last: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.confidence.sequence import share_interval
 from streamsvm.page.charts import Chart, Line, thousands
 
 MOST_POINTS = 300
@@ -82,7 +83,9 @@ def charts(monitor: Any, records: Records, run_records: Records) -> dict[str, Ch
     found = dict(_of_monitor(_Columns(thinned(records), "n_examples"), monitor))
     for chart in found.values():
         chart.marks, chart.mark = marks, "a drift was noticed"
-    found |= dict(_of_run(_Columns(thinned(run_records), "rows")))
+    of_run = dict(_of_run(_Columns(thinned(run_records), "rows")))
+    # A run has records of each chunk: there are some before the monitor's first ones.
+    found = of_run | {name: chart for name, chart in found.items() if len(chart.x) > 1}
     return {name: chart for name, chart in found.items() if chart.lines}
 
 
@@ -98,8 +101,12 @@ class _Columns:
         return np.array([np.nan if v is None else float(v) for v in values])
 
     def band(self, name: str) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the interval of a column, if it has one."""
+        """Return the interval of a column, if it has one, or the counts for it."""
         low, high = self[f"{name}_low"], self[f"{name}_high"]
+        n = self["n_scored"]
+        if name == "accuracy" and np.isnan(low).all():
+            low, high = share_interval(np.nan_to_num(self["n_right"]), np.nan_to_num(n))
+            low[np.isnan(n)] = np.nan
         return None if np.isnan(low).all() or not (high > low).any() else (low, high)
 
     def chart(
@@ -148,6 +155,9 @@ def _of_gap(of: _Columns, monitor: Any) -> dict[str, str]:
 
 
 def _of_run(of: _Columns) -> Iterator[tuple[str, Chart]]:
+    yield "accuracy", of.chart("accuracy", {"accuracy": "since the start"}, _percent)
+    names = {"n_support_vectors": "support vectors"}
+    yield "support_vectors", of.chart("support_vectors", names, thousands)
     rate = _rate(of.x, of["seconds"] - of["compile_seconds"])
     lines = [Line("events a second", rate)] if np.isfinite(rate).any() else []
     yield "events", Chart(KINDS["events"].title, of.x, lines, thousands)

@@ -223,10 +223,15 @@ def test_the_command_keeps_the_page_until_it_is_interrupted(tmp_path):
         process.port = int(re.search(r":(\d+)/", url)[1])
         assert any("progressive accuracy" in line for line in process.stdout)
         text = text_of(process)
+        time.sleep(0.3)  # the report is written to its end
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
         process.communicate()
     assert "the run has ended" in text and "<dt>events</dt><dd>300</dd>" in text
+    cells = re.findall(r'<td class="n h\d( right)?">(\d+)<', text)
+    right, n = (sum(int(count) for is_right, count in cells if is_right or k) for k in (0, 1))
+    assert n > 290
+    assert f"<dt>accuracy so far</dt><dd>{right / n:.1%} (" in text
 
 
 def test_in_a_browser(tmp_path):
