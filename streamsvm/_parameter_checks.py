@@ -46,7 +46,7 @@ def weights_of(w: Any, n: int) -> np.ndarray:
         weights = np.broadcast_to(given.astype(np.float64), (n,)).copy()
     except (TypeError, ValueError, OverflowError) as error:
         # A number may have too many digits to be written.
-        shown = type(w).__name__ if isinstance(error, OverflowError) else f"{w!r:.80}"
+        shown = "a number above 1e308" if isinstance(error, OverflowError) else f"{w!r:.80}"
         raise ParameterError(f"w={shown}: use one number, or one a row ({n})") from error
     good = (weights >= 0.0) & (weights <= LARGEST_FACTOR)
     if not good.all():

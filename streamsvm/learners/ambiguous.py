@@ -22,7 +22,7 @@ from streamsvm.labels.bag_labels import BAGS, BagTargets, bag_of, bags_of
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases import bag_events
-from streamsvm.learners.bases.kernel import finishing, kernel_batches, remains, unlearning
+from streamsvm.learners.bases.kernel import bag_finishing, kernel_batches, remains, unlearning
 from streamsvm.learners.bases.kernel.ambiguous_solver import (
     AmbiguousSolver,
     LinearAmbiguousSolver,
@@ -33,7 +33,6 @@ from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.solvers.ambiguous import blocks
 from streamsvm.support.locked import locked
 from streamsvm.support.rows import Rows, shape
 
@@ -233,58 +232,8 @@ class AmbiguousSVMClassifier(KernelLearner):
             rows.y[of_bags] = -1.0 - best
         return margins
 
-    def finish(
-        self, progress: Callable[[float, int], None] | None = None, share: float = 0.01
-    ) -> None:
-        """Make steps on the examples kept until the duality gap over them is small.
-
-        Without a kernel no example is kept, and this does nothing.
-
-        Parameters
-        ----------
-        progress
-            Called after each sweep with (gap, number of support vectors). An exception in it, or
-            Ctrl-C, leaves a model that can be used.
-        share
-            Stop when the gap is below this share of the dual; above 0, .01 by default.
-
-        """
-        check_number("share", share, 1e-6)
-
-        def some() -> tuple[bool, float, int]:
-            state = self.state
-            n, kernel, before = int(state.info[0].n), self.bound_kernel(state), self.kept_gap()
-            blocks.sweep(state, kernel, 0, n, len(self.schema))
-            gap = self.kept_gap().total
-            return gap <= share * self.dual, gap, n if before.total > 0.0 else 0
-
-        if self.has_dual:
-            finishing.improve(self, some, progress)
-
+    finish, best_candidates = bag_finishing.finish, bag_finishing.best_candidates
     unlearn, audit, keeps = map(of_examples, (unlearning.unlearn, remains.audit, remains.keeps))
-
-    def best_candidates(self, X: Any, y: Any, ids: Any = None) -> list[Any]:
-        """Return the best candidate of each bag by its score: bags shrunk by the model itself.
-
-        To learn rows again with these labels, under the ids that they had, mends what the other
-        candidates did, once the model tells most of them apart.
-
-        Parameters
-        ----------
-        X, y
-            Rows and labels as in `learn_many`.
-        ids
-            The ids of the rows: those that are kept are scored without their own coefficients.
-
-        Returns
-        -------
-        n labels; a bag without a label that was seen stays as it is.
-
-        """
-        scores = self.decision_function_many(X)
-        if ids is not None:
-            scores = scores - self.solver.own_scores(np.asarray(ids), len(self.classes))
-        return self._bags.best_of(bags_of(y), scores)
 
     # Inspection
 

@@ -121,12 +121,31 @@ def test_a_bag_that_shrinks_takes_the_place_of_the_first_one():
     assert not own[np.setdiff1d(np.arange(120), kept)].any() and own[kept].any()
     rest = late.decision_function_many(x) - own
     wanted = [late.classes[c] for c in rest.argmax(axis=1)]
-    assert late.best_candidates(x, [[0, 1, 2, 3, 4]] * 120, ids) == wanted
+    every = [[0, 1, 2, 3, 4]] * 120
+    assert late.best_candidates(x, every, ids) == wanted
+    for wrong in (ids[:-1], ids - 1, ids / 2, np.ones(120, int), ["a"] * 120):
+        with pytest.raises(ParameterError, match="ids"):
+            late.best_candidates(x, every, wrong)
+    with pytest.raises(LabelError, match="119 labels, for 120 rows"):
+        late.best_candidates(x, every[1:], ids)
     # Both are near the only optimum over their examples; those without a loss differ.
     assert late.support_vectors().labels.count(2) > 5
     assert all(not isinstance(label, frozenset) for label in late.support_vectors().labels)
     assert (late.predict_many(x) == at_once.predict_many(x)).mean() > 0.9
     assert late.duality_gap() < 1e-3
+
+
+def test_finish_is_bounded_where_C_is_large(caplog):
+    x, _ = problem(60)
+    rng, sweeps = np.random.default_rng(3), []
+    model = AmbiguousSVMClassifier(kernel=kernels.RBF(gamma=1.0), C=1e6, seed=1)
+    model.learn_many(x, [{int(a), int(b)} for a, b in rng.integers(4, size=(60, 2))])
+    model.finish(lambda gap, n: sweeps.append(gap))
+    assert 100 < len(sweeps) < 1000 and "finish ended before the optimum" in caplog.text
+    model.unlearn([5])
+    assert not model.audit([5])[5].is_kept
+    with pytest.raises(LabelError, match="whole number of 266 bits"):
+        model.learn_one({"x0": 1.0}, [1, 10**80])
 
 
 def test_a_budget_bounds_memory_and_errs_little_more():

@@ -54,26 +54,27 @@ def improve(
     learner: AnyKernelLearner,
     some: Callable[[], tuple[bool, float, int]],
     progress: Callable[[float, int], None] | None,
+    most_calls: float = np.inf,
 ) -> bool:
     """Improve the examples kept up to their optimum; return whether it was reached.
 
-    If not, the log says so. `some` makes some steps, and returns whether it is done, the largest
-    error left, and the number of steps; 0 if none changes a coefficient in double precision.
-    Between two calls other threads can predict, Ctrl-C can interrupt, and `progress` gets (error,
-    number of support vectors).
+    If not, the log says so. `some`, which is called `most_calls` times at most, makes some steps,
+    and returns whether it is done, the largest error left, and the number of steps; 0 if none
+    changes a coefficient in double precision. Between two calls other threads can predict, Ctrl-C
+    can interrupt, and `progress` gets (error, number of support vectors).
     """
-    made = 0
+    made = calls = 0
     while learner.state is not None:
         with learner.lock:
             is_done, error, steps = some()
             most = max(FINISHING_STEPS, FINISHING_STEPS_EACH * len(learner.kept_numbers()))
         if is_done:
             return True
-        before, made = made, made + max(steps, _LEAST_STEPS)
+        before, made, calls = made, made + max(steps, _LEAST_STEPS), calls + 1
         is_rounding = steps == 0 or (
             made // _LOOK_EVERY > before // _LOOK_EVERY and error <= _rounding(learner)
         )
-        if is_rounding or made >= most:
+        if is_rounding or made >= most or calls >= most_calls:
             _log.warning(
                 "finish ended before the optimum, with an error of %.3g: %s; larger tau, "
                 "smaller C and weights, or scaled features help",
