@@ -87,6 +87,8 @@ class KafkaSource(BaseSource):
         None: a message without a value is a dead letter. ``"forget"``: one with a key asks to
         forget what was learnt from the message with this key, and events have ids by the keys of
         their messages (`id_of_key`); those without a key are dead letters. Not with `key`.
+    bags
+        Whether a label may be a list of candidates, for learners of bags.
     batch_size
         Messages a poll, at least 1.
     timeout
@@ -155,6 +157,7 @@ class KafkaSource(BaseSource):
         decode: str | Decoder = "json",
         transform: Decoder | None = None,
         tombstones: str | None = None,
+        bags: bool = False,
         batch_size: int = DEFAULT_BATCH_SIZE,
         timeout: float = 0.5,
         idle: float | None = None,
@@ -182,7 +185,7 @@ class KafkaSource(BaseSource):
         # Returns offsets up to which other members of the group have learnt, by place.
         self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
         reads = decoder_of(decode), labels, exclude, transform, weight, parse_numbers
-        self._reader = MessageReader(target, key, timestamp, columns, *reads, self.forgets)
+        self._reader = MessageReader(target, key, timestamp, columns, *reads, self.forgets, bags)
         self.number_texts = self._reader.number_texts
         self.target_field, self._name = target, name
         # A snapshot is refused if one of these differs; names may be given in any order.

@@ -46,6 +46,37 @@ def check_label(label: Any, name: str) -> None:
         raise PayloadError(f"the label {name} is a whole number of more than 64 bits: use a text")
 
 
+def label_of(label: Any, name: str, are_bags: bool) -> tuple[Any, str | None]:
+    """Return a label, and its type; None and None: there is none.
+
+    Of `are_bags` it is the list of candidates: a list of labels of one type, or of one label.
+    """
+    if label is None or (isinstance(label, float) and label != label):
+        return None, None
+    if not are_bags or not isinstance(label, list):
+        check_label(label, f"`{name}`")
+        return [label] if are_bags else label, _kind_of_label(label)
+    for one in label:
+        check_label(one, f"in `{name}`")
+        if one != one:
+            raise PayloadError(f"a label in `{name}` is NaN")
+    kinds = set(map(_kind_of_label, label))
+    if len(kinds) > 1:
+        raise PayloadError(f"the labels in `{name}` are of several types: {sorted(kinds)}")
+    return label, min(kinds, default=None)
+
+
+def _kind_of_label(label: Any) -> str:
+    """Return the type of a label; 1 and 1.0 are one class."""
+    return "str" if isinstance(label, str) else "bool" if isinstance(label, bool) else "float"
+
+
+def type_of_items(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the items of lists, another type as it is."""
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return kind.value_type if is_list else kind
+
+
 def key_of(value: Any) -> Any:
     """Return a key as text or number; None if it is neither."""
     if isinstance(value, bytes):
@@ -112,8 +143,8 @@ class _OfSchema:
 class TableSchemas:
     """Checks the schemas of messages; one that is as the last one is not looked at again."""
 
-    def __init__(self, target: str, is_used: Callable[[str], bool]) -> None:
-        self._target, self._is_used = target, is_used
+    def __init__(self, target: str, is_used: Callable[[str], bool], are_bags: bool = False) -> None:
+        self._target, self._is_used, self._are_bags = target, is_used, are_bags
         self._encoder_of = _OfSchema(Encoder)
         self.check = _OfSchema(self._check)
         """Refuses a schema with a column that cannot be used, by a `PayloadError`."""
@@ -124,10 +155,12 @@ class TableSchemas:
         if len(set(schema.names)) < len(schema):
             raise PayloadError("two columns have one name")
         for field in schema:
-            kind = kind_of(field.type)
+            is_bag = self._are_bags and field.name == self._target
+            type_ = type_of_items(field.type) if is_bag else field.type
+            kind = kind_of(type_)
             if kind is None and self._is_used(field.name):
                 raise PayloadError(f"column `{field.name}` is {field.type}: no feature")
-            is_decimal = pa.types.is_decimal(plain_type(field.type))
+            is_decimal = pa.types.is_decimal(plain_type(type_))
             if field.name == self._target and (kind in ("time", "duration") or is_decimal):
                 raise PayloadError(
                     f"the label `{field.name}` is {field.type}: use texts, numbers or booleans"

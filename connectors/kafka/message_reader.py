@@ -76,7 +76,9 @@ class MessageReader:
         weight: str | None = None,
         parse_numbers: Sequence[str] | bool = (),
         forgets: bool = False,
+        bags: bool = False,
     ) -> None:
+        self._bags = bags
         self.weight, self._numbers = weight, parse_numbers or ()
         self.number_texts = NumberTexts()
         self.target, self.key, self.timestamp, self.answers = target, key, timestamp, answers
@@ -88,7 +90,7 @@ class MessageReader:
         self._others = {name for name in (target, key, timestamp, weight) if name is not None}
         self._others |= set(exclude)
         self._decode, self._transform = decode, transform
-        self._schemas = fields.TableSchemas(target, self._is_used)
+        self._schemas = fields.TableSchemas(target, self._is_used, bags)
         self.first = FirstMessages(self._vote_of, _numbers_of, answers)
 
     def take(self, place: str, messages: list[Message]) -> Iterator[_Found]:
@@ -171,7 +173,7 @@ class MessageReader:
         if isinstance(one, _Read):
             return one.kind
         if isinstance(one, _Table) and self.target in one.schema.names:
-            type_ = one.schema.field(self.target).type
+            type_ = fields.type_of_items(one.schema.field(self.target).type)
             if pa.types.is_null(type_):
                 return None
             if kind_of(type_) == "text":
@@ -230,11 +232,7 @@ class MessageReader:
         """Return features, label, key and time of an object."""
         if len(found) > _MOST_KEYS:
             raise PayloadError(f"{len(found):,} fields are more than the {_MOST_KEYS:,} accepted")
-        label = found.get(self.target)
-        if isinstance(label, float) and label != label:
-            label = None
-        elif label is not None:
-            fields.check_label(label, f"`{self.target}`")
+        label, kind = fields.label_of(found.get(self.target), self.target, self._bags)
         key = None
         if self.has_keys:
             if self.forgets and message.topic != self.answers:
@@ -247,8 +245,6 @@ class MessageReader:
         if self.weight is not None and message.topic != self.answers:
             weight = fields.weight_of(found.get(self.weight), self.weight)
         x, has_text = self._features(found, message)
-        kind = None if label is None else "str" if isinstance(label, str) else "float"
-        kind = "bool" if isinstance(label, bool) else kind  # 1 and 1.0 are one class
         return _Read(x, label, key, fields.or_nan(seconds), message, kind, has_text, weight)
 
     def _features(self, found: Mapping[str, Any], message: Message) -> tuple[dict[str, Any], bool]:

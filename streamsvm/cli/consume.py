@@ -22,6 +22,10 @@ from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import columns_of, columns_of_records, of_sentences
 from streamsvm.cli.sources import add_data_options, columns_from
 from streamsvm.errors import ParameterError
+from streamsvm.labels.bag_labels import BagTargets
+from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.model_files.container import steps_of
+from streamsvm.run.parts import unwrapped
 
 _CONNECT_SECONDS = 15.0
 
@@ -127,6 +131,7 @@ def run(options: argparse.Namespace) -> int:
             timestamp=options.timestamp,
             labels=options.labels_topic,
             tombstones=options.tombstones,
+            bags=_learns_bags(options, model_of(options)),
             **columns_from(options),
             **reading,
         )
@@ -139,6 +144,13 @@ def run(options: argparse.Namespace) -> int:
             letters=letters,
             late=late,
         )
+
+
+def _learns_bags(options: argparse.Namespace, model: Any) -> bool:
+    """Tell whether a saved model, or a new one of the options, learns bags of labels."""
+    named = [known.cls for known in registered_learners() if known.name == options.learner]
+    cls = named[0] if model is None else type(steps_of(unwrapped(model))[-1])
+    return issubclass(getattr(cls, "new_targets", object), BagTargets)
 
 
 def _sentences_from(options: argparse.Namespace, reading: dict[str, Any]) -> KafkaSource:

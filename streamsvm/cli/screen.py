@@ -41,8 +41,9 @@ def figures(now: Progress) -> str:
     if now.n_right is not None and now.n_scored is not None:
         low, high = share_interval(now.n_right, now.n_scored)
         interval = f" ({100 * low:.1f} to {high:.1%})"
+    of_what = "in the bag" if now.in_bags else "accuracy"
     return (
-        f"{now.rows_per_second:,.0f} examples/s  accuracy {now.accuracy:.2%}{interval}"
+        f"{now.rows_per_second:,.0f} examples/s  {of_what} {now.accuracy:.2%}{interval}"
         + (f"  balanced {now.balanced_accuracy:.2%}" if now.balanced_accuracy is not None else "")
         + (f"  {now.n_support_vectors:,} SV" if now.n_support_vectors is not None else "")
         + (f"  gap {now.gap:.3g}" if now.gap is not None else "")

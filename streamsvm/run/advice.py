@@ -55,7 +55,9 @@ def _labels(report: RunReport, learner: Learner) -> Iterator[str]:
         yield f"class_weight names {', '.join(absent)}, which no example is labelled"
     total = sum(counts.values())
     label = min(counts, key=lambda label: counts[label])
-    if counts[label] < _RARE * total and weights is None:
+    # Nothing can be done about rare concepts.
+    is_rare = counts[label] < _RARE * total and getattr(learner, "takes", "") != "records"
+    if is_rare and weights is None:
         yield (
             f"{label} is 1 example in {total / counts[label]:,.0f}: an SVM may ignore so rare a "
             f"class; {_weighting(label, learner)}, and balanced accuracy shows whether it helps"

@@ -31,19 +31,20 @@ def _rate(rows: int, seconds: float) -> float:
 
 
 def accuracies(score: Any, accuracy: Any, balanced: Any) -> dict[str, float | None]:
-    """Return the accuracy, and the mean over the classes; meanings have none of these."""
+    """Return the accuracy, the mean over the classes, which meanings lack, and what is right."""
     if isinstance(score, MeaningScore):
         return {"accuracy": score.accuracy, "balanced_accuracy": None}
     is_known = NO_CANDIDATE not in balanced.cm.sum_row
     return {
         "accuracy": accuracy.get(),
         "balanced_accuracy": balanced.get() if is_known else None,
+        "in_bags": not is_known,
     }
 
 
 @dataclass
 class Progress:
-    """The state of a run at one moment, for a screen; a record of its history holds the same."""
+    """The state of a run at one moment, for a screen; a record of its history holds the figures."""
 
     phase: str  # "learning", "finishing" or "end"
     epoch: int  # from 1
@@ -63,6 +64,7 @@ class Progress:
     learnt: int | None = None  # of the rows, those that `accuracy` is of; None: of older runs
     n_right: int | None = None  # of `n_scored` predictions; None: of sentences, and older runs
     n_scored: int | None = None
+    in_bags: bool = False  # right is what is in the bag
 
     @property
     def rows_per_second(self) -> float:

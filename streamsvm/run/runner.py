@@ -355,7 +355,7 @@ class Run:
     def _report_progress(self, phase: str, epoch: int) -> None:
         now = self._progress(phase, epoch)
         if phase == "learning":
-            self.report.history.add(dict(vars(now)))
+            self.report.history.add({k: v for k, v in vars(now).items() if k != "in_bags"})
         self.on_progress(now)
 
     def _progress(self, phase: str, epoch: int) -> Progress:

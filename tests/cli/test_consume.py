@@ -17,7 +17,11 @@ import pytest
 
 import streamsvm
 from connectors import KafkaSource, MemorySource, SourceError
+from streamsvm import AmbiguousSVMClassifier
+from streamsvm.cli.main import main
+from streamsvm.cli.screen import figures
 from streamsvm.model_files import container as model_file
+from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 from tests import brokers
@@ -157,6 +161,25 @@ def test_arrow_messages(cluster, tmp_path):
     theirs = done(consume(address, "json", *options))
     for name in ("rows", "learnt", "accuracy", "dual"):
         assert ours[name] == theirs[name], name
+
+
+def test_lists_are_labels_of_learners_of_bags(cluster, capsys):
+    address, producer = cluster
+    labels = [["x", "y"], "x", ["y", "z"]] * 20 + [["x", 1], [None], [], {"x": 1}]
+    found = [{"a": float(i % 3), "b": 1.0, "label": y} for i, y in enumerate(labels)]
+    produce(producer, "bags", [json.dumps(e).encode() for e in found], 1)
+    options = ["--target", "label", "--idle", "2", "--on-error", "skip", "--json", "--quiet"]
+    read = ["consume", "--brokers", address, "--topic", "bags", "--learner", "ambiguous", *options]
+    assert main(read) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["rows"], report["learnt"]) == (64, 60)
+    assert report["bad"] == {"not an event": 3, "bad bag": 1}
+    with KafkaSource(found, "label", bags=True) as source:
+        seen = []
+        run = Run(source, AmbiguousSVMClassifier(), bad_events=BadEvents("skip"))
+        run.on_progress = seen.append
+        run.execute()
+    assert "in the bag" in figures(seen[-1]) and "accuracy" not in figures(seen[-1])
 
 
 @pytest.mark.slow
