@@ -92,7 +92,8 @@ def tables_of_rows(
 def _said_by(model: Any) -> tuple[str, Callable[[Any], Any]] | None:
     """Return the column of a wrapper, and what it says of {label: probability}; None: none."""
     if isinstance(model, ConformalSets):
-        return "set", lambda p: list(model.sets.of(p))
+        sets = model.sets.at_rest()
+        return "set", lambda p: list(sets.of(p))
     if isinstance(model, Selective):
         return "answer", lambda p: model.answering.answer(p).label
     return None

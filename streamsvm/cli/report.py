@@ -20,7 +20,7 @@ from streamsvm.cli.evaluate import in_percent
 from streamsvm.cli.gap_rows import NO_GAP, gap_rows
 from streamsvm.cli.outputs import said
 from streamsvm.cli.sentences import said_of_meanings
-from streamsvm.labels.prediction_sets import sets_in_words
+from streamsvm.labels.counted_sets import sets_in_words
 from streamsvm.run.advice import advice_of
 from streamsvm.run.report import RunReport
 from streamsvm.selection.answering import answers_in_words

@@ -16,7 +16,7 @@ from connectors import (
     SourceNotFoundError,
 )
 from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.labels.prediction_sets import told
+from streamsvm.labels.given import told
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.concept_labeler import ConceptLabeler
 from streamsvm.learners.ospas import OSPASParser

@@ -23,10 +23,25 @@ Proof. A level that is at most 0 never falls, as nothing is missed at it; so all
 :math:`a / g + 1 - a < 5`, and more than :math:`(a - u) / g - a \ge -8 - a > -9`.
 
 A label that nobody had met is missed whatever the threshold. It moves no level below
-:math:`-g (1 - a)`, so that M may be larger by the number of those. Labels that come up to d events
-late let d more events be missed before the level that follows from them is used: levels may be
-lower then, and M larger by d. If something is hit at minus infinity (an exact prediction of a
-number, a late label), the level does not rise further, and M may be smaller.
+:math:`-g (1 - a)`, so that M may be larger by the number of those. If something is hit at minus
+infinity (an exact prediction of a number, a number that was no number), the level does not rise
+further, and M may be smaller. It is the first T events: of any T in a row the number may be off by
+up to 13 either way, as much as levels can differ.
+
+Late labels. Where d sets wait for their labels, a step is made up for d times before it is seen to
+have been enough: thresholds swing between all and nothing. So the quantile is not at
+:math:`l_t` but at :math:`a + b (l_t - a)`, with :math:`b = 1 / (1 + (d' - 3) g / .3)`, of
+d' = 1.1 times the most that waited of late: what is wrong is mended by less than a third while d
+labels come (1 / e is where such a loop begins to swing). At :math:`l_t \le a - a / b` nothing is
+missed but events whose sets were given before, at most d: a level is above
+:math:`a - a / b - g (1 - a) (d + 1)`, and :math:`M - a T < 5 + d (1 + 4 a)`. From below it is
+9 + 8 a d. While no labels come at all, b falls, so that the quantile nears that at a, as it should.
+If they then come all at once, without a set given in between, those misses do not move the level
+further below :math:`a - a / b` than it is, and are counted as `forgiven`: M may be larger by
+them, and `too_many` says so.
+
+Many labels. Of more than 50, b is a quarter from the start (times what late labels need): sets of
+all labels cost much then, and are rarer with smaller steps. M - a T is below 17, and above -33.
 
 Tokens of a sentence are events whose sets are made together, before any of its labels comes: d is
 its length less 1. With g = a / 4 a few misses in one sentence would put all labels into the sets of
@@ -45,6 +60,7 @@ Podkopaev, Xu, Lee, Adaptive Conformal Inference by Betting, ICML (2024).
 
 from __future__ import annotations
 
+import copy
 import math
 from bisect import bisect_left, insort
 from collections import deque
@@ -54,11 +70,23 @@ from typing import Any
 import numpy as np
 
 RECENT = 500
-"""So many of the last scores are kept, and the threshold is one of them."""
+"""So many of the last scores are kept, and the threshold is one of them; rare misses need more."""
+
+SCORES_OF_A_MISS, MOST_COVERAGE = 5.0, 0.9995
+"""Scores are kept for so many misses; a higher coverage would need more than 10,000 of them."""
 
 STEPS = 4.0
 STEPS_OF_TOKENS = 16.0
 """How many steps down, each after a miss, are the share of misses: a / g."""
+
+AT_ONCE = 3
+"""Up to so many labels that are waited for change nothing."""
+
+CALM = 0.3
+"""What labels that are waited for may change the level by, as a share of what is wrong with it."""
+
+MANY, OF_MANY = 50, 0.25
+"""Of more labels steps are smaller by this factor: sets of all of them cost much."""
 
 _LARGEST = 3.0
 
@@ -73,18 +101,23 @@ class Threshold:
     ----------
     value
         The next score is missed if it is larger; infinite, or minus infinity, as said above.
+    delay
+        How many events late labels are taken to come.
     level
-        The quantile that it is, counted from above.
+        The quantile that it is, counted from above, if no labels are waited for.
     deepest
         The lowest level so far, if it is below the one that labels in time can reach.
+    forgiven
+        Misses that did not move the level, as their labels came with many others.
     scores
         The last scores, oldest first.
 
     """
 
     __slots__ = (
-        "_down", "_highest", "_lowest", "_miss_rate", "_most", "_ordered", "_step", "_up",
-        "deepest", "level", "scores", "value",
+        "_down", "_highest", "_is_crowd", "_is_damped", "_least", "_lowest", "_miss_rate", "_most",
+        "_ordered", "_part", "_room", "_step", "_up", "deepest", "delay", "forgiven", "level",
+        "scores", "value",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +126,7 @@ class Threshold:
         level: float | None = None,
         scores: Iterable[float] = (),
         deepest: float = 0.0,
+        forgiven: float = 0.0,
         steps: float = STEPS,
     ) -> None:
         self._miss_rate = miss_rate
@@ -102,10 +136,11 @@ class Threshold:
         self._most = min(1.0, _LARGEST * miss_rate)
         self._lowest = -self._step * (1.0 - miss_rate)
         self.deepest = min(deepest, self._lowest)
-        self._highest = self._most + self._step * miss_rate
-        self.scores = deque(scores, maxlen=RECENT)
+        self.forgiven = forgiven
+        self._room = max(RECENT, math.ceil(SCORES_OF_A_MISS / miss_rate - 1e-6))
+        self.scores = deque(scores, maxlen=self._room)
         self._ordered = sorted(self.scores)
-        self.value = self._quantile()
+        self.damp(0.0)
 
     @property
     def too_many(self) -> float:
@@ -113,38 +148,73 @@ class Threshold:
 
         Less than `TOO_MANY`, if no label came late, with as many steps as there are by default.
         """
-        return (self._miss_rate - self.deepest) / self._step
+        return (self._miss_rate - self.deepest) / self._step + self.forgiven
+
+    def damp(self, delay: float, part: float = 1.0, is_crowd: bool = False) -> None:
+        """Take that labels come so many events late, and that steps are smaller by a factor.
+
+        `is_crowd`: the next label comes with others, without a set between.
+        """
+        a, self.delay, self._is_crowd = self._miss_rate, delay, is_crowd
+        if delay > AT_ONCE:
+            part /= 1.0 + part * self._step / CALM * (delay - AT_ONCE)
+        self._part, self._is_damped = part, part < 1.0
+        self._least = self._lowest + (a - a / part)
+        self._highest = self._most + self._step * a + (self._most - a) * (1.0 / part - 1.0)
+        self.value = self._quantile(self._used())
+
+    def at_rest(self) -> Threshold:
+        """Return one whose value is the quantile at the share of misses itself; not to learn."""
+        found = copy.copy(self)
+        found.level = self._miss_rate
+        found.damp(0.0)
+        return found
 
     def learn(self, score: float, is_missed: bool, is_new: bool = False) -> None:
         """Take the score of an event, no NaN, whether it was missed, and its label never met."""
         # Called for each event: comparisons take a third of the time of min and max.
         level = self.level + (self._down if is_missed else self._up)
         if level < self._lowest:
-            if is_new:
-                level = max(level, min(self.level, self._lowest))
-            if level < self.deepest:
-                self.deepest = level
+            level = self._limited(level, is_new)
         elif level > self._highest:
             level = self._highest
         self.level = level
         scores, ordered = self.scores, self._ordered
-        if len(scores) == RECENT:
+        if len(scores) == self._room:
             del ordered[bisect_left(ordered, scores[0])]
         scores.append(score)
         insort(ordered, score)
+        if self._is_damped:
+            self.value = self._quantile(self._used())
+            return
         # As `_quantile`, without a call.
         n = len(ordered)
         above = int((n + 1) * level)
         if 0 < above and level < self._most:
             self.value = ordered[n - above]
         else:
-            self.value = self._quantile()
+            self.value = self._quantile(level)
 
-    def _quantile(self) -> float:
-        """Return the threshold at the level."""
+    def _limited(self, level: float, is_new: bool) -> float:
+        """Return a level that is lower than those of labels in time, or what it may be."""
+        if (is_new or self._is_crowd) and level < self._least:
+            least = max(level, min(self.level, self._least))
+            if not is_new:
+                self.forgiven += (least - level) / self._step
+            level = least
+        self.deepest = min(self.deepest, level)
+        return level
+
+    def _used(self) -> float:
+        """Return the level of the threshold: nearer to the share of misses if labels are late."""
+        a = self._miss_rate
+        return a + self._part * (self.level - a) if self._is_damped else self.level
+
+    def _quantile(self, level: float) -> float:
+        """Return the threshold at a level."""
         n = len(self._ordered)
-        above = int((n + 1) * self.level)
-        if self.level >= self._most:
+        above = int((n + 1) * level)
+        if level >= self._most:
             return -math.inf
         return self._ordered[n - above] if above > 0 else math.inf
 
@@ -154,7 +224,7 @@ def least_ambiguous(p: Mapping[Any, float]) -> dict[Any, float]:
 
     Sadinle, Lei, Wasserman, Least Ambiguous Set-Valued Classifiers, JASA 114 (2019).
     """
-    return {y: _number(1.0 - one) for y, one in p.items()}
+    return {y: 1.0 - probability(one) for y, one in p.items()}
 
 
 def adaptive(p: Mapping[Any, float]) -> dict[Any, float]:
@@ -164,9 +234,9 @@ def adaptive(p: Mapping[Any, float]) -> dict[Any, float]:
     and Adaptive Coverage, NeurIPS (2020), without their random part.
     """
     found, above = {}, 0.0
-    for y in sorted(p, key=lambda y: -_number(p[y], 0.0)):
+    for y in sorted(p, key=lambda y: -probability(p[y])):
         found[y] = above
-        above += _number(p[y], 0.0)
+        above += probability(p[y])
     return found
 
 
@@ -183,6 +253,8 @@ def margins(scores: np.ndarray) -> np.ndarray:
     return found
 
 
-def _number(value: float, instead: float = 1.0) -> float:
-    """Return a number, or `instead` of NaN."""
-    return value if value == value else instead
+def probability(p: float) -> float:
+    """Return a probability, whatever a model says: no number is 0."""
+    if 0.0 <= p <= 1.0:
+        return p
+    return 1.0 if p > 1.0 else 0.0

@@ -39,7 +39,8 @@ def _log_shares() -> np.ndarray:
     After n values of standard deviation s the best bet is about 3 / (s sqrt(n)): .02 to .6 where
     hundreds to 100,000 values were seen and s is .1 to .5. Bets within that range have equal
     shares; so many more of them would only make intervals wider. The others have shares that fall
-    by the square of the logarithm, so that intervals of any n still shrink.
+    by the square of the logarithm, so that intervals still shrink down to a
+    half-width of 1.25e-5, after some 10^10 values.
     """
     beyond = np.maximum(0.0, np.abs(np.log(BETS / 0.095)) - 1.9)
     shares = 1.0 / (1.0 + (beyond / 0.25) ** 2)
@@ -156,6 +157,8 @@ def share_interval(n_hits: Any, n: Any, level: Any = 0.95) -> tuple[Any, Any]:
     """
     error = 0.5 * error_of(level)
     hits, total = np.asarray(n_hits, float), np.asarray(n, float)
+    if not np.all((hits >= 0.0) & (hits <= total) & (total < np.inf)):
+        raise ParameterError(f"n_hits={n_hits!r:.40}, n={n!r:.40}: use at most n hits, at least 0")
     # The upper end of a share is 1 less the lower end of the others.
     counts = np.stack([hits, total - hits])
     gains = np.multiply.outer(counts, np.log1p(BETS))

@@ -11,7 +11,8 @@ import numpy as np
 from streamsvm.confidence import conformal
 from streamsvm.errors import ParameterError
 from streamsvm.labels.class_labels import plain
-from streamsvm.labels.prediction_sets import Full, LabelSets
+from streamsvm.labels.counted_sets import Full
+from streamsvm.labels.prediction_sets import LabelSets
 
 
 class Margins(NamedTuple):
@@ -46,6 +47,10 @@ class TokenSets(LabelSets):
         if score != "least_ambiguous":
             raise ParameterError(f"score={score!r}: labels of tokens have no probabilities")
         super().__init__(coverage, by_class, score, may_be_empty)
+
+    def wait(self) -> None:
+        """Change nothing: sentences wait for labels anyway, and steps are small."""
+        self.n_waiting = 0
 
     def of(self, predicted: Margins) -> tuple[Full, ...]:  # type: ignore[override]
         """Return the labels of the set of each token, the most likely one first."""

@@ -13,7 +13,7 @@ from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
 from streamsvm.learners.bases.row_events import events_of, learn_events
 from streamsvm.learners.compare import Compare
-from streamsvm.learners.conformal_sets import ConformalSets
+from streamsvm.learners.conformal_sets import ConformalSets, has_probabilities
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
@@ -97,7 +97,7 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
         is_other = isinstance(model, (type, ActiveLearner, ConformalSets, Compare, Selective))
         last = steps_of(model)[-1]
         is_other = is_other or isinstance(last, AmbiguousSVMClassifier)
-        if is_other or not hasattr(last, "predict_proba_one"):
+        if is_other or not has_probabilities(last):
             raise ParameterError(f"model={model!r:.80}: use a classifier with probabilities")
         self.answering = Answering(error, level, audit, seed)
         # The event that was answered last, a copy of it, and the answer.

@@ -139,11 +139,9 @@ class Hits:
         found = [Bounds(*row) for row in np.stack([low, high], axis=1).reshape(4, -1).T.tolist()]
         if not labels:
             return found[0], None, {}
-        of_late = (n > n_before)[1:]
-        ends = np.array(found[1:])
-        # Of late the mean is over the labels that came.
-        recent = ends[of_late] if of_late.any() else ends
-        columns = [*ends[:, :2].T.tolist(), *recent[:, 2:].T.tolist()]
+        # A label that did not come of late may have any recall, from 0 to 1: another mean, of the
+        # labels that came, would differ where nothing changed.
+        columns = np.array(found[1:]).T.tolist()
         # Exact sums: labels may have another order after a checkpoint.
         balanced = Bounds(*(math.fsum(column) / len(column) for column in columns))
         return found[0], balanced, dict(zip(labels, found[1:], strict=True))

@@ -8,7 +8,7 @@ import numpy as np
 
 from connectors.source import Batch
 from streamsvm.errors import ParameterError
-from streamsvm.labels.prediction_sets import Given
+from streamsvm.labels.given import Given
 from streamsvm.run.sets_feeder import SetsFeeder
 from streamsvm.selection.answering import Answer, GivenAnswer
 

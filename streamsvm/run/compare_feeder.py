@@ -9,8 +9,8 @@ import numpy as np
 
 from connectors.source import Batch
 from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.labels.given import GivenBoth
 from streamsvm.labels.label_column import Pairs
-from streamsvm.labels.prediction_sets import GivenBoth
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.compare import Compare
 from streamsvm.model_files.container import steps_of

@@ -93,6 +93,9 @@ class Feeder:
         """
         return self._predict_and_learn(batch, labels, predicted, None)
 
+    def give_up(self, n: int) -> None:
+        """Take that the labels of so many events that were predicted will not be learnt."""
+
     def _predict_and_learn(
         self, batch: Batch, labels: Sequence[Any], given: Sequence[Any] | None, first: int | None
     ) -> Pairs:

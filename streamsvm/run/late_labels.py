@@ -16,8 +16,8 @@ import numpy as np
 from connectors.source import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import members_of
+from streamsvm.labels.given import Given
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.labels.prediction_sets import Given
 from streamsvm.model_files.json_values import as_json
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_steps import Steps, take_steps
@@ -257,6 +257,7 @@ class LateLabels:
         if self.default is not None:
             return self._learn(lost, feeder, are_answers=False)
         self._rows.drop([held.number for held in lost])
+        feeder.give_up(len(lost))
         return Pairs()
 
     def _learn(self, answered: list[_Held], feeder: Feeder, *, are_answers: bool = True) -> Pairs:

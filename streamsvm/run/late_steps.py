@@ -16,8 +16,8 @@ import pyarrow as pa
 from connectors.source import Batch
 from streamsvm.errors import FeatureError
 from streamsvm.features.matrices import take
+from streamsvm.labels.given import told
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
-from streamsvm.labels.prediction_sets import told
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.feeder import Feeder

@@ -9,6 +9,7 @@ from typing import Any
 from streamsvm.errors import ParameterError
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.compare import Compare
+from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.learners.selective import Selective
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import forgetting
@@ -93,7 +94,11 @@ class Serving:
 
     def _copied(self) -> Any:
         model = self._model
-        return copy.deepcopy(model.model if isinstance(model, Compare) else model)
+        found = copy.deepcopy(model.model if isinstance(model, Compare) else model)
+        if isinstance(found, ConformalSets):
+            # What makes up for misses is meant for the next event that is learnt.
+            found.sets = found.sets.at_rest()
+        return found
 
     def _renew(self) -> None:
         # One assignment: a prediction under way keeps the copy that it began with.
@@ -200,6 +205,8 @@ class Serving:
 
     def predict_set_one(self, x: Any) -> tuple[Any, ...]:
         """Return the set of an event, if the model is of `ConformalSets`.
+
+        As by its `predict_set_many`: the bound is not for these sets.
 
         Parameters
         ----------

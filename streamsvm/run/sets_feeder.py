@@ -9,8 +9,9 @@ import numpy as np
 
 from connectors.source import Batch
 from streamsvm.errors import ParameterError
+from streamsvm.labels.given import Given, told
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.labels.prediction_sets import Given, told
+from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.run import parts
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.feeder import Feeder
@@ -42,6 +43,7 @@ class SetsFeeder(Feeder):
     ) -> None:
         super().__init__(model, bad, positive, target)
         self._classifier = model
+        self._are_answers = True
 
     def check_run(self, epochs: int, forgets: bool) -> None:
         """Refuse a run that reads the stream again, or forgets events."""
@@ -59,7 +61,16 @@ class SetsFeeder(Feeder):
         are_answers: bool = True,
     ) -> Pairs:
         """Learn rows that `predict` was given earlier: see `Feeder`."""
-        return self._taken(batch, labels, predicted)
+        self._are_answers = are_answers
+        try:
+            return self._taken(batch, labels, predicted)
+        finally:
+            self._are_answers = True
+
+    def give_up(self, n: int) -> None:
+        """Take that so many sets will not be learnt: see `Feeder`."""
+        if isinstance(self._classifier, ConformalSets):
+            self._classifier.sets.give_up(n)
 
     def predict(self, batch: Batch) -> tuple[np.ndarray, list[Any]]:
         """Predict rows whose labels are not known yet: see `Feeder`. Predictions are `Given`."""
@@ -96,7 +107,11 @@ class SetsFeeder(Feeder):
         if observer is not None:
             observer.expect([guess.label])
         try:
-            parts.learn_event(self._classifier, x, w, y, given=guess.labels)
+            if self._are_answers or not isinstance(self._classifier, ConformalSets):
+                parts.learn_event(self._classifier, x, w, y, given=guess.labels)
+            else:  # a label that nobody gave says nothing of the set
+                parts.learn_event(self._classifier.model, x, w, y)
+                self.give_up(1)
         except BaseException:
             if observer is not None:
                 observer.expect([])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.labels.prediction_sets import Given, told
+from streamsvm.labels.given import Given, told
 from streamsvm.learners.bases.sequence.read_sentence import each_of
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.run.bad_events import BadEvents
@@ -38,11 +38,8 @@ class TokenSetsFeeder(SentenceFeeder):
     def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
         """Return the numbers of the sentences that can be used, and a `Given` of each."""
         features, kept = self._usable(list(batch.events()), is_learnt=False)
-        each, labels = each_of(features), self.learner.predict_many(features)
-        return np.array(kept, np.int64), [
-            Given(own, self._sets.predict_set_one(sentence))
-            for own, sentence in zip(labels, each, strict=True)
-        ]
+        labels, sets = self.learner.predict_many(features), self._sets.predict_set_many(features)
+        return np.array(kept, np.int64), list(map(Given, labels, sets))
 
     def judged(self, batch: Any, predicted: list[Any]) -> SentencePairs:
         """Return true and predicted labels: see `SentenceFeeder`."""

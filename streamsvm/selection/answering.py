@@ -16,7 +16,7 @@ from streamsvm._parameter_checks import check_number, check_seed
 from streamsvm.confidence.selective import DOUBTS, Evidence, Guard
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.errors import ParameterError
-from streamsvm.labels.prediction_sets import Given
+from streamsvm.labels.given import Given
 from streamsvm.model_files.json_values import checked, checked_scalar
 from streamsvm.support.declaration import as_int
 from streamsvm.support.locked import Locked, locked

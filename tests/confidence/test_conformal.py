@@ -65,3 +65,27 @@ def test_the_twin_has_the_same_thresholds():
         scores.append(float(np.round(draw.random(), 2)) + (i > 300))
         missed.append(scores[-1] > one.value)
         one.learn(scores[-1], missed[-1])
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    moves=st.lists(st.sampled_from("mhw"), min_size=1, max_size=200),
+    repeats=st.integers(1, 6),
+    delay=st.sampled_from([1, 4, 20, 100]),
+    rate=st.sampled_from([0.05, 0.1, 1 / 3]),
+)
+def test_late_labels_widen_the_bound_by_what_is_said(moves, repeats, delay, rate):
+    one, missed, held = Threshold(rate), 0, []
+    one.damp(1.1 * delay)
+    for n, move in enumerate(moves * repeats, 1):
+        is_missed = move != "h" and one.value < math.inf
+        if one.value == -math.inf:
+            is_missed = True
+        held.append(is_missed)
+        if n > delay:
+            is_missed = held[n - delay - 1]
+            missed += is_missed
+            one.learn(float(n) if move == "w" else 0.5, is_missed)
+            said = rate * (n - delay) + one.too_many
+            assert missed <= said + 1e-9
+            assert said < rate * (n - delay) + TOO_MANY + delay * (1 + 4 * rate)

@@ -107,3 +107,9 @@ def test_differences_of_pairs():
 def test_levels_out_of_range_are_refused(level):
     with pytest.raises(ParameterError, match="level"):
         sequence.share_interval(1, 2, level)
+
+
+@pytest.mark.parametrize(("n_hits", "n"), [(11, 10), (-1, 10), (float("nan"), 10), (5, math.inf)])
+def test_counts_that_cannot_be_are_refused(n_hits, n):
+    with pytest.raises(ParameterError, match="at most n hits"):
+        sequence.share_interval(n_hits, n)

@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from river import datasets, linear_model, naive_bayes, preprocessing, tree
+from river import checks, datasets, linear_model, multiclass, naive_bayes, preprocessing, tree
 
 import streamsvm
 from streamsvm import (
@@ -20,7 +20,8 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.errors import ParameterError
-from streamsvm.labels.prediction_sets import LabelSets
+from streamsvm.labels.counted_sets import Sets, sets_in_words
+from streamsvm.labels.prediction_sets import Intervals, LabelSets
 from tests.reference import slow_conformal
 
 
@@ -120,10 +121,11 @@ def test_events_batches_copies_and_files_are_one(make, tmp_path):
     if not isinstance(list(events.steps.values())[-1], linear_model.LogisticRegression):
         streamsvm.save(events, tmp_path / "m.svm")
         models.append(streamsvm.load(tmp_path / "m.svm"))
-    expected = [events.predict_set_one(row) for row in rows[400:]]
+    first, expected = copy.deepcopy(events).predict_set_one(rows[400]), events.predict_set_many(x)
     assert len({*expected}) > 2
     for model in models:
-        assert model.predict_set_many(x[400:]) == expected
+        assert model.predict_set_many(x) == expected
+        assert copy.deepcopy(model).predict_set_one(rows[400]) == first
         assert model.sets.figures() == events.sets.figures()
         assert model.sets.as_json() == events.sets.as_json()
 
@@ -177,6 +179,8 @@ def test_intervals_of_a_regressor_survive_a_change_of_unit():
         (SVMSGDClassifier(), {"coverage": 1.0}),
         (SVMSGDClassifier(), {"coverage": True}),
         (SVMSGDClassifier(), {"score": "margin"}),
+        (SVMSGDClassifier(), {"coverage": 0.9996}),
+        (multiclass.OneVsOneClassifier(linear_model.LogisticRegression()), {}),
         (tree.HoeffdingTreeRegressor(), {"by_class": True}),
     ],
 )
@@ -190,6 +194,10 @@ def test_what_cannot_be_done_is_refused(model, given):
     [
         {"n_missed": 10**6}, {"kind": "x"}, {"thresholds": []}, {"labels": [1, 1]}, {"lately": 3},
         {"size": "a"}, {"coverage": 2}, {"thresholds": [[0.1, 0.0, [None]]]}, {"counts": [[1, 0]]},
+        {"size": -1e300}, {"thresholds": [[-1e300, 0.0, []]]}, {"thresholds": [[1e300, 0.0, []]]},
+        {"thresholds": [[0.1, -1e300, []]]}, {"counts": [[50, 9], [0, 0], [0, 0]]},
+        {"counts": [[48, 10**6], [1, 0], [1, 0]]}, {"waiting": [-1, -1, 0.0]}, {"n_missed": 0},
+        {"n_single": 50, "n_empty": 50},
     ],
 )  # fmt: skip
 def test_content_that_does_not_hold_together_is_refused(change):
@@ -200,3 +208,138 @@ def test_content_that_does_not_hold_together_is_refused(change):
     assert LabelSets.from_json(content).as_json() == content
     with pytest.raises(ValueError):
         LabelSets.from_json(content | change)
+
+
+def good(n, seed=1, k=2, wrong=0.03):
+    """Yield probabilities of a model that is mostly right, and labels."""
+    draw = random.Random(seed)
+    for _ in range(n):
+        y, p = draw.randrange(k), draw.uniform(0.6, 1.0)
+        top = draw.randrange(k) if draw.random() < wrong else y
+        yield {c: p if c == top else (1 - p) / (k - 1) for c in range(k)}, y
+
+
+def given_to(sets, p):
+    """Return the set of an event that waits for its label, as the wrapper does."""
+    sets.n_waiting += 1
+    sets.wait()
+    return sets.of(p)
+
+
+def come(sets, held):
+    """Learn what was held."""
+    p, y, given = held
+    sets.came_late()
+    sets.learn(y, p, given)
+
+
+@pytest.mark.parametrize("delay", [30, 200, 1000])
+def test_late_labels_do_not_make_sets_swing(delay):
+    sets, held = LabelSets(0.9), []
+    for i, (p, y) in enumerate(good(6000)):
+        if i >= delay:
+            come(sets, held[i - delay])
+        held.append((p, y, given_to(sets, p)))
+    later = [given for *_, given in held[2 * delay + 500 :]]
+    whole = sum(len(one) == 2 for one in later) / len(later)
+    assert whole < 0.03
+    assert abs(sets.n_missed / sets.n - 0.1) < 0.01 + delay / 20000
+    assert sets.thresholds()[0].forgiven == 0.0
+    again = Sets.from_json(sets.as_json())
+    assert again.as_json() == sets.as_json()
+    assert again.of(p) == sets.of(p)
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_labels_that_stop_and_come_together_neither_miss_nor_fill_all(is_wrong):
+    sets, held, after, stream = LabelSets(0.9), [], [], list(good(10000))
+    for p, y in stream[:3000]:
+        sets.learn(y, p, sets.of(p))
+    for p, y in stream[3000:5000]:
+        held.append((p, 1 - y if is_wrong else y, given_to(sets, p)))
+    for one in held:
+        come(sets, one)
+    if not is_wrong:
+        assert 100 < sum(y not in found for _, y, found in held) < 320
+    for p, y in stream[5000:]:
+        after.append(sets.of(p))
+        sets.learn(y, p, after[-1])
+    assert sum(len(one) == 2 for one in after[:2000]) < (1500 if is_wrong else 100)
+    assert (sets.thresholds()[0].forgiven > 0) is is_wrong
+    assert sets.least_coverage() <= 1 - sets.n_missed / sets.n
+
+
+def test_sets_at_rest_are_those_of_the_quantile():
+    model = ConformalSets(naive_bayes.GaussianNB(), 0.9)
+    draw = np.random.default_rng(3)
+    x = draw.normal(size=(3000, 1))
+    y = (x[:, 0] + 0.3 * draw.normal(size=3000) > 0).tolist()
+    hits = n = whole = 0
+    for start in range(0, 3000, 100):
+        model.learn_many(x[start : start + 100], y[start : start + 100])
+        if start >= 1000 and start < 2900:
+            found = model.predict_set_many(x[start + 100 : start + 200])
+            hits += sum(map(tuple.__contains__, found, y[start + 100 : start + 200]))
+            n += 100
+            whole += {len(one) for one in found} in ({0}, {2})
+    assert whole == 0
+    assert 0.87 < hits / n < 0.93
+
+
+def test_the_sets_given_to_learn_many_count():
+    model = ConformalSets(SVMSGDClassifier(), 0.9)
+    x = np.random.default_rng(1).normal(size=(300, 2))
+    y = (x[:, 0] > 0).tolist()
+    model.learn_many(x[:100], y[:100])
+    before = model.sets.n_missed
+    model.learn_many(x[100:], y[100:], given=[()] * 200)
+    assert model.sets.n_missed == before + 200
+    with pytest.raises(ParameterError, match="99 sets"):
+        model.learn_many(x[:100], y[:100], given=[()] * 99)
+    with pytest.raises(ParameterError, match="string"):
+        model.learn_one({0: 1.0, 1: 0.0}, True, given="True")
+
+
+def test_a_coverage_above_what_500_scores_say():
+    sets, whole = LabelSets(0.999), 0
+    for i, (p, y) in enumerate(good(9000, wrong=0.0)):
+        found = sets.of(p)
+        sets.learn(y, p, found)
+        whole += i >= 5000 and len(found) == 2
+    assert sets.n_missed > 0
+    assert whole < 1000
+    assert "of 99.9% " in sets_in_words(sets.figures())
+    with pytest.raises(ParameterError, match="10,000"):
+        LabelSets(0.9999)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_predictions_that_are_no_numbers_stay_within_the_bound(value):
+    intervals, labels = Intervals(0.9), LabelSets(0.9)
+    for i in range(800):
+        number = value if i % 3 else 1.0
+        intervals.learn(1.0, number, intervals.of(number))
+        p = {"a": value if i % 3 else 0.5, "b": value if i % 2 else 0.5}
+        labels.learn("ab"[i // 7 % 2], p, labels.of(p))
+    intervals.learn(math.nan, 1.0, intervals.of(1.0))
+    assert intervals.n == 800
+    for sets in (intervals, labels):
+        assert sets.n_missed - sets.n_new < 80 + 5
+        assert sets.least_coverage() <= 1 - sets.n_missed / sets.n
+        assert Sets.from_json(sets.as_json()).as_json() == sets.as_json()
+    assert labels.n_missed > 80 - 9
+    assert intervals.of(math.nan) == (-math.inf, math.inf)
+
+
+def test_of_many_labels_whole_sets_are_rare():
+    sets, sizes = LabelSets(0.95), []
+    for p, y in good(5000, k=100):
+        sizes.append(len(sets.of(p)))
+        sets.learn(y, p, sets.of(p))
+    assert sum(sizes[2000:]) / 3000 < 2.5
+    assert abs(sets.n_missed - sets.n_new - 250) < 17
+    assert Sets.from_json(sets.as_json()).as_json() == sets.as_json()
+
+
+def test_river_finds_that_keywords_are_passed_on():
+    checks.common.check_wrapper_accepts_kwargs(ConformalSets(SVMSGDClassifier()))

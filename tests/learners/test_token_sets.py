@@ -137,7 +137,7 @@ def test_events_batches_copies_files_and_runs_are_one(tmp_path):
     assert last.learnt == 300 and last.coverage == events.sets.figures()
     assert monitor.get()["coverage"] == events.sets.figures()["coverage"]
     fresh, _ = sentences(30, seed=2)
-    wanted = [events.predict_set_one(x) for x in fresh]
+    wanted = events.predict_set_many(fresh)
     for model in (batches, streamsvm.load(tmp_path / "m.svm"), run):
         assert model.sets.as_json() == events.sets.as_json()
         assert model.predict_set_many(fresh) == wanted

@@ -132,3 +132,14 @@ def test_a_monitor_s_file_and_a_checkpoint_keep_the_blocks(tmp_path):
     assert hits.recent == (0, 0) and hits.bounds()[0][:2] == whole.scores.hits.bounds()[0][:2]
     hits.add([(True, True, hits.room)])
     assert hits.recent[0] == 801 and not math.isnan(hits.bounds()[1].recent_low)
+
+
+def test_a_label_that_vanishes_changes_no_balanced_accuracy():
+    draw, hits = np.random.default_rng(2), Hits()
+    for n in range(9000):
+        label = int(draw.random() < 0.3 and n < 5000)
+        is_right = draw.random() < (0.07 if label else 0.98)
+        hits.add([(label, label if is_right else 2, 1)])
+    _, balanced, recall = hits.bounds()
+    assert (recall[1].recent_low, recall[1].recent_high) == (0.0, 1.0)
+    assert recall[0].change == balanced.change == 0

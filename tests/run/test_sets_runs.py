@@ -98,7 +98,8 @@ def test_served_and_refused():
     serving = Serving(model, seconds=0.0)
     Run(MemorySource(EVENTS), model, on_progress=serving.refresh).execute()
     x = EVENTS[0][0]
-    assert serving.predict_set_one(x) == model.predict_set_one(x)
+    at_rest = model.sets.at_rest().of(model.predict_proba_one(x))
+    assert serving.predict_set_one(x) == serving.predict_set_one(x) == at_rest
     assert serving.predict_one(x) == model.predict_one(x)
     with pytest.raises(ParameterError, match="once"):
         Run(MemorySource(EVENTS), model, epochs=2)
@@ -115,10 +116,23 @@ def test_the_command_writes_sets(tmp_path, capsys):
     table = pq.read_table(out)
     labels, sets = table["label" if "label" in table.column_names else "prediction"], table["set"]
     assert len(labels) == len(sets) == 5300
-    expected = streamsvm.load(model).predict_set_one(
-        {"x1": pq.read_table(data)["x1"][0].as_py(), "x2": pq.read_table(data)["x2"][0].as_py()}
-    )
-    assert tuple(sets[0].as_py()) == expected
+    expected = streamsvm.load(model).predict_set_many(pq.read_table(data).select(["x1", "x2"]))
+    assert [tuple(one) for one in sets.to_pylist()] == expected
     assert main([*command, "--by-class", "--quiet", "--limit", "500", "--no-monitor"]) == 0
     assert "of 80%" in capsys.readouterr().out
     assert main(["replay", data, "--target", "label", "--by-class", "--quiet"]) == 2
+
+
+def test_labels_that_never_came_do_not_count_and_do_not_wait():
+    items = []
+    for n in range(600):
+        items.append(("event", f"k{n}", {"a": float(n % 2)}))
+        if n >= 5 and n % 2:
+            items.append(("label", f"k{n - 5}", n % 3 > 0))
+    for default, learnt in ((None, 298), (False, 549)):
+        model = ConformalSets(SVMSGDClassifier(), 0.9)
+        late = LateLabels(patience=50, default=default)
+        report = Run(Script(items), model, late=late).execute()
+        assert report.learnt >= learnt
+        assert model.sets.n == 298
+        assert model.sets.n_waiting == report.late["held"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,17 +34,23 @@ def events_of(model: Any, X: Any) -> Iterator[dict[Any, Any]]:
 
 
 def learn_events(
-    model: Any, events: Iterator[dict[Any, Any]], y: Any, w: Any = None, **kwargs: Any
+    model: Any,
+    events: Iterator[dict[Any, Any]],
+    y: Any,
+    w: Any = None,
+    given: Sequence[Any] | None = None,
+    **kwargs: Any,
 ) -> None:
-    """Learn events in order, each by `learn_one` of a model, with n labels, and n weights or None.
+    """Learn events in order, each by `learn_one` of a model, with n labels, and n weights, or None.
 
-    The weights are passed on as ``w``, which the model must take, as it must `kwargs`.
+    Weights are passed on as ``w``, which the model must take, as it must `kwargs`; what was
+    predicted as ``given``.
     """
     rows = list(events)
     labels = list(frames.labels_of(y, len(rows)))
-    weights = [None] * len(rows) if w is None else [float(one) for one in w]
-    for x, label, weight in zip(rows, labels, weights, strict=True):
-        if weight is None:
-            model.learn_one(x, label, **kwargs)
-        else:
-            model.learn_one(x, label, w=weight, **kwargs)
+    further: list[dict[str, Any]] = [dict(kwargs) for _ in rows]
+    for name, values in (("w", None if w is None else map(float, w)), ("given", given)):
+        for own, value in zip(further, values, strict=True) if values is not None else ():
+            own[name] = value
+    for x, label, own in zip(rows, labels, further, strict=True):
+        model.learn_one(x, label, **own)
