@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections import deque
@@ -89,9 +90,15 @@ class Sets(ABC):
     def thresholds(self) -> list[conformal.Threshold]:
         """Return the thresholds, each of which has a bound of its own."""
 
-    @abstractmethod
     def at_rest(self) -> Sets:
-        """Return sets with the thresholds of a model that does not learn: see the page."""
+        """Return sets of a model that does not learn: thresholds are quantiles at the coverage."""
+        found = copy.copy(self)
+        found.rest()
+        return found
+
+    @abstractmethod
+    def rest(self) -> None:
+        """Replace the thresholds by those at rest."""
 
     def wait(self) -> None:
         """Take that a set is given while others wait."""

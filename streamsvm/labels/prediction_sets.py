@@ -6,7 +6,6 @@ when the truth comes.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -120,12 +119,10 @@ class LabelSets(Sets):
         self.lately.append(is_missed)
         return is_missed
 
-    def at_rest(self) -> LabelSets:
-        """Return sets with the thresholds of a model that does not learn: see the page."""
-        found = copy.copy(self)
-        found._all = self._all.at_rest()
-        found._of_class = {y: one.at_rest() for y, one in self._of_class.items()}
-        return found
+    def rest(self) -> None:
+        """Replace the thresholds by those at rest."""
+        self._all = self._all.at_rest()
+        self._of_class = {y: one.at_rest() for y, one in self._of_class.items()}
 
     @property
     def part(self) -> float:
@@ -212,11 +209,9 @@ class Intervals(Sets):
         self.lately.append(is_missed)
         return is_missed
 
-    def at_rest(self) -> Intervals:
-        """Return intervals with the threshold of a model that does not learn: see the page."""
-        found = copy.copy(self)
-        found._all = self._all.at_rest()
-        return found
+    def rest(self) -> None:
+        """Replace the threshold by that at rest."""
+        self._all = self._all.at_rest()
 
     def thresholds(self) -> list[conformal.Threshold]:
         """Return the only threshold."""
