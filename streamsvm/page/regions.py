@@ -25,7 +25,8 @@ class Regions:
 
     def __init__(self, model: Any, learner: Any, values: bool = False) -> None:
         self._learner, self._values = learner, values
-        self._scaled = ", after the steps before the learner" if model is not learner else ""
+        has_steps = len(getattr(model, "steps", ())) > 1
+        self._scaled = ", after the steps before the learner" if has_steps else ""
         self._n, self._box = 0, np.zeros((0, 2))
         self._points = np.zeros((0, 2))
 
