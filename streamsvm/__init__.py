@@ -45,6 +45,7 @@ __all__ = [
     "load",
     "predict_then_learn_many",
     "save",
+    "to_onnx",
     "warm",
 ]
 __version__ = "0.1.0"

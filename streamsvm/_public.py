@@ -30,6 +30,7 @@ from streamsvm.preprocessing.chain import Chain
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.onnx_export import to_onnx
 from streamsvm.run.parts import predict_then_learn_many
 from streamsvm.run.warm import warm
 
@@ -66,5 +67,6 @@ __all__ = [
     "load",
     "predict_then_learn_many",
     "save",
+    "to_onnx",
     "warm",
 ]

@@ -26,7 +26,16 @@ DOCS = ROOT / "docs"
 KAFKA = DOCS / "kafka.md"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-OPTIONAL = {"confluent_kafka", "matplotlib", "pandas", "polars", "prometheus_client", "sklearn"}
+OPTIONAL = {
+    "confluent_kafka",
+    "matplotlib",
+    "onnx",
+    "onnxruntime",
+    "pandas",
+    "polars",
+    "prometheus_client",
+    "sklearn",
+}
 # Pages that register a class for the whole process: they run in a process of their own.
 REGISTERING = {"new_kernel.md", "new_learner.md", "new_source.md"}
 

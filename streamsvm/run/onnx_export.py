@@ -1,0 +1,276 @@
+"""Trained models as ONNX graphs, for services that cannot have Python or a compiler.
+
+The graphs have plain operators in double precision, and none of ONNX-ML: its SVMClassifier computes
+in single precision, and has LIBSVM's votes of pairs where LaRank has a score for each class.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm import __version__, kernels
+from streamsvm.errors import ParameterError
+from streamsvm.features.missing import PRESENT, REJECT, SUM, ZERO, is_usual
+from streamsvm.features.names import Name
+from streamsvm.labels.targets import ClassTargets
+from streamsvm.learners.bases.adaptive.several_models import SeveralModels
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.learners.bases.linear.linear_learner import LinearLearner
+from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.onnx_graph import Graph
+from streamsvm.run.parts import MappedScaler, parts_of
+from streamsvm.support.rows import dense
+
+_TRIED, _FAR = 100, 1e-4
+"""On so many rows the expansion is compared with the margins; this far from them it is another."""
+
+
+class _Expansion(NamedTuple):
+    """f(x) = sum_s coefficients_s k(x, row_s) + bias, of rows that are multiplied by factors."""
+
+    kernel: Any
+    rows: np.ndarray  # float32 (n, d)
+    coefficients: np.ndarray  # float64 (n, outputs)
+    bias: np.ndarray  # float64 (outputs,)
+    factors: np.ndarray | None  # float32 (d,)
+
+
+def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
+    """Return a trained model as an ONNX model, which needs neither Python nor this package.
+
+    Its input ``features`` is float64 (n, d), NaN where a value is missing. Its outputs are
+    ``label`` (n,), ``decision``, float64 (n,) for two labels, else a score for each label (n, k),
+    and ``probabilities``, float64 (n, k). They are those of `predict_many`,
+    `decision_function_many` and `predict_proba_many` up to 1e-5 or better. Its metadata have the
+    ``features`` in the order of the columns, and the ``classes`` in that of the probabilities, as
+    JSON. ``onnx.save(to_onnx(model), "model.onnx")`` writes a file.
+
+    Parameters
+    ----------
+    model
+        A learner of two labels, `LaRankClassifier`, or a linear learner; with an `RBF`, `Linear` or
+        `Polynomial` kernel; alone, or behind a `StandardScaler`. Of `AdaptiveSVMClassifier` the
+        model that predicts now.
+    features
+        The names of the columns, in their order; None: ``model.feature_names``. Columns that the
+        model does not know are not used.
+
+    Returns
+    -------
+    An ``onnx.ModelProto``.
+
+    Raises
+    ------
+    ParameterError
+        The model cannot be exported, and why; or a feature that it knows is not among `features`.
+    ImportError
+        The package onnx is not installed: ``pip install 'streamsvm[onnx]'``.
+
+    """
+    scaler, learner = parts_of(model)
+    if learner is None or isinstance(scaler, MappedScaler):
+        raise ParameterError(
+            f"{_shown(model)} cannot be exported to ONNX: use a learner, or StandardScaler | "
+            "learner; of a wrapper, its model"
+        )
+    with learner.lock:
+        _check(learner)
+        names = list(learner.schema.names)
+        columns = _columns(names, features)
+        graph = Graph()
+        rows = _prepared(graph, columns, scaler, learner)
+        _decide(graph, _decision(graph, learner, rows), learner)
+        order = names if features is None else list(features)
+        classes = _classes(learner)
+    about = {"features": json.dumps(order), "classes": json.dumps(classes)}
+    about |= {"description": _shown(model), "release": __version__}
+    return graph.model(len(order), about)
+
+
+def _shown(model: Any) -> str:
+    steps = getattr(model, "steps", None)
+    parts = steps.values() if isinstance(steps, dict) else [model]
+    return " | ".join(type(part).__name__ for part in parts)
+
+
+def _check(learner: Learner) -> None:
+    """Refuse a learner whose predictions no graph of dense numbers can have."""
+    name = type(learner).__name__
+    if learner.schema.buckets is not None:
+        raise ParameterError(
+            f"{name}(hashing={learner.schema.buckets}) cannot be exported to ONNX: its features "
+            "are names that are hashed, and not columns"
+        )
+    if len(learner.classes) < 2:
+        raise ParameterError(f"{name} has not learnt two labels yet: there is nothing to export")
+    kinds = {type(label) for label in learner.classes}
+    if len(kinds) > 1 or not kinds <= {bool, int, float, str}:
+        raise ParameterError(
+            f"{name} cannot be exported to ONNX: its labels must all be texts, whole numbers, "
+            "fractions, or booleans"
+        )
+
+
+def _columns(names: list[Name], features: Sequence[Name] | None) -> np.ndarray:
+    """Return the column of each feature of the model, int64 (d,)."""
+    if features is None:
+        if texts := [name for name in names if isinstance(name, str) and "=" in name]:
+            raise ParameterError(
+                f"the model has learnt text ({texts[0]!r}), which an ONNX model does not take: if "
+                "you give it a column of 0 and 1 for each text, name all columns: features=..."
+            )
+        return np.arange(len(names))
+    place = {name: i for i, name in enumerate(features)}
+    if len(place) < len(features):
+        raise ParameterError("features= has a name twice")
+    if missing := [name for name in names if name not in place]:
+        raise ParameterError(
+            f"features= lacks {len(missing)} that the model knows: {missing[:10]}; columns may be "
+            "missing everywhere (NaN), but they must be there"
+        )
+    return np.array([place[name] for name in names], np.int64)
+
+
+def _prepared(
+    graph: Graph, columns: np.ndarray, scaler: StandardScaler | None, learner: Learner
+) -> str:
+    """Add the operators from the input to rows as the learner stores them; return their name."""
+    given = graph.add("Gather", "features", graph.constant(columns), axis=1)
+    x = given
+    if scaler is not None:
+        statistics, limit = scaler.statistics, np.inf if scaler.clip is None else scaler.clip
+        names = learner.schema.names
+        mean, factor, clip = np.zeros(len(names)), np.ones(len(names)), np.full(len(names), np.inf)
+        for c, name in enumerate(names):
+            if name in statistics:
+                _, mean[c], variance = statistics[name]
+                factor[c] = 1.0 / np.sqrt(variance) if variance > 0.0 else 0.0
+                clip[c] = limit
+        x = graph.add("Mul", graph.add("Sub", x, graph.constant(mean)), graph.constant(factor))
+        x = graph.add("Max", graph.add("Min", x, graph.constant(clip)), graph.constant(-clip))
+    filled = graph.add("Where", graph.add("IsNaN", given), graph.constant(_filling(learner)), x)
+    return graph.add("Cast", filled, to=graph.float32)
+
+
+def _filling(learner: Learner) -> np.ndarray:
+    """Return what missing values count as, float64 (d,); NaN where they are refused."""
+    missing, d = learner.schema.missing, len(learner.schema.names)
+    found = np.zeros(d)
+    if learner.is_sparse or missing.code == ZERO:
+        return found
+    statistics = missing.reserve(d)
+    for c in range(d):
+        if is_usual(statistics, c):
+            mean = np.float32(statistics[SUM, c] / statistics[PRESENT, c])
+            found[c] = np.nan if missing.code == REJECT else mean
+    return found
+
+
+def _decision(graph: Graph, learner: Learner, rows: str) -> str:
+    """Add the operators of the decision function; return their result, (n, outputs)."""
+    if isinstance(learner, LinearLearner):
+        d = len(learner.schema.names)
+        weights = learner.solver.predicting_weights()[:, :d]
+        x = graph.add("Cast", rows, to=graph.float64)
+        return graph.affine(x, weights.T, np.array(learner.solver.biases()))
+    kernel, z, coefficients, bias, factors = _expansion(learner)
+    if factors is not None:
+        rows = graph.add("Mul", rows, graph.constant(factors))
+    x = graph.add("Cast", rows, to=graph.float64)
+    if isinstance(kernel, kernels.Linear):
+        return graph.affine(x, kernel.scale * (z.T.astype(np.float64) @ coefficients), bias)
+    if isinstance(kernel, kernels.Polynomial):
+        base = graph.affine(x, kernel.gamma * z.T.astype(np.float64), np.float64(kernel.coef0))
+        values = graph.add("Pow", base, graph.constant(np.float64(kernel.degree)))
+    else:
+        # Centred, so that |x|^2 - 2 x z + |z|^2 loses no digits.
+        centre = z.mean(axis=0, dtype=np.float64)
+        x, z64 = graph.add("Sub", x, graph.constant(centre)), z - centre
+        norms = graph.add("ReduceSum", graph.add("Mul", x, x), graph.constant([1]), keepdims=1)
+        products = graph.affine(x, -2.0 * z64.T, (z64**2).sum(axis=1))
+        distances = graph.add("Max", graph.add("Add", products, norms), graph.constant(0.0))
+        scaled = graph.add("Mul", distances, graph.constant(-kernel.gamma))
+        values = graph.add("Exp", scaled)
+    return graph.affine(values, coefficients, bias)
+
+
+def _expansion(learner: Learner) -> _Expansion:
+    """Return the expansion of a kernel learner; refuse one that has another decision function."""
+    model = learner.in_use if isinstance(learner, SeveralModels) else learner
+    several = "" if learner.targets.has_one_margin else " of three or more labels"
+    refused = ParameterError(
+        f"{_shown(learner)}{several} cannot be exported to ONNX: its decision function is no "
+        "kernel expansion with a bias; LaRankClassifier and linear learners can, of two labels "
+        "LASVMClassifier and others, too"
+    )
+    is_known = learner.targets.has_one_margin or isinstance(model.targets, ClassTargets)
+    if not isinstance(model, KernelLearner) or not is_known:
+        raise refused
+    kernel, d = model.kernel_, len(learner.schema.names)
+    if type(kernel) not in (kernels.RBF, kernels.Linear, kernels.Polynomial):
+        raise ParameterError(f"the kernel {type(kernel).__name__} cannot be exported to ONNX")
+    stored, alpha, _ = model.solver.expansion(d)
+    coefficients = np.asarray(alpha, np.float64).reshape(len(alpha), -1)
+    coefficients = coefficients[:, : 1 if learner.targets.has_one_margin else len(learner.classes)]
+    kept = np.flatnonzero(np.abs(coefficients).max(axis=1, initial=0.0))
+    rows, coefficients = dense(stored)[kept], coefficients[kept]
+    factors = model.preparation.factors
+    factors = None if factors is None else model.preparation.factors_in_use(d)
+    # Solvers keep their biases in many ways: it is what is left of the margins.
+    some = np.ascontiguousarray(rows[:: 1 + len(rows) // _TRIED])
+    margins = model.margins_of(model.preparation.unscaled(some)).reshape(len(some), -1)
+    left = margins[:, : coefficients.shape[1]] - _values(kernel, some, rows) @ coefficients
+    bias = left.mean(axis=0) if learner.targets.has_one_margin else np.zeros(left.shape[1])
+    if np.abs(left - bias).max(initial=0.0) > _FAR * max(1.0, np.abs(margins).max(initial=0.0)):
+        raise refused
+    return _Expansion(kernel, rows, coefficients, bias, factors)
+
+
+def _values(kernel: Any, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return the kernel values of rows, float64 (rows of x, rows of z)."""
+    x, z = x.astype(np.float64), z.astype(np.float64)
+    if isinstance(kernel, kernels.Linear):
+        return kernel.scale * (x @ z.T)
+    if isinstance(kernel, kernels.Polynomial):
+        return np.asarray((kernel.gamma * (x @ z.T) + kernel.coef0) ** kernel.degree)
+    return np.array([kernel.in_double(((z - row) ** 2).sum(axis=1)) for row in x])
+
+
+def _classes(learner: Learner) -> list[Any]:
+    """Return the labels in the order of `probabilities`."""
+    if learner.targets.has_one_margin:
+        return [learner.targets.labels.negative, learner.targets.labels.positive]
+    return list(learner.classes)
+
+
+def _decide(graph: Graph, decision: str, learner: Learner) -> None:
+    """Add what follows from the decision function: the outputs."""
+    classes, double = _classes(learner), graph.float64
+    labels = graph.constant(np.array(classes))
+    slope = learner.targets.calibration[0]
+    shape = [] if learner.targets.has_one_margin else [len(classes)]
+    if learner.targets.has_one_margin:
+        offset = learner.targets.calibration[1]
+        z = graph.add("Mul", decision, graph.constant(slope))
+        z = graph.add("Add", z, graph.constant(offset))
+        z = graph.add("Max", graph.add("Min", z, graph.constant(30.0)), graph.constant(-30.0))
+        # The exponentials of -z / 2 and z / 2, divided by their sum, are the probabilities.
+        z = graph.add("MatMul", z, graph.constant(np.array([[-0.5, 0.5]])))
+        decision = graph.add("Reshape", decision, graph.constant([-1]))
+        is_positive = graph.add("Greater", decision, graph.constant(0.0))
+        place = graph.add("Cast", is_positive, to=graph.int64)
+    else:
+        place = graph.add("ArgMax", decision, axis=1, keepdims=0)
+        most = graph.add("ReduceMax", decision, axes=[1], keepdims=1)
+        z = graph.add("Mul", graph.add("Sub", decision, most), graph.constant(slope))
+        z = graph.add("Max", z, graph.constant(-30.0))
+    p = graph.add("Exp", z)
+    total = graph.add("ReduceSum", p, graph.constant([1]), keepdims=1)
+    graph.output("label", graph.add("Gather", labels, place), labels)
+    graph.output("decision", decision, double, *shape)
+    graph.output("probabilities", graph.add("Div", p, total), double, len(classes))

@@ -1,0 +1,128 @@
+"""Exported models predict what the models do, by onnxruntime; others are refused."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsvm
+from streamsvm import (
+    AdaptiveSVMClassifier,
+    KernelPerceptronClassifier,
+    LaRankClassifier,
+    LASVMClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    kernels,
+    to_onnx,
+)
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.learner import Learner
+
+NAMES = ["size", "far", "rare", "flag"]
+
+
+def rows(n, seed):
+    """Features of different scales, one of them far from 0, and missing values."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 4)) * [1.0, 30.0, 1.0, 0.0] + [0.0, 5000.0, 2.0, 0.0]
+    x[:, 3] = rng.integers(0, 2, n)
+    place = np.sin(2.0 * x[:, 0]) + (x[:, 1] - 5000.0) / 30.0 + x[:, 3]
+    x[rng.random((n, 4)) < 0.05] = np.nan
+    return x, place
+
+
+def frame(x):
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in x.T], NAMES)
+
+
+def trained(model, labels_of):
+    x, place = rows(700, 1)
+    labels = labels_of(place)
+    if isinstance(model, Learner):
+        model.learn_many(frame(x), labels)
+    else:
+        for start in range(0, 700, 100):
+            part = frame(x[start : start + 100])
+            streamsvm.predict_then_learn_many(model, part, labels[start : start + 100])
+    return model
+
+
+def two(place):
+    return [bool(p > 0.5) for p in place]
+
+
+def texts(place):
+    return ["low" if p < 0.5 else "high" for p in place]
+
+
+def three(place):
+    return np.digitize(place, [0.0, 1.0]).tolist()
+
+
+MODELS = [
+    (StandardScaler() | LASVMClassifier(seed=1), two),
+    (LASVMClassifier(scale=True, seed=1), texts),
+    (StandardScaler() | LASVMClassifier(kernels.Polynomial(2, 0.3), missing="zero", seed=1), two),
+    (StandardScaler(clip=1.5) | KernelPerceptronClassifier(kernels.Linear(0.5), seed=1), texts),
+    (StandardScaler() | LaRankClassifier(kernels.RBF(0.3), seed=1), three),
+    (StandardScaler() | SVMSGDClassifier(seed=1), two),
+    (StandardScaler() | SVMSGDClassifier(seed=1), three),
+    (StandardScaler() | AdaptiveSVMClassifier(seed=1), two),
+]
+
+
+@pytest.mark.parametrize(("model", "labels_of"), MODELS)
+def test_the_graph_gives_labels_decisions_and_probabilities(model, labels_of):
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime checks the graphs")
+    model = trained(model, labels_of)
+    x, _ = rows(300, 2)
+    # In another order, with a column that the model does not know.
+    order = [2, 0, 3, 1]
+    names = [*(NAMES[c] for c in order), "unknown"]
+    exported = to_onnx(model, features=names)
+    session = runtime.InferenceSession(exported.SerializeToString())
+    given = {"features": np.column_stack([x[:, order], np.full(300, np.nan)])}
+    label, decision, probabilities = session.run(["label", "decision", "probabilities"], given)
+    about = session.get_modelmeta().custom_metadata_map
+    assert json.loads(about["features"]) == names
+    classes = json.loads(about["classes"])
+    assert {*classes} == {*labels_of(rows(700, 1)[1])}
+    # River's pipelines have no `decision_function_many`, and pandas is not needed for this.
+    learner = list(model.steps.values())[-1] if hasattr(model, "steps") else model
+    given = learner.matrix_of(frame(x))
+    if learner is not model:
+        given = next(iter(model.steps.values())).transform_matrix(given)
+    wanted = learner.decision_function_many(given)
+    np.testing.assert_allclose(decision, wanted, rtol=1e-5, atol=1e-5)
+    margins = learner.margins_many(given)
+    found = [learner.probabilities_of(m) for m in margins.tolist()]
+    wanted_p = [[p[c] for c in classes] for p in found]
+    np.testing.assert_allclose(probabilities, wanted_p, atol=1e-5)
+    expected = np.array(learner.targets.labels_of(margins).tolist())
+    is_near = learner.targets.distances(margins) < 1e-5
+    assert len({*label.tolist()}) == len(classes) and is_near.mean() < 0.01
+    assert ((label == expected) | is_near).all()
+
+
+def test_what_no_graph_can_hold_is_refused():
+    x, place = rows(60, 1)
+    cases = [
+        (LASVMClassifier(), None, "has not learnt two labels"),
+        (trained_on(LASVMClassifier(hashing=64, seed=1), [{"a": v} for v in x[:, 0]], place),
+         None, "features are names that are hashed"),
+        (trained_on(SVMSGDClassifier(seed=1), [{"a=x": 1.0}, {"a=y": 1.0}] * 30, place),
+         None, "has learnt text"),
+        (trained(LASVMClassifier(scale=True, seed=1), two), ["size"], "lacks 3 that the model"),
+        (streamsvm.Chain() | streamsvm.LaRankSequenceLabeler(), None, "use a learner"),
+    ]  # fmt: skip
+    for model, features, words in cases:
+        with pytest.raises(ParameterError, match=words):
+            to_onnx(model, features)
+
+
+def trained_on(model, events, place):
+    for event, p in zip(events, place, strict=True):
+        model.learn_one({k: v for k, v in event.items() if v == v}, bool(p > 0))
+    return model
