@@ -185,8 +185,8 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
 
         """
         sets = self.sets
-        sets.n_waiting += 1
-        if sets.n_waiting > 1:
+        n = sets.n_waiting = sets.n_waiting + 1
+        if n > 1:
             sets.wait()
         if self._is_plain:  # without a call more
             predicted = self.model.predict_proba_one(x)  # type: ignore[attr-defined]
