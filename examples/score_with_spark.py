@@ -1,0 +1,69 @@
+"""Score Parquet files with Spark: each executor loads the model file, and predicts Arrow batches.
+
+Needs pyspark 3.5 or later, and Java 17. `mapInArrow` gives a function the batches of a partition as
+they are; with `mapInPandas` it would be the same with frames. A model file is data, not code, so
+that it can be sent to all executors; they need this package.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import SparkFiles
+from pyspark.sql import SparkSession
+
+import streamsvm
+from connectors import ParquetSource
+from streamsvm import LASVMClassifier, StandardScaler
+from streamsvm.run.runner import Run
+
+BANANAS = Path(__file__).parent / "data" / "bananas.parquet"
+
+
+def score(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Predict the rows of one partition."""
+    model = streamsvm.load(SparkFiles.get("model.svm"))
+    for batch in batches:
+        labels = model.predict_many(batch.select(["x1", "x2"]))
+        yield pa.RecordBatch.from_arrays([batch["id"], labels], ["id", "prediction"])
+
+
+def main() -> None:
+    """Train, score a folder of four files with Spark, and compare with the model's own answers."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        model = StandardScaler() | LASVMClassifier(seed=1)
+        with ParquetSource(BANANAS, target="label") as source:
+            Run(source, model).execute()
+        streamsvm.save(model, folder / "model.svm")
+        table = pq.read_table(BANANAS, columns=["x1", "x2"])
+        table = table.append_column("id", pa.array(range(len(table))))
+        (folder / "events").mkdir()
+        for i in range(4):
+            part = table.slice(i * len(table) // 4, len(table) // 4)
+            pq.write_table(part, folder / "events" / f"{i}.parquet")
+
+        # The executors' Python, which needs this package.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
+        try:
+            spark.sparkContext.addFile(str(folder / "model.svm"))
+            events = spark.read.parquet(str(folder / "events"))
+            scored = events.mapInArrow(score, "id long, prediction boolean")
+            scored.write.parquet(str(folder / "scores"))
+        finally:
+            spark.stop()
+
+        found = pq.read_table(folder / "scores").sort_by("id")
+        own = model.predict_many(table.select(["x1", "x2"])).to_pylist()
+        assert found["prediction"].to_pylist() == own
+        print(f"{len(found):,} rows, predicted as by the model here")
+
+
+if __name__ == "__main__":
+    main()
