@@ -52,16 +52,12 @@ class Workers:
                 break
             try:
                 process = process or self._start()
-                scored = _answer(process, f"{i}\n")
-            except OSError as error:
-                scored = Scored(error=f"no process can be started: {said(error)}")
-            if process is None:
-                return
-            if scored is None:
-                code = process.wait()
-                reason = f"by signal {-code}" if code < 0 else f"with code {code}"
-                scored = Scored(error=f"the process that scored it ended {reason}")
-                process = None
+                if process is None:
+                    return
+                scored = _answer(process, f"{i}\n") or _ended(process)
+                process = None if process.returncode is not None else process
+            except (OSError, ValueError) as error:
+                scored = Scored(error=f"no process can be started, or be understood: {said(error)}")
             self.results.put((i, scored))
         if process is not None and process.stdin is not None:
             process.stdin.close()
@@ -112,14 +108,19 @@ def _write(process: "subprocess.Popen[str]", line: str) -> None:
         process.stdin.flush()
 
 
-def _answer(process: "subprocess.Popen[str] | None", line: str) -> Scored | None:
-    """Return what a process answers; None: it has ended, or there is none."""
-    if process is None:
-        return None
+def _answer(process: "subprocess.Popen[str]", line: str) -> Scored | None:
+    """Return what a process answers; None: it has ended."""
     _write(process, line)
     assert process.stdout is not None
     answer = process.stdout.readline()
     return Scored(*json.loads(answer)) if answer.endswith("\n") else None
+
+
+def _ended(process: "subprocess.Popen[str]") -> Scored:
+    """Return what came of the file of a process that has ended without an answer."""
+    code = process.wait()
+    how = f"by signal {-code}" if code < 0 else f"with code {code}"
+    return Scored(error=f"the process that scored it ended {how}")
 
 
 def main(asked: IO[str], answers: IO[str]) -> None:
