@@ -51,8 +51,13 @@ def candidate_from(options: argparse.Namespace, text: str, name: str) -> tuple[s
 
     `name` is the option of the text. Seed and columns are those of `options`.
     """
-    words = shlex.split(text)
-    if words and not words[0].startswith("-"):
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ParameterError(f"{name} {text!r}: {str(error).lower()}") from error
+    if not words:
+        raise ParameterError(f"{name} {text!r}: name a learner, such as 'lasvm', or a file")
+    if not words[0].startswith("-"):
         words.insert(0, "--model" if os.path.isfile(words[0]) else "--learner")
     parser = _CandidateParser(prog=f"{name} {text!r}", add_help=False)
     add_learner_options(parser)

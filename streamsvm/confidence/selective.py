@@ -29,8 +29,9 @@ if the label of each event comes before the next one. Proof: an answer is only g
 guard is open, so that the first holds even if it is wrong; R and N never fall. Before the k-th
 opening (from 0) the guard has counted at least :math:`2^k / e` events, and
 :math:`\sum_{k < R} 2^k / e = (2^R - 1) / e \le T`. If up to D answers wait for their labels at a
-time, add :math:`(D - 1) (1 - e)`: so many labels may still come when the guard closes. Answers
-whose labels never come are not counted, neither in N nor in E.
+time, add :math:`(D - 1) (1 - e)`: so many labels may still come when the guard closes. Of these the
+figure `most_wrong` adds those that came, :math:`1 - e` for each. Answers whose labels have not come
+are not counted, neither in N nor in E.
 
 What needs an assumption: that :math:`E` is below :math:`e N` by the end, and stays so, needs a
 future that is like one of the windows. For the events of a window that begins at a given moment the
@@ -178,18 +179,23 @@ class Guard:
         Whether answers are held back now.
     credit
         How much speaks for opening it again.
+    n_late
+        Of the answers, those whose labels came after it had closed, since it closed last.
 
     """
 
     def __init__(self, error: float) -> None:
         self._error = error
-        self.n = self.n_wrong = self.n_openings = 0
+        self.n = self.n_wrong = self.n_openings = self.n_late = 0
         self.credit = 0.0
         self.is_closed = False
 
     @property
     def most_wrong(self) -> float:
-        """How many of the answers can be wrong at most, whatever the stream was."""
+        """How many of the answers whose labels came can be wrong at most, on any stream."""
+        return self._most() + (1.0 - self._error) * self.n_late
+
+    def _most(self) -> float:
         return self._error * self.n + SLACK * (1 + self.n_openings)
 
     @property
@@ -201,6 +207,7 @@ class Guard:
         """Count an answer whose label came."""
         self.n += 1
         self.n_wrong += is_wrong
+        self.n_late += self.is_closed
         self._close()
 
     def learn_held(self, is_wrong: bool) -> None:
@@ -212,8 +219,10 @@ class Guard:
             self.n_openings += 1
             self.is_closed = False
             self._close()
+            if not self.is_closed:
+                self.n_late = 0
 
     def _close(self) -> None:
-        if not self.is_closed and self.n_wrong + 1.0 - self._error > self.most_wrong:
+        if not self.is_closed and self.n_wrong + 1.0 - self._error > self._most():
             self.is_closed = True
             self.credit = 0.0

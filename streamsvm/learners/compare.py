@@ -10,9 +10,11 @@ from typing import Any
 from river import base
 
 from streamsvm.confidence.comparison import NAMES, Comparison
-from streamsvm.errors import ParameterError
+from streamsvm.errors import LabelError, ParameterError
+from streamsvm.labels.class_labels import too_many_classes
 from streamsvm.learners.active import ActiveLearner
-from streamsvm.learners.bases.comparison_file import comparison_of
+from streamsvm.learners.bases import comparison_file
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.row_events import events_of, learn_events
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
@@ -53,7 +55,8 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
         None, the default: both go on. "promote": b takes over as soon as it is better; if a is
         better, the comparison goes on. "stop": the first that is better goes on alone. Or a
         function: it is given the figures of the moment at which a model is known to be better for
-        the first time, and returns one of these three. Files hold no function: set it anew.
+        the first time, and returns one of these three; if it raises, it is called again after the
+        next event. Files hold no function: set it anew.
     loss
         None, the default: 1 for a wrong prediction, 0 for a right one (of a bag: one of its
         labels). Or a function of the label and a prediction that returns a number from 0 to
@@ -114,25 +117,23 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
         self.level, self.learns, self.on_decision = level, learns, on_decision
         self.loss, self.largest_loss, self.warm_up = loss, largest_loss, warm_up
         self._check()
-        self.comparison = Comparison(
-            level,
-            None if loss is None else float(largest_loss),
-            warm_up,
-            {
-                "learns": sorted(learns),
-                "on_decision": _OWN if callable(on_decision) else on_decision,
-            },
-        )
+        # Those learners that may refuse a label as one class too many.
+        last = [steps_of(getattr(self, name))[-1] for name in NAMES if name in learns]
+        learners = [one for one in last if isinstance(one, Learner)]
+        self._limited = [(one, n) for one in learners if (n := one.most_classes) is not None]
+        self._undecided: str | None = None
+        action = _OWN if callable(on_decision) else on_decision
+        kept = {"learns": sorted(learns), "on_decision": action}
+        most = None if loss is None else float(largest_loss)
+        self.comparison = Comparison(level, most, warm_up, kept)
 
     def _check(self) -> None:
         """Refuse parameters that are out of range."""
         for name, model in (("a", self.a), ("b", self.b)):
             is_other = isinstance(model, (type, ActiveLearner, Compare))
             if is_other or not hasattr(model, "predict_one"):
-                raise ParameterError(
-                    f"{name}={model!r:.80}: use a River classifier or regressor, not an "
-                    "ActiveLearner"
-                )
+                what = "use a River classifier or regressor, not an ActiveLearner"
+                raise ParameterError(f"{name}={model!r:.80}: {what}")
             if isinstance(steps_of(model)[-1], base.Regressor) and self.loss is None:
                 raise ParameterError("loss=None: numbers need one, such as a distance cut off")
         if self.a is self.b:
@@ -179,18 +180,13 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
     @classmethod
     def of_steps(cls, comparison: Comparison, a: Any, b: Any) -> Compare:
         """Return the model whose `steps` are these; a function of its own is to be set anew."""
-        kept, has_loss = comparison.kept, comparison.largest_loss is not None
+        kept, largest = comparison.kept, comparison.largest_loss
+        loss = None if largest is None else comparison_file.loss_is_missing
         action = kept.get("on_decision")
-        found = cls(
-            a,
-            b,
-            comparison.level,
-            tuple(kept.get("learns", ())),
-            None if action == _OWN else action,
-            _loss_is_missing if has_loss else None,
-            comparison.largest_loss or 1.0,
-            comparison.warm_up,
-        )
+        if action == _OWN:
+            action = comparison_file.decision_is_missing
+        learns, level = tuple(kept.get("learns", ())), comparison.level
+        found = cls(a, b, level, learns, action, loss, largest or 1.0, comparison.warm_up)
         found.comparison = comparison
         return found
 
@@ -234,6 +230,11 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
             Passed on to the models: a weight ``w``, for example, which does not count in the
             comparison.
 
+        Raises
+        ------
+        LabelError
+            One of the models cannot take the label; neither has learnt.
+
         """
         comparison = self.comparison
         if comparison.outcome is not None:
@@ -242,14 +243,22 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
             return
         guess_a, guess_b = self.predict_both_one(x) if given is None else given
         losses = self._loss_of(y, guess_a), self._loss_of(y, guess_b)
+        if self.on_decision is comparison_file.decision_is_missing:
+            comparison_file.decision_is_missing({})
+        for one, most in self._limited:
+            classes = one.classes
+            if len(classes) >= most and y not in classes and not isinstance(y, (set, frozenset)):
+                raise LabelError(too_many_classes(y, most))
         if "a" in self.learns:
             self.a.learn_one(x, y, **kwargs)  # type: ignore[attr-defined]
         if "b" in self.learns:
             self.b.learn_one(x, y, **kwargs)  # type: ignore[attr-defined]
         # After it: an event that a model refuses is not counted.
-        known = comparison.add(*losses)
+        known = comparison.add(*losses) or self._undecided
         if known is not None:
+            self._undecided = known
             self._decide(known)
+            self._undecided = None
 
     def _loss_of(self, y: Any, predicted: Any) -> float:
         """Return the loss of a prediction."""
@@ -296,9 +305,11 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
         Raises
         ------
         ParameterError
-            There is no model of this name.
+            There is no model of this name, or the comparison has ended before.
 
         """
+        if self.comparison.outcome is not None:
+            raise ParameterError("the comparison has ended: record says when and why")
         if in_use not in NAMES:
             raise ParameterError(f'in_use={in_use!r}: use "a" or "b"')
         record = self.comparison.figures() | {"in_use": in_use, "why": str(why)}
@@ -379,12 +390,10 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
         learn_events(self, events_of(self.a, X), y, w, **kwargs)
 
 
-def _loss_is_missing(y: Any, predicted: Any) -> float:
-    """Stand for the loss of a model that was read from a file."""
-    raise ParameterError("files do not hold the function loss: set model.loss")
-
-
 codec.register(
-    Comparison, write=Comparison.as_json, read=comparison_of, settings=Comparison.settings
+    Comparison,
+    write=Comparison.as_json,
+    read=comparison_file.comparison_of,
+    settings=Comparison.settings,
 )
 register_wrapper(Comparison, Compare.of_steps, is_around_several=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterator
 from typing import Any
 
 from river import base
 
-from streamsvm.errors import ParameterError
+from streamsvm.errors import LabelError, ParameterError
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
 from streamsvm.learners.bases.row_events import events_of, learn_events
@@ -18,22 +19,27 @@ from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
 from streamsvm.selection.answering import Answer, Answering
+from streamsvm.selection.waiting import MOST, Waiting
+
+_log = logging.getLogger(__name__)
 
 
 class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
     """Answers an event only if it can hold the error of its answers; else it returns None.
 
-    Of N answers whose labels came, at most error N + 2 (1 + R) are wrong at any moment of any
+    Of N answers whose labels came, at most error N + 2 (1 + R) + D are wrong at any moment of any
     stream, where R, how often answers were held back and given again, is at most
-    log2(1 + error T) after T events. Below error N they are where the future is like some of the
+    log2(1 + error T) after T events, and D is how many other answers waited for their labels at a
+    time, 0 if labels come at once. Below error N they are where the future is like some of the
     past; that needs evidence first: about 13 / error events without a mistake, more with some. What
     is promised, what is assumed, and the proof are in `streamsvm.confidence.selective`.
 
     It wraps any River classifier or pipeline that predicts probabilities. An event without an
     answer goes to a person, a queue or a topic, and comes back with its label to `learn_one`, at
-    once or later. Each event is answered before it is learnt: by `predict_one` or `answer_one`, if
-    that was called last with the same event, else by `learn_one` itself. Use it in one thread, and
-    a `Serving` from others.
+    once or later. What counts is what `predict_one` said of an event with the same features: the
+    last 10,000 answers wait for their labels (not in files); give back what `answer_one` returned
+    if more do, or if features change meanwhile. An event that was not predicted is answered by
+    `learn_one` itself. Use it in one thread, and a `Serving` from others.
 
     Parameters
     ----------
@@ -100,8 +106,10 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
         if is_other or not has_probabilities(last):
             raise ParameterError(f"model={model!r:.80}: use a classifier with probabilities")
         self.answering = Answering(error, level, audit, seed)
-        # The event that was answered last, a copy of it, and the answer.
-        self._last: tuple[Any, Any, Answer] | None = None
+        # The event that was answered last, a copy of it, the answer, and whether it is to be kept.
+        self._last: tuple[Any, Any, Answer, bool] | None = None
+        self._waiting = Waiting()
+        self._has_warned = False
 
     @property
     def _wrapped_model(self) -> Any:
@@ -141,9 +149,17 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
         `learn_one` if other events come before the label.
 
         """
+        return self._answer(x, kwargs, False)
+
+    def _answer(self, x: Any, kwargs: dict[str, Any], is_kept: bool) -> Answer:
+        """Return the answer to an event, which waits for its label here if it `is_kept`."""
+        last = self._last
+        if last is not None and last[3]:
+            self._waiting.add(last[1], last[2])
+            self._last = None
         found = self.answering.next(self.model.predict_proba_one(x, **kwargs))
         # A copy: the caller may fill the same dict with the next event.
-        self._last = x, (x.copy() if type(x) is dict else copy.copy(x)), found
+        self._last = x, (x.copy() if type(x) is dict else copy.copy(x)), found, is_kept
         return found
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
@@ -161,7 +177,7 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
         A label; None: there is no answer.
 
         """
-        return self.answer_one(x, **kwargs).label
+        return self._answer(x, kwargs, True).label
 
     def learn_one(
         self, x: dict[Any, Any], y: Any, given: Answer | None = None, **kwargs: Any
@@ -176,23 +192,68 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
             The label.
         given
             What `answer_one` returned for the event, if its label comes after further events; None:
-            the last answer if it was to the same event, or what would be answered now.
+            what was said last if that was of this event, what `predict_one` said of an equal event
+            before, or what would be answered now.
         **kwargs
             Passed on to the model: a weight ``w``, for example.
 
+        Raises
+        ------
+        LabelError
+            The model takes no such label. If it had an answer, that was wrong, and counts.
+
         """
-        last = self._last
-        if given is None:
-            if last is not None and last[0] is x and last[1] == x:
-                given = last[2]
-            else:
-                p = self.model.predict_proba_one(x)
-        self._last = None
-        self.model.learn_one(x, y, **kwargs)
-        # After it: an event that the model refuses is not counted.
-        if given is None:
-            given = self.answering.next(p)
-        self.answering.learn(y, given)
+        known = self._given(x) if given is None else given
+        p: Any = self.model.predict_proba_one(x) if known is None else None
+        try:
+            self.model.learn_one(x, y, **kwargs)
+        except LabelError:
+            self.refuse_one(x, y, known)
+            raise
+        # After it: an event that the model refuses otherwise is not counted.
+        if known is None:
+            known = self._late(p) if self._waiting.n_dropped else self.answering.next(p)
+        self.answering.learn(y, known)
+
+    def refuse_one(self, x: dict[Any, Any], y: Any, given: Answer | None = None) -> None:
+        """Count an event whose label the model does not take: an answer to it was wrong.
+
+        `learn_one` does it itself where it raises LabelError.
+
+        Parameters
+        ----------
+        x
+            Features by name.
+        y
+            The label; None and NaN are none, and do not count.
+        given
+            As in `learn_one`; None: what was said of the event, if that is known.
+
+        """
+        known = self._given(x) if given is None else given
+        if known is not None and y is not None and y == y:
+            self.answering.learn(y, known)
+
+    def _given(self, x: Any) -> Answer | None:
+        """Return what was said of an event, and keep it no longer; None: that is not known."""
+        last, self._last = self._last, None
+        if last is not None:
+            if last[0] is x and last[1] == x:
+                return last[2]
+            if last[3]:
+                self._waiting.add(last[1], last[2])
+        return self._waiting.take(x) if self._waiting.n else None
+
+    def _late(self, p: dict[Any, float]) -> Answer:
+        """Return what would be said of an event now; what was said is perhaps forgotten."""
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "the label of an event came for which no answer is known, and more than %d answers "
+                "wait: errors of answers may not be counted; give learn_one what answer_one "
+                "returned", MOST,
+            )  # fmt: skip
+        return self.answering.answer(p)
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probability of each label, as the model predicts it.

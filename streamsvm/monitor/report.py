@@ -82,7 +82,7 @@ MEANINGS = {
     "answered_error": "the share of wrong ones among the answers whose labels came",
     "answered_error_low": "the same, lower end of an interval that holds at all moments at once",
     "answered_error_high": "upper end",
-    "answered_error_most": "the share of wrong answers cannot be above, whatever the stream was",
+    "answered_error_most": "that share cannot be above, whatever the stream was",
     "answered_error_recent": "the share of wrong ones among the last 1,000 answers",
     "answers_held": "1 while answers are held back, as one more error would be too many",
     "examples_per_second": "while learning",

@@ -62,11 +62,16 @@ def _labels(report: RunReport, learner: Learner) -> Iterator[str]:
             f"{label} is 1 example in {total / counts[label]:,.0f}: an SVM may ignore so rare a "
             f"class; {_weighting(label, learner)}, and balanced accuracy shows whether it helps"
         )
-    elif (report.balanced_accuracy or 0.0) < 1.0 / len(counts) + 0.02:
+    elif (report.balanced_accuracy or 0.0) < 1.0 / len(counts) + 0.02 and not _has_better(report):
         yield (
             f"a balanced accuracy of {report.balanced_accuracy:.1%} is what guessing gives: the "
             "target may not depend on these features"
         )
+
+
+def _has_better(report: RunReport) -> bool:
+    """Return whether a candidate beside the model is better: features say something then."""
+    return (report.comparison.get("record") or report.comparison).get("decision") == "b"
 
 
 def _weighting(text: str, learner: Learner) -> str:

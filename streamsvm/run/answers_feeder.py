@@ -9,6 +9,7 @@ import numpy as np
 from connectors.source import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.labels.given import Given
+from streamsvm.run import parts
 from streamsvm.run.sets_feeder import SetsFeeder
 from streamsvm.selection.answering import Answer, GivenAnswer
 
@@ -44,4 +45,8 @@ class AnswersFeeder(SetsFeeder):
         """Learn an event, with the answer that was given to it."""
         if isinstance(guess, Given):
             guess.labels = Answer(*guess.labels)
+        last = self.learner
+        if last is not None and not parts.can_be_label(y, last.classes, last.most_classes):
+            # Refused below, but what was said of it counts.
+            self.model.refuse_one(x, y, guess.labels if isinstance(guess, Given) else None)
         super()._learn_event(x, w, y, guess)

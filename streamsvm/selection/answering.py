@@ -18,7 +18,7 @@ from streamsvm.confidence.sequence import share_interval
 from streamsvm.errors import ParameterError
 from streamsvm.labels.given import Given
 from streamsvm.model_files.json_values import checked, checked_scalar
-from streamsvm.support.declaration import as_int
+from streamsvm.support.declaration import as_float, as_int
 from streamsvm.support.locked import Locked, locked
 
 LEAST_ERROR, MOST_ERROR = 1e-4, 0.5
@@ -26,7 +26,7 @@ LEAST_ERROR, MOST_ERROR = 1e-4, 0.5
 _LATELY = 1000
 _PARAMETERS = ("error", "level", "audit", "seed")
 _COUNTED = ("n_seen", "n_answered", "n_held", "n_audited", "n_labelled")
-_OF_GUARD = ("n", "n_wrong", "n_openings")
+_OF_GUARD = ("n", "n_wrong", "n_openings", "n_late")
 
 
 class Answer(NamedTuple):
@@ -143,7 +143,8 @@ class Answering(Locked):
         self.n_labelled += 1
         if given.place < 0 or (self.audit and not given.is_audited):
             return
-        is_wrong = y != given.likely
+        # Not NumPy's, which files cannot hold.
+        is_wrong = bool(y != given.likely)
         if given.is_sure:
             if given.is_held:
                 self.guard.learn_held(is_wrong)
@@ -217,15 +218,18 @@ class Answering(Locked):
             setattr(self, name, as_int(name, content.get(name), 0))
         guard, evidence, last = self.guard, self.evidence, len(DOUBTS) - 1
         given = checked(content.get("guard"), list, "the guard")
+        # Files of older versions have no `n_late`.
+        given = [*given, 0] if len(given) == len(_OF_GUARD) - 1 else given
         for name, value in zip(_OF_GUARD, given, strict=True):
-            setattr(guard, name, as_int(name, value, 0))
-        if guard.n_wrong > guard.n or guard.n > self.n_labelled or self.n_answered > self.n_seen:
+            setattr(guard, name, as_int(name, value, 0, self.n_labelled))
+        if max(guard.n_wrong, guard.n_late) > guard.n or self.n_answered > self.n_seen:
             raise ValueError("there are more answers than events")
+        if guard.n_openings > math.log2(1.0 + self.error * self.n_labelled) + 1e-9:
+            raise ValueError("the guard opened more often than it can")
         guard.is_closed = checked(content.get("is_closed"), bool, "is_closed")
-        credit = content.get("credit")
-        if not isinstance(credit, (int, float)) or not math.isfinite(credit):
-            raise ValueError(f"credit is {credit!r:.40}, wanted a number")
-        guard.credit = float(credit)
+        guard.credit = as_float("credit", content.get("credit"))
+        if not 0.0 <= guard.credit <= 2.0**guard.n_openings:
+            raise ValueError("credit is more than opens the guard")
         places = [as_int("a place", one, -1, last) for one in content.get("places", ())]
         evidence.usual, evidence.careful = places
         _fill(evidence.counts, content.get("counts"))

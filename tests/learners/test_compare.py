@@ -201,8 +201,8 @@ def test_what_cannot_be_is_refused(given):
     "change",
     [
         {"level": 2}, {"n": 5}, {"only_a": 9}, {"loss_a": 99.0}, {"first": {"c": 1}},
-        {"outcome": {}}, {"gains": [1.0]}, {"largest_loss": -1}, {"kept": {"learns": ["c"]}},
-        {"kept": []},
+        {"outcome": {}}, {"outcome": {"in_use": "b"}}, {"gains": [1.0]}, {"largest_loss": -1},
+        {"kept": {"learns": ["c"]}}, {"kept": []},
     ],
 )  # fmt: skip
 def test_content_that_does_not_hold_together_is_refused(change):
@@ -211,3 +211,42 @@ def test_content_that_does_not_hold_together_is_refused(change):
     with pytest.raises((ValueError, StreamSVMError)):
         comparison = comparison_of(found.as_json() | change)
         Compare.of_steps(comparison, SVMSGDClassifier(), SVMSGDClassifier())
+
+
+def test_both_learn_an_event_or_none():
+    model = Compare(LASVMClassifier(max_classes=3), LASVMClassifier(max_classes=2))
+    for y in (0, 1, 0, 1):
+        model.learn_one({"a": float(y)}, y)
+    with pytest.raises(streamsvm.errors.LabelError):
+        model.learn_one({"a": 2.0}, 2)
+    assert model.a.n_examples == model.b.n_examples == model.comparison.n == 4
+
+
+def test_a_function_that_fails_is_asked_again_and_one_that_a_file_lost_is_missed(tmp_path):
+    asked = []
+
+    def decide(figures):
+        asked.append(figures["n"])
+        if len(asked) == 1:
+            raise OSError("the network is down")
+        return "promote"
+
+    model = make()
+    model.on_decision = decide
+    for x, y in BANANAS[:300]:
+        try:
+            model.learn_one(x, y)
+        except OSError:
+            first = model.comparison.n
+    assert asked == [first, first + 1] and model.record["in_use"] == "b"
+    with pytest.raises(ParameterError, match="has ended"):
+        model.end("a")
+    assert model.record["in_use"] == "b"
+    lost = Compare(SVMSGDClassifier(), SVMSGDClassifier(), on_decision=decide)
+    streamsvm.save(lost, tmp_path / "m.svm")
+    lost = streamsvm.load(tmp_path / "m.svm")
+    with pytest.raises(ParameterError, match=r"set model\.on_decision"):
+        lost.learn_one({"a": 1.0}, True)
+    lost.on_decision = None
+    lost.learn_one({"a": 1.0}, True)
+    assert lost.a.n_examples == 1

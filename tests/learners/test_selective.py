@@ -7,7 +7,16 @@ import random
 
 import numpy as np
 import pytest
-from river import checks, datasets, linear_model, naive_bayes, preprocessing
+from river import (
+    base,
+    checks,
+    datasets,
+    evaluate,
+    linear_model,
+    metrics,
+    naive_bayes,
+    preprocessing,
+)
 
 import streamsvm
 from streamsvm import (
@@ -21,6 +30,7 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.errors import ParameterError
+from streamsvm.selection import waiting
 from streamsvm.selection.answering import Answering
 
 
@@ -169,6 +179,8 @@ def test_what_cannot_be_done_is_refused(model, given):
     [
         {"guard": [3, 4, 0]},
         {"counts": [[1]]},
+        {"guard": [0, 0, 2000]},
+        {"guard": [3, 0, 1], "n_labelled": 3},
         {"credit": "x"},
         {"places": [1, 40]},
         {"new": [99]},
@@ -180,3 +192,72 @@ def test_a_file_that_contradicts_itself_is_refused(change):
     content = Answering().as_json()
     with pytest.raises(ValueError):
         Answering.from_json(content | change)
+
+
+class Echo(base.Classifier):
+    """Predicts the label that was learnt last."""
+
+    def __init__(self):
+        self.y = 0
+
+    @property
+    def _multiclass(self):
+        return True
+
+    def learn_one(self, x, y):
+        self.y = y
+
+    def predict_proba_one(self, x):
+        return {self.y: 1.0}
+
+
+def test_errors_are_held_in_rivers_delayed_evaluation():
+    # Right 1,300 times, then wrong at all events of each second piece of 40, as labels are late.
+    events = [({"i": float(i)}, i > 1300 and i // 40 % 2) for i in range(4000)]
+    model, said = Selective(Echo(), 0.1), []
+
+    class Kept(metrics.Accuracy):
+        def update(self, y_true, y_pred, w=1.0):
+            said.append(y_pred == y_true)
+
+    evaluate.progressive_val_score(events, model, Kept(), moment=lambda x: int(x["i"]), delay=39)
+    guard, counts = model.answering.guard, model.answering.counts
+    # What it counts is what was said.
+    assert (guard.n, guard.n_wrong) == (len(said), said.count(False))
+    assert counts["n_seen"] == counts["n_labelled"] == 4000
+    assert 20 < guard.n_wrong <= guard.most_wrong
+    assert guard.n_wrong <= 0.1 * guard.n + 2 * (1 + guard.n_openings) + 38
+    assert model.answering.figures()["answered_error"] == guard.n_wrong / guard.n
+
+
+def test_answers_that_wait_are_bounded_and_a_label_of_a_forgotten_one_is_said(monkeypatch, caplog):
+    monkeypatch.setattr(waiting, "MOST", 10)
+    model = Selective(naive_bayes.GaussianNB(), 0.05)
+    model.learn_one({"a": 0.0}, True)
+    for i in range(15):
+        model.predict_one({"a": float(i % 14)})
+    model.learn_one({"a": 13.0}, True)
+    assert not caplog.records
+    for i in range(2):
+        model.learn_one({"a": float(i)}, True)
+    assert model.answering.n_seen == 16 and len(caplog.records) == 1
+
+
+def test_labels_of_numpy_and_labels_that_the_model_refuses(tmp_path):
+    draw = np.random.default_rng(1)
+    labels = draw.random(200) < 0.5
+    model = Selective(LASVMClassifier(max_classes=2), 0.5)
+    for y in labels:
+        x = {"a": float(y)}
+        model.predict_one(x)
+        model.learn_one(x, y)
+    streamsvm.save(model, tmp_path / "m.svm")
+    assert streamsvm.load(tmp_path / "m.svm").answering.counts == model.answering.counts
+    n = model.answering.guard.n_wrong
+    assert model.predict_one(x) is not None
+    with pytest.raises(streamsvm.errors.LabelError):
+        model.learn_one(x, "other")
+    assert model.answering.guard.n_wrong == n + 1
+    with pytest.raises(streamsvm.errors.LabelError):
+        model.learn_one(x, None)
+    assert model.answering.n_seen == model.answering.n_labelled == 201

@@ -56,6 +56,11 @@ def test_what_looks_wrong_is_said(changed, said):
     assert advice_of(report(**changed | {"learnt": 900}), LASVMClassifier()) == []
 
 
+def test_a_better_candidate_shows_that_features_say_something():
+    found = report(balanced_accuracy=0.505, comparison={"decision": "b", "record": None})
+    assert advice_of(found, LASVMClassifier()) == []
+
+
 def test_many_support_vectors_are_no_warning_where_most_predictions_are_right():
     letters = {"labels": dict.fromkeys("abcdefghijklmnopqrstuvwxyz", 769)}
     found = report(**letters, n_support_vectors=17_600, accuracy=0.87)

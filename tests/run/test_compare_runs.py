@@ -138,6 +138,9 @@ def test_a_shadow_takes_over(tmp_path, capsys):
     assert found["comparison"]["decision"] == "b" and found["comparison"]["record"] is None
     assert found["learner"] == "sgd"
     assert main(["replay", *of[:5], "--promote"]) == 2
+    for text in ("", "lasvm --C '10"):
+        assert main(["replay", *of[:5], "--shadow", text]) == 2
+        assert "--shadow" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamsvm.confidence.comparison import NAMES, Comparison
 from streamsvm.confidence.sequence import BETS
+from streamsvm.errors import ParameterError
 from streamsvm.model_files.json_values import checked
 from streamsvm.support.declaration import as_float, as_int
 
@@ -37,13 +38,41 @@ def comparison_of(content: dict[str, Any]) -> Comparison:
     found.first = {name: as_int("first", n, 1, found.n) for name, n in first.items()}
     if not found.first.keys() <= set(NAMES):
         raise ValueError("first names another model")
-    if content.get("outcome") is not None:
-        found.outcome = checked(content["outcome"], dict, "the outcome")
-        if found.outcome.get("in_use") not in NAMES:
-            raise ValueError("the outcome names another model")
     if found.gains is not None:
         gains = np.array(checked(content.get("gains"), list, "gains"), float)
         if gains.shape != (2, len(BETS)) or not np.isfinite(gains).all():
             raise ValueError("gains are not those of the bets")
         found.gains = gains
+    if content.get("outcome") is not None:
+        _check_outcome(content["outcome"], found)
+        found.outcome = content["outcome"]
     return found
+
+
+def _check_outcome(outcome: Any, found: Comparison) -> None:
+    """Refuse a record that lacks a figure, or has one of another kind."""
+    record = checked(outcome, dict, "the outcome")
+    if record.get("in_use") not in NAMES or record.get("decision") not in (None, *NAMES):
+        raise ValueError("the outcome names another model")
+    checked(record.get("why"), str, "why")
+    first = checked(record.get("first_known"), dict, "first_known")
+    # A record that decides says when: see `decision_in_words`.
+    if not {record["decision"]} - {None} <= first.keys() <= set(NAMES):
+        raise ValueError("the outcome does not say when it was known")
+    figures = found.figures()
+    for name in figures.keys() - {"decision", "first_known"}:
+        value = record.get(name)
+        if not (value is None and name in ("loss_a", "loss_b")):
+            as_float(name, value)
+    for name in first:
+        as_int("first_known", first[name], 1)
+
+
+def decision_is_missing(figures: dict[str, Any]) -> str | None:
+    """Stand for the function on_decision of a model that was read from a file."""
+    raise ParameterError("files do not hold the function on_decision: set model.on_decision")
+
+
+def loss_is_missing(y: Any, predicted: Any) -> float:
+    """Stand for the loss of a model that was read from a file."""
+    raise ParameterError("files do not hold the function loss: set model.loss")
