@@ -13,7 +13,7 @@ error wanted (divided by :math:`e`; at the start, all so far). Answers are given
 threshold at which, in some window, the upper end of the confidence sequence of the error
 (`confidence.sequence`) is at most :math:`e`, at the level asked for, shared by all thresholds and
 kinds of windows, while no window shows, with 95 %, that it is above :math:`e`. While the errors
-are not yet two below :math:`e N`, the share of wrong ones must also be at most :math:`e / 2` in all
+are not yet two below :math:`e N`, the share of wrong ones must also be at most :math:`e` in all
 windows.
 
 *A guard* holds answers back where one more error would be too many. It is open while
@@ -140,6 +140,11 @@ class Evidence:
         if len(self.new) >= _EVERY:
             self._look()
 
+    def error_of_all(self) -> float | None:
+        """Return the share of wrong ones if all were answered, in the longest window, or None."""
+        right, wrong = self.counts[-1].sum(axis=(0, 1)).tolist()
+        return wrong / (right + wrong) if right + wrong else None
+
     def _look(self) -> None:
         counts, places = self.counts, len(DOUBTS)
         counts[:, 0] += np.bincount(self.new, minlength=2 * places).reshape(places, 2)
@@ -151,7 +156,7 @@ class Evidence:
         row = np.minimum(wrong, len(least) - 1)
         is_good = (n >= least[row]).any(axis=0) & ~(n <= most[row]).any(axis=0)
         self.usual = _last(is_good)
-        self.careful = _last(is_good & (wrong <= 0.5 * self._error * n).all(axis=0))
+        self.careful = _last(is_good & (wrong <= self._error * n).all(axis=0))
         for w, size in enumerate(self.sizes):
             self.filled[w] += _EVERY
             if self.filled[w] >= size:

@@ -84,6 +84,7 @@ MEANINGS = {
     "answered_error_high": "upper end",
     "answered_error_most": "that share cannot be above, whatever the stream was",
     "answered_error_recent": "the share of wrong ones among the last 1,000 answers",
+    "unanswered_error": "the share of wrong ones if all events of late had been answered",
     "answers_held": "1 while answers are held back, as one more error would be too many",
     "examples_per_second": "while learning",
     "latency_p50": "seconds an example, median of the last 1,000",

@@ -170,6 +170,7 @@ class Answering(Locked):
             "answered_error_most": min(1.0, guard.most_wrong / guard.n) if guard.n else None,
             "answered_error_recent": sum(lately) / len(lately) if lately else None,
             "answers_held": float(guard.is_closed),
+            "unanswered_error": self.evidence.error_of_all(),
         }
 
     @property
@@ -275,7 +276,22 @@ def answers_in_words(found: Mapping[str, float | None]) -> str | None:
     shown = {name: value or 0.0 for name, value in found.items()}
     text = "{answered:.2%} (of late {answered_recent:.1%})"
     if found["answered_error"] is None:
-        return f"{text}: no answer was checked yet".format(**shown)
+        return f"{text}: {_why_none(found)}".format(**shown)
     text += "; {answered_error:.2%} of answers wrong, wanted at most {answered_error_wanted:.2%}"
     text += " ({answered_error_low:.2%} to {answered_error_high:.2%} at all moments)"
     return (text + "; answers are held back now" * bool(shown["answers_held"])).format(**shown)
+
+
+def _why_none(found: Mapping[str, float | None]) -> str:
+    """Say why there are no figures of answers yet, and what would help."""
+    if found["answered"]:
+        return "no answer was checked yet"
+    wanted, error = found["answered_error_wanted"] or 1.0, found["unanswered_error"]
+    least = 13.0 / wanted
+    text = f"to begin takes some {least:,.0f} labelled events of high confidence without a mistake"
+    if error is None:
+        return f"{text}, and more with some"
+    return (
+        f"{text}, and more with some; of all, {1.0 - error:.1%} would have been right of late: a "
+        "larger error (--error), more events, or a better model would help"
+    )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamsvm.confidence import selective
 from streamsvm.confidence.selective import DOUBTS, SLACK
 from streamsvm.confidence.sequence import log_gains, lower_end
-from streamsvm.selection.answering import Answering
+from streamsvm.selection.answering import Answering, answers_in_words
 
 HOW = ("right", "wrong", "wrong if answered", "each third wrong", "each third wrong if answered")
 PIECES = st.lists(
@@ -82,3 +82,16 @@ def test_limits_are_those_of_the_intervals(error, level):
         assert low(wrong, n + 1, 0.05) < error + 1e-9
     assert np.all(np.diff(least) >= 0)
     assert np.all(np.diff(most) >= 0)
+
+
+def test_answers_begin_where_the_model_is_good_enough_and_the_report_says_why_they_do_not():
+    draw, answering = np.random.default_rng(1), Answering(0.05)
+    for i, is_wrong in enumerate(draw.random(6000) < 0.03):
+        answering.learn(not is_wrong, answering.next({True: 0.999}))
+        if i == 199:
+            said = answers_in_words(answering.figures())
+    assert answering.n_answered > 2000
+    assert answering.guard.n_wrong <= 0.05 * answering.guard.n
+    assert answering.figures()["unanswered_error"] == pytest.approx(0.03, abs=0.005)
+    assert "some 260 labelled events" in said
+    assert "would have been right of late: a larger error" in said

@@ -119,7 +119,7 @@ def test_the_commands_answer(tmp_path, capsys):
     assert table["answer"].to_pylist() == answers
     assert {*answers} == {True, False, None}
     assert main([*command, "--audit", ".5", "--quiet", "--limit", "500", "--no-monitor"]) == 0
-    assert "no answer was checked yet" in capsys.readouterr().out
+    assert "labelled events of high confidence" in capsys.readouterr().out
     for wrong in (["--audit", ".1"], ["--error", ".7"], ["--error", ".1", "--coverage", ".9"]):
         assert main(["replay", BANANAS, "--target", "label", "--quiet", *wrong]) == 2
 
