@@ -11,9 +11,16 @@ from river import datasets, linear_model, preprocessing
 
 import streamsvm
 from connectors import MemorySource
-from streamsvm import Selective, StandardScaler, SVMSGDClassifier, TrackingMonitor
+from streamsvm import (
+    LASVMClassifier,
+    Selective,
+    StandardScaler,
+    SVMSGDClassifier,
+    TrackingMonitor,
+)
 from streamsvm.cli.main import main
 from streamsvm.errors import ParameterError
+from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
@@ -180,3 +187,16 @@ def test_what_has_no_answer_goes_to_a_topic_and_its_labels_come_back(tmp_path):
     assert answers["answered_error"] <= 0.2
     assert {one["why"] for one in asked} <= {"unsure", "audit", "held"}
     assert all(one["position"]["row"] == int(one["key"][1:]) for one in asked)
+
+
+@pytest.mark.parametrize("late", [None, LateLabels(delay=30)])
+def test_answers_to_events_whose_label_the_model_refuses_are_wrong(late):
+    events = [({"a": float(i % 2)}, str(i % 2)) for i in range(1000)]
+    events += [({"a": 1.0}, "other")] * 60
+    model = Selective(LASVMClassifier(max_classes=2), 0.05)
+    report = Run(MemorySource(events), model, late=late, bad_events=BadEvents("skip")).execute()
+    assert sum(report.bad.values()) == 60
+    counts = model.answering.counts
+    assert counts["n_checked"] == counts["n_answered"] < 1000
+    assert 20 < counts["n_wrong"] <= model.answering.guard.most_wrong
+    assert counts["n_labelled"] == 1060
