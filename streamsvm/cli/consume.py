@@ -148,8 +148,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _learns_bags(options: argparse.Namespace, model: Any) -> bool:
     """Tell whether a saved model, or a new one of the options, learns bags of labels."""
-    named = [known.cls for known in registered_learners() if known.name == options.learner]
-    cls = named[0] if model is None else type(steps_of(unwrapped(model))[-1])
+    named = {known.name: known.cls for known in registered_learners()}
+    # A plug-in of the user, and the default, which is none of bags, have no name here.
+    cls = named.get(options.learner) if model is None else type(steps_of(unwrapped(model))[-1])
     return issubclass(getattr(cls, "new_targets", object), BagTargets)
 
 
