@@ -87,7 +87,7 @@ MEANINGS = {
     "unanswered_error": "the share of wrong ones if all events of late had been answered",
     "answers_held": "1 while answers are held back, as one more error would be too many",
     "examples_per_second": "while learning",
-    "latency_p50": "seconds an example, median of the last 1,000",
+    "latency_p50": "seconds of an event, or of one example of each batch: median of the last 1,000",
     "latency_p99": "99 % quantile",
     "kernel_values": "computed so far",
     "cache_hits": "share of cached kernel rows that were there",

@@ -144,8 +144,14 @@ def _transformed(chart: Chart, y: np.ndarray) -> np.ndarray:
 
 
 def _range(chart: Chart, ys: list[np.ndarray]) -> tuple[float, float]:
-    """Return the ends of the vertical axis: of the lines, as bands begin as wide as can be."""
-    known = np.concatenate([y[np.isfinite(y)] for y in ys])
+    """Return the ends of the vertical axis.
+
+    Of the lines, and of the later half of bands, as these begin as wide as can be.
+    """
+    half = len(chart.x) // 2
+    bands = [end[half:] for line in chart.lines if line.band is not None for end in line.band]
+    every = [*ys, *(_transformed(chart, end) for end in bands)]
+    known = np.concatenate([y[np.isfinite(y)] for y in every])
     low, high = float(known.min()), float(known.max())
     room = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
     # What is never below 0 is not drawn below.

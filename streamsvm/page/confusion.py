@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -22,9 +22,11 @@ def confusion(pairs: Iterable[tuple[Any, Any, int]]) -> tuple[str, str]:
     """
     totals: Counter[str] = Counter()
     counts: Counter[tuple[str, str]] = Counter()
-    for label, predicted, n in pairs:
-        totals[str(label)] += n
-        counts[str(label), str(predicted)] += n
+    found = list(pairs)
+    names_of = told_apart([label for pair in found for label in pair[:2]])
+    for (_, _, n), y, p in zip(found, names_of[::2], names_of[1::2], strict=True):
+        totals[y] += n
+        counts[y, p] += n
     if not counts:
         return "", ""
     labels = list(dict.fromkeys(name for pair in counts for name in pair))
@@ -38,6 +40,19 @@ def confusion(pairs: Iterable[tuple[Any, Any, int]]) -> tuple[str, str]:
         recall = f'<td class="n">{counts[y, y] / total:.1%}</td>'
         rows.append(f'<tr><th scope="row">{escape(y)}</th>{cells}{recall}</tr>')
     return _OF_ALL, _table(head, rows)
+
+
+def told_apart(labels: Sequence[Any]) -> list[str]:
+    """Return labels as texts; as Python writes them, if different ones have the same text.
+
+    >>> from streamsvm.page.confusion import told_apart
+    >>> told_apart([1, "x", 1]), told_apart([1, "1"])
+    (['1', 'x', '1'], ['1', "'1'"])
+    """
+    different = set(labels)
+    are_alike = len({str(label) for label in different}) < len(different)
+    texts = {label: repr(label) if are_alike else str(label) for label in different}
+    return [texts[label] for label in labels]
 
 
 def _cell(n: int, total: int, is_right: bool) -> str:

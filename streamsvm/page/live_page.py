@@ -6,16 +6,19 @@ import contextlib
 import ipaddress
 import json
 import logging
+import os
 import socket
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
 
+from streamsvm.errors import ParameterError
 from streamsvm.monitor.history import History
 from streamsvm.page.sections import Sections
 from streamsvm.page.skeleton import page
@@ -31,6 +34,10 @@ _SHARE = 200
 _HEARTBEAT = 15.0
 _MOST_VIEWERS = 50
 _STALLED_SECONDS = 10.0
+_UNREAD_SECONDS = 5.0
+_AT_ONCE = 16_384
+"""A viewer that takes not so many bytes in so many seconds has lost its place."""
+
 _GOODBYE_SECONDS = 2.0
 
 _POLICY = (
@@ -68,6 +75,8 @@ class LivePage:
 
     Raises
     ------
+    ParameterError
+        There is no such port, or the host is empty.
     OSError
         The port is in use, or the address is not one of this machine.
 
@@ -97,6 +106,7 @@ class LivePage:
         figures: Callable[[], Mapping[str, Any]] = dict,
         history: History | None = None,
     ) -> None:
+        _check(port, host)
         self._title, self._learner = title, type(monitor.learner).__name__
         self._made = Sections(monitor, figures, history, values)
         self._lock = threading.Lock()
@@ -110,6 +120,8 @@ class LivePage:
             raise OSError(error.errno, f"port {port} of {host}: {error.strerror}") from error
         self.port: int = self._server.server_port
         self.hosts = _names_of(host)
+        self._process = os.getpid()
+        _open.add(self)
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="streamsvm page", daemon=True
         )
@@ -127,10 +139,12 @@ class LivePage:
         with self._lock:
             if time.monotonic() >= view.due:
                 before = time.thread_time()
-                view.parts = self._made.made(of_late)
-                spent = time.thread_time() - before + view.sending
-                view.sending = 0.0
-                view.due = time.monotonic() + max(_SHORTEST, _SHARE * spent)
+                try:
+                    view.parts = self._made.made(of_late)
+                finally:
+                    spent = time.thread_time() - before + view.sending
+                    view.sending = 0.0
+                    view.due = time.monotonic() + max(_SHORTEST, _SHARE * spent)
             return view.parts
 
     def whole(self, of_late: bool) -> str:
@@ -162,13 +176,20 @@ class LivePage:
 
     def say(self, state: str) -> None:
         """Show the state of the run in words, and all figures, at once."""
+        if os.getpid() != self._process:
+            return  # a lock may be held for ever
         with self._lock:
             self._made.state = state
             for view in self._views.values():
                 view.due = 0.0
 
     def close(self) -> None:
-        """Send the last figures to all viewers, stop serving, and free the port."""
+        """Send the last figures to all viewers, stop serving, and free the port.
+
+        A process that was forked from the one that serves has nothing to close.
+        """
+        if os.getpid() != self._process:
+            return
         self.say("ended")
         self.closing.set()
         with self._leaving:
@@ -177,6 +198,10 @@ class LivePage:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def leave_to_parent(self) -> None:
+        """Free the port in a process that was just forked, in which nothing serves."""
+        self._server.socket.close()
 
     def __enter__(self) -> LivePage:
         """Return the page."""
@@ -226,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
             # Another site may have given its name this address, to read the page in a browser.
             self.send_error(421, "Misdirected Request")
         elif path == "/":
-            self._send(live.whole(of_late).encode(), "text/html; charset=utf-8")
+            self._send(live.whole(of_late).encode(errors="replace"), "text/html; charset=utf-8")
         elif path in _FILES:
             content = files("streamsvm.page").joinpath(path[1:]).read_bytes()
             self._send(content, _FILES[path])
@@ -271,6 +296,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.end_headers()
+                # What is not read must not wait in large buffers, where it is not noticed.
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _AT_ONCE)
+                self.connection.settimeout(_UNREAD_SECONDS)
                 self._send_changes(live, of_late)
         finally:
             live.leave()
@@ -296,8 +324,16 @@ class _Handler(BaseHTTPRequestHandler):
             is_over = live.closing.wait(live.until_due(of_late))
 
     def _write(self, text: str) -> None:
-        self.wfile.write(text.encode())
-        self.wfile.flush()
+        content = text.encode()
+        for start in range(0, len(content), _AT_ONCE):
+            self.wfile.write(content[start : start + _AT_ONCE])
+
+
+def _check(port: int, host: str) -> None:
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65_536:
+        raise ParameterError(f"port={port!r}: use a whole number from 0 to 65535")
+    if not isinstance(host, str) or not host:
+        raise ParameterError(f"host={host!r}: name an address; 0.0.0.0 is all of this machine")
 
 
 def _names_of(host: str) -> set[str] | None:
@@ -307,3 +343,15 @@ def _names_of(host: str) -> set[str] | None:
             return None
         return {"localhost", "127.0.0.1", "[::1]", f"[{host}]" if ":" in host else host}
     return {"localhost", "127.0.0.1"} if host == "localhost" else None
+
+
+_open: weakref.WeakSet[LivePage] = weakref.WeakSet()
+
+
+def _leave_all_to_parent() -> None:
+    for live in list(_open):
+        live.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_all_to_parent)

@@ -22,21 +22,27 @@ function put(parts) {
   }
 }
 
-const source = new EventSource("events" + location.search);
-source.onopen = () => { hasEnded = false; if (!isPaused) say("renewed as it goes on", false); };
-source.onerror = () => {
-  if (!hasEnded) say("not reached: these are older figures; trying again", true);
-};
-source.addEventListener("parts", (event) => {
-  Object.assign(waiting, JSON.parse(event.data));
-  if (isPaused) return;
-  put(waiting);
-  for (const id of Object.keys(waiting)) delete waiting[id];
-});
-source.addEventListener("end", () => {
-  hasEnded = true;
-  say("the page is no longer served: these are the last figures", true);
-});
+function connect() {
+  const source = new EventSource("events" + location.search);
+  source.onopen = () => { hasEnded = false; if (!isPaused) say("renewed as it goes on", false); };
+  source.onerror = () => {
+    if (!hasEnded) say("not reached: these are older figures; trying again", true);
+    // After a refusal, as of one viewer too many, a browser does not try again by itself.
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 5000);
+  };
+  source.addEventListener("parts", (event) => {
+    Object.assign(waiting, JSON.parse(event.data));
+    if (isPaused) return;
+    put(waiting);
+    for (const id of Object.keys(waiting)) delete waiting[id];
+  });
+  source.addEventListener("end", () => {
+    hasEnded = true;
+    say("the page is no longer served: these are the last figures", true);
+  });
+}
+
+connect();
 
 pause.hidden = false;
 pause.setAttribute("aria-pressed", "false");

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamsvm.page.confusion import told_apart
+
 _SIDE = 48
 _SIZE = 336
 _MOST_LABELS = 8
@@ -43,7 +45,7 @@ class Regions:
         # Rows of the picture from the top.
         x, y = np.meshgrid(left + side * (right - left), top - side * (top - bottom))
         grid = pa.table({names[0]: x.ravel(), names[1]: y.ravel()})
-        predicted = [str(p) for p in self._learner.predict_many(grid).to_pylist()]
+        predicted = told_apart(self._predicted(grid))
         labels = sorted(set(predicted))
         shares = {label: predicted.count(label) / len(predicted) for label in labels}
         number = {label: i % _MOST_LABELS for i, label in enumerate(labels)}
@@ -63,6 +65,13 @@ class Regions:
             for label, share in shares.items()
         ]
         return f'{picture}{axes}<ul class="legend">{"".join(items)}</ul>'
+
+    def _predicted(self, grid: pa.Table) -> list[Any]:
+        """Return the labels predicted for rows; not as Arrow, which mixed labels cannot be."""
+        with self._learner.lock:
+            labels = self._learner.targets.labels_of(self._learner.margins_many(grid))
+        found: list[Any] = labels.tolist()
+        return found
 
     def _look(self) -> bool:
         """Choose the box, again when the vectors have become many more or fewer."""

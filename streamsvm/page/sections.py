@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from html import escape
 from typing import Any
 
@@ -13,6 +15,8 @@ from streamsvm.page.confusion import confusion
 from streamsvm.page.regions import Regions
 from streamsvm.page.series import KINDS, Records, bytes_shown, seconds_shown
 from streamsvm.page.series import charts as charts_of
+
+_log = logging.getLogger(__name__)
 
 _TABLES = ("bad_events_by_kind", "lag_by_partition", "forgotten")
 
@@ -32,6 +36,8 @@ class Sections:
 
     `figures` is called for the counts of a run, by the names of `monitor.prometheus.OF_RUN`;
     `history` is the run's, and None without a run. `values`: show values of events, too.
+
+    A part that fails is shown as one that cannot be drawn, and does not keep others from it.
     """
 
     def __init__(
@@ -43,32 +49,75 @@ class Sections:
     ) -> None:
         self._monitor, self._figures, self._history = monitor, figures, history
         self._regions = Regions(monitor.model, monitor.learner, values)
+        self._values = values
+        self._logged: set[str] = set()
         self.state = "learning"
 
     def made(self, of_late: bool = False) -> dict[str, str]:
         """Return all parts as of now, with charts of late or of all; an empty one is hidden."""
-        last, figures = self._monitor.last(), dict(self._figures())
+        found = dict.fromkeys([*KINDS, *(f"{name}-table" for name in KINDS), *TITLES], "")
+        found |= {"state": escape(self.state), "notes": "", "now": ""}
+        last: dict[str, Any] = {}
+        figures: dict[str, Any] = {}
+        made: dict[str, charts.Chart] = {}
         records, of_run = (
             () if history is None else history.latest if of_late else history.records
             for history in (self._monitor.history, self._history)
         )
-        found = dict.fromkeys([*KINDS, *(f"{name}-table" for name in KINDS)], "")
-        for name, chart in charts_of(self._monitor, records, of_run).items():
-            if picture := charts.svg(chart):
-                found |= {name: picture, f"{name}-table": charts.table(chart)}
-        newest = last or _newest(of_run)
-        found |= {"state": escape(self.state), "notes": _notes(last), "now": _now(newest, figures)}
+        with self._part("values", found):
+            last = self._monitor.last()
+            found["values"] = _values(last)
+        with self._part("now", found):
+            figures = dict(self._figures())
+            newest = last or _newest(of_run)
+            found["now"] = _awaited(self._monitor, last) + _now(newest, figures)
+        with self._part("notes", found):
+            found["notes"] = _notes(last)
+        with self._part("accuracy", found):
+            made = charts_of(self._monitor, records, of_run)
+        for name, chart in made.items():
+            with self._part(name, found):
+                if picture := charts.svg(chart):
+                    found |= {name: picture, f"{name}-table": charts.table(chart)}
+        with self._part("confusion", found):
+            found["confusion"] = self._confusion(figures)
+        with self._part("regions", found):
+            found["regions"] = self._regions.drawn()
+        for name in _TABLES:
+            with self._part(name, found):
+                found[name] = _counts(figures.get(name))
+        if reason := figures.get("most_frequent"):
+            found["bad_events_by_kind"] += f"<p>Most often: {escape(str(reason))}</p>"
+        return found
+
+    def _confusion(self, figures: Mapping[str, Any]) -> str:
         # Those of a run are of this moment, the monitor's are counted when it measures.
         pairs = figures.get("pairs") or dict(self._monitor.scores.pairs)
         caption, table = confusion((y, p, n) for (y, p), n in sorted(pairs.items(), key=repr))
-        found["confusion"] = f"<p>{caption}</p>{table}" if table else ""
-        found["regions"] = self._regions.drawn()
-        for name in _TABLES:
-            found[name] = _counts(figures.get(name))
-        if reason := figures.get("most_frequent"):
-            found["bad_events_by_kind"] += f"<p>Most often: {escape(str(reason))}</p>"
-        found["values"] = _values(last)
-        return found
+        return f"<p>{caption}</p>{table}" if table else ""
+
+    @contextmanager
+    def _part(self, name: str, found: dict[str, str]) -> Iterator[None]:
+        """Say in its place that a part cannot be drawn, if what is done fails; log it once."""
+        try:
+            yield
+        except Exception as error:
+            # A message may have values of events.
+            why = f"{type(error).__name__}{f': {error}' if self._values else ', see the log'}"
+            text = f"cannot be drawn: {escape(why)}"
+            found[name] = f"<div><dt>figures</dt><dd>{text}</dd></div>" if name == "now" else text
+            if name not in self._logged:
+                self._logged.add(name)
+                _log.warning("the live page: %s cannot be drawn", name, exc_info=True)
+
+
+def _awaited(monitor: Any, last: Mapping[str, Any]) -> str:
+    """Return when there will be records; empty: there are some."""
+    if last:
+        return ""
+    n, every = monitor.learner.n_examples - monitor.n_before, monitor.every
+    text = f"Records come each {every:,} examples; there are {n:,} examples so far."
+    return f"<div><dt>no records yet</dt><dd>{text}</dd></div>"
 
 
 def _newest(of_run: Records) -> dict[str, Any]:
@@ -120,7 +169,7 @@ _NOW: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("gap", "gap", "{:.3g}".format),
     ("seen gap", "seen_gap", "{:.3g}".format),
     ("its bound", "kept_certificate", "{:.3g}".format),
-    ("examples a second", "examples_per_second", charts.thousands),
+    ("examples a second, since the start", "examples_per_second", charts.thousands),
     ("latency, median", "latency_p50", seconds_shown),
     ("latency, 99 %", "latency_p99", seconds_shown),
     ("memory", "memory_bytes", bytes_shown),

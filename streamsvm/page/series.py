@@ -49,7 +49,10 @@ KINDS = {
     ),
     "events": Kind("Events a second", "Taken from the source, with the time of waiting for them."),
     "learning": Kind("Learning", "Examples a second while learning, without waiting."),
-    "latency": Kind("Latency", "Of learning one example: of the last 1,000 at each moment."),
+    "latency": Kind(
+        "Latency",
+        "Of learning an event, or of one example of each batch: of the last 1,000 of them.",
+    ),
     "memory": Kind("Memory", "Held by the model's arrays."),
     "bad": Kind("Events that could not be used", "All so far; the table below has the kinds."),
 }

@@ -1,5 +1,6 @@
 import http.client
 import json
+import os
 import re
 import shutil
 import signal
@@ -16,6 +17,8 @@ import pytest
 
 from connectors import ParquetSource
 from streamsvm import LASVMClassifier, TrackingMonitor
+from streamsvm.errors import ParameterError
+from streamsvm.page import live_page
 from streamsvm.page.series import MOST_POINTS
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
@@ -132,6 +135,92 @@ def test_a_viewer_that_does_not_read_holds_nobody():
         assert "LASVM" in text_of(page)
         page.close()
         assert time.monotonic() - start < 5.0
+
+
+def test_viewers_that_do_not_read_lose_their_places(monkeypatch):
+    monkeypatch.setattr(live_page, "_MOST_VIEWERS", 2)
+    monkeypatch.setattr(live_page, "_UNREAD_SECONDS", 0.2)
+    figures = {"most_frequent": "x" * 3_000_000}  # more than a connection holds unread
+    with monitor_of().page(0, figures=lambda: figures) as page:
+        stalled = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(2)]
+        for one in stalled:
+            one.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert one.recv(1)
+        end = time.monotonic() + 5.0
+        while page.n_viewers and time.monotonic() < end:
+            time.sleep(0.02)
+        with answer(page, "/events") as found:
+            assert found.status == 200
+        for one in stalled:
+            one.close()
+
+
+@pytest.mark.parametrize("labels", [(1, "x"), (1, "1"), (True, "x"), ("a", "\ud800")])
+def test_labels_that_arrow_refuses_are_drawn(labels):
+    with monitor_of(300, labels=labels).page(0, title="\udcff") as page:
+        text = text_of(page)
+    assert "cannot be drawn" not in text and 'class="regions"' in text
+    assert labels != (1, "1") or '<th scope="row">&#x27;1&#x27;</th>' in text
+
+
+def test_a_part_that_fails_is_said_once_and_drawn_no_more_often(monkeypatch, caplog):
+    calls = []
+
+    def figures():
+        calls.append(1)
+        raise ValueError("secret")
+
+    with monitor_of(300).page(0, figures=figures) as page:
+        texts = [text_of(page) for _ in range(20)]
+        assert len(calls) == 1
+        page.say("again")
+        texts.append(text_of(page))
+    assert all("cannot be drawn: ValueError, see the log" in text for text in texts)
+    assert all('class="regions"' in text and "secret" not in text for text in texts)
+    assert len(calls) >= 2 and caplog.text.count("now cannot be drawn") == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_forked_process_closes_nothing_and_does_not_hold_the_port():
+    monitor = monitor_of()
+    page = monitor.page(0)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            page.close()
+            os.write(writing, b"closed")
+            time.sleep(20)
+        finally:
+            os._exit(0)
+    try:
+        assert os.read(reading, 6) == b"closed" and "LASVM" in text_of(page)
+        page.close()
+        with monitor.page(page.port):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(reading)
+        os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("port", "host"), [(0, ""), (-1, "127.0.0.1"), (70_000, "127.0.0.1"), ("8000", "127.0.0.1")]
+)
+def test_addresses_that_there_are_not_are_refused(port, host):
+    with pytest.raises(ParameterError, match="host=''" if not host else "port="):
+        monitor_of().page(port, host)
+
+
+def test_until_the_first_record_the_page_says_when_it_comes():
+    monitor = monitor_of(every=500)
+    with monitor.page(0) as page:
+        monitor.learn_many(*events(100))
+        assert "Records come each 500 examples; there are 100 examples so far." in text_of(page)
+        monitor.learn_many(*events(400))
+        page.say("learning")
+        assert "Records come each" not in text_of(page)
 
 
 def test_names_from_data_are_escaped():
