@@ -1,6 +1,7 @@
 """`streamsvm predict FOLDER --output FOLDER`: a result for each file, by several processes."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Generator, Sequence
@@ -42,6 +43,10 @@ def run(options: argparse.Namespace) -> int:
     totals = _Totals(names, [scored for scored in found.values() if scored is not None])
     jobs = min(options.jobs or 1, len(due))
     with Screen("scoring", len(names)) as screen:
+        if links := _links_left_out(Path(options.file)):
+            screen.say(
+                f"links to folders, or to nothing, are left out: {len(links):,}, as {links[0]}"
+            )
         results = _alone(scorer, due) if jobs < 2 else _by_workers(jobs, options, scorer, due)
         try:
             for i, scored in results:
@@ -69,6 +74,19 @@ def _check(options: argparse.Namespace) -> None:
     if output.is_relative_to(folder) or folder.is_relative_to(output):
         raise ParameterError(f"--output {options.output}: name a folder apart from the input")
     check_folder("--output", Path(options.output), output if output.is_dir() else output.parent)
+
+
+def _links_left_out(folder: Path) -> list[str]:
+    """Return the links below a folder that are not followed, or lead nowhere."""
+    found = []
+    for where, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
+        paths = [os.path.join(where, name) for name in folders]
+        found += [path for path in paths if os.path.islink(path)]
+        files = [n for n in names if n.endswith(".parquet") and not n.startswith(("_", "."))]
+        paths = [os.path.join(where, name) for name in files]
+        found += [path for path in paths if not os.path.exists(path)]
+    return sorted(found)
 
 
 def _alone(scorer: Scorer, due: Sequence[int]) -> Generator[tuple[int, Scored]]:

@@ -139,6 +139,8 @@ def main(asked: IO[str], answers: IO[str]) -> None:
             scored = Scored(error=said(error))
         answers.write(json.dumps(scored) + "\n")
         answers.flush()
+    # Nothing is unfinished; an exception while Python ends would be shown.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

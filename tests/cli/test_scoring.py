@@ -67,6 +67,15 @@ def test_each_file_gets_the_rows_that_one_result_of_the_folder_has(capsys):
     assert pa.concat_tables(parts).equals(pq.read_table("w.parquet"))
 
 
+def test_links_that_are_not_followed_are_counted(capsys):
+    Path("new/gone.parquet").symlink_to("nothing.parquet")
+    Path("elsewhere").mkdir()
+    Path("new/more").symlink_to(Path("elsewhere").resolve())
+    assert "links to folders, or to nothing, are left out: 2, as new/gone.parquet" in predict(
+        capsys
+    )
+
+
 def test_what_is_done_is_left_unless_anything_it_depends_on_has_changed(capsys):
     values = table(seed=1).set_column(0, "a", pa.array([np.nan, np.inf] + [1.0] * 298))
     pq.write_table(values, Path("new", INPUTS[1]))
