@@ -169,6 +169,8 @@ class Presentation(ABC):
 
         Raises
         ------
+        ParameterError
+            There is no such port, or the host is empty.
         OSError
             The port is in use, or the address is not one of this machine.
 

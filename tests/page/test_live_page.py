@@ -18,7 +18,7 @@ import pytest
 from connectors import ParquetSource
 from streamsvm import LASVMClassifier, TrackingMonitor
 from streamsvm.errors import ParameterError
-from streamsvm.page import live_page
+from streamsvm.page import charts, live_page
 from streamsvm.page.series import MOST_POINTS
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
@@ -252,6 +252,16 @@ def test_points_are_bounded_and_drifts_marked():
     lines = re.findall(r'class="l\d" d="(M[^"]+,[^"]+)"', text)
     assert len(lines) >= 5 and max(line.count(",") for line in lines) <= MOST_POINTS + 1
     assert '<path class="mark" d="M' in text and "a drift was noticed" in text
+
+
+def test_the_axis_holds_the_later_half_of_a_band():
+    x = np.arange(1.0, 101.0)
+    y, half = np.full(100, 0.8), 2.0 / np.sqrt(x)
+    chart = charts.Chart("t", x, [charts.Line("l", y, (y - half, y + half))], "{:.3f}".format)
+    edge = re.search(r'class="b0" d="([^"]+)"', charts.svg(chart))[1]
+    points = [float(point.split(",")[1]) for point in re.findall(r"[\d.-]+,[\d.-]+", edge)]
+    assert all(0.0 <= height <= 202.0 for height in points[50:150])  # later half, there and back
+    assert min(points) < 0.0
 
 
 def test_values_of_events_only_if_asked_for():
