@@ -1,4 +1,4 @@
-"""Score Parquet files with Spark: each executor loads the model file, and predicts Arrow batches.
+"""You learn to score Parquet files with Spark: executors load the model, and predict batches.
 
 Needs pyspark 3.5 or later, and Java 17. `mapInArrow` gives a function the batches of a partition as
 they are; with `mapInPandas` it would be the same with frames. A model file is data, not code, so
@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark import SparkFiles
-from pyspark.sql import SparkSession
 
 import streamsvm
 from connectors import ParquetSource
@@ -26,6 +24,8 @@ BANANAS = Path(__file__).parent / "data" / "bananas.parquet"
 
 def score(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Predict the rows of one partition."""
+    from pyspark import SparkFiles
+
     model = streamsvm.load(SparkFiles.get("model.svm"))
     for batch in batches:
         labels = model.predict_many(batch.select(["x1", "x2"]))
@@ -34,6 +34,8 @@ def score(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def main() -> None:
     """Train, score a folder of four files with Spark, and compare with the model's own answers."""
+    from pyspark.sql import SparkSession
+
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         model = StandardScaler() | LASVMClassifier(seed=1)

@@ -101,7 +101,7 @@ class KafkaRecordSource(KafkaSentenceSource):
     >>> messages = [{"text": "pink 1 kicks", "said": ["kick(pink1)"]}, {"text": None}]
     >>> for event in KafkaRecordSource(messages, ["text"], "said").events():
     ...     print(event)
-    Event(x='pink 1 kicks', y=['kick(pink1)'], position=Position(file='kafka[0]', row=0))
+    RecordEvent(x='pink 1 kicks', y=['kick(pink1)'], position=Position(file='kafka[0]', row=0))
     Reject(position=Position(file='kafka[0]', row=1), kind='not an event', reason='the field \
 `text` is missing', payload="{'text': None}")
 

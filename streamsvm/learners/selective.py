@@ -86,7 +86,7 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
     ...         answers, wrong = answers + 1, wrong + (label != y)
     ...     model.learn_one(x, y)
     >>> print(f"{answers / 5300:.0%} answered, {wrong / answers:.1%} of them wrong")
-    4...% answered, ...% of them wrong
+    5...% answered, ...% of them wrong
 
     """
 

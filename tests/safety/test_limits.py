@@ -4,7 +4,7 @@ import pytest
 
 import streamsvm
 from streamsvm import LaRankClassifier, LASVMClassifier, SVMSGDClassifier, TrackingSVMClassifier
-from streamsvm.errors import ModelFileError, ParameterError
+from streamsvm.errors import LabelError, ModelFileError, ParameterError
 from streamsvm.model_files import codec, container
 
 LARGE = [2**63, -(2**63) - 1, 2**256 - 1, -(2**256) + 1]
@@ -32,14 +32,18 @@ def test_whole_numbers_of_256_bits_come_back_from_files(cls, number, tmp_path):
     assert read.decision_function_one(x) == model.decision_function_one(x)
 
 
-@pytest.mark.parametrize("what", ["label", "name", "class_weight"])
+def test_larger_labels_are_refused_when_they_come():
+    with pytest.raises(LabelError, match="257 bits"):
+        learnt(LASVMClassifier, "a", 2**256)
+
+
+@pytest.mark.parametrize("what", ["name", "class_weight"])
 def test_larger_ones_are_refused_before_an_older_file_is_replaced(what, tmp_path):
     path, large = tmp_path / "model", 2**256
     learnt(LASVMClassifier, "a", 0).save(path)
     before = path.read_bytes()
     params = {"class_weight": {large: 2.0}} if what == "class_weight" else {}
-    name, label = (large if what == kind else 7 for kind in ("name", "label"))
-    model = learnt(LASVMClassifier, name, label, **params)
+    model = learnt(LASVMClassifier, large if what == "name" else 7, 7, **params)
     with pytest.raises(ModelFileError, match=r"cannot be saved.*256 bits"):
         model.save(path)
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
