@@ -15,7 +15,7 @@ from streamsvm.labels.class_labels import too_many_classes
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases import comparison_file
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.bases.row_events import events_of, learn_events
+from streamsvm.learners.bases.wrapper import ModelWrapper
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
@@ -26,7 +26,7 @@ _ACTIONS = (None, "promote", "stop")
 _OWN = "a function"
 
 
-class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
+class Compare(ModelWrapper, base.Estimator):
     """Runs two models side by side, and says at each moment which is better, or not known yet.
 
     Both predict each event before either learns it. "b is better" after n events means that in the
@@ -167,9 +167,9 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
         return self.comparison.outcome
 
     @property
-    def _wrapped_model(self) -> Any:
-        """The model that predicts."""
-        return self.model
+    def _names_rows(self) -> Any:
+        """The same model at all times: names of columns do not change when `b` takes over."""
+        return self.a
 
     @property
     def steps(self) -> dict[Any, Any]:
@@ -317,41 +317,6 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
         _log.info("%s goes on alone after %d events: %s", in_use, record["n_seen"], why)
         return record
 
-    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
-        """Return what the model in use predicts for an event.
-
-        Parameters
-        ----------
-        x
-            Features by name.
-        **kwargs
-            Passed on to the model.
-
-        Returns
-        -------
-        A label, or a number.
-
-        """
-        return self.model.predict_one(x, **kwargs)
-
-    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return the probability of each label, as the model in use predicts it.
-
-        Parameters
-        ----------
-        x
-            Features by name.
-        **kwargs
-            Passed on to the model.
-
-        Returns
-        -------
-        {label: probability}.
-
-        """
-        found: dict[Any, float] = self.model.predict_proba_one(x, **kwargs)
-        return found
-
     # Batches
 
     def predict_many(self, X: Any, **kwargs: Any) -> Any:
@@ -370,24 +335,6 @@ class Compare(base.Wrapper, base.Estimator):  # type: ignore[misc]
 
         """
         return self.model.predict_many(X, **kwargs)
-
-    def learn_many(self, X: Any, y: Any, w: Any = None, **kwargs: Any) -> None:
-        """Learn the rows of a batch in order: the same as by `learn_one`, one by one.
-
-        Parameters
-        ----------
-        X
-            NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table, pandas or polars
-            frame.
-        y
-            n labels, or numbers.
-        w
-            None, or n weights, which the models must take.
-        **kwargs
-            Passed on to each `learn_one`.
-
-        """
-        learn_events(self, events_of(self.a, X), y, w, **kwargs)
 
 
 codec.register(

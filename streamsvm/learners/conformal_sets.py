@@ -24,6 +24,7 @@ from streamsvm.learners.bases.sequence.read_sentence import (
 )
 from streamsvm.learners.bases.sequence.sequence_batches import label_lists
 from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
+from streamsvm.learners.bases.wrapper import ModelWrapper
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
@@ -36,7 +37,7 @@ def has_probabilities(learner: Any) -> bool:
     return found is not None and found is not base.Classifier.predict_proba_one
 
 
-class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
+class ConformalSets(ModelWrapper, base.Estimator):
     """Predicts a set of labels that has the true one in a given share of the events.
 
     That share holds over the long run whatever the stream does: drift, sorted rows, another unit.
@@ -139,11 +140,6 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
         self._last_sentence: tuple[Sentences, Margins, tuple[Any, ...]] | None = None
 
     @property
-    def _wrapped_model(self) -> Any:
-        """The model."""
-        return self.model
-
-    @property
     def steps(self) -> dict[Any, Any]:
         """What model files hold: the `sets`, and the steps of the model."""
         return {"sets": self.sets, **dict(enumerate(steps_of(self.model)))}
@@ -189,7 +185,7 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
         if n > 1:
             sets.wait()
         if self._is_plain:  # without a call more
-            predicted = self.model.predict_proba_one(x)  # type: ignore[attr-defined]
+            predicted = self.model.predict_proba_one(x)
             found = sets.of(predicted)
         elif self._has_tokens:
             features = read_sentence(self.model, x)
@@ -205,9 +201,9 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
     def _predicted(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
         """Return what the model predicts for an event, and its set."""
         if self._predicts_numbers:
-            predicted: Any = float(self.model.predict_one(x))  # type: ignore[attr-defined]
+            predicted: Any = float(self.model.predict_one(x))
         else:
-            predicted = self.model.predict_proba_one(x)  # type: ignore[attr-defined]
+            predicted = self.model.predict_proba_one(x)
         return predicted, self.sets.of(predicted)
 
     def _predicted_tokens(self, features: Sentences) -> tuple[Margins, tuple[Any, ...]]:
@@ -246,9 +242,9 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
             predicted, found = self._predicted(x)
         self._last = None
         if kwargs:
-            self.model.learn_one(x, y, **kwargs)  # type: ignore[attr-defined]
+            self.model.learn_one(x, y, **kwargs)
         else:
-            self.model.learn_one(x, y)  # type: ignore[attr-defined]
+            self.model.learn_one(x, y)
         # After it: an event that the model refuses is not counted.
         sets = self.sets
         if given is not None:
@@ -272,41 +268,6 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
         y = list(y) if isinstance(y, Iterator) else y
         steps_of(self.model)[-1].learn_one(features, y, **kwargs)
         self.sets.learn(y, predicted, found if given is None else given)
-
-    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
-        """Return what the model predicts for an event.
-
-        Parameters
-        ----------
-        x
-            Features by name.
-        **kwargs
-            Passed on to the model.
-
-        Returns
-        -------
-        A label, or a number.
-
-        """
-        return self.model.predict_one(x, **kwargs)  # type: ignore[attr-defined]
-
-    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return the probability of each label, as the model predicts it.
-
-        Parameters
-        ----------
-        x
-            Features by name.
-        **kwargs
-            Passed on to the model.
-
-        Returns
-        -------
-        {label: probability}.
-
-        """
-        found: dict[Any, float] = self.model.predict_proba_one(x, **kwargs)  # type: ignore[attr-defined]
-        return found
 
     # Batches
 
@@ -364,7 +325,7 @@ class ConformalSets(base.Wrapper, base.Estimator):  # type: ignore[misc]
                 self._learn_tokens(one, of, sets, {"w": weight, **kwargs})
             return
         if given is None:
-            learn_events(self, events_of(self.model, X), y, w, **kwargs)
+            super().learn_many(X, y, w, **kwargs)
             return
         rows = list(events_of(self.model, X))
         if len(given) != len(rows):

@@ -12,7 +12,8 @@ from river import base
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
-from streamsvm.learners.bases.row_events import events_of, learn_events
+from streamsvm.learners.bases.row_events import events_of
+from streamsvm.learners.bases.wrapper import ModelWrapper
 from streamsvm.learners.compare import Compare
 from streamsvm.learners.conformal_sets import ConformalSets, has_probabilities
 from streamsvm.learners.sgd import SVMSGDClassifier
@@ -24,7 +25,7 @@ from streamsvm.selection.waiting import MOST, Waiting
 _log = logging.getLogger(__name__)
 
 
-class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
+class Selective(ModelWrapper, base.Classifier):
     """Answers an event only if it can hold the error of its answers; else it returns None.
 
     Of N answers whose labels came, at most error N + 2 (1 + R) + D are wrong at any moment of any
@@ -110,11 +111,6 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
         self._last: tuple[Any, Any, Answer, bool] | None = None
         self._waiting = Waiting()
         self._has_warned = False
-
-    @property
-    def _wrapped_model(self) -> Any:
-        """The model."""
-        return self.model
 
     @property
     def steps(self) -> dict[Any, Any]:
@@ -255,24 +251,6 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
             )  # fmt: skip
         return self.answering.answer(p)
 
-    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return the probability of each label, as the model predicts it.
-
-        Parameters
-        ----------
-        x
-            Features by name.
-        **kwargs
-            Passed on to the model.
-
-        Returns
-        -------
-        {label: probability}.
-
-        """
-        found: dict[Any, float] = self.model.predict_proba_one(x, **kwargs)
-        return found
-
     # Batches
 
     def predict_many(self, X: Any, **kwargs: Any) -> list[Any]:
@@ -293,23 +271,6 @@ class Selective(base.Wrapper, base.Classifier):  # type: ignore[misc]
         """
         answer, p = self.answering.answer, self.model.predict_proba_one
         return [answer(p(x, **kwargs)).label for x in events_of(self.model, X)]
-
-    def learn_many(self, X: Any, y: Any, w: Any = None, **kwargs: Any) -> None:
-        """Learn the rows of a batch in order: the same as by `learn_one`, one by one.
-
-        Parameters
-        ----------
-        X
-            As in `predict_many`.
-        y
-            n labels.
-        w
-            None, or n weights, which the model must take.
-        **kwargs
-            Passed on to `learn_one`.
-
-        """
-        learn_events(self, events_of(self.model, X), y, w, **kwargs)
 
 
 codec.register(
