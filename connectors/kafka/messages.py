@@ -172,9 +172,9 @@ class Poller(ABC):
                     known[place_of(partition)] = max(0, end - offset)
         return known
 
+    @abstractmethod
     def _commit(self, own: list[tuple[Any, int]]) -> None:
         """Commit the offsets of some assigned partitions."""
-        raise NotImplementedError
 
     def _own(self, offsets: Mapping[str, int], more: Collection[Any] = ()) -> list[tuple[Any, int]]:
         """Return the partitions that are assigned now, and `more`, and their offsets."""
@@ -318,6 +318,9 @@ class _IteratorPoller(Poller):
                 found[i] = Message(self.topic, 0, self.next, key, value, None)
                 self.next += 1
         return found
+
+    def _commit(self, own: list[tuple[Any, int]]) -> None:
+        """Do nothing: there are no partitions."""
 
 
 def _takes_records(poll: Any) -> bool:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from connectors.source import Batch
-from streamsvm.errors import ParameterError
 from streamsvm.labels.given import Given
 from streamsvm.run import parts
-from streamsvm.run.sets_feeder import SetsFeeder
+from streamsvm.run.sets_feeder import SetsFeeder, check_reading
 from streamsvm.selection.answering import Answer, GivenAnswer
 
 
@@ -23,9 +22,7 @@ class AnswersFeeder(SetsFeeder):
 
     def check_run(self, epochs: int, forgets: bool) -> None:
         """Refuse a run that reads the stream again, or forgets events."""
-        if epochs > 1 or forgets:
-            what = f"epochs={epochs!r}" if epochs > 1 else "tombstones"
-            raise ParameterError(f"{what}: Selective reads a stream once, and forgets nothing")
+        check_reading(epochs, forgets, "Selective reads a stream once, and forgets nothing")
 
     def predict_and_ask(self, batch: Batch) -> tuple[np.ndarray, list[Any], np.ndarray]:
         """Predict rows whose labels are not known yet, and tell whose labels are waited for."""

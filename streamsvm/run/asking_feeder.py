@@ -19,9 +19,7 @@ from connectors.source import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.features.matrices import take
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.learners.active import ActiveLearner
 from streamsvm.run import parts
-from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.feeder import Feeder
 
 _MOST_AHEAD = 64
@@ -37,23 +35,14 @@ class AskingFeeder(Feeder):
 
     in_turns = True
 
-    def __init__(
-        self,
-        model: ActiveLearner,
-        bad: BadEvents,
-        positive: str | None = None,
-        target: str | None = None,
-    ) -> None:
-        super().__init__(model, bad, positive, target)
-        self.asking = model.asking
+    def check_run(self, epochs: int, forgets: bool) -> None:
+        """Refuse a run that reads the stream again, or of a model with other sources of labels."""
+        model = self.model
         if model.candidates is not None or model.oracle is not None:
             raise ParameterError(
                 f"candidates={model.candidates}, oracle={model.oracle!r}: in a run the labels are "
                 "those of the source, and it is asked at once; leave both out"
             )
-
-    def check_run(self, epochs: int, forgets: bool) -> None:
-        """Refuse a run that reads the stream again."""
         if epochs > 1:
             raise ParameterError(f"epochs={epochs!r}: an ActiveLearner reads a stream once")
 
@@ -111,7 +100,7 @@ class AskingFeeder(Feeder):
         """Tell whether to ask for a row with this margin."""
         # Before the first label nothing is predicted, and as much asked for.
         known = self.learner.targets.labels.seen
-        return self.asking.wants(self.learner.probabilities_of(margin) if known else {})
+        return self.model.asking.wants(self.learner.probabilities_of(margin) if known else {})
 
     def _ask_and_learn(
         self, batch: Batch, matrix: parts.AnyMatrix, labels: LabelColumn, kept: np.ndarray
@@ -162,4 +151,4 @@ class AskingFeeder(Feeder):
 
     def _note_answer(self, y: Any) -> None:
         """Count an answer."""
-        self.asking.answered(y)
+        self.model.asking.answered(y)

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from connectors.source import Batch
-from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.errors import BadEventError
 from streamsvm.labels.given import GivenBoth
 from streamsvm.labels.label_column import Pairs
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.compare import Compare
 from streamsvm.model_files.container import steps_of
 from streamsvm.run import parts
-from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.feeder import guess_of
-from streamsvm.run.sets_feeder import SetsFeeder
+from streamsvm.run.sets_feeder import SetsFeeder, check_reading
 
 
 class CompareFeeder(SetsFeeder):
@@ -27,21 +25,9 @@ class CompareFeeder(SetsFeeder):
     are the predictions of both.
     """
 
-    def __init__(
-        self,
-        model: Compare,
-        bad: BadEvents,
-        positive: str | None = None,
-        target: str | None = None,
-    ) -> None:
-        super().__init__(model, bad, positive, target)
-        self._compare = model
-
     def check_run(self, epochs: int, forgets: bool) -> None:
         """Refuse a run that reads the stream again, or forgets events."""
-        if epochs > 1 or forgets:
-            what = f"epochs={epochs!r}" if epochs > 1 else "tombstones"
-            raise ParameterError(f"{what}: models are compared on a stream read once, kept whole")
+        check_reading(epochs, forgets, "models are compared on a stream read once, kept whole")
 
     def predict(self, batch: Batch) -> tuple[np.ndarray, list[Any]]:
         """Predict rows whose labels are not known yet: see `SetsFeeder`."""
@@ -56,11 +42,11 @@ class CompareFeeder(SetsFeeder):
 
     def _follow(self) -> None:
         """Take the parts of the model in use, which may be another one than before."""
-        self.scaler, self.learner = parts.parts_of(self._compare.model)
+        self.scaler, self.learner = parts.parts_of(self.model.model)
 
     def _predict_event(self, x: dict[Any, Any], is_learnt: bool) -> tuple[Any, bool]:
         """Return what both predict for an event, and that its label is learnt."""
-        model = self._compare
+        model = self.model
         if model.record is not None:
             guess = guess_of(model.model, x, is_learnt)
             return GivenBoth(guess, (guess, guess)), True
@@ -69,8 +55,8 @@ class CompareFeeder(SetsFeeder):
 
     def _learn_event(self, x: dict[Any, Any], w: float, y: Any, guess: Any) -> None:
         """Learn an event, for which both had predicted something."""
-        last = steps_of(self._compare.a)[-1]
+        last = steps_of(self.model.a)[-1]
         # That b can take it is looked at as for any model.
         if isinstance(last, Learner) and not parts.can_be_label(y, last.classes, last.most_classes):
             raise BadEventError(parts.refused_label(last, y)[1])
-        self._learn_given(steps_of(self._compare.b)[-1], x, w, y, guess)
+        self._learn_given(steps_of(self.model.b)[-1], x, w, y, guess)

@@ -1,5 +1,6 @@
 """Batches of sentences into learners of whole sentences: parsers, and labellers of concepts."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -42,7 +43,7 @@ class MeaningPairs(Pairs):
             score.update(*one)
 
 
-class RecordFeeder:
+class RecordFeeder(ABC):
     """Predicts and learns sentences one by one; `bad` takes those that cannot be used.
 
     Subclasses say what an example is, and what its prediction is compared with.
@@ -64,7 +65,7 @@ class RecordFeeder:
         """What a resumed run must have, too."""
         return {"truth": repr(self.truth)}
 
-    def check_run(self, epochs: int, forgets: bool) -> None:
+    def check_run(self, epochs: int, forgets: bool) -> None:  # noqa: B027
         """Refuse a run that the model cannot make: none."""
 
     def labels_of(self, batch: Any) -> LabelColumn:
@@ -116,25 +117,25 @@ class RecordFeeder:
         """Return the true label that an event has beside its own, or None."""
         return getattr(event, "kept", {}).get(self.truth)
 
+    @abstractmethod
     def x_of(self, event: Any) -> Any:
         """Return the example of an event."""
-        raise NotImplementedError
 
+    @abstractmethod
     def y_of(self, event: Any) -> Any:
         """Return the label that is learnt."""
-        raise NotImplementedError
 
+    @abstractmethod
     def truth_of(self, event: Any) -> Any:
         """Return the true label; None: it is not known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def row_of(self, event: Any, truth: Any, guess: Any) -> Any:
         """Return what is counted of a sentence; `guess` None: it has no prediction."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pairs_of(self, rows: list[Any]) -> Any:
         """Return the pairs of what `row_of` returned."""
-        raise NotImplementedError
 
 
 class MeaningFeeder(RecordFeeder):

@@ -13,15 +13,16 @@ from streamsvm.labels.given import Given, told
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.run import parts
-from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.feeder import Feeder
+from streamsvm.run.feeder import Feeder, guess_of
 
 
-def check_reading(epochs: int, forgets: bool) -> None:
+def check_reading(
+    epochs: int, forgets: bool, why: str = "ConformalSets read a stream once, and forget nothing"
+) -> None:
     """Refuse to read a stream again, or to forget events, by ParameterError."""
     if epochs > 1 or forgets:
         what = f"epochs={epochs!r}" if epochs > 1 else "tombstones"
-        raise ParameterError(f"{what}: ConformalSets read a stream once, and forget nothing")
+        raise ParameterError(f"{what}: {why}")
 
 
 class SetsFeeder(Feeder):
@@ -33,17 +34,7 @@ class SetsFeeder(Feeder):
     """
 
     in_turns = True
-
-    def __init__(
-        self,
-        model: Any,
-        bad: BadEvents,
-        positive: str | None = None,
-        target: str | None = None,
-    ) -> None:
-        super().__init__(model, bad, positive, target)
-        self._classifier = model
-        self._are_answers = True
+    _are_answers = True
 
     def check_run(self, epochs: int, forgets: bool) -> None:
         """Refuse a run that reads the stream again, or forgets events."""
@@ -69,8 +60,8 @@ class SetsFeeder(Feeder):
 
     def give_up(self, n: int) -> None:
         """Take that so many sets will not be learnt: see `Feeder`."""
-        if isinstance(self._classifier, ConformalSets):
-            self._classifier.sets.give_up(n)
+        if isinstance(self.model, ConformalSets):
+            self.model.sets.give_up(n)
 
     def predict(self, batch: Batch) -> tuple[np.ndarray, list[Any]]:
         """Predict rows whose labels are not known yet: see `Feeder`. Predictions are `Given`."""
@@ -88,16 +79,16 @@ class SetsFeeder(Feeder):
 
     def _predict_event(self, x: dict[Any, Any], is_learnt: bool) -> tuple[Any, bool]:
         """Return what is predicted for an event; its set, too, if its label comes later."""
-        guess, _ = super()._predict_event(x, is_learnt)
+        guess = guess_of(self.model, x, is_learnt)
         if guess is None and is_learnt:
             return None, True
-        labels = self._classifier.predict_set_one(x)
+        labels = self.model.predict_set_one(x)
         return guess if is_learnt else Given(guess, labels), True
 
     def _learn_event(self, x: dict[Any, Any], w: float, y: Any, guess: Any) -> None:
         """Learn an event, with the set that was given for it."""
         if not isinstance(guess, Given):
-            parts.learn_event(self._classifier, x, w, y)
+            parts.learn_event(self.model, x, w, y)
             return
         self._learn_given(self.learner, x, w, y, guess)
 
@@ -107,10 +98,10 @@ class SetsFeeder(Feeder):
         if observer is not None:
             observer.expect([guess.label])
         try:
-            if self._are_answers or not isinstance(self._classifier, ConformalSets):
-                parts.learn_event(self._classifier, x, w, y, given=guess.labels)
+            if self._are_answers or not isinstance(self.model, ConformalSets):
+                parts.learn_event(self.model, x, w, y, given=guess.labels)
             else:  # a label that nobody gave says nothing of the set
-                parts.learn_event(self._classifier.model, x, w, y)
+                parts.learn_event(self.model.model, x, w, y)
                 self.give_up(1)
         except BaseException:
             if observer is not None:
