@@ -74,7 +74,7 @@ def save(model: Any, path: str | Path) -> None:
     ----------
     model
         A learner, a pipeline of `StandardScaler` and a learner, or an `ActiveLearner`,
-        `ConformalSets` or `Compare` of them.
+        `ConformalSets`, `Selective` or `Compare` of them.
     path
         The path of the file. An older file is replaced in one step, or left unchanged on any
         failure.

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from streamsvm.errors import LabelError
+from streamsvm.support.label_values import LONGEST_LABEL
 
 Meaning = tuple[Any, ...]
 
@@ -23,8 +24,6 @@ NOTHING = "-"
 
 MOST_PARTS = 32
 """A relation and its arguments."""
-LONGEST_SYMBOL = 1000
-"""Characters of a symbol, as of a class label."""
 
 _DEEPEST = 50
 
@@ -79,10 +78,10 @@ def _read_text(text: str) -> Meaning | str:
             if before in ("", "(", ",") or not open_lists:
                 raise LabelError(f"{text!r:.80} is no meaning: a comma has nothing before it")
         else:
-            if len(part) > LONGEST_SYMBOL:
+            if len(part) > LONGEST_LABEL:
                 raise LabelError(
                     f"symbol {part[:40]!r}... has {len(part):,} characters: use at most "
-                    f"{LONGEST_SYMBOL:,}"
+                    f"{LONGEST_LABEL:,}"
                 )
             if before not in ("", "(", ","):
                 raise LabelError(f"{text!r:.80} is no meaning: a comma is missing")

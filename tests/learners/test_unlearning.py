@@ -1,5 +1,6 @@
 """Taking examples back from the large kernel learners: what is gone, what is left, and how well."""
 
+import contextlib
 import copy
 import sys
 import threading
@@ -231,9 +232,8 @@ def test_an_interruption_at_any_line_leaves_all_of_it_or_nothing(monkeypatch):
         own = watched.learner
         sys.settrace(trace)
         try:
-            own.unlearn(OWN)
-        except KeyboardInterrupt:
-            pass
+            with contextlib.suppress(KeyboardInterrupt):
+                own.unlearn(OWN)
         finally:
             sys.settrace(None)
         is_kept = own.audit(OWN)[OWN].is_kept
