@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from streamsvm.cli import scoring
 from streamsvm.cli.evaluate import Errors, error_in_words, margins, why_none
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file, write_tables
 from streamsvm.cli.parser import Parser, add_table, path, whole
 from streamsvm.cli.predictions import check_keep, open_rows, tables_of_rows
+from streamsvm.cli.scoring import folders
 from streamsvm.cli.sentences import (
     columns_of,
     columns_of_records,
@@ -69,8 +69,8 @@ def complete(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Predict and write; return the exit code."""
-    if scoring.are_folders(options):
-        return scoring.run(options)
+    if folders.are_folders(options):
+        return folders.run(options)
     if options.jobs is not None:
         raise ParameterError("--jobs needs a folder to read, and a folder as --output")
     model = load(options.model)

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from streamsvm.cli.learners import load_plugins
 from streamsvm.cli.outputs import said
-from streamsvm.cli.scoring_files import Scored, Scorer
+from streamsvm.cli.scoring.files import Scored, Scorer
 
 _PATIENCE = 10.0
 """Seconds in which a process that is asked to end removes its unfinished file."""
@@ -70,7 +70,7 @@ class Workers:
             if self._is_over:
                 return None
             process = subprocess.Popen(
-                [sys.executable, "-m", "streamsvm.cli.scoring_worker"],
+                [sys.executable, "-m", "streamsvm.cli.scoring.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=environment,

@@ -11,8 +11,8 @@ from typing import Any
 from connectors.parquet_files import names_below
 from streamsvm.cli.evaluate import why_none
 from streamsvm.cli.outputs import check_folder
-from streamsvm.cli.scoring_files import Scored, Scorer
-from streamsvm.cli.scoring_worker import Workers
+from streamsvm.cli.scoring.files import Scored, Scorer
+from streamsvm.cli.scoring.worker import Workers
 from streamsvm.cli.screen import Screen
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.replacing import sweep

@@ -81,13 +81,12 @@ class Scorer:
 
         That is of another model, release, content of the file, or of other options.
         """
-        try:
+        # No file, or one that is not of this command: the result is made, and takes its place.
+        with contextlib.suppress(OSError, pa.ArrowException, ValueError, KeyError, TypeError):
             metadata = pq.read_metadata(self.output(i)).metadata or {}
             kept = json.loads(metadata[_KEY.encode()])
             if kept["of"] == self._of(i):
                 return Scored(kept["rows"], kept["unusable"])
-        except (OSError, pa.ArrowException, ValueError, KeyError, TypeError):
-            pass
         return None
 
     def _of(self, i: int) -> dict[str, Any]:

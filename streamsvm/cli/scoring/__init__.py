@@ -1,0 +1,1 @@
+"""`streamsvm predict` of a folder into a folder."""
