@@ -174,8 +174,20 @@ def figures(hits: Hits) -> tuple[dict[str, float | None], dict[Any, Bounds]]:
     values: dict[str, float | None] = {}
     for name, bounds in (("accuracy", accuracy), ("balanced_accuracy", balanced)):
         is_known = bounds is not None and hits.n > 0
-        ends = ("low", "high", "recent_low", "recent_high")
-        for end in ends:
+        for end in Bounds._fields:
             values[f"{name}_{end}"] = getattr(bounds, end) if is_known else None
     values["accuracy_change"] = accuracy.change if hits.n else None
     return values, recall
+
+
+def band(column: Callable[[str], np.ndarray], name: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the interval of a column of records, if they have it, or the counts for it.
+
+    `column` returns the values of all records by name, NaN where there is none.
+    """
+    low, high = column(f"{name}_low"), column(f"{name}_high")
+    if name == "accuracy" and np.isnan(low).all():
+        n = column("n_scored")
+        low, high = share_interval(np.nan_to_num(column("n_right")), np.nan_to_num(n))
+        low[np.isnan(n)] = np.nan
+    return (low, high) if (high > low).any() else None

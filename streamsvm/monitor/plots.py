@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.confidence.sequence import share_interval
 from streamsvm.monitor.history import History
+from streamsvm.monitor.hits import band
 
 _PLOTS = {
     "support_vectors": (
@@ -89,16 +89,17 @@ def draw_lines(
     paths = []
     for name in names:
         title, label, columns = _PLOTS[name]
-        lines = {text: history.column(column) for column, text in columns.items()}
-        lines = {text: line for text, line in lines.items() if not np.isnan(line).all()}
+        lines = {column: history.column(column) for column in columns}
+        lines = {column: line for column, line in lines.items() if not np.isnan(line).all()}
         if not lines:
             continue
         figure, axes = _axes(title, label)
-        for text, line in lines.items():
-            drawn = axes.plot(history.column(by), line, label=text)[0]
-            band = _band(history, next(c for c, name in columns.items() if name == text))
-            if band is not None:
-                axes.fill_between(history.column(by), *band, color=drawn.get_color(), **_SHADE)
+        for column, line in lines.items():
+            drawn = axes.plot(history.column(by), line, label=columns[column])[0]
+            # More bands would hide each other.
+            is_shaded = column in ("accuracy", "accuracy_recent")
+            if is_shaded and (ends := band(history.column, column)) is not None:
+                axes.fill_between(history.column(by), *ends, color=drawn.get_color(), **_SHADE)
         for i, n in enumerate(drifts):
             marked = "" if i else "a drift was noticed"
             axes.axvline(n, color="tab:red", linestyle=":", linewidth=1, label=marked)
@@ -106,18 +107,6 @@ def draw_lines(
             axes.legend(fontsize="small")
         paths.append(_write(figure, folder / f"{name}.png"))
     return paths
-
-
-def _band(history: History, column: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the intervals of a column to shade, if the records have them or their counts."""
-    if column not in ("accuracy", "accuracy_recent"):  # more bands would hide each other
-        return None
-    low, high = (history.column(f"{column}_{end}") for end in ("low", "high"))
-    if column == "accuracy" and np.isnan(low).all():
-        right, n = history.column("n_right"), history.column("n_scored")
-        low, high = share_interval(np.nan_to_num(right), np.nan_to_num(n))
-        low[np.isnan(n)] = np.nan
-    return None if np.isnan(low).all() else (low, high)
 
 
 def _axes(title: str, label: str) -> tuple[Any, Any]:

@@ -155,10 +155,8 @@ class Presentation(ABC):
 
         Parameters
         ----------
-        port
-            The port; 0 takes a free one.
-        host
-            The address to listen on; by default only this machine reaches it. There is no password.
+        port, host
+            As in `serve`.
         settings
             Further ones of `streamsvm.page.live_page.LivePage`, such as ``title`` and ``values``.
 
@@ -169,10 +167,8 @@ class Presentation(ABC):
 
         Raises
         ------
-        ParameterError
-            There is no such port, or the host is empty.
-        OSError
-            The port is in use, or the address is not one of this machine.
+        ParameterError, OSError
+            As in `LivePage`.
 
         """
         from streamsvm.page.live_page import LivePage

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.confidence.sequence import share_interval
+from streamsvm.monitor.hits import band
 from streamsvm.page.charts import Chart, Line, thousands
 
 MOST_POINTS = 300
@@ -17,7 +17,7 @@ Records = Sequence[dict[str, Any]]
 
 
 class Kind(NamedTuple):
-    """A chart that there may be: its heading, what it shows, and how it is made."""
+    """A chart that there may be: its heading, and what it shows."""
 
     title: str
     caption: str
@@ -103,20 +103,12 @@ class _Columns:
         values = [record.get(name) for record in self._records]
         return np.array([np.nan if v is None else float(v) for v in values])
 
-    def band(self, name: str) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the interval of a column, if it has one, or the counts for it."""
-        low, high = self[f"{name}_low"], self[f"{name}_high"]
-        n = self["n_scored"]
-        if name == "accuracy" and np.isnan(low).all():
-            low, high = share_interval(np.nan_to_num(self["n_right"]), np.nan_to_num(n))
-            low[np.isnan(n)] = np.nan
-        return None if np.isnan(low).all() or not (high > low).any() else (low, high)
-
     def chart(
         self, of: str, names: dict[str, str], shown: Callable[[float], str], log: bool = False
     ) -> Chart:
         """Return a chart of the columns that have values, by column and name of the line."""
-        lines = [Line(text, self[name], self.band(name)) for name, text in names.items()]
+        column = self.__getitem__
+        lines = [Line(text, column(name), band(column, name)) for name, text in names.items()]
         lines = [line for line in lines if not np.isnan(line.y).all()]
         return Chart(KINDS[of].title, self.x, lines, shown, log=log)
 
