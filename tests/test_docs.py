@@ -6,6 +6,7 @@ may differ. Lines of ``sh`` blocks that begin with ``streamsvm`` run in the same
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import re
@@ -123,6 +124,15 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+@all_pages
+def test_commands_name_what_is_there(page):
+    text = page.read_text()
+    for name in re.findall(r"python3? -m ((?:benchmarks|tests)\.[\w.]*\w)", text):
+        assert importlib.util.find_spec(name), f"{page.name}: python -m {name}"
+    for path in re.findall(r"python3? ((?:benchmarks|examples|tests)/\S+\.py)", text):
+        assert (ROOT / path).is_file(), f"{page.name}: python {path}"
 
 
 def test_the_readme_is_short():

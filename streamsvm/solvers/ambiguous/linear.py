@@ -69,7 +69,7 @@ def _score(state, schedule, columns, values, k, out):
 
 @compiled_within
 def _step(state, schedule, columns, values, k, C):
-    """Learn an example whose last scores and bag are in the scratch, by `dual_step` with a bias.
+    """Learn an example whose last scores and bag are in the scratch: Algorithm 23, with a bias.
 
     Return its loss before, the step, and the gain in the dual; before it is counted.
     """

@@ -10,31 +10,15 @@ share of pairs that it is in and that have a loss, with a minus for labels outsi
 
     L = D - sum_y u_y s_y,     D = sum of u_y over the bag,     |Psi|^2 = |x|^2 sum_y u_y^2,
 
-and a step moves each w_y by alpha u_y x. `dual_step` is the step of the dual along the coefficients
-with the largest loss, Algorithm 23 (AMBIGSVMDUALSTEP): alpha = L / |Psi|^2, at most C.
+and a step moves each w_y by alpha u_y x. The step of the dual along the coefficients with the
+largest loss is Algorithm 23 (AMBIGSVMDUALSTEP): alpha = L / |Psi|^2, at most C.
 
 Bordes, New Algorithms for Large-Scale Support Vector Machines, thesis (2010), section 6.1.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from streamsvm._compile import compiled, compiled_within
-
-
-@compiled
-def scores(weights, columns, values, n_labels, out):
-    """Write the scores of the first labels into `out`, float64 (n_labels,) or longer.
-
-    `weights` are float64 (features, labels), `columns` integers and `values` floats: the features
-    of an example that are not 0, each at most once.
-    """
-    out[:n_labels] = 0.0
-    for k in range(columns.size):
-        row, value = weights[columns[k]], values[k]
-        for y in range(n_labels):
-            out[y] += value * row[y]
 
 
 @compiled
@@ -73,27 +57,3 @@ def step_length(loss, square, C):
         return 0.0, 0.0
     alpha = C if loss >= C * square else loss / square
     return alpha, alpha * (loss - 0.5 * alpha * square)
-
-
-@compiled
-def dual_step(weights, columns, values, in_bag, n_labels, C, out, u):
-    """Learn an example (Algorithm 23); return its loss before, the step, and the gain in the dual.
-
-    Arguments as of `scores` and `coefficients`. `weights` change; `out` has the scores from before,
-    and the scores after are these plus alpha |x|^2 u. Nothing happens if the bag is empty or has
-    all labels; the step is C if the example has no features.
-    """
-    scores(weights, columns, values, n_labels, out)
-    loss, square = coefficients(out, in_bag, n_labels, u)
-    if loss <= 0.0:
-        return 0.0, 0.0, 0.0
-    diagonal = 0.0
-    for k in range(columns.size):
-        # In double precision: `float` of numba leaves single precision as it is.
-        diagonal += np.float64(values[k]) * np.float64(values[k])
-    alpha, gain = step_length(loss, square * diagonal, C)
-    for k in range(columns.size):
-        row, value = weights[columns[k]], alpha * values[k]
-        for y in range(n_labels):
-            row[y] += value * u[y]
-    return loss, alpha, gain

@@ -5,18 +5,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm.solvers.ambiguous.step import coefficients, dual_step, scores
+from streamsvm import kernels
+from streamsvm.solvers.ambiguous import linear
+from streamsvm.solvers.ambiguous.state import LinearState
+from streamsvm.support import states
 from tests.reference.slow_ambiguous import SlowAmbiguous, pairwise_loss
 
 
-def learnt(weights, x, bag, n_labels, C):
-    in_bag = np.zeros(weights.shape[1], bool)
-    in_bag[list(bag)] = True
-    columns = np.flatnonzero(x)
-    room = np.empty(weights.shape[1])
-    return dual_step(
-        weights, columns, x[columns], in_bag, n_labels, C, room, np.empty(weights.shape[1])
-    )
+def new_state(n_features, n_labels):
+    sizes = {"slots": 1, "features": n_features, "classes": n_labels + 2, "parts": 0}
+    state = states.new(LinearState, sizes)  # labels to come have room
+    state.info[0].n_classes = n_labels
+    return state
+
+
+def learnt(state, x, bag, C):
+    """Learn an example by the last weights, without a bias; return its loss before."""
+    info, rows, one = state.info[0], x[None].astype(np.float32), np.ones(1)
+    info.losses = 0.0
+    margins = np.isin(np.arange(info.n_classes), list(bag)).astype(float)[None]
+    linear.learn_rows(
+        state, kernels.Linear(), rows, np.array([-1.0]), C * one, one, np.array([1]),
+        (rows**2).sum(axis=1), linear.Schedule(0.0, 0.0), margins,
+    )  # fmt: skip
+    return info.losses / C
 
 
 @settings(max_examples=25, deadline=None)
@@ -28,38 +40,38 @@ def learnt(weights, x, bag, n_labels, C):
 )
 def test_dual_step(seed, n_labels, C, scale):
     draws = np.random.default_rng(seed)
-    slow = SlowAmbiguous(5, n_labels, C)
-    weights = np.zeros((5, n_labels + 2))  # labels to come have room
-    losses = dual = 0.0
+    slow, state = SlowAmbiguous(5, n_labels, C), new_state(5, n_labels)
+    info, weights = state.info[0], state.weights
     for _ in range(20):
-        x = scale * draws.normal(size=5) * draws.integers(0, 2, 5)
+        x = (scale * draws.normal(size=5) * draws.integers(0, 2, 5)).astype(np.float32)
         bag = {int(y) for y in draws.integers(0, n_labels, draws.integers(0, n_labels + 2))}
-        loss, alpha, gain = learnt(weights, x, bag, n_labels, C)
-        assert (loss, alpha) == pytest.approx(slow.learn(x, bag), rel=1e-9, abs=1e-12)
-        assert 0.0 <= alpha <= C
-        losses, dual = losses + loss, dual + gain
+        before, dual = weights.copy(), info.dual
+        loss = learnt(state, x, bag, C)
+        assert loss == pytest.approx(slow.learn(x.astype(float), bag)[0], rel=1e-9, abs=1e-12)
         if not 0 < len(bag) < n_labels:
-            assert loss == gain == 0.0
-    np.testing.assert_allclose(weights[:, :n_labels], slow.w[:5], atol=1e-10)
+            assert loss == 0.0 and info.dual == dual and (weights == before).all()
+    np.testing.assert_allclose(weights[:5, :n_labels], slow.w[:5], atol=1e-10)
     assert not weights[:, n_labels:].any()
     np.testing.assert_allclose(weights.sum(1), 0.0, atol=1e-9)
-    assert dual == pytest.approx(slow.dual_value(), rel=1e-9, abs=1e-9)
+    assert info.dual == pytest.approx(slow.dual_value(), rel=1e-9, abs=1e-9)
     # Weak duality, whatever w: the dual is at most the primal of the whole stream at w = 0.
-    assert dual <= C * 20 + 1e-9
+    assert info.dual <= C * 20 + 1e-9
 
 
 def test_loss_after_a_step_of_full_length_is_smaller():
     draws = np.random.default_rng(1)
-    weights, x = draws.normal(size=(4, 7)), draws.normal(size=4)
-    in_bag, out, u = np.arange(7) < 3, np.empty(7), np.empty(7)
-    before, _, _ = learnt(weights, x, range(3), 7, 1e9)
-    scores(weights, np.arange(4), x, 7, out)
-    after, _ = coefficients(out, in_bag, 7, u)
-    assert after == pytest.approx(pairwise_loss(x @ weights, range(3)))
+    state, x = new_state(4, 7), draws.normal(size=4).astype(np.float32)
+    state.weights[:4, :7] = draws.normal(size=(4, 7))
+    before = learnt(state, x, range(3), 1e9)
+    wanted = pairwise_loss(x.astype(float) @ state.weights[:4, :7], range(3))
+    after = learnt(state, x, range(3), 1e9)
+    assert after == pytest.approx(wanted)
     assert after < before
 
 
 def test_an_example_without_features_counts_its_loss_only():
-    weights = np.ones((2, 3))
-    assert learnt(weights, np.zeros(2), {0}, 3, 0.5) == (1.0, 0.5, 0.5)
-    assert (weights == 1.0).all()
+    state = new_state(2, 3)
+    state.weights[:2, :3] = 1.0
+    assert learnt(state, np.zeros(2), {0}, 0.5) == 1.0
+    assert state.info[0].dual == 0.5
+    assert (state.weights[:2, :3] == 1.0).all()
