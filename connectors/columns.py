@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.errors import MissingColumnError, NotReadableError, SourceError
-from connectors.kinds import kind_of, numbers_in, plain, plain_type, to_float64
+from connectors.kinds import kind_of, numbers_in, plain, plain_type, to_float64, type_of_items
 from connectors.source import Position
 
 # pandas stores the index of a filtered or sorted frame under this name: row numbers, no feature.
@@ -172,8 +172,7 @@ def target_type(schema: pa.Schema, target: str | None) -> pa.DataType:
     if target is None:
         return pa.null()
     type_ = schema.field(target).type
-    is_list = pa.types.is_list(type_) or pa.types.is_large_list(type_)
-    if kind_of(type_.value_type if is_list else type_) is None:
+    if kind_of(type_of_items(type_)) is None:
         raise NotReadableError(
             f"target `{target}` has type {type_}, which cannot be a label "
             "(numbers, booleans, times and text can, and lists of them for learners of bags)"

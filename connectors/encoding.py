@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from connectors.errors import NoFeaturesError, NotReadableError, SnapshotError
-from connectors.kinds import Kind, cells, kind_of, plain, record_batch, to_float64
+from connectors.kinds import Kind, cells, is_list, kind_of, plain, record_batch, to_float64
 
 OTHER = "<other>"
 """The value that replaces all values of a text column beyond its first `max_categories`."""
@@ -214,8 +214,7 @@ def _feature_kinds(schema: pa.Schema) -> dict[str, Kind]:
 
 
 def _holds(type_: pa.DataType, *tests: Any) -> bool:
-    is_list = types.is_list(type_) or types.is_large_list(type_)
-    return is_list and any(test(type_.value_type) for test in tests)
+    return is_list(type_) and any(test(type_.value_type) for test in tests)
 
 
 def are_listed(schema: pa.Schema) -> bool:

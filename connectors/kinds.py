@@ -55,6 +55,16 @@ def kind_of(type_: pa.DataType) -> Kind | None:
     return None
 
 
+def is_list(type_: pa.DataType) -> bool:
+    """Tell whether values of a type are lists of any length."""
+    return bool(types.is_list(type_) or types.is_large_list(type_))
+
+
+def type_of_items(type_: pa.DataType) -> pa.DataType:
+    """Return the type of the items of lists, another type as it is."""
+    return type_.value_type if is_list(type_) else type_
+
+
 def plain_type(type_: pa.DataType) -> pa.DataType:
     """Return the type that `plain` gives to a column of a type."""
     if types.is_dictionary(type_):

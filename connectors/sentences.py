@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from connectors.cursor import Chunk
 from connectors.encoding import ListEncoder
 from connectors.errors import NotReadableError
+from connectors.kinds import is_list
 from connectors.parquet import ParquetSource
 from connectors.parquet_files import find_parts, merged_schema
 from connectors.source import Event, Position, Reject, shown
@@ -258,10 +259,10 @@ class SentenceSource(RecordSource):
     ) -> None:
         if tokens is None:
             schema = merged_schema(find_parts(Path(path)), None)
-            tokens = [f.name for f in schema if _is_list(f.type) and f.name != labels]
+            tokens = [f.name for f in schema if is_list(f.type) and f.name != labels]
         super().__init__(path, tokens, labels, **options)
         for name in self.keep:
-            if not _is_list(kind := self._schema.field(name).type):
+            if not is_list(kind := self._schema.field(name).type):
                 raise NotReadableError(
                     f"column {name!r} of {self.name} is {kind}: "
                     f"a column of {self._role_of(name)} holds lists"
@@ -283,13 +284,9 @@ class SentenceSource(RecordSource):
         return Event(tokens, row[n] if len(row) > n else None, position)  # type: ignore[arg-type]
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
-
-
 def _longest(column: pa.Array) -> int:
     """Return the most items of a list, or characters of a text, of a column; else 0."""
-    if _is_list(column.type):
+    if is_list(column.type):
         return pc.max(pc.list_value_length(column)).as_py() or 0
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return pc.max(pc.binary_length(column)).as_py() or 0
@@ -298,7 +295,7 @@ def _longest(column: pa.Array) -> int:
 
 def _flat(column: pa.Array) -> pa.Array:
     """Return the items of lists, other values as they are."""
-    return column.flatten() if _is_list(column.type) else column
+    return column.flatten() if is_list(column.type) else column
 
 
 def _as_text(item: pa.Scalar) -> Any:

@@ -1,7 +1,7 @@
 """Fields of messages: labels, keys, times and weights; the columns of messages that are tables."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from connectors.encoding import Encoder
 from connectors.kafka.messages import Message
-from connectors.kinds import kind_of, plain_type, record_batch
+from connectors.kinds import kind_of, plain_type, record_batch, type_of_items
 from connectors.payloads import PayloadError
 from connectors.source import Batch, Position, Reject, shown
 
@@ -46,6 +46,14 @@ def check_label(label: Any, name: str) -> None:
         raise PayloadError(f"the label {name} is a whole number of more than 64 bits: use a text")
 
 
+def check_labels(labels: Iterable[Any], name: str) -> None:
+    """Refuse a list of labels, of a field, that cannot be held, or has a missing one."""
+    for label in labels:
+        check_label(label, f"in `{name}`")
+        if label != label:
+            raise PayloadError(f"a label in `{name}` is NaN")
+
+
 def label_of(label: Any, name: str, are_bags: bool) -> tuple[Any, str | None]:
     """Return a label, and its type; None and None: there is none.
 
@@ -56,10 +64,7 @@ def label_of(label: Any, name: str, are_bags: bool) -> tuple[Any, str | None]:
     if not are_bags or not isinstance(label, list):
         check_label(label, f"`{name}`")
         return [label] if are_bags else label, _kind_of_label(label)
-    for one in label:
-        check_label(one, f"in `{name}`")
-        if one != one:
-            raise PayloadError(f"a label in `{name}` is NaN")
+    check_labels(label, name)
     kinds = set(map(_kind_of_label, label))
     if len(kinds) > 1:
         raise PayloadError(f"the labels in `{name}` are of several types: {sorted(kinds)}")
@@ -69,12 +74,6 @@ def label_of(label: Any, name: str, are_bags: bool) -> tuple[Any, str | None]:
 def _kind_of_label(label: Any) -> str:
     """Return the type of a label; 1 and 1.0 are one class."""
     return "str" if isinstance(label, str) else "bool" if isinstance(label, bool) else "float"
-
-
-def type_of_items(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the items of lists, another type as it is."""
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-    return kind.value_type if is_list else kind
 
 
 def key_of(value: Any) -> Any:

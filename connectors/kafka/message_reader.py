@@ -12,7 +12,7 @@ from connectors.kafka import message_fields as fields
 from connectors.kafka.first_messages import NO_LABEL, FirstMessages
 from connectors.kafka.messages import Message, narrow, parts_of
 from connectors.kafka.record_ids import id_of_key
-from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type
+from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type, type_of_items
 from connectors.one_hot import batch_of
 from connectors.payloads import Decoder, PayloadError, decoded, transformed
 from connectors.source import Batch, Position, Reject
@@ -173,7 +173,7 @@ class MessageReader:
         if isinstance(one, _Read):
             return one.kind
         if isinstance(one, _Table) and self.target in one.schema.names:
-            type_ = fields.type_of_items(one.schema.field(self.target).type)
+            type_ = type_of_items(one.schema.field(self.target).type)
             if pa.types.is_null(type_):
                 return None
             if kind_of(type_) == "text":

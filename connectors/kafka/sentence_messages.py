@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from connectors.kafka.first_messages import FirstMessages
 from connectors.kafka.kafka_source import DEFAULT_BATCH_SIZE, KafkaSource
-from connectors.kafka.message_fields import check_label, reject_of
+from connectors.kafka.message_fields import check_labels, reject_of
 from connectors.kafka.messages import Message
 from connectors.payloads import Decoder, PayloadError, decoded, decoder_of, transformed
 from connectors.sentences import MOST_TOKENS, RecordEvent, SentenceBatch
@@ -168,10 +168,8 @@ class _SentenceReader:
                 raise PayloadError(f"the lists of a sentence have {list(map(len, lists))} items")
             if len(lists[0]) > MOST_TOKENS:
                 raise PayloadError(f"{len(lists[0]):,} tokens: {MOST_TOKENS:,} are accepted")
-            for label in labels or ():
-                check_label(label, f"in `{self._labels}`")
-                if label != label:
-                    raise PayloadError(f"a label in `{self._labels}` is NaN")
+            if labels is not None:
+                check_labels(labels, str(self._labels))
         except Exception as error:
             return reject_of(place, message, error)
         x: Any = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
