@@ -313,9 +313,9 @@ class _Handler(BaseHTTPRequestHandler):
             if changed:
                 self._write(f"event: parts\ndata: {json.dumps(changed)}\n\n")
                 live.sent(time.thread_time() - before, of_late)
+                spoken = time.monotonic()
             elif time.monotonic() - spoken >= _HEARTBEAT:
                 self._write(": still here\n\n")
-            if changed or time.monotonic() - spoken >= _HEARTBEAT:
                 spoken = time.monotonic()
             known = parts
             if is_over:
