@@ -8,7 +8,7 @@ of .01, .02, .05 and .1 allowed, by
 * a fixed threshold: the probability of the most likely label is at least 1 - error;
 * a threshold chosen by the first 2,000 events: the lowest at which at most this share was wrong.
 
-Streams are those of `trust_sets`. Printed: how many streams had any answers; on how many of them
+Streams are those of `trust_streams`. Printed: how many streams had any answers; on how many of them
 more were wrong than allowed, and by how many points at most; the share answered in the mean. First
 the microseconds of processor time that `Selective` adds to an event. ``--rows N`` is the most
 events of a stream, 10,000; ``--stream NAME`` prints all figures of one.
@@ -18,16 +18,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from river import linear_model, naive_bayes, preprocessing, tree
 
 from benchmarks import drift_streams
-from benchmarks.trust_sets import TEXTS, Predicted, predicted, streams
-from streamsvm import AdaptiveSVMClassifier, Selective, SVMSGDClassifier
+from benchmarks.trust_streams import Predicted, as_numbers, predictions, print_costs, streams
+from streamsvm import Selective
 from streamsvm.selection.answering import Answering
 
 ERRORS = (0.01, 0.02, 0.05, 0.1)
@@ -101,45 +98,11 @@ def measured(
     name: str, events: drift_streams.Events
 ) -> Iterator[tuple[str, float, str, int, int, int]]:
     """Yield model, error, way, the events, the answers and the wrong ones of a stream."""
-    labels = sorted({y for _, y in events}, key=str)
-    if len(labels) == 2:
-        events = [(x, y == labels[-1]) for x, y in events]
-    numbers = [(drift_streams.numeric(x), y) for x, y in events]
-    own = SVMSGDClassifier() if name in TEXTS else AdaptiveSVMClassifier(seed=1)
-    found = {"ours": predicted(own, numbers)}
-    if name not in TEXTS:
-        found["Hoeffding tree"] = predicted(tree.HoeffdingTreeClassifier(), events)
-        found["naive Bayes"] = predicted(naive_bayes.GaussianNB(), numbers)
+    found = predictions(name, *as_numbers(events), has_bayes=True)
     for (model, stream), error, (way, make) in itertools.product(
         found.items(), ERRORS, WAYS.items()
     ):
         yield model, error, way, len(stream), *make(error)(stream)
-
-
-def costs() -> None:
-    """Print the microseconds of processor time that `Selective` adds to an event."""
-    known = dict(drift_streams.streams(5000))
-    events = known.get("elec2", known["Bananas"])()
-    events = [(x, y == events[0][1]) for x, y in events]
-    makes: dict[str, Callable[[], Any]] = {
-        "SVMSGDClassifier": SVMSGDClassifier,
-        "River's scaler and logistic regression": lambda: (
-            preprocessing.StandardScaler() | linear_model.LogisticRegression()
-        ),
-    }
-    for name, make in makes.items():
-        of: dict[str, list[float]] = {"plain": [], "selective": []}
-        for kind in itertools.islice(itertools.cycle(of), 8):
-            model = Selective(make()) if kind == "selective" else make()
-            predict = model.predict_one if kind == "selective" else model.predict_proba_one
-            start = time.process_time()
-            for x, y in events:
-                predict(x)
-                model.learn_one(x, y)
-            of[kind].append(1e6 * (time.process_time() - start) / len(events))
-        least = {kind: min(times) for kind, times in of.items()}
-        more = least["selective"] - least["plain"]
-        print(f"{name}: {least['plain']:.2f} us an event with probabilities, {more:.2f} more")
 
 
 def main(arguments: list[str]) -> None:
@@ -148,7 +111,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--stream", help="all figures of this stream only")
     given = parser.parse_args(arguments)
-    costs()
+    print_costs(Selective, "predict_one")
     found: dict[tuple[float, str], list[tuple[int, int, int]]] = {}
     for name, read in streams(given.rows):
         if given.stream not in (None, name):

@@ -9,8 +9,7 @@ by River's Hoeffding tree; their probabilities are then made into sets of covera
 * online-cp's nearest neighbours, if it is installed: on the first 2,000 events of
   some streams (`FOR_ONLINE_CP`; it takes half a minute for each).
 
-Streams are those of `drift_streams`; Elec2 and Letter sorted by label; Elec2 with another unit from
-its middle on; and two classes 1:200. Printed, of all streams: how far the share of misses is from
+Streams are those of `trust_streams`. Printed, of all streams: how far the share of misses is from
 the one asked for, in points: in the end, the most at any moment after 2,000 events, and in the
 worst window of 1,000 events after the first 1,000; the mean size of sets; how many are empty.
 ``--late`` prints the table of late labels instead. ``--streams NAME ...`` takes some; ``--rows N``
@@ -21,26 +20,21 @@ measured again.
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import math
-import random
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from river import linear_model, preprocessing, tree
 from river.datasets import synth
 
 from benchmarks import drift_streams
-from streamsvm import AdaptiveSVMClassifier, ConformalSets, StandardScaler, SVMSGDClassifier
+from benchmarks.trust_streams import Predicted, as_numbers, predictions, print_costs, streams
+from streamsvm import ConformalSets, StandardScaler, SVMSGDClassifier
 from streamsvm.labels.prediction_sets import LabelSets
-from tests.golden.problems import FOLDER
 
 COVERAGES = (0.8, 0.9, 0.95)
-TEXTS = ("sms", "sentence polarity")
 WINDOW, AFTER, CALIBRATION = 1000, 2000, 1000
 OF_ONLINE_CP = 2000
 FOR_ONLINE_CP = (
@@ -48,47 +42,8 @@ FOR_ONLINE_CP = (
     "SEA, gradual", "classes 1:200", "elec2, sorted",
 )  # fmt: skip
 
-Predicted = list[tuple[dict[Any, float], Any]]
 Sets = tuple[np.ndarray, np.ndarray]
 """Of each event whether it was missed, and the size of its set."""
-
-
-def rare(n: int) -> drift_streams.Events:
-    """Return two classes, 1:200, that overlap."""
-    draw, found = random.Random(1), []
-    for _ in range(n):
-        y = draw.random() < 1 / 200
-        found.append(({c: draw.gauss(1.2 if y else 0.0, 1.0) for c in "ab"}, y))
-    return found
-
-
-def streams(n: int) -> Iterator[tuple[str, Callable[[], drift_streams.Events]]]:
-    """Yield the names of all streams, and functions that read them."""
-    yield from drift_streams.streams(n)
-    yield "classes 1:200", lambda: rare(n)
-    if FOLDER.exists():
-        known = dict(drift_streams.streams(n))
-        yield "elec2, sorted", lambda: sorted(known["elec2"](), key=lambda event: str(event[1]))
-        yield "letter, sorted", lambda: sorted(known["letter"](), key=lambda event: str(event[1]))
-        yield "elec2, another unit", lambda: in_another_unit(known["elec2"]())
-
-
-def in_another_unit(events: drift_streams.Events) -> drift_streams.Events:
-    """Multiply all features of the second half by 1,000."""
-    half = len(events) // 2
-    return [
-        ({name: v * (1000.0 if i >= half else 1.0) for name, v in x.items()}, y)
-        for i, (x, y) in enumerate(events)
-    ]
-
-
-def predicted(model: Any, events: drift_streams.Events) -> Predicted:
-    """Return the probabilities of each event before it was learnt, and its label."""
-    found = []
-    for x, y in events:
-        found.append((model.predict_proba_one(x), y))
-        model.learn_one(x, y)
-    return found
 
 
 def ours(coverage: float, **parameters: Any) -> Callable[[Predicted], Sets]:
@@ -201,14 +156,8 @@ def measured(
     name: str, events: drift_streams.Events
 ) -> Iterator[tuple[str, float, str, dict[str, float]]]:
     """Yield model, coverage, way and figures of one stream."""
-    labels = sorted({y for _, y in events}, key=str)
-    if len(labels) == 2:
-        events = [(x, y == labels[-1]) for x, y in events]
-    numbers = [(drift_streams.numeric(x), y) for x, y in events]
-    own = SVMSGDClassifier() if name in TEXTS else AdaptiveSVMClassifier(seed=1)
-    found = {"ours": predicted(own, numbers)}
-    if name not in TEXTS:
-        found["Hoeffding tree"] = predicted(tree.HoeffdingTreeClassifier(), events)
+    events, numbers = as_numbers(events)
+    found = predictions(name, events, numbers)
     for coverage in COVERAGES:
         for model, stream in found.items():
             for way, make in WAYS.items():
@@ -219,33 +168,6 @@ def measured(
             yield "ours", coverage, ONLINE_CP, figures(sets, coverage)
             same = figures(ours(coverage)(found["ours"][:OF_ONLINE_CP]), coverage)
             yield "ours", coverage, SAME, same
-
-
-def costs() -> None:
-    """Print the microseconds of processor time that sets add to an event."""
-    known = dict(drift_streams.streams(5000))
-    events = known.get("elec2", known["Bananas"])()
-    events = [(x, y == events[0][1]) for x, y in events]
-    makes: dict[str, Callable[[], Any]] = {
-        "SVMSGDClassifier": SVMSGDClassifier,
-        "AdaptiveSVMClassifier": lambda: AdaptiveSVMClassifier(seed=1),
-        "River's scaler and logistic regression": lambda: (
-            preprocessing.StandardScaler() | linear_model.LogisticRegression()
-        ),
-    }
-    for name, make in makes.items():
-        of: dict[str, list[float]] = {"plain": [], "sets": []}
-        for kind in itertools.islice(itertools.cycle(of), 8):
-            model = ConformalSets(make()) if kind == "sets" else make()
-            predict = model.predict_set_one if kind == "sets" else model.predict_proba_one
-            start = time.process_time()
-            for x, y in events:
-                predict(x)
-                model.learn_one(x, y)
-            of[kind].append(1e6 * (time.process_time() - start) / len(events))
-        least = {kind: min(times) for kind, times in of.items()}
-        print(f"{name}: {least['plain']:.2f} us an event with probabilities, with sets "
-              f"{least['sets'] - least['plain']:.2f} more")  # fmt: skip
 
 
 def late() -> None:
@@ -281,7 +203,7 @@ def main(arguments: list[str]) -> None:
     if given.late:
         late()
         return
-    costs()
+    print_costs(ConformalSets, "predict_set_one")
     known: dict[str, Any] = {}
     if given.json is not None and given.json.exists():
         known = json.loads(given.json.read_text())

@@ -36,6 +36,7 @@ class LabelSets(Sets):
 
     kind = "labels"
     names = OF_LABELS
+    scores = tuple(SCORES)
 
     def __init__(
         self,
@@ -45,8 +46,8 @@ class LabelSets(Sets):
         may_be_empty: bool = True,
     ) -> None:
         super().__init__(coverage)
-        if score not in SCORES:
-            raise ParameterError(f"score={score!r}: use one of {', '.join(map(repr, SCORES))}")
+        if score not in self.scores:
+            raise ParameterError(f"score={score!r}: use {' or '.join(map(repr, self.scores))}")
         for name, value in (("by_class", by_class), ("may_be_empty", may_be_empty)):
             if not isinstance(value, bool):
                 raise ParameterError(f"{name}={value!r}: use True or False")

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.confidence import conformal
-from streamsvm.errors import ParameterError
 from streamsvm.labels.class_labels import plain
 from streamsvm.labels.counted_sets import Full
 from streamsvm.labels.prediction_sets import LabelSets
@@ -36,17 +35,8 @@ class TokenSets(LabelSets):
     """
 
     kind, steps = "tokens", conformal.STEPS_OF_TOKENS
-
-    def __init__(
-        self,
-        coverage: float,
-        by_class: bool = False,
-        score: str = "least_ambiguous",
-        may_be_empty: bool = True,
-    ) -> None:
-        if score != "least_ambiguous":
-            raise ParameterError(f"score={score!r}: labels of tokens have no probabilities")
-        super().__init__(coverage, by_class, score, may_be_empty)
+    # The others need probabilities, which labels of tokens have not.
+    scores = ("least_ambiguous",)
 
     def wait(self) -> None:
         """Change nothing: sentences wait for labels anyway, and steps are small."""
