@@ -41,10 +41,10 @@ class ConformalSets(ModelWrapper, base.Estimator):
     """Predicts a set of labels that has the true one in a given share of the events.
 
     That share holds over the long run whatever the stream does: drift, sorted rows, another unit.
-    Among the first T events, at any moment, labels that were met before are missed less than 5
-    times more, and more than 9 times less, than (1 - coverage) T says (see
-    `streamsvm.confidence.conformal` for the proof); with labels that come up to d events late, up
-    to d (1 + 4 (1 - coverage)) more. Of more than 50 labels it is 17, and 33.
+    With a = 1 - coverage, among the first T events, at any moment, fewer than a T + 5 labels that
+    were met before are missed, and more than a T - 9 (see `streamsvm.confidence.conformal` for the
+    proof); with labels that come up to d events late, up to d (1 + 4 a) more. Of more than 50
+    labels it is 17 and 33, instead of 5 and 9.
     Where the model is good, sets are small; nothing is promised for a single event.
 
     It wraps any River classifier or pipeline that predicts probabilities, or any regressor, whose
