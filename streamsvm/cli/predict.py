@@ -35,7 +35,8 @@ _OPTIONS: dict[str, Any] = {
     ),
     "--target COLUMN": "column of the true label: print the share of wrong predictions",
     "--positive LABEL": "of a model that learnt this label against all others",
-    "--columns A,B,...": "features; default: all columns that the model knows",
+    "--columns A,B,...": "features; default: all columns that the model knows; of one that keeps "
+    "no list, such as of hashed or random features, all of the file",
     **PARSE_NUMBERS,
     "--keep A,B,...": "columns that the output has, too, such as a key",
     "--probabilities": dict(
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if options.positive is not None and options.target is None:
         raise ParameterError("--positive needs --target COLUMN")
     check_keep(options, learner)
-    source = open_rows(options, learner, partial(open_source, options.file))
+    source = open_rows(options, model, partial(open_source, options.file))
     errors = None if options.target is None else Errors(learner, options.positive)
     if options.output is not None:
         tables = tables_of_rows(model, learner, source, errors, options.probabilities)

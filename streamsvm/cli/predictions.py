@@ -1,6 +1,7 @@
 """The tables that `streamsvm predict` writes, and the source of the rows that they are about."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from streamsvm import ConformalSets, Selective
 from streamsvm.cli.evaluate import Errors, check_fit, margins
 from streamsvm.cli.parser import split
 from streamsvm.errors import ParameterError
+from streamsvm.run.parts import MappedScaler, parts_of, unwrapped
 
 Opener = Callable[..., TabularSource]
 """Opens the rows to predict: called with the target, and with options of `TabularSource`."""
@@ -26,24 +28,30 @@ def check_keep(options: argparse.Namespace, learner: Any) -> None:
         raise ParameterError(f"--keep {taken[0]}: the output has a column of that name already")
 
 
-def open_rows(options: argparse.Namespace, learner: Any, opener: Opener) -> TabularSource:
+def open_rows(options: argparse.Namespace, model: Any, opener: Opener) -> TabularSource:
     """Open rows as the model takes them; refuse those that are not of its kind."""
     keep, parsed = split(options.keep), options.parse_numbers
-    columns, parsed = _columns_of(options, learner, keep, opener)
+    columns, parsed = _columns_of(options, model, keep, opener)
     parsed = [name for name in parsed if columns is None or name in columns]
     return opener(options.target, columns=columns, keep=keep, parse_numbers=parsed)
 
 
 def _columns_of(
-    options: argparse.Namespace, learner: Any, keep: list[str], opener: Opener
+    options: argparse.Namespace, model: Any, keep: list[str], opener: Opener
 ) -> tuple[list[str] | None, list[str]]:
     """Return the columns to read, and those to read as numbers; refuse rows of another kind."""
     asked = split(options.columns) or None
-    names = {str(name) for name in learner.feature_names}
+    scaler, learner = parts_of(unwrapped(model))
+    # A feature map's components are numbered: columns are compared with what comes into it.
+    mapped = scaler if isinstance(scaler, MappedScaler) else None
+    first: Any = mapped or learner
+    names = {str(name) for name in first.feature_names}
     known = names | {name.partition("=")[0] for name in names}
     others = [name for name in keep if name not in known]  # of any type
     kinds = opener(options.target, columns=asked, keep=others).kinds
     parsed = options.parse_numbers or []
+    if parsed is True and not names:
+        raise ParameterError("--parse-numbers: name the columns, as the model has no list of them")
     if parsed is True:
         parsed = [n for n in kinds if n in names and kinds[n] == "text"]
     # A name that the file lacks is refused when it is opened.
@@ -51,8 +59,19 @@ def _columns_of(
     # The one-hot features of a text column are named column=value.
     numbers = {name for name in names if "=" not in name or name in kinds}
     texts = {name.partition("=")[0] for name in names - numbers}
-    # Features of list columns are not named after their columns, and hashed ones have no names.
-    if not names or None in kinds.values():
+    # Features of list columns are not named after their columns.
+    if None in kinds.values():
+        return asked, parsed
+    # Of hashed features, and of random ones, the model has no list.
+    unseen = [] if asked else [n for n in kinds if n not in known]
+    unseen = [n for n in unseen if (mapped.takes_unseen(n, kinds[n]) if mapped else not names)]
+    if unseen:
+        print(
+            f"features of {options.file} of which the model has no list: "
+            f"{', '.join(unseen[:10])}; --columns names others",
+            file=sys.stderr,
+        )
+    if not names:
         return asked, parsed
     check_fit(
         options.file,
@@ -63,7 +82,7 @@ def _columns_of(
         are_all=asked is None,
         hint="; --allow-mismatch predicts as if they were missing",
     )
-    return asked or [name for name in kinds if name in numbers | texts], parsed
+    return asked or [name for name in kinds if name in {*numbers, *texts, *unseen}], parsed
 
 
 def empty_table(

@@ -60,7 +60,7 @@ class ScaledFeatures(Locked):
             counts = self._fitted()[N_CLIPPED, : len(names)].tolist()
         return {name: int(n) for name, n in zip(names, counts, strict=True) if n > 0}
 
-    def _is_one_hot(self, name: Name) -> bool:
+    def is_one_hot(self, name: Name) -> bool:
         """Tell whether a feature is one-hot by its name: it is not scaled."""
         if not isinstance(name, str):
             return False

@@ -207,7 +207,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         return layout, are_known
 
     def _columns_of(self, names: Iterable[Name]) -> list[int]:
-        index, is_one_hot = self.schema.index, self._is_one_hot
+        index, is_one_hot = self.schema.index, self.is_one_hot
         found = [index.get(n, UNKNOWN) for n in names]
         if UNKNOWN in found:
             pairs = zip(names, found, strict=True)
@@ -309,7 +309,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             was_learning, self.is_learning = self.is_learning, self.is_learning or learn
             try:
                 if learn:
-                    self.schema.extend(n for n in matrix.names if not self._is_one_hot(n))
+                    self.schema.extend(n for n in matrix.names if not self.is_one_hot(n))
                 columns = np.array(self._columns_of(matrix.names), np.int64)
                 # A feature that was never learnt has no variance: its value is 0, as River's is.
                 values[:, columns == UNKNOWN] *= 0.0

@@ -3,6 +3,7 @@
 import inspect
 from collections import Counter
 from collections.abc import Callable, Collection
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,19 @@ class MappedScaler:
 
     def __init__(self, scaler: StandardScaler | None, features: FeatureMap) -> None:
         self._scaler, self._features = scaler, features
+
+    @property
+    def feature_names(self) -> list[Name]:
+        """The features that are known to come in; random features have no list of their own."""
+        steps = (self._scaler, self._features)
+        known = [step.schema.names for step in steps if isinstance(step, StandardScaler | Nystroem)]
+        return list(dict.fromkeys(chain(*known)))
+
+    def takes_unseen(self, name: str, kind: str | None) -> bool:
+        """Tell whether a column may be a feature though it is not among `feature_names`."""
+        if not isinstance(self._features, RandomFourierFeatures):
+            return False
+        return self._scaler is None or kind == "text" or self._scaler.is_one_hot(name)
 
     @property
     def n_clipped(self) -> dict[Name, int]:

@@ -133,7 +133,7 @@ class Scorer:
         part = part_of(path, self.names[i], self._folders[i])
         options = argparse.Namespace(**{**vars(self._options), "file": str(path)})
         opener = partial(ParquetSource, path, parts=[part])
-        return part, open_rows(options, self.learner, opener)
+        return part, open_rows(options, self._model, opener)
 
     def compile_for(self, due: Sequence[int]) -> None:
         """Predict the first rows of a file, so that only one process compiles what that needs."""

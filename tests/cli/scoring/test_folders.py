@@ -17,7 +17,7 @@ from streamsvm import LASVMClassifier
 from streamsvm.cli.main import main
 from tests.slow import slow
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 INPUTS = ["day=1/a.parquet", "day=1/b.parquet", "day=2/a.parquet"]
 
 

@@ -1,0 +1,66 @@
+"""`streamsvm predict` finds in a file what comes into a model, whatever its first step is."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import streamsvm
+from connectors import ParquetSource, one_hot
+from streamsvm import (
+    Nystroem,
+    RandomFourierFeatures,
+    StandardScaler,
+    SVMSGDClassifier,
+    kernels,
+)
+from streamsvm.cli.main import main
+from streamsvm.run.runner import Run
+
+N = 400
+
+
+def random_features():
+    return RandomFourierFeatures(gamma=0.3, n_components=30, seed=1)
+
+
+MODELS = {
+    "random": random_features,
+    "scaler, random": lambda: StandardScaler() | random_features(),
+    "centres": lambda: Nystroem(kernels.RBF(gamma=0.3), n_components=30),
+    "scaler, centres": lambda: StandardScaler() | Nystroem(kernels.RBF(0.3), n_components=30),
+    "scaler": StandardScaler,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_columns_are_those_that_come_into_the_first_step(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    # Names of columns that components of a map have, too.
+    columns = {str(i): rng.normal(size=N) for i in (7, 25)}
+    columns["colour"] = np.array(["red", "green", "blue"])[rng.integers(0, 3, N)]
+    label = columns["25"] * columns["7"] + 2.0 * (columns["colour"] == "red") > 0.5
+    rows = pa.table(columns)
+    Path("new").mkdir()
+    pq.write_table(rows.append_column("label", pa.array(label)), "learnt.parquet")
+    pq.write_table(rows.append_column("id", pa.array(range(N))), "new/a.parquet")
+    model = MODELS[name]() | SVMSGDClassifier(seed=1)
+    with ParquetSource("learnt.parquet", target="label") as source:
+        Run(source, model).execute()
+    streamsvm.save(model, "m.svm")
+    wanted = [model.predict_one(one_hot(x)) for x in rows.to_pylist()]
+    assert len({*wanted}) == 2
+    predict = ["predict", "m.svm"]
+    assert main([*predict, "new/a.parquet", "-o", "a.parquet", "--keep", "id"]) == 0
+    assert main([*predict, "new", "-o", "out", "--keep", "id", "--allow-mismatch"]) == 0
+    assert main([*predict, "new/a.parquet", "-o", "b.parquet", "--columns", "25,7,colour"]) == 0
+    for file in ("a.parquet", "out/a.parquet", "b.parquet"):
+        assert pq.read_table(file)["prediction"].to_pylist() == wanted
+    assert ("has no list: 7, 25, colour" in (err := capsys.readouterr().err)) == (name == "random")
+    assert ("has no list: colour" in err) == (name == "scaler, random")
+    assert main([*predict, "learnt.parquet", "--target", "label"]) == 0
+    share = f"{(np.array(wanted) != label).mean():.2%} of 400"
+    assert share in capsys.readouterr().out
