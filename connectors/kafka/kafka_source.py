@@ -94,8 +94,8 @@ class KafkaSource(BaseSource):
     timeout
         Seconds that a poll waits for messages, above 0; if none come, an empty batch is yielded.
     idle
-        End after this many seconds without a message, above 0, counted from when partitions are
-        assigned; None: never.
+        End after this many seconds of waiting without a message, above 0, counted from when
+        partitions are assigned; learning does not count. None: never.
     loop
         The event loop that an asynchronous consumer was started in.
     name
@@ -220,32 +220,35 @@ class KafkaSource(BaseSource):
                 yield from batch.events()
 
     def _batches(self, size: int) -> Iterator[Batch]:
-        last, wanted = time.monotonic(), size
-        is_patient, first = True, last
+        # Idle is what was waited in a row: neither learning nor a checkpoint counts.
+        waited, wanted = 0.0, size
+        is_patient, first = True, time.monotonic()
         while True:
             by_place: dict[str, list[Message]] = {}
             start = time.monotonic()
             with self._handover.polling():
                 polled = self._poller.poll(wanted, self.timeout)
+            polling = time.monotonic() - start
             found = [message_of(raw) for raw in polled if is_message(raw, self.name)]
             if not found:
-                self.wait_seconds += time.monotonic() - start
+                self.wait_seconds += polling
             wanted = size_of_poll(size, found)
             for message in found:
                 by_place.setdefault(message.place, []).append(message)
             for place, messages in by_place.items():
                 if fresh := self._fresh(place, messages):
-                    last = time.monotonic()
+                    waited = 0.0
                     yield from self._noted(self._reader.take(place, fresh))
             if not by_place:
                 if self._poller.is_waiting():
-                    last = time.monotonic()
-                    if is_patient and last - first > _PATIENCE:
+                    waited = 0.0
+                    if is_patient and time.monotonic() - first > _PATIENCE:
                         is_patient = False
                         self.on_long_wait()
                 else:
                     is_patient = False
-                is_idle = self.idle is not None and time.monotonic() - last >= self.idle
+                    waited += polling
+                is_idle = self.idle is not None and waited >= self.idle
                 if is_idle or self._poller.is_over:
                     yield from self._noted(self._reader.end())
                     return

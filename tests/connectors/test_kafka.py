@@ -584,6 +584,24 @@ def test_waiting_for_partitions_is_said_once_and_is_no_time_of_learning(monkeypa
     )
 
 
+def test_time_of_learning_does_not_make_a_topic_idle():
+    class OneByOne(Confluent):
+        n_polls = 0
+
+        def consume(self, n, timeout):
+            self.n_polls += 1
+            return super().consume(1, timeout) if self.n_polls % 3 == 0 else []
+
+    values = [json.dumps({"a": i, "label": i % 2}).encode() for i in range(5)]
+    source = KafkaSource(OneByOne({0: values}), "label", topics=["t"], timeout=0.01, idle=0.1)
+    n_rows = 0
+    for batch in source.batches():
+        n_rows += len(batch)
+        if n_rows < len(values):
+            time.sleep(0.11)
+    assert n_rows == len(values)
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.binary(max_size=60) | st.none(), min_size=1, max_size=8),
