@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.keyed_writes import writes
 from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.model_files import container
 from streamsvm.run.keyed.quix import ModelPerKey
@@ -81,7 +82,7 @@ def application(
 
     app = Application(
         broker_address=address,
-        consumer_group=GROUP,
+        consumer_group=topic.pop("group", GROUP),
         auto_offset_reset="earliest",
         state_dir=folder,
         commit_interval=commit_seconds,
@@ -176,8 +177,7 @@ def kills(options: argparse.Namespace) -> str:
             time.sleep(0.1)
         took = time.monotonic() - start
         workers.end()
-        logging.getLogger("quixstreams").setLevel(logging.WARNING)
-        size = changelog(address)
+        size, disk = changelog(address), size_of(folder)
         found = from_changelog(address, folder / "new", options)
     expected = alone(messages, options)
     wrong = [key for key in expected if found.get(key) != expected[key]]
@@ -188,7 +188,7 @@ def kills(options: argparse.Namespace) -> str:
         f"{options.model}: {options.keys:,} keys, {options.events:,} events, {options.workers} "
         f"workers, {workers.kills} kills in {took:.0f} s: all models identical, {n:,} events "
         f"learnt; changelog: {size[0]:,} records, {size[1] / options.events:.0f} bytes an event, "
-        f"{size[1] / options.keys:.0f} a key"
+        f"{size[1] / options.keys:.0f} a key; {disk / options.keys:.0f} a key on the disks"
     )
 
 
@@ -255,10 +255,84 @@ def changelog(address: str) -> tuple[int, int]:
     return n, size
 
 
+def speed(options: argparse.Namespace) -> str:
+    """Return events a second of CPU time: a dict of models, Quix alone, and a model per key."""
+    messages = list(events(options.keys, options.events))
+    start = time.process_time()
+    alone(messages, options)
+    lines = [f"a dict of models: {options.events / (time.process_time() - start):,.0f}"]
+
+    def count(value: Any, key: Any, timestamp: Any, headers: Any, state: Any) -> Any:
+        state.set("n", state.get("n", 0) + 1)
+        return value
+
+    models = ModelPerKey(_MODELS[options.model](), target="y", max_models=options.max_models)
+    with tempfile.TemporaryDirectory() as name, brokers.tansu() as address:
+        brokers.make_topic(address, TOPIC, N_PARTITIONS, **{"retention.ms": "-1"})
+        produce(address, messages)
+        for what, called in (("Quix Streams, counting", count), ("a model per key", models)):
+            paces = Paces(called)
+            app, stream = application(
+                address, Path(name), options.commit, options.guarantee, group=what[0]
+            )
+            stream.apply(paces, stateful=True, metadata=True)
+            app.run(count=options.events, timeout=60, collect=False)
+            lines.append(f"{what}: {paces.per_second():,.0f}")
+    lines.append(f"{models.models.n_restored:,} models came back from their state")
+    return "\n".join(lines)
+
+
+class Paces:
+    """Calls a function for each message, and takes the times of the first and the last."""
+
+    def __init__(self, called: Callable[..., Any], every: int = 0) -> None:
+        self._called, self._every, self.n, self.lines = called, every, 0, []
+
+    def __call__(self, *given: Any) -> Any:
+        """Call the function."""
+        if not self.n:
+            self.first = time.process_time()
+        self.n += 1
+        found = self._called(*given)
+        self.last = time.process_time()
+        if self._every and self.n % self._every == 0:
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            print(f"{self.n:,} events: {pages * 4096 / 2**20:,.0f} MB", flush=True)
+        return found
+
+    def per_second(self) -> float:
+        """Return how many there were for each second of CPU time."""
+        return self.n / (self.last - self.first)
+
+
+def memory(options: argparse.Namespace) -> str:
+    """Print the memory of a worker as it learns; most events are of a hundredth of the keys."""
+    models = ModelPerKey(_MODELS[options.model](), target="y", max_models=options.max_models)
+    messages = events(options.keys, options.events, hot=options.keys // 100)
+    with tempfile.TemporaryDirectory() as name, brokers.tansu() as address:
+        brokers.make_topic(address, TOPIC, N_PARTITIONS, **{"retention.ms": "-1"})
+        produce(address, messages)
+        app, stream = application(address, Path(name), options.commit, options.guarantee)
+        paces = Paces(models, every=options.events // 10)
+        stream.apply(paces, stateful=True, metadata=True)
+        app.run(count=options.events, timeout=60, collect=False)
+        disk = size_of(Path(name))
+    return (
+        f"{len(models.models):,} models of {models.models.bytes / 2**20:,.0f} MB in memory, "
+        f"{models.models.n_restored:,} came back; {disk / 2**20:,.0f} MB on the disk; "
+        f"{paces.per_second():,.0f} events a second of CPU time"
+    )
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of the files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def main() -> None:
     """Run as the command says."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["kills"])
+    parser.add_argument("what", choices=["kills", "writes", "speed", "memory"])
     parser.add_argument("--model", choices=_MODELS, default="lasvm")
     parser.add_argument("--keys", type=int, default=1000)
     parser.add_argument("--events", type=int, default=200_000)
@@ -268,7 +342,10 @@ def main() -> None:
     parser.add_argument("--guarantee", default="at-least-once", help="or exactly-once")
     parser.add_argument("--max-models", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    print(kills(parser.parse_args()), flush=True)
+    options = parser.parse_args()
+    logging.getLogger("quixstreams").setLevel(logging.WARNING)
+    run = {"kills": kills, "writes": writes, "speed": speed, "memory": memory}[options.what]
+    print(run(options), flush=True)
 
 
 if __name__ == "__main__":

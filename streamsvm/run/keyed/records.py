@@ -24,9 +24,11 @@ PART_BYTES = 512 * 1024
 PAGE_BYTES = 16 * 1024
 """Bytes beyond which a page of the log is not extended: each event copies it."""
 
-_CRC = 4
-_ID = 8
-_HEAD = _CRC + _ID
+_MARK = b"s"  # first: Quix Streams takes 8 bytes that begin with zeros for the time of an expiry
+_CRC = slice(1, 5)
+_BODY = slice(5, None)
+_ID = slice(5, 13)
+_ENTRIES = 8  # they begin behind the generation's id
 
 
 class KeyState(Protocol):
@@ -83,7 +85,7 @@ def generation_of(record: bytes | None) -> Generation | None:
 
 def id_of(record: bytes) -> bytes:
     """Return what the pages of a generation begin with, so that no others are taken for them."""
-    return hashlib.sha256(record).digest()[:_ID]
+    return hashlib.sha256(record).digest()[:_ENTRIES]
 
 
 def parts_of(snapshot: bytes) -> list[bytes]:
@@ -102,19 +104,19 @@ def new_page(identity: bytes, entry: bytes) -> bytes:
 def extended(page: bytes, entry: bytes) -> bytes:
     """Return a page with one more entry."""
     added = entry + b"\n"
-    crc = zlib.crc32(added, int.from_bytes(page[:_CRC], "big"))
-    return b"".join((crc.to_bytes(_CRC, "big"), page[_CRC:], added))
+    crc = zlib.crc32(added, int.from_bytes(page[_CRC], "big"))
+    return b"".join((_MARK, crc.to_bytes(4, "big"), page[_BODY], added))
 
 
 def is_page_of(page: bytes | None, identity: bytes) -> bool:
     """Tell whether it is a page of a generation; the slot may have older ones."""
-    return page is not None and page[_CRC:_HEAD] == identity
+    return page is not None and page[_ID] == identity
 
 
 def entries_of(page: bytes) -> list[bytes]:
     """Return the entries of a page; none if it is damaged."""
     content = _unsealed(page)
-    return [] if content is None else content[_ID:].splitlines()
+    return [] if content is None else content[_ENTRIES:].splitlines()
 
 
 def entry_of(offset: int, x: dict[str, Any], y: Any, answer: Any, names: list[str]) -> bytes:
@@ -131,10 +133,10 @@ def read_entry(entry: bytes, names: list[str]) -> tuple[int, dict[str, Any], Any
 
 
 def _sealed(content: bytes) -> bytes:
-    return zlib.crc32(content).to_bytes(_CRC, "big") + content
+    return b"".join((_MARK, zlib.crc32(content).to_bytes(4, "big"), content))
 
 
 def _unsealed(record: bytes | None) -> bytes | None:
-    if record is None or zlib.crc32(record[_CRC:]).to_bytes(_CRC, "big") != record[:_CRC]:
+    if record is None or zlib.crc32(record[_BODY]).to_bytes(4, "big") != record[_CRC]:
         return None
-    return record[_CRC:]
+    return record[_BODY]
