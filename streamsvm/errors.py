@@ -8,7 +8,7 @@ Each of them is a ``StreamSVMError``:
     │   ├── FeatureError (TypeError)       a feature that is no finite number
     │   └── LabelError                     a missing label, or one class too many
     ├── CheckpointError (ValueError)       a checkpoint is of another run, or in use
-    ├── KeyedStateError (RuntimeError)     the state of a key cannot be used, or is of another set-up
+    ├── KeyedStateError (RuntimeError)     the state of a key is damaged, or of another set-up
     ├── ModelBusyError (RuntimeError)      code in the middle of learning learns on the same model
     ├── ForkedModelError (RuntimeError)    a model was being changed when the process was forked
     ├── StaleAddressError (RuntimeError)   native events in debug mode found a wrong address

@@ -25,6 +25,7 @@ from tests.slow import slow
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 KAFKA = DOCS / "kafka.md"
+KEYED = DOCS / "keyed.md"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONAL = {
@@ -79,7 +80,7 @@ def folder(tmp_path, monkeypatch):
 @all_pages
 def test_python_blocks_run(page, folder, capsys):
     examples, _ = examples_of(page)
-    if page == KAFKA or not examples:
+    if page in (KAFKA, KEYED) or not examples:
         return
     for package in sorted(OPTIONAL):
         if any(re.search(rf"^\s*(?:from|import) {package}\b", code, re.M) for code, _ in examples):
@@ -213,3 +214,12 @@ def test_a_kafka_example(name, code, broker, tmp_path, monkeypatch, capsys):
         code = code.replace('"group_id"', '"session_timeout_ms": 6000, "group_id"')
     exec(compile(code.replace("localhost:9092", broker), name, "exec"), {})
     assert capsys.readouterr().out.startswith(KAFKA_PRINTED[name])
+
+
+def test_the_example_of_models_by_key(broker, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("quixstreams", reason="pip install quixstreams")
+    monkeypatch.chdir(tmp_path)
+    ((code, shown),) = examples_of(KEYED)[0]
+    code = code.replace("localhost:9092", broker)
+    exec(compile(code, str(KEYED), "exec"), {})
+    check_printed(capsys.readouterr().out, shown)
