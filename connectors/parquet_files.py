@@ -1,5 +1,6 @@
 """The files of a Parquet source: they are found, and the schemas in their footers compared."""
 
+import os
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -58,13 +59,33 @@ def names_below(path: Path) -> list[str]:
     names = sorted(
         name.as_posix()
         for name in (file.relative_to(path) for file in path.rglob("*.parquet") if file.is_file())
-        if not any(part.startswith(("_", ".")) for part in name.parts)
+        if not any(map(_is_hidden, name.parts))
     )
     if not names:
         raise SourceNotFoundError(
             f"folder `{path}` has no file named *.parquet (names starting with _ or . are ignored)"
         )
     return names
+
+
+def links_left_out(path: Path) -> list[str]:
+    """Return the links below a folder to folders, which are not followed, and those to nothing."""
+    found = []
+    for where, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        found += [at for at in _paths(where, folders) if os.path.islink(at)]
+        files = [name for name in names if name.endswith(".parquet") and not _is_hidden(name)]
+        found += [at for at in _paths(where, files) if not os.path.exists(at)]
+    return sorted(found)
+
+
+def _paths(folder: str, names: Sequence[str]) -> list[str]:
+    return [os.path.join(folder, name) for name in names]
+
+
+def _is_hidden(name: str) -> bool:
+    """Tell whether a file or folder holds metadata, by its name."""
+    return name.startswith(("_", "."))
 
 
 def merged_schema(parts: Sequence[ParquetPart], used: Collection[str | None] | None) -> pa.Schema:

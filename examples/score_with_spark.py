@@ -10,8 +10,11 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import streamsvm
@@ -28,8 +31,18 @@ def score(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     model = streamsvm.load(SparkFiles.get("model.svm"))
     for batch in batches:
-        labels = model.predict_many(batch.select(["x1", "x2"]))
+        labels = predicted(model, batch.select(["x1", "x2"]))
         yield pa.RecordBatch.from_arrays([batch["id"], labels], ["id", "prediction"])
+
+
+def predicted(model: Any, rows: pa.RecordBatch) -> pa.Array:
+    """Predict rows; null where a value is infinite, as `streamsvm predict` does."""
+    values = np.column_stack(
+        [rows[name].to_numpy(zero_copy_only=False) for name in rows.schema.names]
+    )
+    usable = pa.array(~(np.abs(values) > np.finfo(np.float32).max).any(axis=1))
+    labels = model.predict_many(rows.filter(usable))
+    return pc.replace_with_mask(pa.nulls(len(rows), labels.type), usable, labels)
 
 
 def main() -> None:
@@ -45,6 +58,11 @@ def main() -> None:
         table = pq.read_table(BANANAS, columns=["x1", "x2"])
         table = table.append_column("id", pa.array(range(len(table))))
         (folder / "events").mkdir()
+        # One infinite value, which would be refused with its whole batch.
+        infinite = pa.scalar(float("inf"))
+        table = table.set_column(
+            0, "x1", pc.if_else(pc.equal(table["id"], 7), infinite, table["x1"])
+        )
         for i in range(4):
             part = table.slice(i * len(table) // 4, len(table) // 4)
             pq.write_table(part, folder / "events" / f"{i}.parquet")
@@ -62,8 +80,8 @@ def main() -> None:
             spark.stop()
 
         found = pq.read_table(folder / "scores").sort_by("id")
-        own = model.predict_many(table.select(["x1", "x2"])).to_pylist()
-        assert found["prediction"].to_pylist() == own
+        own = predicted(model, table.select(["x1", "x2"]).combine_chunks().to_batches()[0])
+        assert found["prediction"].to_pylist() == own.to_pylist() and own[7].as_py() is None
         print(f"{len(found):,} rows, predicted as by the model here")
 
 

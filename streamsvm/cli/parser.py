@@ -227,3 +227,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     bare = {other.lstrip("-"): other for other in known}
     near = difflib.get_close_matches(name.lstrip("-"), list(bare), n=1, cutoff=0.65)
     return f", did you mean {bare[near[0]]}?" if near else ""
+
+
+def printable(text: str) -> str:
+    r"""Return a text in which characters that a terminal obeys, or hides, are escaped.
+
+    >>> from streamsvm.cli.parser import printable
+    >>> print(printable("\x1b[2J.parquet"))
+    \x1b[2J.parquet
+    """
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

@@ -73,7 +73,10 @@ def run(options: argparse.Namespace) -> int:
     if folders.are_folders(options):
         return folders.run(options)
     if options.jobs is not None:
-        raise ParameterError("--jobs needs a folder to read, and a folder as --output")
+        raise ParameterError(
+            "--jobs needs a folder to read, and as --output one that is there, or a name without "
+            "an ending"
+        )
     model = load(options.model)
     is_of_sentences = of_sentences(options, model)
     _check_output(options)

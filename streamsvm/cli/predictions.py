@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow.types import is_null
 
 from connectors import Batch, TabularSource
 from streamsvm import ConformalSets, Selective
@@ -41,11 +42,9 @@ def _columns_of(
 ) -> tuple[list[str] | None, list[str]]:
     """Return the columns to read, and those to read as numbers; refuse rows of another kind."""
     asked = split(options.columns) or None
-    scaler, learner = parts_of(unwrapped(model))
-    # A feature map's components are numbered: columns are compared with what comes into it.
+    scaler, _ = parts_of(unwrapped(model))
     mapped = scaler if isinstance(scaler, MappedScaler) else None
-    first: Any = mapped or learner
-    names = {str(name) for name in first.feature_names}
+    names = _known_names(model)
     known = names | {name.partition("=")[0] for name in names}
     others = [name for name in keep if name not in known]  # of any type
     kinds = opener(options.target, columns=asked, keep=others).kinds
@@ -83,6 +82,23 @@ def _columns_of(
         hint="; --allow-mismatch predicts as if they were missing",
     )
     return asked or [name for name in kinds if name in {*numbers, *texts, *unseen}], parsed
+
+
+def _known_names(model: Any) -> set[str]:
+    """Return the names of the features that come into a model."""
+    scaler, learner = parts_of(unwrapped(model))
+    # A feature map's components are numbered: columns are compared with what comes into it.
+    first: Any = scaler if isinstance(scaler, MappedScaler) else learner
+    return {str(name) for name in first.feature_names}
+
+
+def with_known_kinds(model: Any, schema: pa.Schema) -> pa.Schema:
+    """Return a schema in which columns without a value are of the kind that a model knows."""
+    names = _known_names(model)
+    texts = {name.partition("=")[0] for name in names if "=" in name}
+    kinds = dict.fromkeys(names, pa.float64()) | dict.fromkeys(texts - names, pa.string())
+    fields = [f.with_type(kinds.get(f.name, f.type)) if is_null(f.type) else f for f in schema]
+    return pa.schema(fields)
 
 
 def empty_table(

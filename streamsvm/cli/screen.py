@@ -19,6 +19,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from streamsvm import _compiling
+from streamsvm.cli.parser import printable
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.run.report import Progress
 
@@ -101,8 +102,8 @@ class Screen:
         self._live.stop()
 
     def say(self, text: str) -> None:
-        """Show a line that is not overwritten."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        """Show a line that is not overwritten; names of files must not steer the terminal."""
+        self.console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
     def _is_due(self, kind: str) -> bool:
         """Tell whether a plain line of a kind is due: there is at most one in two seconds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import stat
@@ -18,7 +19,7 @@ try:
 except ImportError:  # Windows: no file is locked there
     fcntl = None  # type: ignore[assignment]
 
-_ENDING = ".partial"
+_ENDING, _LONGEST_NAME = ".partial", 200
 
 
 def write(path: Path, content: bytes, what: str = "the model") -> None:
@@ -74,7 +75,7 @@ def replacement(path: str | Path) -> Iterator[IO[bytes]]:
 def sweep(path: str | Path) -> None:
     """Remove temporary files of writers of a path that were killed."""
     target = Path(os.path.realpath(path))
-    name = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}{re.escape(_ENDING)}")
+    name = re.compile(rf"{re.escape(_beginning(target))}[a-z0-9_]{{8}}{re.escape(_ENDING)}")
     if fcntl is None or not target.parent.is_dir():
         return
     for entry in os.scandir(target.parent):
@@ -117,10 +118,17 @@ def naming(path: str | Path) -> Iterator[None]:
         raise OSError(number, f"cannot be written: {said}", str(path)) from error
 
 
+def _beginning(target: Path) -> str:
+    """Return how names of temporary files begin; of a long name its digest, as file systems ask."""
+    name = os.fsencode(target.name)
+    short = hashlib.sha256(name).hexdigest() if len(name) > _LONGEST_NAME else target.name
+    return f".{short}."
+
+
 def _temporary(target: Path) -> IO[bytes]:
     """Make a temporary file beside another one, and lock it."""
     while True:
-        handle, name = tempfile.mkstemp(_ENDING, f".{target.name}.", target.parent)
+        handle, name = tempfile.mkstemp(_ENDING, _beginning(target), target.parent)
         os.close(handle)
         # Another writer may sweep it away before it is locked.
         with contextlib.suppress(FileNotFoundError):

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,9 +22,16 @@ from connectors.parquet_files import ParquetPart, folder_columns, part_of
 from streamsvm import __version__
 from streamsvm.cli.evaluate import margins
 from streamsvm.cli.outputs import said, write_tables
-from streamsvm.cli.predictions import check_keep, empty_table, open_rows, tables_of_rows
+from streamsvm.cli.predictions import (
+    check_keep,
+    empty_table,
+    open_rows,
+    tables_of_rows,
+    with_known_kinds,
+)
 from streamsvm.errors import ParameterError
-from streamsvm.model_files.container import load
+from streamsvm.model_files.container import decoded
+from streamsvm.model_files.replacing import sweep
 from streamsvm.run.parts import parts_of, unwrapped
 from streamsvm.run.sentence_feeder import are_sentences
 
@@ -63,7 +71,8 @@ class Scorer:
         self.digest = hashlib.sha256(content).hexdigest()
         if digest not in (None, self.digest):
             raise ParameterError(f"{options.model} has changed since the command was started")
-        self._model = load(options.model)
+        # The same bytes: the file may be replaced at any moment.
+        self._model = decoded(content, options.model)[0]
         if are_sentences(self._model):
             raise ParameterError("--output: of sentences a file is written, and no folder")
         _, learner = parts_of(unwrapped(self._model))
@@ -73,8 +82,18 @@ class Scorer:
         check_keep(options, learner)
 
     def output(self, i: int) -> Path:
-        """Return the path of the result of a file."""
-        return Path(self._options.output, self.names[i])
+        """Return the path of the result of a file; refuse one that links lead elsewhere."""
+        folder = Path(self._options.output)
+        path = folder / self.names[i]
+        for part in (path, *path.parents[: len(Path(self.names[i]).parts) - 1]):
+            if part.is_symlink():
+                raise ParameterError(f"{part} is a link: results are written into {folder} only")
+        return path
+
+    def sweep(self, i: int) -> None:
+        """Remove what a killed process has left of the result of a file."""
+        with contextlib.suppress(ParameterError):
+            sweep(self.output(i))
 
     def done(self, i: int) -> Scored | None:
         """Return what came of a file earlier; None: there is no result, or it is of other things.
@@ -91,9 +110,11 @@ class Scorer:
 
     def _of(self, i: int) -> dict[str, Any]:
         """Return what the result of a file is the result of, as JSON values."""
-        told = {key: value.as_py() for key, value in self._folders[i].items()}
+        # With their types, which depend on the names of all folders.
+        told = {key: [v.as_py(), str(v.type)] for key, v in self._folders[i].items()}
         settings = {name: getattr(self._options, name) for name in _SETTINGS}
-        content = list(identity_of(Path(self._options.file, self.names[i]), self.names[i], None))
+        path = Path(self._options.file, self.names[i])
+        content = [*identity_of(path, self.names[i], None), path.stat().st_mtime_ns]
         made_by = {"release": __version__, "model": self.digest}
         return {**made_by, **settings, "content": content, "folders": told}
 
@@ -131,6 +152,7 @@ class Scorer:
     def _open(self, i: int) -> tuple[ParquetPart, Any]:
         path = Path(self._options.file, self.names[i])
         part = part_of(path, self.names[i], self._folders[i])
+        part = replace(part, schema=with_known_kinds(self._model, part.schema))
         options = argparse.Namespace(**{**vars(self._options), "file": str(path)})
         opener = partial(ParquetSource, path, parts=[part])
         return part, open_rows(options, self._model, opener)

@@ -1,21 +1,19 @@
 """`streamsvm predict FOLDER --output FOLDER`: a result for each file, by several processes."""
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-from connectors.parquet_files import names_below
+from connectors.parquet_files import links_left_out, names_below
 from streamsvm.cli.evaluate import why_none
 from streamsvm.cli.outputs import check_folder
 from streamsvm.cli.scoring.files import Scored, Scorer
 from streamsvm.cli.scoring.worker import Workers
 from streamsvm.cli.screen import Screen
 from streamsvm.errors import ParameterError
-from streamsvm.model_files.replacing import sweep
 
 _MOST_SAID = 20
 """Notes, and errors, of so many files are shown; of more only their number."""
@@ -43,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     totals = _Totals(names, [scored for scored in found.values() if scored is not None])
     jobs = min(options.jobs or 1, len(due))
     with Screen("scoring", len(names)) as screen:
-        if links := _links_left_out(Path(options.file)):
+        if links := links_left_out(Path(options.file)):
             screen.say(
                 f"links to folders, or to nothing, are left out: {len(links):,}, as {links[0]}"
             )
@@ -76,19 +74,6 @@ def _check(options: argparse.Namespace) -> None:
     check_folder("--output", Path(options.output), output if output.is_dir() else output.parent)
 
 
-def _links_left_out(folder: Path) -> list[str]:
-    """Return the links below a folder that are not followed, or lead nowhere."""
-    found = []
-    for where, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
-        paths = [os.path.join(where, name) for name in folders]
-        found += [path for path in paths if os.path.islink(path)]
-        files = [n for n in names if n.endswith(".parquet") and not n.startswith(("_", "."))]
-        paths = [os.path.join(where, name) for name in files]
-        found += [path for path in paths if not os.path.exists(path)]
-    return sorted(found)
-
-
 def _alone(scorer: Scorer, due: Sequence[int]) -> Generator[tuple[int, Scored]]:
     """Yield what comes of files, scored in this process."""
     for i in due:
@@ -106,13 +91,13 @@ def _by_workers(
         while open_:
             i, scored = workers.results.get()
             if scored.error:
-                sweep(scorer.output(i))  # a process that was killed leaves one
+                scorer.sweep(i)  # a process that was killed leaves one
             open_.remove(i)
             yield i, scored
     finally:
         workers.end()
         for i in open_:
-            sweep(scorer.output(i))
+            scorer.sweep(i)
 
 
 class _Totals:

@@ -70,7 +70,8 @@ class Workers:
             if self._is_over:
                 return None
             process = subprocess.Popen(
-                [sys.executable, "-m", "streamsvm.cli.scoring.worker"],
+                # -P: without the current folder, whose files may have the names of modules.
+                [sys.executable, "-P", "-m", "streamsvm.cli.scoring.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=environment,
@@ -124,27 +125,31 @@ def _ended(process: "subprocess.Popen[str]") -> Scored:
 
 
 def main(asked: IO[str], answers: IO[str]) -> None:
-    """Answer with what came of each file that is asked for, until the parent asks no more."""
+    """Answer with what came of each file that is asked for, until the parent asks no more.
+
+    Once the parent is no more, nobody reads the answers: that is the end, too.
+    """
     # As an exception, so that an unfinished file is removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     job = json.loads(asked.readline())
     load_plugins()
     scorer: Scorer | None = None
-    for line in asked:
-        try:
-            options = argparse.Namespace(**job["options"])
-            scorer = scorer or Scorer(options, job["names"], job["digest"])
-            scored = scorer.score(int(line))
-        except Exception as error:
-            scored = Scored(error=said(error))
-        answers.write(json.dumps(scored) + "\n")
-        answers.flush()
+    with contextlib.suppress(BrokenPipeError), answers:
+        for line in asked:
+            try:
+                options = argparse.Namespace(**job["options"])
+                scorer = scorer or Scorer(options, job["names"], job["digest"])
+                scored = scorer.score(int(line))
+            except Exception as error:
+                scored = Scored(error=said(error))
+            answers.write(json.dumps(scored) + "\n")
+            answers.flush()
     # Nothing is unfinished; an exception while Python ends would be shown.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 if __name__ == "__main__":
     # What libraries print must not be taken for an answer.
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
-        os.dup2(2, 1)
-        main(sys.stdin, answers)
+    own = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    main(sys.stdin, own)

@@ -1,5 +1,7 @@
 """`streamsvm predict` of a folder into a folder, by several processes."""
 
+import io
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +17,7 @@ import pytest
 import streamsvm
 from streamsvm import LASVMClassifier
 from streamsvm.cli.main import main
+from streamsvm.cli.scoring import worker
 from tests.slow import slow
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -84,6 +87,10 @@ def test_what_is_done_is_left_unless_anything_it_depends_on_has_changed(capsys):
     err = predict(capsys)
     assert "900 rows of 3 files, 3 of them done before, 1 rows without" in err
     assert times() == before
+    # What changes within a large file may leave its size and both ends as they are.
+    os.utime(Path("new", INPUTS[2]), ns=(0, 10**18))
+    assert "2 of them done before, 1 rows" in predict(capsys)
+    before = times()
     pq.write_table(table(seed=7), Path("new", INPUTS[1]))
     assert "2 of them done before ->" in predict(capsys)
     now = times()
@@ -94,7 +101,57 @@ def test_what_is_done_is_left_unless_anything_it_depends_on_has_changed(capsys):
     assert "3 of them done before" in predict(capsys, "--probabilities")
 
 
+def test_folders_of_one_column_have_one_type(capsys):
+    for name in ("day=__HIVE_DEFAULT_PARTITION__/a.parquet", "day=today/a.parquet"):
+        Path("new", name).parent.mkdir()
+        pq.write_table(table(), Path("new", name))
+        err = predict(capsys, "--keep", "day")
+    assert "done before" not in err
+    found = [pq.read_table(path, partitioning=None) for path in Path("out").rglob("*.parquet")]
+    assert {part.schema.field("day").type for part in found} == {pa.string()}
+
+
+def test_nothing_is_written_through_links_in_the_output(capsys):
+    before = Path("new", INPUTS[1]).read_bytes()
+    Path("out").mkdir()
+    Path("out/day=1").symlink_to("../new/day=1")
+    Path("new/c.parquet").write_bytes(before)
+    Path("out/c.parquet").symlink_to("../new/c.parquet")
+    err = predict(capsys, code=1)
+    assert "c.parquet: not scored: out/c.parquet is a link: results are written" in err
+    assert f"{INPUTS[1]}: not scored: out/day=1 is a link" in err
+    assert files_below("new") == sorted([*INPUTS, "c.parquet"])
+    assert Path("new", INPUTS[1]).read_bytes() == Path("new/c.parquet").read_bytes() == before
+
+
+def test_names_may_be_long_and_do_not_steer_the_terminal(capsys):
+    name = "n" * 247 + ".parquet"
+    pq.write_table(table(), Path("new", name))
+    Path("new/\x1b[2J.parquet").write_bytes(b"")
+    err = predict(capsys, code=1)
+    assert err.startswith("\\x1b[2J.parquet: not scored") and "\x1b" not in err
+    assert files_below("out") == sorted([*INPUTS, name])
+
+
+def test_a_file_without_any_value_is_scored_as_in_one_result_of_the_folder(capsys):
+    empty = pa.table({"a": pa.nulls(5), "b": pa.nulls(5), "key": pa.array(range(5))})
+    pq.write_table(empty, "new/z.parquet")
+    predict(capsys)
+    assert main(["predict", "m.svm", "new", "-o", "w.parquet"]) == 0
+    assert pq.read_table("out/z.parquet").equals(pq.read_table("w.parquet").slice(900))
+
+
+def test_a_worker_ends_quietly_if_nobody_reads_its_answers(monkeypatch):
+    monkeypatch.setattr(worker.signal, "signal", lambda *_: None)
+    read, write = os.pipe()
+    os.close(read)
+    job = {"options": {"model": "gone.svm"}, "names": ["a"], "digest": ""}
+    worker.main(io.StringIO(json.dumps(job) + "\n0\n"), os.fdopen(write, "w"))
+
+
 def test_a_bad_file_is_named_and_does_not_stop_the_others(capsys):
+    # Processes do not import what lies in the current folder.
+    Path("queue.py").write_text("raise SystemExit(3)")
     Path("new", INPUTS[1]).write_bytes(b"PAR1 no more")
     pq.write_table(table().slice(0, 0), "new/empty.parquet")
     pq.write_table(pa.table({"other": [1.0]}), "new/other.parquet")
