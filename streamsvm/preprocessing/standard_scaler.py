@@ -18,6 +18,7 @@ from streamsvm.model_files.codec import Content, register
 from streamsvm.model_files.container import register_pipeline
 from streamsvm.native_events.scaler_path import CLIP, ONE_HOT, REJECT, UNKNOWN
 from streamsvm.preprocessing.layouts import Layout, values_of
+from streamsvm.preprocessing.merging import merged
 from streamsvm.preprocessing.scaled_features import ScaledFeatures, widened
 from streamsvm.preprocessing.scaling import learn_and_scale, learn_event, scale_event
 from streamsvm.support.declaration import Field, NamedArrays
@@ -260,6 +261,29 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             return pa.RecordBatch.from_arrays(list(map(pa.array, matrix.values.T)), matrix.names)
         columns = dict(zip(matrix.names, matrix.values.T, strict=True))
         return frames.columns_like(X, columns)
+
+    def merge(self, other: "StandardScaler") -> None:
+        """Learn what another scaler has learnt from other rows.
+
+        Mean and variance are those of the rows of both together. What counts as a recent value
+        begins anew.
+
+        Parameters
+        ----------
+        other
+            A scaler with the same parameters; it is not changed.
+
+        """
+        with other.lock:
+            names = list(other.schema.names)
+            theirs = other._fitted()[:, : len(names)].copy()
+        with self.lock:
+            if self.is_learning:
+                refuse_to_learn()
+            self.schema.extend(names)
+            columns = np.array(self._columns_of(names), np.int64)
+            statistics = self._fitted()
+            statistics[:, columns] = merged(statistics[:, columns], theirs)
 
     def learn_transform_many(self, matrix: Any) -> Any:
         """Do ``learn_one`` and then ``transform_one`` with each row of a `Matrix`, in order.

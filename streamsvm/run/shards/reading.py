@@ -1,0 +1,113 @@
+"""How files are divided into shards, and how a shard reads its rows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from connectors.parquet import ParquetSource
+from connectors.parquet_files import ParquetPart, find_parts, part_of
+from streamsvm._parameter_checks import check_size
+from streamsvm.errors import BadEventError, FeatureError, LabelError
+from streamsvm.features.matrices import SparseMatrix, are_usable, bad_value
+from streamsvm.labels.label_column import MISSING, LabelColumn
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.run import parts
+from streamsvm.run.shards.exchange import Piece, Reading
+from streamsvm.support.rows import LARGEST
+
+
+class Read(NamedTuple):
+    """The rows of a shard as they came."""
+
+    matrices: list[Any]
+    labels: LabelColumn
+    weights: np.ndarray
+
+
+def divided(found: list[ParquetPart], n: int | None) -> list[list[Piece]]:
+    """Return the pieces of each shard: a file each, or `n` shards of as many rows."""
+    starts = np.cumsum([0, *(part.num_rows for part in found)]).tolist()
+    n_rows = starts[-1]
+    ends = starts if check_size("shards", n) is None else [n_rows * k // n for k in range(n + 1)]  # type: ignore[operator]
+    shards = []
+    for first, stop in pairwise(ends):
+        pieces = [
+            Piece(part.name, max(first, at) - at, min(stop, end) - at, max(first, at) + 1)
+            for part, at, end in zip(found, *zip(*pairwise(starts), strict=True), strict=True)
+            if max(first, at) < min(stop, end)
+        ]
+        shards.append(pieces)
+    return shards
+
+
+def files_of(path: str) -> list[ParquetPart]:
+    """Return the files at a path, a file or a folder."""
+    return find_parts(Path(path))
+
+
+def read(reading: Reading, pieces: list[Piece], learner: Learner) -> Read:
+    """Read the rows of a shard; a `BadEventError` names the first that cannot be used."""
+    matrices, labels, weights = [], [LabelColumn(np.zeros(0, np.int64), [])], [np.zeros(0)]
+    for piece in pieces:
+        for batch in _batches(reading, piece):
+            column = LabelColumn.of(batch.labels)
+            matrix = parts.matrix_of(learner, batch.features, len(batch))
+            _check(batch, matrix, column, learner)
+            matrices.append(matrix)
+            labels.append(column)
+            weights.append(np.ones(len(batch)) * parts.weights_of(batch))
+    return Read(matrices, LabelColumn.joined(labels), np.concatenate(weights))
+
+
+def _batches(reading: Reading, piece: Piece) -> Any:
+    path = Path(reading.path)
+    whole = path / piece.file if path.is_dir() else path
+    names = Path(piece.file).parent
+    folders = (
+        next(p.folders for p in find_parts(path) if p.name == piece.file)
+        if ("=" in str(names))
+        else {}
+    )
+    part = part_of(whole, piece.file, folders)
+    with ParquetSource(path, reading.target, parts=[part], **reading.options) as source:
+        if piece.first:
+            source.resume({**source.snapshot(), "row": piece.first, "content": None})
+        left = piece.stop - piece.first
+        for batch in source.batches():
+            if batch.rejects:
+                reject = batch.rejects[0]
+                raise BadEventError(f"{reject.position}: {reject.reason}")
+            yield batch.slice(0, min(left, len(batch)))
+            left -= len(batch)
+            if left <= 0:
+                return
+
+
+def _check(batch: Any, matrix: Any, labels: LabelColumn, learner: Learner) -> None:
+    """Refuse what cannot be learnt: each row counts in the gap, so that none is left out."""
+    missing = np.flatnonzero(labels.codes == MISSING)
+    if len(missing):
+        raise LabelError(f"{batch.position(int(missing[0]))}: the label is missing")
+    weights = np.flatnonzero(~(np.ones(len(batch), bool) & parts.are_weights(batch)))
+    if len(weights):
+        row = int(weights[0])
+        raise BadEventError(f"{batch.position(row)}: {parts.weight_fault(batch.weights[row])}")
+    bad = np.flatnonzero(~are_usable(matrix, LARGEST))
+    if len(bad):
+        row = int(bad[0])
+        raise FeatureError(f"{batch.position(row)}: feature {bad_value(matrix, row, LARGEST)}")
+    if isinstance(matrix, SparseMatrix) or learner.missing == "zero":
+        return
+    for c, name in enumerate(matrix.names):
+        # Of texts, named column=value, each row has one only.
+        absent = np.flatnonzero(np.isnan(matrix.values[:, c]))
+        if len(absent) and "=" not in str(name):
+            raise FeatureError(
+                f"{batch.position(int(absent[0]))}: {name!r} is missing: what it counts as "
+                "depends on the rows before, which shards do not share; fill it in, or let it "
+                'count as 0, missing="zero"'
+            )

@@ -1,0 +1,114 @@
+"""A shard: rows that one worker has, learnt alone, then compared with the united model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm.features import batches
+from streamsvm.features.matrices import SparseMatrix
+from streamsvm.features.schema import Schema
+from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.shards.exchange import (
+    Examples,
+    Expansion,
+    Facts,
+    Look,
+    Piece,
+    Reading,
+    Setting,
+)
+from streamsvm.run.shards.margins import margins_of
+from streamsvm.run.shards.measuring import measured
+from streamsvm.run.shards.reading import Read, read
+from streamsvm.support.rows import SparseRows, joined
+
+
+class Shard:
+    """Some rows of the data; what it is asked depends on nothing but the arguments.
+
+    So a worker that died is replaced by a new one, which reads the rows again.
+    """
+
+    def __init__(self, reading: Reading, pieces: list[Piece]) -> None:
+        self._reading, self._pieces = reading, pieces
+        self._read: Read | None = None
+        self._examples: Examples | None = None
+
+    def describe(self, learner: LASVMClassifier, scaler: StandardScaler | None) -> Facts:
+        """Read the rows; return what they are."""
+        found = self._read = read(self._reading, self._pieces, learner)
+        own = None if scaler is None else scaler.clone()
+        schema, n_nonzero = Schema(), 0
+        for matrix in found.matrices:
+            if own is not None:
+                own.learn_transform_many(matrix)
+            order = getattr(matrix, "order", None)
+            schema.extend(matrix.names if order is None else order)
+            n_nonzero += int(np.count_nonzero(np.nan_to_num(matrix.values)))
+        counts = np.bincount(found.labels.codes, minlength=len(found.labels.values))
+        labels = [(y, int(counts[found.labels.codes[i]])) for y, i in found.labels.present()]
+        is_sparse = any(isinstance(m, SparseMatrix) for m in found.matrices)
+        return Facts(list(schema.names), labels, len(found.labels), n_nonzero, is_sparse, own)
+
+    def learn(self, setting: Setting, most: int) -> Examples:
+        """Learn the rows alone; return the support vectors.
+
+        Of a shard of one class, which has none, they are up to `most` of the rows, evenly spread.
+        """
+        examples = self._rows(setting)
+        codes = examples.codes[examples.weights > 0.0]
+        if not len(codes) or (codes == codes[0]).all():
+            return self.sample(setting, most)
+        learner = setting.new_learner()
+        examples.learnt_by(learner, setting)
+        learner.finish()
+        numbers = Expansion.of(learner, setting).numbers
+        return examples.take(np.searchsorted(examples.numbers, numbers))
+
+    def sample(self, setting: Setting, most: int) -> Examples:
+        """Return up to `most` rows, evenly spread."""
+        examples = self._rows(setting)
+        n = len(examples.codes)
+        return examples.take(np.unique(np.linspace(0, max(0, n - 1), min(n, most)).astype(int)))
+
+    def look(self, setting: Setting, model: Expansion, most: int, tau: float) -> Look:
+        """Compare the rows with a model: see `Look`. `worst` are `most` rows at most.
+
+        A row violates optimality if it lacks more than `tau` to a margin of 1.
+        """
+        examples = self._rows(setting)
+        f = margins_of(setting.learner.kernel_, model, examples.rows)
+        found = measured(setting, model, examples, f)
+        lacks = ~found.is_kept & (found.short > tau) & (examples.weights > 0.0)
+        lacking = np.flatnonzero(lacks)
+        order = np.argsort(-found.gaps[lacking], kind="stable")[:most]
+        worst = examples.take(np.sort(lacking[order]))
+        return Look(found.sums, len(lacking), worst)
+
+    def _rows(self, setting: Setting) -> Examples:
+        if self._examples is not None:
+            return self._examples
+        found = self._read or read(self._reading, self._pieces, setting.learner)
+        schema = Schema()
+        schema.extend(setting.names)
+        blocks = []
+        for matrix in found.matrices:
+            if setting.scaler is not None:
+                matrix = setting.scaler.transform_matrix(matrix)
+            blocks.append(batches.known_rows(schema, matrix, setting.is_sparse))
+        d = len(setting.names)
+        empty = np.zeros((0, d), np.float32)
+        if setting.is_sparse:
+            nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
+            blocks.append(SparseRows(np.zeros(1, np.int64), *nothing, d))
+        rows = joined(blocks or [empty], d)
+        numbers = [np.arange(p.number, p.number + p.stop - p.first) for p in self._pieces]
+        self._examples = Examples(
+            np.concatenate([np.zeros(0, np.int64), *numbers]),
+            rows,
+            found.labels.places_in(setting.labels),
+            found.weights,
+        )
+        self._read = None
+        return self._examples

@@ -1,0 +1,328 @@
+"""Trains one LASVM on the rows of many shards, to a gap that is measured on all of them.
+
+Each shard learns alone, as in a cascade of SVMs (Graf, Cosatto, Bottou, Durdanovic and Vapnik,
+2005); the union of their support vectors is solved again as one problem. Then rounds: each shard
+looks at the united model, and sends what it lacks. The coefficients of the united model, with 0 for
+all other rows, are feasible for the problem of all rows: so the gap is exact, whatever was sent.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from river import compose
+
+from streamsvm._parameter_checks import check_positive, check_size
+from streamsvm.errors import LabelError, ParameterError
+from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.parts import parts_of
+from streamsvm.run.shards.exchange import (
+    Examples,
+    Expansion,
+    Facts,
+    Look,
+    Reading,
+    Setting,
+    size_of,
+)
+from streamsvm.run.shards.folder import Folder
+from streamsvm.run.shards.margins import margins_in_double, margins_of
+from streamsvm.run.shards.measuring import measured
+from streamsvm.run.shards.reading import divided, files_of
+from streamsvm.run.shards.report import Round, ShardsReport
+from streamsvm.run.shards.united import United
+from streamsvm.run.shards.workers import LocalWorkers, Workers
+
+_log = logging.getLogger(__name__)
+
+_OF_KEPT = 0.25
+"""The part of the gap wanted that the united model may leave on its own rows."""
+
+_FEWEST_SENT = 1000
+"""So many rows may be sent in a round by all shards, or as many as the model has."""
+
+_SAMPLE = 2000
+"""Rows by which probabilities are calibrated; a tenth of them tell the error of rounding."""
+
+_SPARSE_SHARE, _SPARSE_FEATURES = 1 / 16, 128
+"""Dense rows of so many features or more become sparse if at most this share is not 0."""
+
+
+def train_on_shards(
+    model: Any,
+    path: str | PathLike[str],
+    target: str,
+    *,
+    gap: float = 1e-3,
+    workers: Workers | None = None,
+    shards: int | None = None,
+    max_rounds: int = 100,
+    folder: str | PathLike[str] | None = None,
+    on_round: Callable[[Round], None] = lambda made: None,
+    **options: Any,
+) -> tuple[Any, ShardsReport]:
+    """Train one LASVM on Parquet files that several workers read, to a measured gap.
+
+    Parameters
+    ----------
+    model
+        A `LASVMClassifier` that has learnt nothing, with a kernel of its own, or `StandardScaler` |
+        one. It is not changed.
+    path, target
+        A Parquet file or a folder of them, and the column of the label.
+    gap
+        Positive: rounds end when primal minus dual of all rows is at most this share of the dual.
+        Then the objective is at most this share above the lowest possible one.
+    workers
+        Who has the shards: `RayWorkers`, or `LocalWorkers`, the default, which are this process.
+    shards
+        How many there are, of as many rows each; None, the default: each file is one.
+    max_rounds
+        At most so many rounds; then the gap is that of the report.
+    folder
+        Where what shards have sent, and the united model of the last round, are kept: the same call
+        continues there after Ctrl-C or a crash. With a smaller `gap`, or more rounds, it goes on.
+        None, the default: nothing is kept.
+    on_round
+        Called with each `Round` when it has ended.
+    **options
+        As of `connectors.ParquetSource`: `columns`, `exclude`, `weight`, ...
+
+    Returns
+    -------
+    A trained model of the kind of `model`, which can be saved, and learns on; and a `ShardsReport`.
+
+    Raises
+    ------
+    ParameterError
+        The model cannot be trained so, and why.
+    BadEventError, FeatureError, LabelError
+        A row cannot be used; the message has its file and number.
+    CheckpointError
+        The folder is that of another training.
+
+    Examples
+    --------
+    >>> from streamsvm import LASVMClassifier, kernels
+    >>> from streamsvm.run.shards import train_on_shards
+    >>> model, report = train_on_shards(
+    ...     LASVMClassifier(kernels.RBF(gamma=0.5), C=1.0),
+    ...     "examples/data/bananas.parquet", "label", shards=4,
+    ... )
+    >>> report.gap <= 1e-3
+    True
+
+    """
+    training = _Training(model, Reading(str(path), target, options), shards, workers, folder)
+    try:
+        training.begin()
+        most = check_size("max_rounds", max_rounds) or 1
+        return training.run(check_positive("gap", gap), most, on_round)
+    finally:
+        training.workers.close()
+
+
+class _Training:
+    """The coordinator: what it knows of the shards, the united model, and the report."""
+
+    def __init__(
+        self,
+        model: Any,
+        reading: Reading,
+        n: int | None,
+        workers: Workers | None,
+        folder: str | PathLike[str] | None,
+    ) -> None:
+        self._scaler, self._learner = _parts(model)
+        files = files_of(reading.path)
+        pieces = divided(files, n)
+        self.report = ShardsReport(rows=sum(f.num_rows for f in files), shards=len(pieces))
+        self._all: Sequence[int] = range(len(pieces))
+        self._reading, self._pieces = (
+            reading._replace(path=str(Path(reading.path).resolve())),
+            pieces,
+        )
+        self.workers: Workers = workers or LocalWorkers()
+        told = {
+            "files": [list(f.identity) for f in files],
+            "pieces": [[tuple(piece) for piece in own] for own in pieces],
+            "target": reading.target,
+            "options": repr(sorted(reading.options.items())),
+            "model": repr((self._scaler, sorted(self._learner._get_params().items()))),
+        }
+        self._folder = Folder(None if folder is None else Path(folder), told)
+        self._setting: Setting
+        self._united: United
+        # Whether the united model was solved in the present round, and the seconds of that so far.
+        self._is_solved, self._seconds = False, 0.0
+
+    def begin(self) -> None:
+        """Let the shards read and learn, and unite them; or continue where the folder ends."""
+        self.workers.open(self._reading, self._pieces)
+        self.report.workers = self.workers.n
+        asked = self.workers.ask("describe", self._all, self._learner, self._scaler)
+        answers = list(asked)
+        self._setting = setting_of([a.content for a in answers], self._learner, self._scaler)
+        if (found := self._folder.united()) is not None:
+            learner, self.report, self._seconds = found
+            self._united, self._is_solved = United(learner, self._setting), True
+            return
+        self.report.read_seconds = [a.seconds for a in answers]
+        sent = self._learnt()
+        start = time.process_time()
+        self._united = United.new(self._setting)
+        self._united.add(sent)
+        self._seconds = time.process_time() - start
+
+    def _learnt(self) -> list[Examples]:
+        """Let the shards learn that have not yet; return what all have sent."""
+        found = {i: self._folder.sent(i) for i in self._all}
+        due = [i for i, sent in found.items() if sent is None]
+        most = max(1, _FEWEST_SENT // len(self._all))
+        for answer in self.workers.ask("learn", due, self._setting, most):
+            self._folder.keep_sent(answer.shard, answer.content, answer.seconds)
+            found[answer.shard] = answer.content, answer.seconds
+        sent = [one for one in found.values() if one is not None]
+        self.report.learn_seconds = [seconds for _, seconds in sent]
+        self.report.learn_bytes = sum(size_of(examples) for examples, _ in sent)
+        return [examples for examples, _ in sent]
+
+    def run(
+        self, wanted: float, max_rounds: int, on_round: Callable[[Round], None]
+    ) -> tuple[Any, ShardsReport]:
+        """Make rounds until the gap is as wanted; return the model and the report."""
+        report, united = self.report, self._united
+        while True:
+            if not self._is_solved:
+                self._solve(wanted)
+            expansion = united.expansion
+            looks = self._looks(expansion)
+            made, worst = report.rounds[-1], [look.worst for look in looks]
+            on_round(made)
+            report.reached = made.relative_gap <= wanted
+            is_stuck = not made.n_sent and not united.refine()
+            if report.reached or is_stuck or len(report.rounds) >= max_rounds:
+                break
+            start = time.process_time()
+            united.add(worst)
+            self._is_solved, self._seconds = False, time.process_time() - start
+        if not report.reached:
+            _log.warning("the gap is %.2g of the dual, and not %.2g", report.gap, wanted)
+        return self._concluded(expansion), report
+
+    def _solve(self, wanted: float) -> None:
+        """Solve the united model, as exactly as this round needs it, and keep it."""
+        report, united = self.report, self._united
+        goal = wanted * united.learner.dual
+        if report.rounds:
+            goal = max(goal, 0.1 * report.rounds[-1].gap)
+        start = time.process_time()
+        united.solve(_OF_KEPT * goal)
+        self._seconds += time.process_time() - start
+        self._folder.keep_united(united.learner, report, self._seconds)
+        self._is_solved = True
+
+    def _looks(self, expansion: Expansion) -> list[Look]:
+        """Let all shards look at the model; add the round to the report."""
+        n = len(expansion.numbers)
+        most = max(1, max(_FEWEST_SENT, n) // len(self._all))
+        given = self._setting, expansion, most, self._united.tau
+        answers = list(self.workers.ask("look", self._all, *given))
+        looks: list[Look] = [answer.content for answer in answers]
+        gap, loss, total, norm, cost = np.sum([look.sums for look in looks], axis=0).tolist()
+        self.report.rounds.append(
+            Round(
+                primal=0.5 * norm + loss,
+                dual=total - 0.5 * norm,
+                gap=gap,
+                cost=cost,
+                n_support_vectors=n,
+                n_violating=sum(look.n_violating for look in looks),
+                n_sent=sum(len(look.worst.numbers) for look in looks),
+                shard_seconds=[answer.seconds for answer in answers],
+                united_seconds=self._seconds,
+                bytes_out=size_of(expansion),
+                bytes_in=sum(size_of(look.worst) for look in looks),
+            )
+        )
+        return looks
+
+    def _concluded(self, expansion: Expansion) -> Any:
+        """Return the model as one that has learnt all rows; measure the error of rounding."""
+        setting = self._setting
+        most = max(1, _SAMPLE // len(self._all))
+        answers = self.workers.ask("sample", self._all, setting, most)
+        sample = Examples.joined([answer.content for answer in answers], setting)
+        some = sample.take(np.arange(0, len(sample.codes), 10))
+        kernel, gaps = setting.learner.kernel_, []
+        for margins in (margins_of, margins_in_double):
+            f = margins(kernel, expansion, some.rows)
+            gaps.append(measured(setting, expansion, some, f).gaps)
+        last = self.report.rounds[-1]
+        of_each = float(np.abs(gaps[0] - gaps[1]).sum()) / max(1, len(some.codes))
+        self.report.rounding = of_each * self.report.rows / max(last.dual, 1e-300)
+        self._united.conclude(self._learner.tau, self.report.rows, sample)
+        learner = self._united.learner
+        return learner if setting.scaler is None else compose.Pipeline(setting.scaler, learner)
+
+
+def _parts(model: Any) -> tuple[StandardScaler | None, LASVMClassifier]:
+    """Return the scaler and the learner of a model; refuse what cannot be trained so."""
+    scaler, learner = parts_of(model)
+    if type(learner) is not LASVMClassifier or not isinstance(scaler, StandardScaler | None):
+        raise ParameterError(
+            "shards train a LASVMClassifier, alone or behind a StandardScaler: of linear models, "
+            "see train_linear_on_shards"
+        )
+    wrong = {
+        "it has learnt before": learner.n_examples > 0,
+        "kernel=None is found on the first rows of one stream: give RBF(gamma=...); a learner "
+        "that has learnt some thousand rows has one as kernel_, and C_": learner.kernel is None,
+        "scale=True: put StandardScaler in front": learner.scale is True,
+        "window, max_support_vectors: the problem would not be that of all rows": (
+            learner.window is not None or learner.max_support_vectors is not None
+        ),
+        "hashing: features need their names": learner.hashing is not None,
+        "selection: all rows are learnt": learner.selection is not None,
+    }
+    if found := [why for why, is_so in wrong.items() if is_so]:
+        raise ParameterError(f"this model cannot be trained on shards: {found[0]}")
+    return scaler, learner
+
+
+def setting_of(
+    facts: list[Facts], learner: LASVMClassifier, scaler: StandardScaler | None
+) -> Setting:
+    """Return what all shards agree on, from what each has told."""
+    names = list(dict.fromkeys(name for own in facts for name in own.names))
+    counts: dict[Any, int] = {}
+    for own in facts:
+        for label, n in own.counts:
+            counts[label] = counts.get(label, 0) + n
+    if len(counts) < 2:
+        raise LabelError(f"all rows have one label: {list(counts)}")
+    n_rows = sum(own.n_rows for own in facts)
+    weights = learner.class_weight
+    if weights == "balanced":
+        weights = {label: n_rows / (len(counts) * n) for label, n in counts.items()}
+    is_sparse = learner.sparse
+    if is_sparse is None:
+        share = sum(own.n_nonzero for own in facts) / max(1, n_rows * len(names))
+        is_few = len(names) >= _SPARSE_FEATURES and share <= _SPARSE_SHARE
+        is_sparse = any(own.is_sparse for own in facts) or is_few
+    own_learner = learner.clone({"class_weight": weights, "sparse": is_sparse})
+    factors = [1.0 if weights is None else float(weights.get(label, 1.0)) for label in counts]
+    united = None if scaler is None else scaler.clone()
+    for own in facts:
+        if united is not None and own.scaler is not None:
+            united.merge(own.scaler)
+    return Setting(
+        names, list(counts), own_learner.C_ * np.array(factors), is_sparse, own_learner, united
+    )

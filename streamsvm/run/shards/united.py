@@ -1,0 +1,82 @@
+"""The united model: it learns what shards send, and is solved again as one problem."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm.learners.bases.kernel.lasvm_solver import PairsSolver
+from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.run.shards.exchange import Examples, Expansion, Setting
+from streamsvm.support.rows import shape
+
+_FINEST = 1e-8
+"""Gradients differ by so much through rounding: a smaller tau is never reached."""
+
+_FINER = 0.25
+
+
+class United:
+    """A learner of rows of all shards."""
+
+    def __init__(self, learner: LASVMClassifier, setting: Setting) -> None:
+        self.learner, self._setting = learner, setting
+
+    @classmethod
+    def new(cls, setting: Setting) -> United:
+        """Return one that has learnt nothing."""
+        return cls(setting.new_learner(), setting)
+
+    def add(self, sent: list[Examples]) -> None:
+        """Learn what shards have sent, in the order of the shards."""
+        for examples in sent:
+            if len(examples.numbers):
+                examples.learnt_by(self.learner, self._setting)
+
+    def solve(self, allowed: float) -> None:
+        """Finish, the more exactly the smaller the gap that its own rows may leave."""
+        learner = self.learner
+        learner.finish()
+        while learner.kept_gap().total > allowed and self.tau > _FINEST:
+            self.tau *= _FINER
+            learner.finish()
+            if learner.delta > self.tau:
+                return  # what is left is rounding
+
+    def refine(self) -> bool:
+        """Let the next `solve` be more exact; return False if it cannot be."""
+        self.tau *= _FINER
+        return self.tau > _FINEST
+
+    @property
+    def tau(self) -> float:
+        """By how much gradients may differ at the end of `solve`."""
+        return self.learner.tau
+
+    @tau.setter
+    def tau(self, tau: float) -> None:
+        solver = self.learner.solver
+        self.learner.tau, solver.schedule = tau, solver.schedule._replace(tau=tau)
+
+    @property
+    def expansion(self) -> Expansion:
+        """What is sent to the shards."""
+        return Expansion.of(self.learner, self._setting)
+
+    def conclude(self, tau: float, n_rows: int, sample: Examples) -> None:
+        """Make it a learner that has learnt all rows, and goes on with numbers after theirs."""
+        self.tau = tau
+        learner = self.learner
+        learner.n_learnt[0] = n_rows
+        if not shape(sample.rows)[0]:
+            return
+        # Those that it has learnt are the hard ones, by which it would trust itself too little.
+        if not isinstance(learner.solver, PairsSolver):
+            margins = learner.decision_function_many(sample.matrix(self._setting))
+            labels = [self._setting.labels[code] for code in sample.codes.tolist()]
+            signs = np.array([learner.targets.number_of(label) for label in labels])
+            learner.targets.calibration[:] = learner.targets.new_calibration()
+            learner.targets.calibrate(margins, signs)
+        else:
+            sizes = learner.sizes(len(learner.schema))
+            classes = sample.codes.astype(np.float64)
+            learner.replace(solver=learner.solver.calibrated(sample.rows, classes, sizes))

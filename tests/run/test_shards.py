@@ -1,0 +1,175 @@
+"""Shards: the gap is that of all rows, and the optimum that of one SVM, however rows are dealt."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.svm import SVC
+
+import streamsvm
+from streamsvm import LASVMClassifier, StandardScaler, kernels
+from streamsvm.errors import CheckpointError, FeatureError, LabelError, ParameterError
+from streamsvm.run.shards import LocalWorkers, train_on_shards
+
+KERNEL = kernels.RBF(gamma=0.5)
+
+
+def rows(n=600, classes=2, seed=0):
+    """Two overlapping features; sorted by label, with duplicates, and weights."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(n, 2)).astype(np.float32)
+    y = np.sum(
+        np.outer(x[:, 0] + 0.5 * random.normal(size=n), np.ones(classes - 1))
+        > np.linspace(-0.5, 0.5, classes - 1),
+        axis=1,
+    )
+    x[100:140], y[100:140] = x[50:90], 1 - y[50:90] % 2
+    order = np.argsort(y, kind="stable")
+    return x[order], y[order], random.integers(0, 4, n) / 2.0
+
+
+def write(folder, x, y, w, ends):
+    """Write a file for each stretch of rows, which may be empty."""
+    folder.mkdir()
+    table = pa.table({"a": x[:, 0], "b": x[:, 1], "w": w, "label": y})
+    for i, (start, stop) in enumerate(zip([0, *ends], [*ends, len(y)], strict=True)):
+        pq.write_table(table.slice(start, stop - start), folder / f"part-{i}.parquet")
+    return folder
+
+
+def gap_of(model, x, y, w, C):
+    """Primal minus dual, over the dual, of a model of two labels, by NumPy."""
+    found = model.support_vectors()
+    alpha = np.zeros(len(y))
+    alpha[found.entered - 1] = found.coefficients
+    x = x.astype(float)
+    K = np.exp(-0.5 * ((x[:, None] - x[None]) ** 2).sum(axis=2))
+    signs, f = np.where(y == y.max(), 1.0, -1.0), K @ alpha
+    costs = C * w * np.where(y == y.max(), 2.0, 1.0)
+    assert abs(alpha.sum()) < 1e-9 * costs.sum() and (alpha * signs >= 0.0).all()
+    assert (np.abs(alpha) <= costs * (1 + 1e-12)).all()
+    primal = 0.5 * alpha @ f + costs @ np.maximum(0.0, 1.0 - signs * (f + model.bias))
+    dual = alpha @ signs - 0.5 * alpha @ f
+    return (primal - dual) / dual, dual
+
+
+@pytest.mark.parametrize("ends", [[7, 7, 400, 401], []], ids=["odd", "one"])
+def test_gap_is_that_of_all_rows_and_optimum_that_of_libsvm(tmp_path, ends):
+    x, y, w = rows()
+    folder = write(tmp_path / "d", x, y, w, ends)
+    template = LASVMClassifier(KERNEL, C=10.0, class_weight={1: 2.0})
+    model, report = train_on_shards(template, folder, "label", weight="w", gap=1e-4)
+    gap, dual = gap_of(model, x, y, w, 10.0)
+    assert report.reached and report.gap <= 1e-4 and report.shards == len(ends) + 1
+    assert abs(gap - report.gap) <= 2.0 * report.rounding + 1e-6
+    assert report.rounds[-1].dual == pytest.approx(dual, rel=1e-6)
+    svc = SVC(C=10.0, gamma=0.5, class_weight={1: 2.0}, tol=1e-6)
+    svc.fit(x[w > 0.0], y[w > 0.0], sample_weight=w[w > 0.0])
+    of_svc, s = svc.dual_coef_[0], svc.support_vectors_
+    K = np.exp(-0.5 * ((s[:, None] - s[None]).astype(float) ** 2).sum(axis=2))
+    best = np.abs(of_svc).sum() - 0.5 * of_svc @ K @ of_svc
+    assert dual == pytest.approx(best, rel=1e-3) and dual <= best * (1 + 1e-6)
+    # It is an ordinary learner, whose next example is none of these.
+    before = model.n_examples
+    model.learn_one({"a": 0.0, "b": 0.0}, 1)
+    assert before == len(y) and model.n_examples == len(y) + 1
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_several_classes_are_the_sum_of_their_problems(tmp_path, multiclass):
+    x, y, w = rows(classes=3)
+    template = LASVMClassifier(KERNEL, C=5.0, multiclass=multiclass, class_weight="balanced")
+    folder = write(tmp_path / "d", x, y, w, [50, 300])
+    model, report = train_on_shards(template, folder, "label", exclude=["w"], gap=1e-4)
+    factors = {k: len(y) / (3 * n) for k, n in enumerate(np.bincount(y).tolist())}
+    alone = LASVMClassifier(KERNEL, C=5.0, multiclass=multiclass, class_weight=factors, tau=1e-5)
+    table = pa.table({"a": x[:, 0], "b": x[:, 1]})
+    alone.learn_many(table, y)
+    alone.finish()
+    assert report.reached
+    assert report.rounds[-1].dual == pytest.approx(alone.dual, rel=1e-3)
+    assert np.mean(np.array(model.predict_many(table)) == alone.predict_many(table)) > 0.99
+
+
+def test_a_scaler_is_united_and_the_model_is_saved(tmp_path):
+    x, y, w = rows()
+    x *= [100.0, 0.01]
+    folder = write(tmp_path / "d", x, y, w, [10, 333])
+    template = StandardScaler() | LASVMClassifier(KERNEL, C=1.0)
+    model, report = train_on_shards(template, folder, "label", exclude=["w"])
+    for c, name in enumerate("ab"):
+        n, mean, variance = model["StandardScaler"].statistics[name]
+        assert n == len(y)
+        assert [mean, variance] == pytest.approx([x[:, c].mean(), x[:, c].var()], rel=1e-4)
+    streamsvm.save(model, tmp_path / "m.svm")
+    table = pa.table({"a": x[:, 0], "b": x[:, 1]})
+    same = streamsvm.load(tmp_path / "m.svm")
+    assert same.predict_many(table).equals(model.predict_many(table))
+    assert report.reached and "rounding" in str(report)
+    assert not template["StandardScaler"].statistics and not template["LASVMClassifier"].classes
+
+
+def test_rows_that_list_their_features(tmp_path):
+    random = np.random.default_rng(0)
+    listed = [sorted(random.choice(300, 5, replace=False).tolist()) for _ in range(300)]
+    y = [int(sum(own) % 300 > 150) for own in listed]
+    columns = {"i": listed, "v": [[1.0] * 5] * 300, "label": y}
+    pq.write_table(pa.table(columns), tmp_path / "d.parquet")
+    template = LASVMClassifier(kernels.RBF(gamma=0.1), C=10.0)
+    model, report = train_on_shards(template, tmp_path / "d.parquet", "label", shards=5)
+    assert report.reached and report.shards == 5 and model.is_sparse
+
+
+class TwoLearn(LocalWorkers):
+    """Ctrl-C comes when two shards have learnt."""
+
+    def ask(self, task, which, *given):
+        for n, answer in enumerate(super().ask(task, which, *given)):
+            if task == "learn" and n == 2:
+                raise KeyboardInterrupt
+            yield answer
+
+
+def test_it_continues_in_its_folder_to_the_last_bit(tmp_path):
+    x, y, w = rows()
+    folder = write(tmp_path / "d", x, y, w, [7, 200, 401])
+    template = LASVMClassifier(KERNEL, C=10.0)
+    given = {"exclude": ["w"], "gap": 1e-4, "folder": tmp_path / "work"}
+    whole, report = train_on_shards(template, folder, "label", **given | {"folder": None})
+    assert len(report.rounds) > 1
+
+    def interrupt(made):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_on_shards(template, folder, "label", workers=TwoLearn(), **given)
+    assert len(list((tmp_path / "work").glob("shard-*"))) == 2
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            train_on_shards(template, folder, "label", on_round=interrupt, **given)
+    model, again = train_on_shards(template, folder, "label", **given)
+    a, b = model.support_vectors(), whole.support_vectors()
+    assert (a.entered == b.entered).all() and (a.coefficients == b.coefficients).all()
+    assert model.bias == whole.bias
+    assert [r.gap for r in again.rounds] == [r.gap for r in report.rounds]
+    with pytest.raises(CheckpointError, match="model changed"):
+        train_on_shards(LASVMClassifier(KERNEL, C=1.0), folder, "label", **given)
+
+
+def test_what_is_refused(tmp_path):
+    x, y, w = rows(40)
+    folder = write(tmp_path / "d", x, y, w, [3])
+    for wrong, why in [
+        (LASVMClassifier(), "kernel=None"),
+        (LASVMClassifier(KERNEL, window=9), "window"),
+        (streamsvm.LaRankClassifier(KERNEL), "LASVMClassifier"),
+    ]:
+        with pytest.raises(ParameterError, match=why):
+            train_on_shards(wrong, folder, "label")
+    template = LASVMClassifier(KERNEL)
+    pq.write_table(pa.table({"a": [1.0, None], "label": [0, 1]}), tmp_path / "null.parquet")
+    with pytest.raises(FeatureError, match="null.parquet: row 1: 'a' is missing"):
+        train_on_shards(template, tmp_path / "null.parquet", "label")
+    pq.write_table(pa.table({"a": [1.0, 2.0], "label": [0, 0]}), tmp_path / "one.parquet")
+    with pytest.raises(LabelError, match="one label"):
+        train_on_shards(template, tmp_path / "one.parquet", "label")
