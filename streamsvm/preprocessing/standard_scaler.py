@@ -276,7 +276,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         """
         with other.lock:
             names = list(other.schema.names)
-            theirs = other._fitted()[:, : len(names)].copy()
+            theirs = StandardScaler._fitted(other)[:, : len(names)].copy()
         with self.lock:
             if self.is_learning:
                 refuse_to_learn()
