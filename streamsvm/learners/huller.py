@@ -45,6 +45,11 @@ class HullerSolver(KernelSolver):
         """Return the coefficients of the n slots in use."""
         return np.asarray(huller_state.scale_of(self.state) * self.state.alpha[:n])
 
+    @property
+    def biases(self) -> list[float]:
+        """The constant of the decision function."""
+        return [] if self.state is None else [float(huller_state.margin_of(self.state, 0.0, 0.0))]
+
     def sums(self) -> list[tuple[Any, float]]:
         """Return the inner products of the two points."""
         return [(self.state.info[0][name], 1.0) for name in ("pp", "pn", "nn")]
@@ -145,7 +150,7 @@ class HullerClassifier(KernelLearner):
     @property
     def bias(self) -> float:
         """The constant b of the decision function."""
-        return 0.0 if self.state is None else float(huller_state.margin_of(self.state, 0.0, 0.0))
+        return self.solver.biases[0] if self.solver.biases else 0.0
 
 
 register_learner(HullerClassifier, "huller")

@@ -72,6 +72,13 @@ class SBPSolver(KernelSolver):
             w = (info.sum_scale * state.alpha[:n] - state.late[:n]) / info.sum_weight
         return np.asarray(sbp.margin_scale(state) * w)
 
+    @property
+    def biases(self) -> list[float]:
+        """The constant of the decision function."""
+        if self.state is None:
+            return []
+        return [float(sbp.margin_scale(self.state) * water.bias_of(self.state.levels[MEAN]))]
+
     def sums(self) -> list[tuple[Any, float]]:
         """Return what the model and its mean say of the examples kept, and the square of |w|."""
         state = self.state
@@ -260,9 +267,7 @@ class SBPClassifier(KernelLearner):
     @property
     def bias_(self) -> float:
         """The constant of the decision function."""
-        if self.state is None:
-            return 0.0
-        return float(sbp.margin_scale(self.state) * water.bias_of(self.state.levels[MEAN]))
+        return self.solver.biases[0] if self.solver.biases else 0.0
 
 
 register_learner(SBPClassifier, "sbp", variants=({}, {"window": 100}))

@@ -7,6 +7,7 @@ in single precision, and has LIBSVM's votes of pairs where LaRank has a score fo
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from streamsvm.features.missing import PRESENT, REJECT, SUM, ZERO, is_usual
 from streamsvm.features.names import Name
 from streamsvm.labels.targets import ClassTargets
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
+from streamsvm.learners.bases.kernel.ambiguous_solver import LinearAmbiguousSolver
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
@@ -26,18 +28,23 @@ from streamsvm.run.onnx_graph import Graph
 from streamsvm.run.parts import MappedScaler, parts_of
 from streamsvm.support.rows import dense
 
-_TRIED, _FAR = 100, 1e-4
-"""On so many rows the expansion is compared with the margins; this far from them it is another."""
+_TRIED, _FAR = 100, 1e-5
+"""On so many rows the expansion is compared with the margins; this far, as a share of its terms'
+bounds |coefficient| sqrt(k(x, x) k(z, z)), it is another."""
+
+_LEAST = math.exp(-87.0)
+"""The RBF, in single precision, is at least this, or 0: see `kernels.exponential`."""
+
+_INT64 = range(-(2**63), 2**63)
 
 
 class _Expansion(NamedTuple):
-    """f(x) = sum_s coefficients_s k(x, row_s) + bias, of rows that are multiplied by factors."""
+    """f(x) = sum_s coefficients_s k(x, row_s) + bias."""
 
     kernel: Any
-    rows: np.ndarray  # float32 (n, d)
+    rows: np.ndarray  # float64 (n, d)
     coefficients: np.ndarray  # float64 (n, outputs)
     bias: np.ndarray  # float64 (outputs,)
-    factors: np.ndarray | None  # float32 (d,)
 
 
 def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
@@ -45,17 +52,18 @@ def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
 
     Its input ``features`` is float64 (n, d), NaN where a value is missing. Its outputs are
     ``label`` (n,), ``decision``, float64 (n,) for two labels, else a score for each label (n, k),
-    and ``probabilities``, float64 (n, k). They are those of `predict_many`,
-    `decision_function_many` and `predict_proba_many` up to 1e-5 or better. Its metadata have the
-    ``features`` in the order of the columns, and the ``classes`` in that of the probabilities, as
-    JSON. ``onnx.save(to_onnx(model), "model.onnx")`` writes a file.
+    and ``probabilities``, float64 (n, k). They are those of `predict_one`,
+    `decision_function_many` and `predict_proba_one`, but for kernel values that are rounded to
+    single precision there: decisions differ by 1e-6 of what their terms may add up to, at most. Its
+    metadata have the ``features`` in the order of the columns, and the ``classes`` in that of the
+    probabilities, as JSON. ``onnx.save(to_onnx(model), "model.onnx")`` writes a file.
 
     Parameters
     ----------
     model
-        A learner of two labels, `LaRankClassifier`, or a linear learner; with an `RBF`, `Linear` or
-        `Polynomial` kernel; alone, or behind a `StandardScaler`. Of `AdaptiveSVMClassifier` the
-        model that predicts now.
+        A learner of two labels, `LaRankClassifier`, `AmbiguousSVMClassifier`, or a linear learner;
+        with an `RBF`, `Linear` or `Polynomial` kernel; alone, or behind a `StandardScaler`. Of
+        `AdaptiveSVMClassifier` the model that predicts now.
     features
         The names of the columns, in their order; None: ``model.feature_names``. Columns that the
         model does not know are not used.
@@ -84,9 +92,8 @@ def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
         columns = _columns(names, features)
         graph = Graph()
         rows = _prepared(graph, columns, scaler, learner)
-        _decide(graph, _decision(graph, learner, rows), learner)
-        order = names if features is None else list(features)
-        classes = _classes(learner)
+        order, classes = names if features is None else list(features), _classes(learner)
+        _decide(graph, _decision(graph, learner, rows), learner, classes)
     about = {"features": json.dumps(order), "classes": json.dumps(classes)}
     about |= {"description": _shown(model), "release": __version__}
     return graph.model(len(order), about)
@@ -114,6 +121,8 @@ def _check(learner: Learner) -> None:
             f"{name} cannot be exported to ONNX: its labels must all be texts, whole numbers, "
             "fractions, or booleans"
         )
+    if any(isinstance(y, int) and y not in _INT64 for y in learner.classes):
+        raise ParameterError(f"{name} cannot be exported to ONNX: a label is beyond 64 bits")
 
 
 def _columns(names: list[Name], features: Sequence[Name] | None) -> np.ndarray:
@@ -173,72 +182,102 @@ def _filling(learner: Learner) -> np.ndarray:
 
 def _decision(graph: Graph, learner: Learner, rows: str) -> str:
     """Add the operators of the decision function; return their result, (n, outputs)."""
+    d = len(learner.schema.names)
     if isinstance(learner, LinearLearner):
-        d = len(learner.schema.names)
         weights = learner.solver.predicting_weights()[:, :d]
         x = graph.add("Cast", rows, to=graph.float64)
         return graph.affine(x, weights.T, np.array(learner.solver.biases()))
-    kernel, z, coefficients, bias, factors = _expansion(learner)
-    if factors is not None:
-        rows = graph.add("Mul", rows, graph.constant(factors))
+    model = _kernel_learner(learner)
+    if model.preparation.factors is not None:
+        rows = graph.add("Mul", rows, graph.constant(model.preparation.factors_in_use(d)))
     x = graph.add("Cast", rows, to=graph.float64)
+    if isinstance(model.solver, LinearAmbiguousSolver):
+        return graph.affine(x, *model.solver.predicting_weights(d))
+    kernel, z, coefficients, bias = _expansion(model, d)
     if isinstance(kernel, kernels.Linear):
-        return graph.affine(x, kernel.scale * (z.T.astype(np.float64) @ coefficients), bias)
+        return graph.affine(x, kernel.scale * (z.T @ coefficients), bias)
     if isinstance(kernel, kernels.Polynomial):
-        base = graph.affine(x, kernel.gamma * z.T.astype(np.float64), np.float64(kernel.coef0))
+        base = graph.affine(x, kernel.gamma * z.T, np.float64(kernel.coef0))
         values = graph.add("Pow", base, graph.constant(np.float64(kernel.degree)))
     else:
         # Centred, so that |x|^2 - 2 x z + |z|^2 loses no digits.
-        centre = z.mean(axis=0, dtype=np.float64)
-        x, z64 = graph.add("Sub", x, graph.constant(centre)), z - centre
+        centre = z.mean(axis=0)
+        x, z = graph.add("Sub", x, graph.constant(centre)), z - centre
         norms = graph.add("ReduceSum", graph.add("Mul", x, x), graph.constant([1]), keepdims=1)
-        products = graph.affine(x, -2.0 * z64.T, (z64**2).sum(axis=1))
+        products = graph.affine(x, -2.0 * z.T, (z**2).sum(axis=1))
         distances = graph.add("Max", graph.add("Add", products, norms), graph.constant(0.0))
         scaled = graph.add("Mul", distances, graph.constant(-kernel.gamma))
         values = graph.add("Exp", scaled)
+        # So far away all values are 0 in single precision, and the bias alone decides.
+        total = graph.add("MatMul", values, graph.constant(coefficients))
+        least = graph.constant(_LEAST * np.abs(coefficients).sum(axis=0))
+        is_far = graph.add("Less", graph.add("Abs", total), least)
+        near = graph.add("Where", is_far, graph.constant(0.0), total)
+        return graph.add("Add", near, graph.constant(bias))
     return graph.affine(values, coefficients, bias)
 
 
-def _expansion(learner: Learner) -> _Expansion:
-    """Return the expansion of a kernel learner; refuse one that has another decision function."""
+def _kernel_learner(learner: Learner) -> KernelLearner:
+    """Return the learner whose kernel expansion predicts; refuse one that has none."""
     model = learner.in_use if isinstance(learner, SeveralModels) else learner
+    is_known = learner.targets.has_one_margin or isinstance(model.targets, ClassTargets)
+    if not isinstance(model, KernelLearner) or not is_known:
+        raise _refused(learner)
+    kernel = model.kernel_
+    if type(kernel) not in (kernels.RBF, kernels.Linear, kernels.Polynomial):
+        raise ParameterError(f"the kernel {type(kernel).__name__} cannot be exported to ONNX")
+    return model
+
+
+def _refused(learner: Learner) -> ParameterError:
     several = "" if learner.targets.has_one_margin else " of three or more labels"
-    refused = ParameterError(
+    return ParameterError(
         f"{_shown(learner)}{several} cannot be exported to ONNX: its decision function is no "
         "kernel expansion with a bias; LaRankClassifier and linear learners can, of two labels "
         "LASVMClassifier and others, too"
     )
-    is_known = learner.targets.has_one_margin or isinstance(model.targets, ClassTargets)
-    if not isinstance(model, KernelLearner) or not is_known:
-        raise refused
-    kernel, d = model.kernel_, len(learner.schema.names)
-    if type(kernel) not in (kernels.RBF, kernels.Linear, kernels.Polynomial):
-        raise ParameterError(f"the kernel {type(kernel).__name__} cannot be exported to ONNX")
+
+
+def _expansion(model: KernelLearner, d: int) -> _Expansion:
+    """Return the expansion of a kernel learner; refuse one that has another decision function."""
     stored, alpha, _ = model.solver.expansion(d)
-    coefficients = np.asarray(alpha, np.float64).reshape(len(alpha), -1)
-    coefficients = coefficients[:, : 1 if learner.targets.has_one_margin else len(learner.classes)]
+    k = 1 if model.targets.has_one_margin else len(model.classes)
+    coefficients = np.asarray(alpha, np.float64)
+    coefficients = (coefficients[:, None] if coefficients.ndim == 1 else coefficients)[:, :k]
     kept = np.flatnonzero(np.abs(coefficients).max(axis=1, initial=0.0))
+    if not len(kept):
+        raise ParameterError(f"{_shown(model)} has no support vectors: there is nothing to export")
     rows, coefficients = dense(stored)[kept], coefficients[kept]
-    factors = model.preparation.factors
-    factors = None if factors is None else model.preparation.factors_in_use(d)
-    # Solvers keep their biases in many ways: it is what is left of the margins.
-    some = np.ascontiguousarray(rows[:: 1 + len(rows) // _TRIED])
-    margins = model.margins_of(model.preparation.unscaled(some)).reshape(len(some), -1)
-    left = margins[:, : coefficients.shape[1]] - _values(kernel, some, rows) @ coefficients
-    bias = left.mean(axis=0) if learner.targets.has_one_margin else np.zeros(left.shape[1])
-    if np.abs(left - bias).max(initial=0.0) > _FAR * max(1.0, np.abs(margins).max(initial=0.0)):
-        raise refused
-    return _Expansion(kernel, rows, coefficients, bias, factors)
+    bias = np.array(model.solver.biases or [0.0] * k)
+    # The mean of votes, for one, is another function.
+    some = np.concatenate([rows[:: 1 + len(rows) // _TRIED], np.zeros((1, d), np.float32)])
+    margins = model.margins_of(model.preparation.unscaled(some)).reshape(len(some), -1)[:, :k]
+    z = rows.astype(np.float64)
+    found = _values(model.kernel_, some.astype(np.float64), z) @ coefficients + bias
+    sizes = np.sqrt(np.outer(_sizes(model.kernel_, some), _sizes(model.kernel_, z)))
+    if not (np.abs(found - margins) <= _FAR * (sizes @ np.abs(coefficients) + np.abs(bias))).all():
+        raise _refused(model)
+    return _Expansion(model.kernel_, z, coefficients, bias)
 
 
 def _values(kernel: Any, x: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return the kernel values of rows, float64 (rows of x, rows of z)."""
-    x, z = x.astype(np.float64), z.astype(np.float64)
+    if isinstance(kernel, kernels.RBF):
+        return np.array([kernel.in_double(((z - row) ** 2).sum(axis=1)) for row in x])
+    return _of_products(kernel, x @ z.T)
+
+
+def _sizes(kernel: Any, x: np.ndarray) -> np.ndarray:
+    """Return k(x, x) of rows, float64 (n,): what rounding errors are relative to."""
+    if isinstance(kernel, kernels.RBF):
+        return np.ones(len(x))
+    return _of_products(kernel, (x.astype(np.float64) ** 2).sum(axis=1))
+
+
+def _of_products(kernel: Any, products: np.ndarray) -> np.ndarray:
     if isinstance(kernel, kernels.Linear):
-        return kernel.scale * (x @ z.T)
-    if isinstance(kernel, kernels.Polynomial):
-        return np.asarray((kernel.gamma * (x @ z.T) + kernel.coef0) ** kernel.degree)
-    return np.array([kernel.in_double(((z - row) ** 2).sum(axis=1)) for row in x])
+        return np.asarray(kernel.scale * products)
+    return np.asarray((kernel.gamma * products + kernel.coef0) ** kernel.degree)
 
 
 def _classes(learner: Learner) -> list[Any]:
@@ -248,10 +287,9 @@ def _classes(learner: Learner) -> list[Any]:
     return list(learner.classes)
 
 
-def _decide(graph: Graph, decision: str, learner: Learner) -> None:
+def _decide(graph: Graph, decision: str, learner: Learner, classes: list[Any]) -> None:
     """Add what follows from the decision function: the outputs."""
-    classes, double = _classes(learner), graph.float64
-    labels = graph.constant(np.array(classes))
+    labels, double = graph.constant(np.array(classes)), graph.float64
     slope = learner.targets.calibration[0]
     shape = [] if learner.targets.has_one_margin else [len(classes)]
     if learner.targets.has_one_margin:

@@ -9,6 +9,8 @@ import pytest
 import streamsvm
 from streamsvm import (
     AdaptiveSVMClassifier,
+    AmbiguousSVMClassifier,
+    HullerClassifier,
     KernelPerceptronClassifier,
     LaRankClassifier,
     LASVMClassifier,
@@ -70,6 +72,7 @@ MODELS = [
     (StandardScaler() | SVMSGDClassifier(seed=1), two),
     (StandardScaler() | SVMSGDClassifier(seed=1), three),
     (StandardScaler() | AdaptiveSVMClassifier(seed=1), two),
+    (StandardScaler() | AmbiguousSVMClassifier(), three),
 ]
 
 
@@ -106,12 +109,44 @@ def test_the_graph_gives_labels_decisions_and_probabilities(model, labels_of):
     assert ((label == expected) | is_near).all()
 
 
+def test_no_bias_is_invented_where_the_model_has_none():
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime checks the graphs")
+    model = KernelPerceptronClassifier(kernels.RBF(0.5), seed=1)
+    x, far = np.random.default_rng(1).normal(size=(300, 4)), np.full((1, 4), 1e4)
+    model.learn_many(x, (x[:, 0] * x[:, 1] > 0).tolist())
+    session = runtime.InferenceSession(to_onnx(model).SerializeToString())
+    label, decision, _ = session.run(None, {"features": far})
+    assert decision == model.decision_function_many(far) == 0.0
+    assert label.tolist() == model.predict_many(far).tolist()
+
+
+@pytest.mark.parametrize(("learner", "scale"), [(HullerClassifier, 1.0), (LASVMClassifier, 1e3)])
+def test_what_cancels_is_exported_too_and_is_near_as_a_share_of_what_cancels(learner, scale):
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime checks the graphs")
+    x = scale * np.random.default_rng(1).normal(size=(500, 4))
+    # No plane separates these labels: coefficients grow.
+    model = learner(kernels.Linear(), seed=1)
+    model.learn_many(x[:400], (x[:400, 0] * x[:400, 1] > 0).tolist())
+    session = runtime.InferenceSession(to_onnx(model).SerializeToString())
+    decision = session.run(["decision"], {"features": x})[0]
+    z, coefficients, _ = model.solver.expansion(4)
+    sizes = np.linalg.norm(x, axis=1) * (np.linalg.norm(z, axis=1) @ np.abs(coefficients))
+    far = np.abs(decision - model.decision_function_many(x)) / (sizes + abs(model.bias))
+    assert far.max() < 1e-6
+
+
 def test_what_no_graph_can_hold_is_refused():
     x, place = rows(60, 1)
     of_texts = SVMSGDClassifier(seed=1)
     columns = [pa.array(column) for column in x.T[:2]]
     of_texts.learn_many(pa.RecordBatch.from_arrays(columns, ["size", "colour=red"]), two(place))
+    large, empty = LASVMClassifier(), KernelPerceptronClassifier(kernels.RBF(0.5))
+    for label in (1, 2**70):
+        large.learn_one({"size": float(label)}, label)
+        empty.learn_one({"size": 1.0}, label % 2, w=0.0)
     cases = [
+        (large, None, "a label is beyond 64 bits"),
+        (empty, None, "has no support vectors"),
         (LASVMClassifier(), None, "has not learnt two labels"),
         (LASVMClassifier(hashing=64), None, "features are names that are hashed"),
         (of_texts, None, "has learnt text"),

@@ -249,6 +249,11 @@ class KernelSolver(abc.ABC):
         n, store = states.n_slots(self.state), self.state.store
         return stores.rows_of(store, n, n_features), self.coefficients(n), store.entered[:n]
 
+    @property
+    def biases(self) -> list[float]:
+        """The constants of the decision function, one for each problem; none without a bias."""
+        return []
+
     has_norm = False
     """Whether it has `squared_norm`."""
 

@@ -122,11 +122,6 @@ class LaRankSolver(ReservingSolver):
     # Inspection
 
     @property
-    def biases(self) -> list[float]:
-        """None: there is no bias."""
-        return []
-
-    @property
     def n_support_vectors(self) -> int:
         """Number of nonzero coefficients, over all classes."""
         return 0 if self.state is None else int(self.state.n_vectors.sum())

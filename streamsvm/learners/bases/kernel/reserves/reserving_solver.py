@@ -25,11 +25,6 @@ class ReservingSolver(DualSolver):
 
     kept_rows: Reserve
 
-    @property
-    @abc.abstractmethod
-    def biases(self) -> list[float]:
-        """The constants of the decision function, one for each problem; none without a bias."""
-
     @abc.abstractmethod
     def violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Return by how much examples with these f(x), without b, would violate optimality."""
