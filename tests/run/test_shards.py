@@ -4,12 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 
 import streamsvm
-from streamsvm import LASVMClassifier, StandardScaler, kernels
+from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier, kernels
 from streamsvm.errors import CheckpointError, FeatureError, LabelError, ParameterError
-from streamsvm.run.shards import LocalWorkers, train_on_shards
+from streamsvm.run.shards import LocalWorkers, train_linear_on_shards, train_on_shards
 
 KERNEL = kernels.RBF(gamma=0.5)
 
@@ -118,6 +118,44 @@ def test_rows_that_list_their_features(tmp_path):
     template = LASVMClassifier(kernels.RBF(gamma=0.1), C=10.0)
     model, report = train_on_shards(template, tmp_path / "d.parquet", "label", shards=5)
     assert report.reached and report.shards == 5 and model.is_sparse
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_linear_optimum_is_that_of_liblinear(tmp_path, is_sparse):
+    random = np.random.default_rng(0)
+    x = (random.normal(size=(400, 20)) * (random.random((400, 20)) < 0.5)).astype(np.float32)
+    y = x[:, 0] - x[:, 1] + 0.7 * random.normal(size=400) > 0.3
+    names = [f"x{i}" for i in range(20)]
+    table = pa.table(dict(zip(names, x.T, strict=True)) | {"label": y})
+    pq.write_table(table, tmp_path / "d.parquet")
+    template = SVMSGDClassifier(C=0.1, n_expected=400, class_weight={True: 2.0}, sparse=is_sparse)
+    given = {"shards": 7, "folder": tmp_path / "work"}
+
+    def stop(made):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_linear_on_shards(template, tmp_path / "d.parquet", "label", on_round=stop, **given)
+    model, report = train_linear_on_shards(template, tmp_path / "d.parquet", "label", **given)
+    w = np.array([model.weights[name] for name in names] + [model.intercept])
+    signs, costs = np.where(y, 1.0, -1.0), np.where(y, 0.2, 0.1)
+    f = np.hstack([x, np.ones((400, 1))]) @ w
+    primal = 0.5 * w @ w + costs @ np.maximum(0.0, 1.0 - signs * f)
+    assert primal == pytest.approx(report.rounds[-1].primal, rel=1e-9)
+    svc = LinearSVC(C=0.1, loss="hinge", class_weight={True: 2.0}, tol=1e-8, max_iter=10**6)
+    svc.fit(x, y)
+    best = np.append(svc.coef_[0], svc.intercept_)
+    losses = np.maximum(0.0, 1.0 - signs * (x @ best[:-1] + best[-1]))
+    lowest = 0.5 * best @ best + costs @ losses
+    assert report.reached and lowest * 0.999999 <= primal <= lowest * 1.001
+    assert report.rounds[-1].dual <= lowest * 1.000001
+    features = table.select(names)
+    assert model.decision_function_many(features) == pytest.approx(f, abs=1e-5)
+    streamsvm.save(model, tmp_path / "m.svm")
+    same = streamsvm.load(tmp_path / "m.svm")
+    if not is_sparse:  # which compiles for a minute
+        same.learn_one(dict(zip(names, x[0].tolist(), strict=True)), True)
+    assert np.mean(np.array(same.predict_many(features)) == (f > 0.0)) > 0.98
 
 
 class TwoLearn(LocalWorkers):

@@ -52,12 +52,17 @@ class Setting(NamedTuple):
     labels: list[Any]
     costs: np.ndarray  # float64: C times the class weight, of each label
     is_sparse: bool
-    learner: LASVMClassifier  # it has learnt nothing
+    learner: Any  # a `LASVMClassifier` or `SVMSGDClassifier` that has learnt nothing
     scaler: StandardScaler | None  # which has learnt the rows of all shards
 
-    def new_learner(self) -> LASVMClassifier:
+    @property
+    def targets(self) -> Any:
+        """What the labels are for the learner."""
+        return self.learner.targets.having(self.learner.targets.labels.having(self.labels))
+
+    def new_learner(self) -> Any:
         """Return a learner that has learnt nothing, but knows all features and labels."""
-        learner: LASVMClassifier = self.learner.clone()
+        learner = self.learner.clone()
         # In the order of the rows that are sent: its own would be another one.
         learner.schema.extend(self.names)
         learner.know_labels(self.labels)
@@ -136,6 +141,15 @@ class Look(NamedTuple):
     sums: np.ndarray
     n_violating: int  # rows without coefficients that would change the model
     worst: Examples  # those of them with the largest losses
+
+
+class Slope(NamedTuple):
+    """The loss of a shard's rows at w, as the plane ``<a, w> + b`` that touches it there."""
+
+    a: np.ndarray  # float64 (d + 1,)
+    b: float
+    n_losing: int
+    cost: float  # sum of C_i
 
 
 def size_of(content: Any) -> int:

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from connectors.parquet_files import ParquetPart
 from streamsvm.errors import CheckpointError
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.model_files import container, replacing
-from streamsvm.run.shards.exchange import Examples
+from streamsvm.run.shards.exchange import Examples, Piece, Reading
 from streamsvm.run.shards.report import ShardsReport
 from streamsvm.support.rows import SparseRows
 
@@ -83,6 +84,35 @@ class Folder:
         if self._path is not None:
             about = {"report": report.as_json(), "seconds": seconds}
             replacing.write(self._path / _MODEL, container.encoded(learner, about))
+
+    def further(self, name: str) -> Any:
+        """Return the arrays of another file, by name; None: it is not there."""
+        if self._path is None or not (path := self._path / name).exists():
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return dict(arrays)
+        except (ValueError, OSError, zipfile.BadZipFile) as error:
+            raise CheckpointError(f"{path} is damaged: remove it, and start again") from error
+
+    def keep_further(self, name: str, content: bytes) -> None:
+        """Keep another file."""
+        if self._path is not None:
+            replacing.write(self._path / name, content, "the planes")
+
+
+def plan_of(
+    files: list[ParquetPart], pieces: list[list[Piece]], reading: Reading, *steps: Any
+) -> dict[str, Any]:
+    """Return what must be the same when a training is continued."""
+    parameters = [None if step is None else sorted(step._get_params().items()) for step in steps]
+    return {
+        "files": [list(file.identity) for file in files],
+        "pieces": [[tuple(piece) for piece in own] for own in pieces],
+        "target": reading.target,
+        "options": repr(sorted(reading.options.items())),
+        "model": repr(parameters),
+    }
 
 
 def _sparse(arrays: Any) -> SparseRows:

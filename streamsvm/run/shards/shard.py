@@ -17,10 +17,12 @@ from streamsvm.run.shards.exchange import (
     Piece,
     Reading,
     Setting,
+    Slope,
 )
 from streamsvm.run.shards.margins import margins_of
 from streamsvm.run.shards.measuring import measured
 from streamsvm.run.shards.reading import Read, read
+from streamsvm.solvers.linear import sums
 from streamsvm.support.rows import SparseRows, joined
 
 
@@ -85,6 +87,35 @@ class Shard:
         order = np.argsort(-found.gaps[lacking], kind="stable")[:most]
         worst = examples.take(np.sort(lacking[order]))
         return Look(found.sums, len(lacking), worst)
+
+    # Of linear models
+
+    def losses(
+        self, setting: Setting, w: np.ndarray, towards: np.ndarray, steps: np.ndarray
+    ) -> np.ndarray:
+        """Return the summed losses at w and after each of some steps towards other weights."""
+        examples, y, costs = self._signed(setting)
+        f, rise = np.zeros(len(y)), np.zeros(len(y))
+        sums.margins_of(examples.rows, w, f)
+        sums.margins_of(examples.rows, towards - w, rise)
+        short, rise = 1.0 - y * f, y * rise
+        return np.array([costs @ np.maximum(0.0, short - k * rise) for k in steps.tolist()])
+
+    def slope(self, setting: Setting, w: np.ndarray) -> Slope:
+        """Return the loss as a plane that touches it at w."""
+        examples, y, costs = self._signed(setting)
+        f, a = np.zeros(len(y)), np.zeros(len(w))
+        sums.margins_of(examples.rows, w, f)
+        losing = costs * (1.0 - y * f > 0.0)
+        sums.add_rows(examples.rows, -y * losing, a)
+        return Slope(a, float(losing.sum()), int(np.count_nonzero(losing)), float(costs.sum()))
+
+    def _signed(self, setting: Setting) -> tuple[Examples, np.ndarray, np.ndarray]:
+        """Return the rows, y = -1 or +1, and C_i."""
+        examples = self._rows(setting)
+        signs = [setting.targets.number_of(label) for label in setting.labels]
+        costs = setting.costs[examples.codes] * examples.weights
+        return examples, np.array(signs)[examples.codes], costs
 
     def _rows(self, setting: Setting) -> Examples:
         if self._examples is not None:

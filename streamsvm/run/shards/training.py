@@ -19,20 +19,20 @@ import numpy as np
 from river import compose
 
 from streamsvm._parameter_checks import check_positive, check_size
-from streamsvm.errors import LabelError, ParameterError
+from streamsvm.errors import ParameterError
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.parts import parts_of
+from streamsvm.run.shards.agreement import setting_of
 from streamsvm.run.shards.exchange import (
     Examples,
     Expansion,
-    Facts,
     Look,
     Reading,
     Setting,
     size_of,
 )
-from streamsvm.run.shards.folder import Folder
+from streamsvm.run.shards.folder import Folder, plan_of
 from streamsvm.run.shards.margins import margins_in_double, margins_of
 from streamsvm.run.shards.measuring import measured
 from streamsvm.run.shards.reading import divided, files_of
@@ -50,9 +50,6 @@ _FEWEST_SENT = 1000
 
 _SAMPLE = 2000
 """Rows by which probabilities are calibrated; a tenth of them tell the error of rounding."""
-
-_SPARSE_SHARE, _SPARSE_FEATURES = 1 / 16, 128
-"""Dense rows of so many features or more become sparse if at most this share is not 0."""
 
 
 def train_on_shards(
@@ -150,13 +147,7 @@ class _Training:
             pieces,
         )
         self.workers: Workers = workers or LocalWorkers()
-        told = {
-            "files": [list(f.identity) for f in files],
-            "pieces": [[tuple(piece) for piece in own] for own in pieces],
-            "target": reading.target,
-            "options": repr(sorted(reading.options.items())),
-            "model": repr((self._scaler, sorted(self._learner._get_params().items()))),
-        }
+        told = plan_of(files, pieces, reading, self._scaler, self._learner)
         self._folder = Folder(None if folder is None else Path(folder), told)
         self._setting: Setting
         self._united: United
@@ -169,7 +160,9 @@ class _Training:
         self.report.workers = self.workers.n
         asked = self.workers.ask("describe", self._all, self._learner, self._scaler)
         answers = list(asked)
-        self._setting = setting_of([a.content for a in answers], self._learner, self._scaler)
+        self._setting = setting_of(
+            [a.content for a in answers], self._learner, self._scaler, self._learner.C_
+        )
         if (found := self._folder.united()) is not None:
             learner, self.report, self._seconds = found
             self._united, self._is_solved = United(learner, self._setting), True
@@ -295,34 +288,3 @@ def _parts(model: Any) -> tuple[StandardScaler | None, LASVMClassifier]:
     if found := [why for why, is_so in wrong.items() if is_so]:
         raise ParameterError(f"this model cannot be trained on shards: {found[0]}")
     return scaler, learner
-
-
-def setting_of(
-    facts: list[Facts], learner: LASVMClassifier, scaler: StandardScaler | None
-) -> Setting:
-    """Return what all shards agree on, from what each has told."""
-    names = list(dict.fromkeys(name for own in facts for name in own.names))
-    counts: dict[Any, int] = {}
-    for own in facts:
-        for label, n in own.counts:
-            counts[label] = counts.get(label, 0) + n
-    if len(counts) < 2:
-        raise LabelError(f"all rows have one label: {list(counts)}")
-    n_rows = sum(own.n_rows for own in facts)
-    weights = learner.class_weight
-    if weights == "balanced":
-        weights = {label: n_rows / (len(counts) * n) for label, n in counts.items()}
-    is_sparse = learner.sparse
-    if is_sparse is None:
-        share = sum(own.n_nonzero for own in facts) / max(1, n_rows * len(names))
-        is_few = len(names) >= _SPARSE_FEATURES and share <= _SPARSE_SHARE
-        is_sparse = any(own.is_sparse for own in facts) or is_few
-    own_learner = learner.clone({"class_weight": weights, "sparse": is_sparse})
-    factors = [1.0 if weights is None else float(weights.get(label, 1.0)) for label in counts]
-    united = None if scaler is None else scaler.clone()
-    for own in facts:
-        if united is not None and own.scaler is not None:
-            united.merge(own.scaler)
-    return Setting(
-        names, list(counts), own_learner.C_ * np.array(factors), is_sparse, own_learner, united
-    )

@@ -1,0 +1,43 @@
+"""What shards agree on before they learn: features, labels, costs, scale, and the kind of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm.errors import LabelError
+from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.shards.exchange import Facts, Setting
+
+_SPARSE_SHARE, _SPARSE_FEATURES = 1 / 16, 128
+"""Dense rows of so many features or more become sparse if at most this share is not 0."""
+
+
+def setting_of(
+    facts: list[Facts], learner: Any, scaler: StandardScaler | None, C: float
+) -> Setting:
+    """Return what all shards agree on, from what each has told; C is that of a sum of losses."""
+    names = list(dict.fromkeys(name for own in facts for name in own.names))
+    counts: dict[Any, int] = {}
+    for own in facts:
+        for label, n in own.counts:
+            counts[label] = counts.get(label, 0) + n
+    if len(counts) < 2:
+        raise LabelError(f"all rows have one label: {list(counts)}")
+    n_rows = sum(own.n_rows for own in facts)
+    weights = learner.class_weight
+    if weights == "balanced":
+        weights = {label: n_rows / (len(counts) * n) for label, n in counts.items()}
+    is_sparse = learner.sparse
+    if is_sparse is None:
+        share = sum(own.n_nonzero for own in facts) / max(1, n_rows * len(names))
+        is_few = len(names) >= _SPARSE_FEATURES and share <= _SPARSE_SHARE
+        is_sparse = any(own.is_sparse for own in facts) or is_few
+    own_learner = learner.clone({"class_weight": weights, "sparse": is_sparse})
+    factors = [1.0 if weights is None else float(weights.get(label, 1.0)) for label in counts]
+    united = None if scaler is None else scaler.clone()
+    for own in facts:
+        if united is not None and own.scaler is not None:
+            united.merge(own.scaler)
+    return Setting(names, list(counts), C * np.array(factors), is_sparse, own_learner, united)

@@ -1,0 +1,227 @@
+"""Trains one linear SVM on the rows of many shards, by cutting planes, to a measured gap.
+
+Each round takes two looks of all shards. The first one finds how far to go from the best weights so
+far towards those that the planes say are best; the second one gives a plane near there, by which
+the bound from below rises (Franc and Sonnenburg, Optimized cutting plane algorithm for large-scale
+risk minimization, JMLR 10, 2009). Shards keep nothing between rounds, and the number of rounds does
+not depend on that of the shards.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import time
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from river import compose
+
+from streamsvm._parameter_checks import check_positive, check_size
+from streamsvm.errors import LabelError, ParameterError
+from streamsvm.learners.sgd import SVMSGDClassifier
+from streamsvm.losses import LOSSES
+from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.parts import parts_of
+from streamsvm.run.shards.agreement import setting_of
+from streamsvm.run.shards.exchange import Reading, Setting, Slope, size_of
+from streamsvm.run.shards.folder import Folder, plan_of
+from streamsvm.run.shards.reading import divided, files_of
+from streamsvm.run.shards.report import Round, ShardsReport
+from streamsvm.run.shards.workers import LocalWorkers, Workers
+from streamsvm.solvers.linear.planes import best_shares
+from streamsvm.solvers.linear.state import AVERAGE_BIAS, BIAS, SCALE, P, Q, T
+
+_log = logging.getLogger(__name__)
+
+_STEPS = np.concatenate([[0.0], 2.0 ** np.arange(-12.0, 2.25, 0.5)])
+"""How far to go from the best weights to those of the planes: the best of these is taken."""
+
+_BEYOND = 0.1
+"""The next plane is at the best weights, and so far from there to those of the planes."""
+
+
+def train_linear_on_shards(
+    model: Any,
+    path: str | PathLike[str],
+    target: str,
+    *,
+    gap: float = 1e-3,
+    workers: Workers | None = None,
+    shards: int | None = None,
+    max_rounds: int = 1000,
+    folder: str | PathLike[str] | None = None,
+    on_round: Callable[[Round], None] = lambda made: None,
+    **options: Any,
+) -> tuple[Any, ShardsReport]:
+    """Train one linear SVM on Parquet files that several workers read, to a measured gap.
+
+    The problem is ``lambda / 2 (|w|^2 + b^2) + mean loss``: that of `SVMSGDClassifier` with the
+    hinge loss, but b is the weight of a constant feature, and regularised as the others are.
+
+    Parameters
+    ----------
+    model
+        A `SVMSGDClassifier` with the hinge loss that has learnt nothing, for two labels; or
+        `StandardScaler` | one. It is not changed.
+    path, target, workers, shards, max_rounds, on_round, options
+        As of `train_on_shards`.
+    gap
+        Positive: rounds end when the objective is at most this share above a bound from below.
+    folder
+        Where the planes are kept after each round: the same call continues there.
+
+    Returns
+    -------
+    A trained model of the kind of `model`, and a `ShardsReport`, in which ``n_violating`` is the
+    number of rows with a loss.
+
+    Raises
+    ------
+    ParameterError, LabelError, FeatureError, BadEventError, CheckpointError
+        As of `train_on_shards`.
+
+    """
+    training = _Training(model, Reading(str(path), target, options), shards, workers, folder)
+    try:
+        training.begin()
+        most = check_size("max_rounds", max_rounds) or 1
+        return training.run(check_positive("gap", gap), most, on_round)
+    finally:
+        training.workers.close()
+
+
+class _Training:
+    """The coordinator: the planes, the best weights so far, and the report."""
+
+    def __init__(
+        self,
+        model: Any,
+        reading: Reading,
+        n: int | None,
+        workers: Workers | None,
+        folder: str | PathLike[str] | None,
+    ) -> None:
+        self._scaler, self._learner = _parts(model)
+        files = files_of(reading.path)
+        self._pieces = divided(files, n)
+        self._all = range(len(self._pieces))
+        self._reading = reading._replace(path=str(Path(reading.path).resolve()))
+        self.report = ShardsReport(sum(f.num_rows for f in files), len(self._all))
+        self.workers: Workers = workers or LocalWorkers()
+        told = plan_of(files, self._pieces, reading, self._scaler, self._learner)
+        self._folder = Folder(None if folder is None else Path(folder), told)
+        self._setting: Setting
+
+    def begin(self) -> None:
+        """Let the shards read, and begin at weights of 0, or where the folder ends."""
+        self.workers.open(self._reading, self._pieces)
+        self.report.workers = self.workers.n
+        asked = self.workers.ask("describe", self._all, self._learner, self._scaler)
+        answers = list(asked)
+        self.report.read_seconds = [answer.seconds for answer in answers]
+        C = 1.0 / (self._learner.solver.schedule.lam * max(1, self.report.rows))
+        facts = [answer.content for answer in answers]
+        self._setting = setting_of(facts, self._learner, self._scaler, C)
+        if len(self._setting.labels) > 2:
+            raise LabelError(
+                f"{len(self._setting.labels)} labels: a linear SVM is trained for two; train one "
+                "for each label against the rest, or train_on_shards with kernels.Linear()"
+            )
+        d = len(self._setting.names) + 1
+        self._best, self._at = np.zeros(d), np.zeros(d)
+        self._a, self._b, self._shares = np.zeros((0, d)), np.zeros(0), np.zeros(0)
+        if (kept := self._folder.further("planes.npz")) is not None:
+            self._best, self._at, self._a, self._b, self._shares = (
+                kept[name] for name in ("best", "at", "a", "b", "shares")
+            )
+            self.report = ShardsReport.from_json(json.loads(str(kept["report"])))
+
+    def run(
+        self, wanted: float, max_rounds: int, on_round: Callable[[Round], None]
+    ) -> tuple[Any, ShardsReport]:
+        """Make rounds until the gap is as wanted; return the model and the report."""
+        rounds = self.report.rounds
+        while not (rounds and rounds[-1].relative_gap <= wanted) and len(rounds) < max_rounds:
+            rounds.append(self._round())
+            self._keep()
+            on_round(rounds[-1])
+        self.report.reached = rounds[-1].relative_gap <= wanted
+        if not self.report.reached:
+            _log.warning("the gap is %.2g, and not %.2g", self.report.gap, wanted)
+        learner = as_learner(self._setting, self._best, self.report.rows)
+        scaler = self._setting.scaler
+        return learner if scaler is None else compose.Pipeline(scaler, learner), self.report
+
+    def _round(self) -> Round:
+        asked = self.workers.ask("slope", self._all, self._setting, self._at)
+        slopes = list(asked)
+        planes: list[Slope] = [answer.content for answer in slopes]
+        start = time.process_time()
+        self._a = np.vstack([self._a, np.sum([plane.a for plane in planes], axis=0)])
+        self._b = np.append(self._b, sum(plane.b for plane in planes))
+        shares, lowest = best_shares(self._a @ self._a.T, self._b, np.append(self._shares, 0.0))
+        self._shares, wanted = shares, -self._a.T @ shares
+        seconds = time.process_time() - start
+        given = self._setting, self._best, wanted, _STEPS
+        looks = list(self.workers.ask("losses", self._all, *given))
+        loss = np.sum([look.content for look in looks], axis=0)
+        ways = self._best + _STEPS[:, None] * (wanted - self._best)
+        objectives = 0.5 * (ways**2).sum(axis=1) + loss
+        chosen = int(np.argmin(objectives))
+        self._best, primal = ways[chosen], float(objectives[chosen])
+        self._at = (1.0 - _BEYOND) * self._best + _BEYOND * wanted
+        return Round(
+            primal=primal,
+            dual=lowest,
+            gap=primal - lowest,
+            cost=sum(plane.cost for plane in planes),
+            n_support_vectors=0,
+            n_violating=sum(plane.n_losing for plane in planes),
+            n_sent=0,
+            shard_seconds=[a.seconds + b.seconds for a, b in zip(slopes, looks, strict=True)],
+            united_seconds=seconds,
+            bytes_out=3 * self._best.nbytes,
+            bytes_in=sum(size_of(answer.content) for answer in (*slopes, *looks)),
+        )
+
+    def _keep(self) -> None:
+        file = io.BytesIO()
+        report = np.array(json.dumps(self.report.as_json()))
+        arrays = {"best": self._best, "at": self._at, "a": self._a, "b": self._b}
+        np.savez(file, **arrays, shares=self._shares, report=report)  # type: ignore[arg-type]
+        self._folder.keep_further("planes.npz", file.getvalue())
+
+
+def as_learner(setting: Setting, w: np.ndarray, n_rows: int) -> Any:
+    """Return a learner of so many rows with these weights, the last one of which is the bias."""
+    learner = setting.new_learner()
+    learner.n_learnt[0] = n_rows
+    learner.is_sparse, learner.solver.first_rows = setting.is_sparse, None
+    state = learner.make_room(len(setting.names))
+    state.weights[:] = 0.0
+    state.weights[0, 0, : len(w) - 1] = w[:-1]
+    info = state.info[0]
+    info[[BIAS, AVERAGE_BIAS]], info[T] = w[-1], n_rows
+    # The average, p u + q v, is that of the same weights, v, too.
+    info[[SCALE, P, Q]] = 1.0
+    return learner
+
+
+def _parts(model: Any) -> tuple[StandardScaler | None, SVMSGDClassifier]:
+    """Return the scaler and the learner of a model; refuse what cannot be trained so."""
+    scaler, learner = parts_of(model)
+    if type(learner) is not SVMSGDClassifier or not isinstance(scaler, StandardScaler | None):
+        raise ParameterError(
+            "train_linear_on_shards trains a SVMSGDClassifier, alone or behind a StandardScaler"
+        )
+    schedule = learner.solver.schedule
+    if learner.n_examples or learner.hashing is not None or learner.selection is not None:
+        raise ParameterError("the model has learnt before, or has hashing= or selection=")
+    if schedule.loss != LOSSES["hinge"] or schedule.bias_rate == 0.0:
+        raise ParameterError("only loss='hinge', with a bias, is trained on shards")
+    return scaler, learner
