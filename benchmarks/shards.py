@@ -72,8 +72,8 @@ def kernel(name: str, n: int, path: Path, problem: Problem, dual: float, runs: i
     parts = "  ".join(f"{part} {s:.2f}" for part, s in times.items() if part != "send")
     print(
         f"{n:2d} workers: {len(report.rounds)} rounds, gap {report.gap:.1e} (rounding "
-        f"{report.rounding:.0e}), dual {last.dual:.6g}, plain's {dual / last.dual:.5f} of it, error "
-        f"{error_of(model, problem):.2f} %, {last.n_support_vectors:,} vectors; s: {parts}; "
+        f"{report.rounding:.0e}), dual {last.dual:.6g}, plain's {dual / last.dual:.5f} of it, "
+        f"error {error_of(model, problem):.2f} %, {last.n_support_vectors:,} vectors; s: {parts}; "
         f"{sent / 1e6:.0f} MB",
         flush=True,
     )

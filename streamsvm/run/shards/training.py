@@ -213,9 +213,10 @@ class _Training:
     def _solve(self, wanted: float) -> None:
         """Solve the united model, as exactly as this round needs it, and keep it."""
         report, united = self.report, self._united
-        goal = wanted * united.learner.dual
+        # At first the rows that the model lacks leave most of the gap.
+        goal = np.inf
         if report.rounds:
-            goal = max(goal, 0.1 * report.rounds[-1].gap)
+            goal = max(wanted * united.learner.dual, 0.1 * report.rounds[-1].gap)
         start = time.process_time()
         united.solve(_OF_KEPT * goal)
         self._seconds += time.process_time() - start
@@ -226,7 +227,7 @@ class _Training:
         """Let all shards look at the model; add the round to the report."""
         n = len(expansion.numbers)
         most = max(1, max(_FEWEST_SENT, n) // len(self._all))
-        given = self._setting, expansion, most, self._united.tau
+        given = self._setting, expansion, most, self._united.accuracy
         answers = list(self.workers.ask("look", self._all, *given))
         looks: list[Look] = [answer.content for answer in answers]
         gap, loss, total, norm, cost = np.sum([look.sums for look in looks], axis=0).tolist()

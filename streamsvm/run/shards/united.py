@@ -48,6 +48,11 @@ class United:
         return self.tau > _FINEST
 
     @property
+    def accuracy(self) -> float:
+        """By how much gradients differ now at most: rows that lack less would change nothing."""
+        return max(self.tau, self.learner.delta)
+
+    @property
     def tau(self) -> float:
         """By how much gradients may differ at the end of `solve`."""
         return self.learner.tau
