@@ -44,6 +44,9 @@ _STEPS = np.concatenate([[0.0], 2.0 ** np.arange(-12.0, 2.25, 0.5)])
 _BEYOND = 0.1
 """The next plane is at the best weights, and so far from there to those of the planes."""
 
+_OF_GAP = 0.01
+"""The planes' own problem is solved to this part of the gap so far."""
+
 
 def train_linear_on_shards(
     model: Any,
@@ -164,7 +167,10 @@ class _Training:
         start = time.process_time()
         self._a = np.vstack([self._a, np.sum([plane.a for plane in planes], axis=0)])
         self._b = np.append(self._b, sum(plane.b for plane in planes))
-        shares, lowest = best_shares(self._a @ self._a.T, self._b, np.append(self._shares, 0.0))
+        rounds = self.report.rounds
+        accuracy = _OF_GAP * (rounds[-1].gap if rounds else float(self._b.max()))
+        before, gram = np.append(self._shares, 0.0), self._a @ self._a.T
+        shares, lowest = best_shares(gram, self._b, before, accuracy)
         self._shares, wanted = shares, -self._a.T @ shares
         seconds = time.process_time() - start
         given = self._setting, self._best, wanted, _STEPS
