@@ -62,6 +62,8 @@ STEP = st.one_of(
 # Snapshots of several generations within a commit, and their record or parts alone.
 @example([("learn", 15), ("commit", 0), ("learn", 25), ("learn", 25), ("prefix", 3)])
 @example([("learn", 5), ("commit", 0), ("learn", 25), *[("subset", i) for i in range(5)]])
+# The partition comes back to a worker that has an older model in memory.
+@example([("learn", 3), ("other", 0), ("learn", 2), ("other", 0), ("learn", 3)])
 @settings(max_examples=40)
 @given(st.lists(STEP, max_size=25))
 def test_whatever_a_crash_leaves_the_model_is_the_same(program):
@@ -129,6 +131,25 @@ def test_models_leave_the_memory_and_come_back():
     for key in state:
         fed(small, state[key], pairs[key][-1:], 60, key)
     assert len(small) == 1
+
+
+def test_an_event_is_written_once_and_older_models_in_memory_are_found_out():
+    pairs, state, worker = events(100), FakeState(), KeyedModels(SVMSGDClassifier())
+    for i in range(100):
+        fed(worker, state, pairs[i : i + 1], i)
+        state.commit()
+    assert len(state.kept) == 101 and state.bytes_committed < 120 * 100
+    # Another worker has written two generations, and the last of them is in the place of this one.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keyed, "LEAST_LOG_BYTES", 400)
+        fed(KeyedModels(SVMSGDClassifier()), state, events(300, 5), 100)
+        state.commit()
+    state.kept = {name: v for name, v in state.kept.items() if name != "a.100"}
+    again = worker.take("k", "t", 400, *pairs[0], state)
+    assert worker.n_restored == 1 and again.learnt
+    whole = SVMSGDClassifier()
+    undisturbed(whole, [*pairs, *events(300, 5), pairs[0]])
+    assert encoded(worker.model_of("k", "t", state)) == encoded(whole)
 
 
 def test_a_common_model_is_named_in_the_state_and_not_copied(tmp_path):
