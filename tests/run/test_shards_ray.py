@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamsvm import LASVMClassifier, kernels
-from streamsvm.run.shards import RayWorkers, train_on_shards
+from streamsvm import LASVMClassifier, SVMSGDClassifier, kernels
+from streamsvm.run.shards import RayWorkers, train_linear_on_shards, train_on_shards
 
 ray = pytest.importorskip("ray", reason="pip install 'streamsvm[ray]'")
 pytestmark = [
@@ -79,6 +79,15 @@ def test_actors_that_are_killed_change_nothing(data):
     workers = Killing(2)
     assert are_same(trained(data, workers=workers), trained(data))
     assert workers.killed >= 3
+
+
+def test_linear_models_are_the_same_too(data):
+    template = SVMSGDClassifier(l2=0.01)
+    one, two = (
+        train_linear_on_shards(template, data, "label", workers=workers)[0]
+        for workers in (RayWorkers(2), None)
+    )
+    assert one.weights == two.weights and one.intercept == two.intercept
 
 
 def test_a_driver_that_is_killed_goes_on(data, tmp_path):
