@@ -58,7 +58,9 @@ class ShardsReport:
     shards, workers
         How many there are.
     reached
-        Whether the gap wanted was reached.
+        Whether the gap wanted was reached, and is not smaller than `rounding`.
+    reason
+        Why it was not reached; empty if it was.
     rounding
         By how much the gap may be wrong because kernel values are in single precision, divided by
         the dual: measured on a sample of rows.
@@ -75,6 +77,7 @@ class ShardsReport:
     shards: int = 0
     workers: int = 0
     reached: bool = False
+    reason: str = ""
     rounding: float = 0.0
     read_seconds: list[float] = field(default_factory=list)
     learn_seconds: list[float] = field(default_factory=list)
@@ -138,4 +141,6 @@ class ShardsReport:
         parts = ", ".join(f"{name} {s:.2f} s" for name, s in self.seconds().items())
         lines.append(f"{self.rows:,} rows, {self.shards} shards, {self.workers} workers: {parts}")
         lines.append(f"rounding: {self.rounding:.1e} of the dual")
+        if self.reason:
+            lines.append(f"not reached: {self.reason}")
         return "\n".join(lines)

@@ -74,6 +74,11 @@ class Shard:
         n = len(examples.codes)
         return examples.take(np.unique(np.linspace(0, max(0, n - 1), min(n, most)).astype(int)))
 
+    def chosen(self, setting: Setting, numbers: np.ndarray) -> Examples:
+        """Return those of the rows that have one of some numbers."""
+        examples = self._rows(setting)
+        return examples.take(np.flatnonzero(np.isin(examples.numbers, numbers)))
+
     def look(self, setting: Setting, model: Expansion, most: int, tau: float) -> Look:
         """Compare the rows with a model: see `Look`. `worst` are `most` rows at most.
 

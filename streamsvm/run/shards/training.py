@@ -48,8 +48,14 @@ _OF_KEPT = 0.25
 _FEWEST_SENT = 1000
 """So many rows may be sent in a round by all shards, or as many as the model has."""
 
-_SAMPLE = 2000
-"""Rows by which probabilities are calibrated; a tenth of them tell the error of rounding."""
+_SAMPLE, _IN_DOUBLE = 2000, 200
+"""So many rows, drawn from all, calibrate probabilities; so many of these tell the rounding."""
+
+_LEAST_PROGRESS = 0.01
+"""Two rounds that close less than this part of the gap, with no new row, are the last ones."""
+
+_MOST_IDLE = 10
+"""So are as many that do not with new rows: the reserve may be too small to know those sent."""
 
 
 def train_on_shards(
@@ -199,16 +205,36 @@ class _Training:
             looks = self._looks(expansion)
             made, worst = report.rounds[-1], [look.worst for look in looks]
             on_round(made)
-            report.reached = made.relative_gap <= wanted
-            is_stuck = not made.n_sent and not united.refine()
-            if report.reached or is_stuck or len(report.rounds) >= max_rounds:
+            if made.relative_gap <= wanted:
+                break
+            if len(report.rounds) >= max_rounds:
+                report.reason = f"max_rounds={max_rounds}: the gap is {report.gap:.2g}"
                 break
             start = time.process_time()
-            united.add(worst)
+            is_new = united.add(worst) > 0
+            if self._is_at_rest(is_new) or not (is_new or united.refine()):
+                report.reason = f"further rounds change nothing: the gap stays at {report.gap:.2g}"
+                break
             self._is_solved, self._seconds = False, time.process_time() - start
-        if not report.reached:
-            _log.warning("the gap is %.2g of the dual, and not %.2g", report.gap, wanted)
-        return self._concluded(expansion), report
+        model = self._concluded(expansion)
+        if not report.reason and report.rounding > wanted:
+            report.reason = (
+                f"the rounding of kernel values is {report.rounding:.2g} of the dual: nobody can "
+                f"tell whether the gap, {report.gap:.2g} as it was measured, is below that"
+            )
+        report.reached = not report.reason
+        if report.reason:
+            _log.warning("the gap wanted, %.2g, was not reached: %s", wanted, report.reason)
+        return model, report
+
+    def _is_at_rest(self, is_new: bool) -> bool:
+        """Tell whether the last rounds have changed next to nothing."""
+        n = _MOST_IDLE if is_new else 2
+        if len(self.report.rounds) <= n:
+            return False
+        before, now = self.report.rounds[-n - 1], self.report.rounds[-1]
+        least = _LEAST_PROGRESS * now.gap
+        return now.dual - before.dual < least and before.gap - now.gap < least
 
     def _solve(self, wanted: float) -> None:
         """Solve the united model, as exactly as this round needs it, and keep it."""
@@ -251,10 +277,13 @@ class _Training:
     def _concluded(self, expansion: Expansion) -> Any:
         """Return the model as one that has learnt all rows; measure the error of rounding."""
         setting = self._setting
-        most = max(1, _SAMPLE // len(self._all))
-        answers = self.workers.ask("sample", self._all, setting, most)
+        # The same rows, in the same order, however they are dealt: files may be sorted by label.
+        draws, n = np.random.default_rng(0), self.report.rows
+        chosen = 1 + draws.choice(n, min(n, _SAMPLE), replace=False)
+        answers = self.workers.ask("chosen", self._all, setting, chosen)
         sample = Examples.joined([answer.content for answer in answers], setting)
-        some = sample.take(np.arange(0, len(sample.codes), 10))
+        sample = sample.take(draws.permutation(len(sample.codes)))
+        some = sample.take(np.arange(min(_IN_DOUBLE, len(sample.codes))))
         kernel, gaps = setting.learner.kernel_, []
         for margins in (margins_of, margins_in_double):
             f = margins(kernel, expansion, some.rows)

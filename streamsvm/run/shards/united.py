@@ -5,14 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm.learners.bases.kernel.lasvm_solver import PairsSolver
+from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.run.shards.exchange import Examples, Expansion, Setting
+from streamsvm.run.shards.settling import settle_bias
 from streamsvm.support.rows import shape
 
 _FINEST = 1e-8
 """Gradients differ by so much through rounding: a smaller tau is never reached."""
 
 _FINER = 0.25
+
+_MOST_TIMES = 100
+"""The bias is settled so often at most; once or twice are enough but for rounding."""
 
 
 class United:
@@ -26,14 +31,29 @@ class United:
         """Return one that has learnt nothing."""
         return cls(setting.new_learner(), setting)
 
-    def add(self, sent: list[Examples]) -> None:
-        """Learn what shards have sent, in the order of the shards."""
+    def add(self, sent: list[Examples]) -> int:
+        """Learn what shards have sent, in the order of the shards; return how many rows are new.
+
+        Those that the learner has, in its reserve at least, are looked at by `solve`.
+        """
+        reserve, n = reserving(self.learner).kept_rows, 0
+        known = np.concatenate([reserve.facts()["number"], self.learner.kept_numbers()])
         for examples in sent:
-            if len(examples.numbers):
-                examples.learnt_by(self.learner, self._setting)
+            new = examples.take(np.flatnonzero(~np.isin(examples.numbers, known)))
+            if len(new.numbers):
+                new.learnt_by(self.learner, self._setting)
+                n += len(new.numbers)
+        return n
 
     def solve(self, allowed: float) -> None:
         """Finish, the more exactly the smaller the gap that its own rows may leave."""
+        self._finish(allowed)
+        for _ in range(_MOST_TIMES):
+            if not settle_bias(self.learner):
+                return
+            self._finish(allowed)
+
+    def _finish(self, allowed: float) -> None:
         learner = self.learner
         learner.finish()
         while learner.kept_gap().total > allowed and self.tau > _FINEST:

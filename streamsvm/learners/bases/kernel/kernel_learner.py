@@ -385,8 +385,8 @@ class KernelLearner(Learner):
     def know_labels(self, seen: list[Any]) -> None:
         """Set the labels of a learner that has learnt nothing, as a file has them."""
         super().know_labels(seen)
-        if self.targets.labels.seen and not self.targets.has_one_margin:
-            self.solver = self.solver.of_classes(len(seen), 0)
+        if (k := self.targets.n_classes) and not self.targets.has_one_margin:
+            self.solver, self.costs = self.solver.of_classes(k, 0), self.costs.of_classes(k, 0)
 
     # Copies
 
