@@ -12,6 +12,7 @@ from connectors.errors import (
     SchemaChangedError,
     SnapshotError,
     SourceAborted,
+    SourceChangedError,
     SourceError,
     SourceNotFoundError,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "SnapshotError",
     "Source",
     "SourceAborted",
+    "SourceChangedError",
     "SourceError",
     "SourceNotFoundError",
     "TabularSource",

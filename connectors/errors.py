@@ -8,6 +8,7 @@ The tree (every error of this package is a ``SourceError``):
     +-- MissingColumnError     a column that the data lack       (also a KeyError)
     +-- NoFeaturesError        no column that could be a feature
     +-- SchemaChangedError     a column changes type between files
+    +-- SourceChangedError     a file is not the one that it was
     +-- SnapshotError          a snapshot of another source      (also a ValueError)
     +-- SourceAborted          asked for by a test, with MemorySource.ABORT
 
@@ -83,6 +84,10 @@ class NoFeaturesError(SourceError):
 
 class SchemaChangedError(SourceError):
     """A column has another kind of value in another file of the same source."""
+
+
+class SourceChangedError(SourceError):
+    """A file has changed since it was looked at first."""
 
 
 class SnapshotError(SourceError, ValueError):

@@ -20,11 +20,19 @@ def setting_of(
     """Return what all shards agree on, from what each has told; C is that of a sum of losses."""
     names = list(dict.fromkeys(name for own in facts for name in own.names))
     counts: dict[Any, int] = {}
+    weighted: dict[Any, int] = {}
     for own in facts:
-        for label, n in own.counts:
+        for label, n, n_weighted in own.counts:
             counts[label] = counts.get(label, 0) + n
+            weighted[label] = weighted.get(label, 0) + n_weighted
     if len(counts) < 2:
         raise LabelError(f"all rows have one label: {list(counts)}")
+    most = getattr(learner.targets.labels, "most", None)
+    if most is not None and len(counts) > most:
+        raise LabelError(
+            f"{len(counts):,} labels, and the model takes {most}: is the label a class? If so, "
+            "raise max_classes"
+        )
     n_rows = sum(own.n_rows for own in facts)
     weights = learner.class_weight
     if weights == "balanced":
@@ -36,6 +44,9 @@ def setting_of(
         is_sparse = any(own.is_sparse for own in facts) or is_few
     own_learner = learner.clone({"class_weight": weights, "sparse": is_sparse})
     factors = [1.0 if weights is None else float(weights.get(label, 1.0)) for label in counts]
+    counting = [y for y, factor in zip(counts, factors, strict=True) if factor and weighted[y]]
+    if len(counting) < 2:
+        raise LabelError(f"only rows of {counting} have a weight and a class weight above 0")
     united = None if scaler is None else scaler.clone()
     for own in facts:
         if united is not None and own.scaler is not None:

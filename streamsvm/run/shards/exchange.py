@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from connectors.identity import FileIdentity
 from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
@@ -23,6 +24,7 @@ class Reading(NamedTuple):
     path: str
     target: str
     options: dict[str, Any]
+    may_lack: bool = False  # missing numbers count as 0
 
 
 class Piece(NamedTuple):
@@ -32,13 +34,16 @@ class Piece(NamedTuple):
     first: int
     stop: int
     number: int
+    identity: FileIdentity  # of the file, when the training began
+    folders: dict[str, Any]  # columns that the names of its folders give
 
 
 class Facts(NamedTuple):
     """What a shard tells before anything is learnt."""
 
     names: list[Name]  # its features, in the order in which they appear
-    counts: list[tuple[Any, int]]  # its labels, in the same order, and the number of rows of each
+    # Its labels, in the same order, and the numbers of rows of each: all, and with a weight.
+    counts: list[tuple[Any, int, int]]
     n_rows: int
     n_nonzero: int
     is_sparse: bool  # it was read as sparse rows

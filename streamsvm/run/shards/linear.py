@@ -9,19 +9,16 @@ not depend on that of the shards.
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import time
 from collections.abc import Callable
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from river import compose
 
-from streamsvm._parameter_checks import check_positive, check_size
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.losses import LOSSES
@@ -29,10 +26,9 @@ from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.parts import parts_of
 from streamsvm.run.shards.agreement import setting_of
 from streamsvm.run.shards.exchange import Reading, Setting, Slope, size_of
-from streamsvm.run.shards.folder import Folder, plan_of
-from streamsvm.run.shards.reading import divided, files_of
+from streamsvm.run.shards.job import check_ends, job_of
 from streamsvm.run.shards.report import Round, ShardsReport
-from streamsvm.run.shards.workers import LocalWorkers, Workers
+from streamsvm.run.shards.workers import Workers
 from streamsvm.solvers.linear.planes import best_shares
 from streamsvm.solvers.linear.state import AVERAGE_BIAS, BIAS, SCALE, P, Q, T
 
@@ -89,11 +85,11 @@ def train_linear_on_shards(
         As of `train_on_shards`.
 
     """
+    wanted, most = check_ends(gap, max_rounds, on_round)
     training = _Training(model, Reading(str(path), target, options), shards, workers, folder)
     try:
         training.begin()
-        most = check_size("max_rounds", max_rounds) or 1
-        return training.run(check_positive("gap", gap), most, on_round)
+        return training.run(wanted, most, on_round)
     finally:
         training.workers.close()
 
@@ -110,19 +106,15 @@ class _Training:
         folder: str | PathLike[str] | None,
     ) -> None:
         self._scaler, self._learner = _parts(model)
-        files = files_of(reading.path)
-        self._pieces = divided(files, n)
-        self._all = range(len(self._pieces))
-        self._reading = reading._replace(path=str(Path(reading.path).resolve()))
-        self.report = ShardsReport(sum(f.num_rows for f in files), len(self._all))
-        self.workers: Workers = workers or LocalWorkers()
-        told = plan_of(files, self._pieces, reading, self._scaler, self._learner)
-        self._folder = Folder(None if folder is None else Path(folder), told)
+        job = job_of(reading, self._scaler, self._learner, n, workers, folder)
+        self.report = ShardsReport(rows=job.n_rows, shards=len(job.pieces))
+        self._all = range(len(job.pieces))
+        self._job, self._folder, self.workers = job, job.folder, job.workers
         self._setting: Setting
 
     def begin(self) -> None:
         """Let the shards read, and begin at weights of 0, or where the folder ends."""
-        self.workers.open(self._reading, self._pieces)
+        self.workers.open(self._job.reading, self._job.pieces)
         self.report.workers = self.workers.n
         asked = self.workers.ask("describe", self._all, self._learner, self._scaler)
         answers = list(asked)
@@ -138,7 +130,7 @@ class _Training:
         d = len(self._setting.names) + 1
         self._best, self._at = np.zeros(d), np.zeros(d)
         self._a, self._b, self._shares = np.zeros((0, d)), np.zeros(0), np.zeros(0)
-        if (kept := self._folder.further("planes.npz")) is not None:
+        if (kept := self._folder.planes(d)) is not None:
             self._best, self._at, self._a, self._b, self._shares = (
                 kept[name] for name in ("best", "at", "a", "b", "shares")
             )
@@ -155,7 +147,8 @@ class _Training:
             on_round(rounds[-1])
         self.report.reached = rounds[-1].relative_gap <= wanted
         if not self.report.reached:
-            _log.warning("the gap is %.2g, and not %.2g", self.report.gap, wanted)
+            self.report.reason = f"max_rounds={max_rounds}: the gap is {self.report.gap:.2g}"
+            _log.warning("the gap wanted, %.2g, was not reached: %s", wanted, self.report.reason)
         learner = as_learner(self._setting, self._best, self.report.rows)
         scaler = self._setting.scaler
         return learner if scaler is None else compose.Pipeline(scaler, learner), self.report
@@ -196,11 +189,9 @@ class _Training:
         )
 
     def _keep(self) -> None:
-        file = io.BytesIO()
         report = np.array(json.dumps(self.report.as_json()))
         arrays = {"best": self._best, "at": self._at, "a": self._a, "b": self._b}
-        np.savez(file, **arrays, shares=self._shares, report=report)  # type: ignore[arg-type]
-        self._folder.keep_further("planes.npz", file.getvalue())
+        self._folder.keep_planes({**arrays, "shares": self._shares, "report": report})
 
 
 def as_learner(setting: Setting, w: np.ndarray, n_rows: int) -> Any:

@@ -7,17 +7,33 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from connectors.errors import SourceChangedError
+from connectors.kinds import kind_of
 from connectors.parquet import ParquetSource
 from connectors.parquet_files import ParquetPart, find_parts, part_of
 from streamsvm._parameter_checks import check_size
-from streamsvm.errors import BadEventError, FeatureError, LabelError
+from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
 from streamsvm.features.matrices import SparseMatrix, are_usable, bad_value
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run import parts
 from streamsvm.run.shards.exchange import Piece, Reading
 from streamsvm.support.rows import LARGEST
+
+_OPTIONS = (
+    "batch_size", "columns", "exclude", "keep", "max_categories", "parse_numbers", "timestamp",
+    "weight",
+)  # fmt: skip
+
+_OF_COLUMNS = "columns", "exclude", "keep", "parse_numbers"
+"""Those that list columns, some of which a file may lack."""
+
+_MISSING = (
+    "is missing: what it counts as depends on the rows before, which shards do not share; fill it "
+    'in, let it count as 0, missing="zero", or put StandardScaler in front'
+)
 
 
 class Read(NamedTuple):
@@ -36,7 +52,14 @@ def divided(found: list[ParquetPart], n: int | None) -> list[list[Piece]]:
     shards = []
     for first, stop in pairwise(ends):
         pieces = [
-            Piece(part.name, max(first, at) - at, min(stop, end) - at, max(first, at) + 1)
+            Piece(
+                part.name,
+                max(first, at) - at,
+                min(stop, end) - at,
+                max(first, at) + 1,
+                part.identity,
+                part.folders,
+            )
             for part, at, end in zip(found, *zip(*pairwise(starts), strict=True), strict=True)
             if max(first, at) < min(stop, end)
         ]
@@ -49,6 +72,19 @@ def files_of(path: str) -> list[ParquetPart]:
     return find_parts(Path(path))
 
 
+def check_files(reading: Reading, found: list[ParquetPart]) -> None:
+    """Refuse what one source of all files would refuse: options, and columns that differ."""
+    if wrong := sorted(reading.options.keys() - {*_OPTIONS}):
+        raise ParameterError(f"{wrong[0]}= is no option here: use {', '.join(_OPTIONS)}")
+    with ParquetSource(reading.path, reading.target, parts=found, **reading.options) as source:
+        numbers = [n for n in source.features if source.kinds[n] not in (None, "text")]
+    for part in [] if reading.may_lack else found:
+        types = {field.name: field.type for field in part.fields}
+        for name in numbers:
+            if part.num_rows and kind_of(types.get(name, pa.null())) == "null":
+                raise FeatureError(f"{part.name}: {name!r} {_MISSING}")
+
+
 def read(reading: Reading, pieces: list[Piece], learner: Learner) -> Read:
     """Read the rows of a shard; a `BadEventError` names the first that cannot be used."""
     matrices, labels, weights = [], [LabelColumn(np.zeros(0, np.int64), [])], [np.zeros(0)]
@@ -56,7 +92,7 @@ def read(reading: Reading, pieces: list[Piece], learner: Learner) -> Read:
         for batch in _batches(reading, piece):
             column = LabelColumn.of(batch.labels)
             matrix = parts.matrix_of(learner, batch.features, len(batch))
-            _check(batch, matrix, column, learner)
+            _check(batch, matrix, column, reading.may_lack)
             matrices.append(matrix)
             labels.append(column)
             weights.append(np.ones(len(batch)) * parts.weights_of(batch))
@@ -66,14 +102,19 @@ def read(reading: Reading, pieces: list[Piece], learner: Learner) -> Read:
 def _batches(reading: Reading, piece: Piece) -> Any:
     path = Path(reading.path)
     whole = path / piece.file if path.is_dir() else path
-    names = Path(piece.file).parent
-    folders = (
-        next(p.folders for p in find_parts(path) if p.name == piece.file)
-        if ("=" in str(names))
-        else {}
-    )
-    part = part_of(whole, piece.file, folders)
-    with ParquetSource(path, reading.target, parts=[part], **reading.options) as source:
+    if not whole.is_file():
+        raise SourceChangedError(f"`{whole}`, which the training needs, is not on this machine")
+    part = part_of(whole, piece.file, piece.folders)
+    if part.identity != piece.identity:
+        raise SourceChangedError(
+            f"`{piece.file}` is not what it was when the training began: {piece.identity} then, "
+            f"{part.identity} now; put it back, or start anew"
+        )
+    names, options = {field.name for field in part.fields}, dict(reading.options)
+    for option in _OF_COLUMNS:
+        if options.get(option) is not None:
+            options[option] = [name for name in options[option] if name in names]
+    with ParquetSource(path, reading.target, parts=[part], **options) as source:
         if piece.first:
             source.resume({**source.snapshot(), "row": piece.first, "content": None})
         left = piece.stop - piece.first
@@ -87,7 +128,7 @@ def _batches(reading: Reading, piece: Piece) -> Any:
                 return
 
 
-def _check(batch: Any, matrix: Any, labels: LabelColumn, learner: Learner) -> None:
+def _check(batch: Any, matrix: Any, labels: LabelColumn, may_lack: bool) -> None:
     """Refuse what cannot be learnt: each row counts in the gap, so that none is left out."""
     missing = np.flatnonzero(labels.codes == MISSING)
     if len(missing):
@@ -100,14 +141,10 @@ def _check(batch: Any, matrix: Any, labels: LabelColumn, learner: Learner) -> No
     if len(bad):
         row = int(bad[0])
         raise FeatureError(f"{batch.position(row)}: feature {bad_value(matrix, row, LARGEST)}")
-    if isinstance(matrix, SparseMatrix) or learner.missing == "zero":
+    if isinstance(matrix, SparseMatrix) or may_lack:
         return
     for c, name in enumerate(matrix.names):
         # Of texts, named column=value, each row has one only.
         absent = np.flatnonzero(np.isnan(matrix.values[:, c]))
         if len(absent) and "=" not in str(name):
-            raise FeatureError(
-                f"{batch.position(int(absent[0]))}: {name!r} is missing: what it counts as "
-                "depends on the rows before, which shards do not share; fill it in, or let it "
-                'count as 0, missing="zero"'
-            )
+            raise FeatureError(f"{batch.position(int(absent[0]))}: {name!r} {_MISSING}")

@@ -40,7 +40,8 @@ class Shard:
     def describe(self, learner: LASVMClassifier, scaler: StandardScaler | None) -> Facts:
         """Read the rows; return what they are."""
         found = self._read = read(self._reading, self._pieces, learner)
-        own = None if scaler is None else scaler.clone()
+        # Without limits, which depend on the rows before: mean and variance of all values.
+        own = None if scaler is None else scaler.clone({"clip": None})
         schema, n_nonzero = Schema(), 0
         for matrix in found.matrices:
             if own is not None:
@@ -48,8 +49,10 @@ class Shard:
             order = getattr(matrix, "order", None)
             schema.extend(matrix.names if order is None else order)
             n_nonzero += int(np.count_nonzero(np.nan_to_num(matrix.values)))
-        counts = np.bincount(found.labels.codes, minlength=len(found.labels.values))
-        labels = [(y, int(counts[found.labels.codes[i]])) for y, i in found.labels.present()]
+        codes, n = found.labels.codes, len(found.labels.values)
+        counts = np.bincount(codes, minlength=n).tolist()
+        weighted = np.bincount(codes[found.weights > 0.0], minlength=n).tolist()
+        labels = [(y, counts[codes[i]], weighted[codes[i]]) for y, i in found.labels.present()]
         is_sparse = any(isinstance(m, SparseMatrix) for m in found.matrices)
         return Facts(list(schema.names), labels, len(found.labels), n_nonzero, is_sparse, own)
 

@@ -12,13 +12,11 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from river import compose
 
-from streamsvm._parameter_checks import check_positive, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.preprocessing.standard_scaler import StandardScaler
@@ -32,13 +30,12 @@ from streamsvm.run.shards.exchange import (
     Setting,
     size_of,
 )
-from streamsvm.run.shards.folder import Folder, plan_of
+from streamsvm.run.shards.job import check_ends, job_of
 from streamsvm.run.shards.margins import margins_in_double, margins_of
 from streamsvm.run.shards.measuring import measured
-from streamsvm.run.shards.reading import divided, files_of
 from streamsvm.run.shards.report import Round, ShardsReport
 from streamsvm.run.shards.united import United
-from streamsvm.run.shards.workers import LocalWorkers, Workers
+from streamsvm.run.shards.workers import Workers
 
 _log = logging.getLogger(__name__)
 
@@ -94,9 +91,11 @@ def train_on_shards(
         continues there after Ctrl-C or a crash. With a smaller `gap`, or more rounds, it goes on.
         None, the default: nothing is kept.
     on_round
-        Called with each `Round` when it has ended.
+        Called with each `Round` when it has ended, for example
+        ``lambda made: print(f"gap {made.relative_gap:.1e}")``.
     **options
-        As of `connectors.ParquetSource`: `columns`, `exclude`, `weight`, ...
+        As of `connectors.ParquetSource`: `columns`, `exclude`, `weight`, `keep`, `timestamp`,
+        `parse_numbers`, `max_categories`, `batch_size`.
 
     Returns
     -------
@@ -109,7 +108,9 @@ def train_on_shards(
     BadEventError, FeatureError, LabelError
         A row cannot be used; the message has its file and number.
     CheckpointError
-        The folder is that of another training.
+        The folder is that of another training, or damaged.
+    SourceError
+        A file cannot be read, has other columns than the others, or has changed meanwhile.
 
     Examples
     --------
@@ -123,11 +124,11 @@ def train_on_shards(
     True
 
     """
+    wanted, most = check_ends(gap, max_rounds, on_round)
     training = _Training(model, Reading(str(path), target, options), shards, workers, folder)
     try:
         training.begin()
-        most = check_size("max_rounds", max_rounds) or 1
-        return training.run(check_positive("gap", gap), most, on_round)
+        return training.run(wanted, most, on_round)
     finally:
         training.workers.close()
 
@@ -144,17 +145,10 @@ class _Training:
         folder: str | PathLike[str] | None,
     ) -> None:
         self._scaler, self._learner = _parts(model)
-        files = files_of(reading.path)
-        pieces = divided(files, n)
-        self.report = ShardsReport(rows=sum(f.num_rows for f in files), shards=len(pieces))
-        self._all: Sequence[int] = range(len(pieces))
-        self._reading, self._pieces = (
-            reading._replace(path=str(Path(reading.path).resolve())),
-            pieces,
-        )
-        self.workers: Workers = workers or LocalWorkers()
-        told = plan_of(files, pieces, reading, self._scaler, self._learner)
-        self._folder = Folder(None if folder is None else Path(folder), told)
+        job = job_of(reading, self._scaler, self._learner, n, workers, folder)
+        self.report = ShardsReport(rows=job.n_rows, shards=len(job.pieces))
+        self._all: Sequence[int] = range(len(job.pieces))
+        self._job, self._folder, self.workers = job, job.folder, job.workers
         self._setting: Setting
         self._united: United
         # Whether the united model was solved in the present round, and the seconds of that so far.
@@ -162,7 +156,7 @@ class _Training:
 
     def begin(self) -> None:
         """Let the shards read and learn, and unite them; or continue where the folder ends."""
-        self.workers.open(self._reading, self._pieces)
+        self.workers.open(self._job.reading, self._job.pieces)
         self.report.workers = self.workers.n
         asked = self.workers.ask("describe", self._all, self._learner, self._scaler)
         answers = list(asked)
@@ -182,7 +176,8 @@ class _Training:
 
     def _learnt(self) -> list[Examples]:
         """Let the shards learn that have not yet; return what all have sent."""
-        found = {i: self._folder.sent(i) for i in self._all}
+        pieces = self._job.pieces
+        found = {i: self._folder.sent(i, pieces[i], self._setting) for i in self._all}
         due = [i for i, sent in found.items() if sent is None]
         most = max(1, _FEWEST_SENT // len(self._all))
         for answer in self.workers.ask("learn", due, self._setting, most):

@@ -1,0 +1,220 @@
+"""Shards: files, folders and arguments that are not what they should be are refused, and why."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import connectors.parquet_files
+from connectors import SchemaChangedError, SourceChangedError
+from streamsvm import LASVMClassifier, StandardScaler, kernels
+from streamsvm.errors import CheckpointError, FeatureError, LabelError, ParameterError
+from streamsvm.run.shards import LocalWorkers, train_on_shards
+
+TEMPLATE = LASVMClassifier(kernels.RBF(gamma=0.5), C=10.0)
+
+
+def drawn(n=300):
+    random = np.random.default_rng(0)
+    x = random.normal(size=(n, 2)).astype(np.float32)
+    y = x[:, 0] + 0.5 * random.normal(size=n) > 0.0
+    return pa.table({"a": x[:, 0], "b": x[:, 1], "label": y})
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder of three files."""
+    return write(tmp_path / "d", [drawn().slice(100 * i, 100) for i in range(3)])
+
+
+def write(folder, tables):
+    folder.mkdir()
+    for i, table in enumerate(tables):
+        pq.write_table(table, folder / f"p{i}.parquet")
+    return folder
+
+
+class Changing(LocalWorkers):
+    """Workers that all die before they look, and read again; meanwhile a file is replaced."""
+
+    def __init__(self, file, table):
+        super().__init__()
+        self.file, self.table = file, table
+
+    def open(self, *given):
+        self.given = given
+        super().open(*given)
+
+    def ask(self, task, which, *given):
+        if task == "look" and self.table is not None:
+            pq.write_table(self.table, self.file)
+            self.table = None
+            self.open(*self.given)
+        return super().ask(task, which, *given)
+
+
+@pytest.mark.parametrize("change", ["values", "longer", "shorter"])
+def test_a_file_that_changes_meanwhile_is_noticed(data, change):
+    table = drawn().slice(100, {"values": 100, "longer": 150, "shorter": 50}[change])
+    if change == "values":
+        table = table.set_column(0, "a", pa.array(np.arange(100.0)))
+    workers = Changing(data / "p1.parquet", table)
+    with pytest.raises(SourceChangedError, match=r"p1.parquet` is not what it was"):
+        train_on_shards(TEMPLATE, data, "label", workers=workers)
+
+
+def test_a_scaler_has_the_statistics_of_all_rows_however_they_are_dealt(tmp_path):
+    random = np.random.default_rng(0)
+    x = 100.0 * random.normal(size=(400, 6)) * (random.random((400, 6)) < 0.02)
+    x[:, 0] = random.normal(size=400)
+    table = pa.table({f"x{i}": x[:, i] for i in range(6)} | {"label": x[:, 0] > 0.0})
+    pq.write_table(table, tmp_path / "d.parquet")
+    for shards in (1, 7):
+        model, _ = train_on_shards(
+            StandardScaler() | TEMPLATE, tmp_path / "d.parquet", "label", shards=shards
+        )
+        for i in range(6):
+            n, mean, variance = model["StandardScaler"].statistics[f"x{i}"]
+            assert (n, mean, variance) == pytest.approx((400, x[:, i].mean(), x[:, i].var()))
+
+
+def test_missing_numbers_count_as_the_mean_behind_a_scaler(tmp_path):
+    table = drawn()
+    a = table["a"].to_numpy().astype(float)
+    a[::7] = np.nan
+    lacking = table.set_column(0, "a", pa.array(a, from_pandas=True))
+    filled = table.set_column(0, "a", pa.array(np.where(np.isnan(a), np.nanmean(a), a)))
+    template = StandardScaler() | TEMPLATE
+    (model, report), (_, other) = (
+        train_on_shards(template, write(tmp_path / name, [own]), "label")
+        for name, own in [("lacking", lacking), ("filled", filled)]
+    )
+    n, mean, _ = model["StandardScaler"].statistics["a"]
+    assert (n, mean) == (300 - 43, pytest.approx(np.nanmean(a)))
+    assert report.reached and other.reached
+    assert train_on_shards(template, tmp_path / "lacking", "label", shards=3)[1].reached
+    with pytest.raises(FeatureError, match="'a' is missing"):
+        train_on_shards(TEMPLATE, tmp_path / "lacking", "label")
+
+
+def test_columns_differ_between_files_as_for_one_source(tmp_path):
+    table = drawn(200)
+    text = table.set_column(0, "a", pa.array(["x"] * 200))
+    for i, other in enumerate([text, table.set_column(2, "label", pa.array(["y"] * 200))]):
+        with pytest.raises(SchemaChangedError, match="convert one of the files"):
+            train_on_shards(TEMPLATE, write(tmp_path / f"{i}", [table, other]), "label")
+    folder = write(tmp_path / "less", [table, table.drop_columns("a")])
+    with pytest.raises(FeatureError, match=r"p1.parquet: 'a' is missing"):
+        train_on_shards(TEMPLATE, folder, "label")
+    zero = TEMPLATE.clone({"missing": "zero"})
+    assert train_on_shards(zero, folder, "label")[1].reached
+    assert train_on_shards(TEMPLATE, folder, "label", exclude=["a"])[1].rows == 400
+    assert train_on_shards(zero, folder, "label", columns=["b", "a"])[1].reached
+
+
+def test_footers_of_many_folders_are_read_twice(tmp_path, monkeypatch):
+    for i in range(20):
+        (tmp_path / "d" / f"day={i}").mkdir(parents=True)
+        pq.write_table(drawn(20), tmp_path / "d" / f"day={i}" / "p.parquet")
+    read, identity_of = [], connectors.parquet_files.identity_of
+
+    def counted(path, *given):
+        read.append(path)
+        return identity_of(path, *given)
+
+    monkeypatch.setattr(connectors.parquet_files, "identity_of", counted)
+    model, _ = train_on_shards(TEMPLATE, tmp_path / "d", "label", max_rounds=1)
+    assert len(read) == 40 and "day" in model.feature_names
+
+
+def test_folders_of_others_and_damaged_ones_are_refused(data, tmp_path):
+    work, copy = tmp_path / "work", tmp_path / "copy"
+    train_on_shards(TEMPLATE, data, "label", folder=work)
+    first = dict(np.load(work / "shard-00000.npz"))
+
+    def refused(why, change):
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(work, copy)
+        change(copy)
+        with pytest.raises(CheckpointError, match=why):
+            train_on_shards(TEMPLATE, data, "label", folder=copy)
+
+    def rewritten(name, **changes):
+        def change(folder):
+            (folder / "united.svm").unlink()
+            np.savez(folder / "shard-00000.npz", **{**first, name: changes["to"]})
+
+        return change
+
+    def swapped(folder):
+        (folder / "united.svm").unlink()
+        shutil.copy(folder / "shard-00001.npz", folder / "shard-00000.npz")
+
+    def cut(folder):
+        (folder / "united.svm").unlink()
+        file = folder / "shard-00000.npz"
+        file.write_bytes(file.read_bytes()[:-100])
+
+    refused("no plan.json", lambda f: (f / "plan.json").unlink())
+    for text in (b"", b"[]", b"{", b"\xff"):
+        refused("damaged", lambda f, text=text: (f / "plan.json").write_bytes(text))
+    refused("model changed", lambda f: change_plan(f, model="?"))
+    refused("of another training", swapped)
+    refused("damaged", cut)
+    rows = first["rows"]
+    for name, to in [
+        ("rows", np.hstack([rows, rows])),
+        ("rows", rows * np.nan),
+        ("codes", first["codes"] + 9),
+        ("numbers", first["numbers"] + 100),
+    ]:
+        refused("damaged", rewritten(name, to=to))
+    other = tmp_path / "other"
+    train_on_shards(TEMPLATE, data, "label", shards=2, folder=other)
+    refused("of another training", lambda f: shutil.copy(other / "united.svm", f / "united.svm"))
+    with pytest.raises(CheckpointError, match=r"no plan.json, but p0.parquet"):
+        train_on_shards(TEMPLATE, data, "label", folder=data)
+    with pytest.raises(CheckpointError, match="cannot be a folder"):
+        train_on_shards(TEMPLATE, data, "label", folder=data / "p0.parquet")
+
+
+def change_plan(folder, **changes):
+    plan = json.loads((folder / "plan.json").read_text())
+    (folder / "plan.json").write_text(json.dumps(plan | changes))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"workers": 2},
+        {"zork": 1},
+        {"filters": [("a", ">", 0)]},
+        {"folder": 3},
+        {"folder": ""},
+        {"max_rounds": None},
+        {"on_round": None},
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_named(data, given):
+    with pytest.raises(ParameterError, match=next(iter(given))):
+        train_on_shards(TEMPLATE, data, "label", **given)
+
+
+def test_labels_that_cannot_be_separated_are_refused(data, tmp_path):
+    table = drawn()
+    weights = {"none": np.zeros(300), "one": table["label"].to_numpy().astype(float)}
+    for name, w in weights.items():
+        folder = write(tmp_path / name, [table.append_column("w", pa.array(w))])
+        with pytest.raises(LabelError, match="class weight above 0"):
+            train_on_shards(TEMPLATE, folder, "label", weight="w")
+    with pytest.raises(LabelError, match="class weight above 0"):
+        train_on_shards(TEMPLATE.clone({"class_weight": {True: 0.0}}), data, "label")
+    many = table.set_column(2, "label", pa.array(np.arange(300)))
+    with pytest.raises(LabelError, match="300 labels"):
+        train_on_shards(TEMPLATE, write(tmp_path / "many", [many]), "label")
+    with pytest.raises(ParameterError, match="reject"):
+        train_on_shards(StandardScaler(reject=5.0) | TEMPLATE, data, "label")
