@@ -11,6 +11,7 @@ Each of them is a ``StreamSVMError``:
     ├── KeyedStateError (RuntimeError)     the state of a key is damaged, or of another set-up
     ├── ModelBusyError (RuntimeError)      code in the middle of learning learns on the same model
     ├── ForkedModelError (RuntimeError)    a model was being changed when the process was forked
+    ├── WorkerError (RuntimeError)         a worker of a training cannot start, or dies each time
     ├── StaleAddressError (RuntimeError)   native events in debug mode found a wrong address
     └── ModelFileError (ValueError)        a model file cannot be read
         ├── NotAModelFileError             foreign or empty
@@ -56,6 +57,10 @@ class ForkedModelError(StreamSVMError, RuntimeError):
 
 class ModelBusyError(StreamSVMError, RuntimeError):
     """A model is learning, and what runs in the middle of that, on its thread, learns on it."""
+
+
+class WorkerError(StreamSVMError, RuntimeError):
+    """A worker of a training on shards cannot be started, or dies again and again."""
 
 
 class StaleAddressError(StreamSVMError, RuntimeError):

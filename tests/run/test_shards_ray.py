@@ -12,7 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamsvm import LASVMClassifier, SVMSGDClassifier, kernels
+from streamsvm.errors import FeatureError, WorkerError
 from streamsvm.run.shards import RayWorkers, train_linear_on_shards, train_on_shards
+from streamsvm.run.shards.exchange import Reading
+from streamsvm.run.shards.reading import divided, files_of
 
 ray = pytest.importorskip("ray", reason="pip install 'streamsvm[ray]'")
 pytestmark = [
@@ -79,6 +82,34 @@ def test_actors_that_are_killed_change_nothing(data):
     workers = Killing(2)
     assert are_same(trained(data, workers=workers), trained(data))
     assert workers.killed >= 3
+
+
+class Deadly:
+    """Ends the process that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (9,)
+
+
+def test_an_actor_that_dies_each_time_ends_the_training(data):
+    workers = RayWorkers(2, max_restarts=1)
+    workers.open(Reading(str(data), "label", {}), divided(files_of(str(data)), None))
+    with pytest.raises(WorkerError, match=r"again 1 times.*\(1.parquet, 3.parquet\)"):
+        list(workers.ask("describe", [1], Deadly(), None))
+    workers.close()
+
+
+def test_actors_without_room_and_errors_of_data(data):
+    with pytest.raises(WorkerError, match=r"2 of 2 are missing, each wants .*64.*'CPU': 2.0"):
+        trained(data, workers=RayWorkers(2, patience=1.0, num_cpus=64))
+    workers = RayWorkers(3)
+    for shards, n in [(2, 2), (5, 3)]:
+        trained(data, workers=workers, shards=shards)
+        assert workers.n == n
+    table = pa.table({"a": [1.0, None], "b": [0.0, 1.0], "label": [True, False]})
+    pq.write_table(table, data / "2.parquet")
+    with pytest.raises(FeatureError, match=r"^2.parquet: row 1: 'a' is missing"):
+        trained(data, workers=workers)
 
 
 def test_linear_models_are_the_same_too(data):

@@ -8,11 +8,16 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from streamsvm._parameter_checks import check_size
-from streamsvm.errors import ParameterError
+from streamsvm._parameter_checks import LARGEST_SIZE, check_positive, check_size, check_whole
+from streamsvm.errors import ParameterError, WorkerError
 from streamsvm.run.shards.exchange import Piece, Reading
 from streamsvm.run.shards.shard import Shard
 from streamsvm.support.writable import writable
+
+_RESTARTS = 5
+"""How often Ray starts an actor again in a training, unless `max_restarts` says otherwise."""
+
+_RESOURCES = "num_cpus", "num_gpus", "memory", "resources"
 
 
 class Answer(NamedTuple):
@@ -90,6 +95,11 @@ class _Actor:
         return os.getpid()
 
 
+def _shown(resources: dict[str, float]) -> dict[str, float]:
+    """Return the resources of a cluster without the names of its machines."""
+    return {name: amount for name, amount in sorted(resources.items()) if "node:" not in name}
+
+
 def _own(content: Any) -> Any:
     """Return what came through Ray's store, where arrays are read-only, with copies of them."""
     return writable({"": content})[""]
@@ -99,51 +109,94 @@ class RayWorkers:
     """Actors of Ray, on this machine or a cluster: shard i is with actor i modulo `n`.
 
     An actor that dies is started again by Ray, wherever there is room, reads its files again, and
-    is asked again. The files must be at the same path on all machines.
+    is asked again, up to five times in a training. The files must be at the same path on all
+    machines. A kernel of your own must be in a module that the actors can import, which registers
+    it: not in a notebook, or the script itself.
 
     Parameters
     ----------
     n
-        The number of actors, at least 1.
+        The number of actors, at least 1; there are no more than shards.
+    patience
+        Positive: a training ends if for so many seconds no further actor starts.
     options
-        Options of the actors: ``num_cpus=2``, ``resources=...``. See ``ray.remote``.
+        Options of the actors: ``num_cpus=2``, ``resources=...``, ``max_restarts=20``. See
+        ``ray.remote``.
 
     Raises
     ------
     ParameterError
-        Ray is not installed.
+        Ray is not installed, or has no such option.
+    WorkerError
+        In a training: an actor cannot be placed, or dies again and again.
 
     """
 
-    def __init__(self, n: int, **options: Any) -> None:
+    def __init__(self, n: int, patience: float = 60.0, **options: Any) -> None:
         try:
             import ray
         except ImportError as error:
             raise ParameterError(
                 "RayWorkers needs Ray: pip install 'streamsvm[ray]' (or 'ray>=2.40')"
             ) from error
-        self._ray, self.n = ray, int(check_size("n", n) or 1)
-        self._options = {"max_restarts": -1, "max_task_retries": -1, **options}
+        self._ray, self._given = ray, check_whole("n", n, 1, LARGEST_SIZE)
+        self.n, self._patience = self._given, check_positive("patience", patience)
+        self._options = {"max_restarts": _RESTARTS, "max_task_retries": -1, **options}
+        try:
+            self._kind = ray.remote(**self._options)(_Actor)
+        except (ValueError, TypeError) as error:
+            raise ParameterError(f"Ray refuses the options of the actors: {error}") from error
         self._actors: list[Any] = []
+        self._pieces: Sequence[list[Piece]] = ()
 
     def open(self, reading: Reading, pieces: Sequence[list[Piece]]) -> None:
         """Start the actors."""
         if not self._ray.is_initialized():
             self._ray.init()
-        kind = self._ray.remote(**self._options)(_Actor)
-        self.n = min(self.n, len(pieces))
+        self.n, self._pieces = min(self._given, len(pieces)), pieces
         self._actors = [
-            kind.remote(reading, {i: pieces[i] for i in range(a, len(pieces), self.n)})
+            self._kind.remote(reading, {i: pieces[i] for i in range(a, len(pieces), self.n)})
             for a in range(self.n)
         ]
+        coming = [actor.process.remote() for actor in self._actors]
+        while coming:
+            started, coming = self._ray.wait(coming, timeout=self._patience)
+            if not started:
+                wanted = {name: v for name, v in self._options.items() if name in _RESOURCES}
+                raise WorkerError(
+                    f"for {self._patience:g} s no further actor has started: {len(coming)} of "
+                    f"{self.n} are missing, each wants {wanted or 'a worker process'}; the cluster "
+                    f"has {_shown(self._ray.cluster_resources())}, and free are "
+                    f"{_shown(self._ray.available_resources())}"
+                )
 
     def ask(self, task: str, which: Sequence[int], *given: Any) -> Iterator[Answer]:
         """Call a method of some shards, and yield what they return."""
         # Once into the store of objects of each machine, not with each call.
         shared = [self._ray.put(thing) for thing in given]
-        coming = deque(self._actors[i % self.n].ask.remote(i, task, *shared) for i in which)
+        coming = deque((i, self._actors[i % self.n].ask.remote(i, task, *shared)) for i in which)
         while coming:
-            yield _own(self._ray.get(coming.popleft()))
+            yield self._answer(*coming.popleft())
+
+    def _answer(self, i: int, coming: Any) -> Answer:
+        """Return what a shard has answered, or raise what it has raised."""
+        try:
+            answer: Answer = _own(self._ray.get(coming))
+        except self._ray.exceptions.RayTaskError as error:
+            # The error itself: that of Ray begins with the traceback in the actor.
+            raise error.cause from None
+        except self._ray.exceptions.RayActorError as error:
+            own = range(i % self.n, len(self._pieces), self.n)
+            files = list(
+                dict.fromkeys(piece.file for shard in own for piece in self._pieces[shard])
+            )
+            more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+            raise WorkerError(
+                f"actor {i % self.n} of {self.n} has died again and again, and was started again "
+                f"{self._options['max_restarts']} times: is there memory enough for its files "
+                f"({', '.join(files[:3])}{more})? Ray says: {error}"
+            ) from None
+        return answer
 
     def processes(self) -> list[int]:
         """Return the ids of the actors' processes.
