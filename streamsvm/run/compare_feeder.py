@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from connectors.source import Batch
-from streamsvm.errors import BadEventError
 from streamsvm.labels.given import GivenBoth
 from streamsvm.labels.label_column import Pairs
-from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.run import parts
 from streamsvm.run.feeder import guess_of
@@ -55,8 +53,6 @@ class CompareFeeder(SetsFeeder):
 
     def _learn_event(self, x: dict[Any, Any], w: float, y: Any, guess: Any) -> None:
         """Learn an event, for which both had predicted something."""
-        last = steps_of(self.model.a)[-1]
         # That b can take it is looked at as for any model.
-        if isinstance(last, Learner) and not parts.can_be_label(y, last.classes, last.most_classes):
-            raise BadEventError(parts.refused_label(last, y)[1])
+        parts.check_label(self.model.a, y)
         self._learn_given(steps_of(self.model.b)[-1], x, w, y, guess)

@@ -216,6 +216,13 @@ def refused_label(learner: Learner, label: Any) -> tuple[str, str]:
     return "too many classes", f"label {too_many_classes(label, most)}"
 
 
+def check_label(model: Any, label: Any) -> None:
+    """Refuse, by BadEventError, a label that a model which ends with a learner cannot learn."""
+    last = steps_of(model)[-1]
+    if isinstance(last, Learner) and not can_be_label(label, last.classes, last.most_classes):
+        raise BadEventError(refused_label(last, label)[1])
+
+
 def event_of(batch: Batch, i: int) -> Event | RefusedEvent:
     """Return row i of a batch as an event, with its `message` if the batch has it."""
     event = next(iter(batch.slice(i, 1).events()))
@@ -251,14 +258,13 @@ def learn_event(model: Any, x: dict[Any, Any], w: float, y: Any, **more: Any) ->
     BadEventError: the weight or the label cannot be used, and River's transformers have not learnt
     the event. ParameterError: the classifier takes no weights.
     """
-    last = steps_of(model)[-1]
-    if isinstance(last, Learner) and not can_be_label(y, last.classes, last.most_classes):
-        raise BadEventError(refused_label(last, y)[1])
+    check_label(model, y)
     if w == 1.0:
         model.learn_one(x, y, **more)
         return
     if (fault := weight_fault(w)) is not None:
         raise BadEventError(fault)
+    last = steps_of(model)[-1]
     if "w" not in inspect.signature(last.learn_one).parameters:
         raise ParameterError(
             f"{type(last).__name__} takes no weights (w of learn_one): leave weight= (--weight) "
