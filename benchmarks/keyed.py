@@ -30,17 +30,17 @@ import numpy as np
 from benchmarks.keyed_writes import writes
 from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.model_files import container
-from streamsvm.run.keyed.quix import ModelPerKey
+from streamsvm.run.keyed import ModelPerKey
 from tests import brokers
 from tests.run.keyed.fake_state import FakeState
 
 TOPIC, GROUP, N_PARTITIONS = "events", "workers", 6
 _MODELS: dict[str, Callable[[], Any]] = {
-    "lasvm": lambda: StandardScaler() | LASVMClassifier(),
-    "sgd": lambda: StandardScaler() | SVMSGDClassifier(),
+    "lasvm": lambda: StandardScaler() | LASVMClassifier(seed=0),
+    "sgd": lambda: StandardScaler() | SVMSGDClassifier(seed=0),
 }
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["quixstreams", "streamsvm.run.keyed.quix", "tests.brokers"])
+_processes.set_forkserver_preload(["quixstreams", "streamsvm.run.keyed", "tests.brokers"])
 
 
 def events(

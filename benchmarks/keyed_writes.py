@@ -71,7 +71,7 @@ class _Log:
         self.models = KeyedModels(model)
 
     def learn(self, i: int, x: Any, y: Any, state: FakeState) -> None:
-        self.models.take("key", "topic", i, x, y, state)
+        self.models.predict_then_learn("key", "topic", (i, 0), x, y, state)
 
     def settle(self, state: FakeState) -> None:
         pass

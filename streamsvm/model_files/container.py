@@ -290,17 +290,17 @@ def _decoded(content: bytes) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]
     if not steps or arrays:
         raise ValueError("there are no parts, or arrays that belong to none")
     about = checked(json.loads(metadata.get("streamsvm.about", "{}")), dict, "streamsvm.about")
-    return _model_of(steps), about, further
+    return model_of_steps(steps), about, further
 
 
-def _model_of(steps: list[Any]) -> Any:
+def model_of_steps(steps: list[Any]) -> Any:
     """Return the model of some steps: a learner or scaler, a pipeline, or a wrapper of others."""
     first, inner = type(steps[0]), steps[1:]
     if first in _wrappers:
         if not inner or not hasattr(inner[-1], "predict_one"):
             raise ValueError("a wrapper is around no learner")
         models = _divided(inner) if first in _around_several else [inner]
-        return _wrappers[first](steps[0], *map(_model_of, models))
+        return _wrappers[first](steps[0], *map(model_of_steps, models))
     if any(type(step) in _wrappers for step in inner):
         raise ValueError("a wrapper is not the first step")
     if any(hasattr(step, "predict_one") for step in steps[:-1]):

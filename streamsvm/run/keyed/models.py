@@ -6,28 +6,44 @@ Those used last are in memory; the state always has all of each.
 from __future__ import annotations
 
 import copy
-import hashlib
+import logging
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-import numpy as np
-
-from streamsvm.errors import BadEventError, KeyedStateError, ParameterError, StreamSVMError
-from streamsvm.learners.bases.learner import Learner
+from streamsvm.errors import (
+    BadEventError,
+    KeyedStateError,
+    ModelFileError,
+    NewerModelFileError,
+    ParameterError,
+    StreamSVMError,
+)
 from streamsvm.model_files import container
+from streamsvm.model_files.json_values import as_json
 from streamsvm.run import parts
-from streamsvm.run.keyed import history as histories
-from streamsvm.run.keyed import records
-from streamsvm.run.keyed.history import History, Snapshots
-from streamsvm.run.keyed.records import KeyState
+from streamsvm.run.keyed import key_log, records
+from streamsvm.run.keyed.common import CommonModels
+from streamsvm.run.keyed.key_log import KeyLog, Snapshots
+from streamsvm.run.keyed.records import Entry, Generation, KeyState, Position
 
 LEAST_LOG_BYTES = 16 * 1024
-"""The log of a small model may be so long: 200 events, which take milliseconds to learn again."""
+"""The log of a small model may be so long: some 200 events, which are learnt again to restore it.
+
+A kernel learner that tries widths does that again, too: 20 ms and more.
+"""
 
 _WEIGHED_EVERY = 64  # events: looking how large a model is takes as long as learning one
+_WATCHED = 1000  # events, after which it is seen how many models came back
+_NOT_OF_EVENT = StreamSVMError, MemoryError, OSError  # BadEventError says what it is
+_OF_MACHINE = NewerModelFileError, MemoryError
 _PLAIN = {float, int, str, bool, type(None)}
+
+_log = logging.getLogger(__name__)
+
+
+Predicted = tuple[Any, dict[Any, float] | None]
 
 
 class Answer(NamedTuple):
@@ -42,41 +58,44 @@ class Answer(NamedTuple):
 class _Held:
     """A model in memory."""
 
-    def __init__(self, history: History, model: Any) -> None:
-        self.history, self.model, self.bytes = history, model, _bytes_of(model)
+    def __init__(self, log: KeyLog, model: Any) -> None:
+        self.log, self.model, self.bytes = log, model, _bytes_of(model)
 
 
 class KeyedModels:
-    """A model for each key: `take` gives an event to that of its key.
+    """A model for each key: `predict_then_learn` gives an event to that of its key.
 
-    See `streamsvm.run.keyed.quix.ModelPerKey` for the parameters. Not thread-safe.
+    See `streamsvm.run.keyed.ModelPerKey` for the parameters; `made_by`, JSON values, is what
+    must be the same in all workers that use the models of a name. Not thread-safe.
     """
 
     def __init__(
         self,
         model: Any,
-        earlier: Sequence[Any] = (),
+        previous_models: Sequence[Any] = (),
         probabilities: bool = False,
         max_models: int = 1000,
         max_bytes: int = 2**30,
-        snapshots: str | Path | None = None,
+        snapshot_dir: str | Path | None = None,
+        name: str = "model",
+        made_by: Mapping[str, Any] | None = None,
     ) -> None:
-        for name, value in (("max_models", max_models), ("max_bytes", max_bytes)):
+        for what, value in (("max_models", max_models), ("max_bytes", max_bytes)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ParameterError(f"{name}={value!r}: use a whole number of at least 1")
-        files = [_file_of(one) for one in (model, *earlier)]
-        common = {container.digest_of(file): file for file in files}
-        self._common_digest = container.digest_of(files[0])
-        self._common = {digest: _model_of(file, digest) for digest, file in common.items()}
-        self._check_predicts(self._common[self._common_digest], probabilities)
-        folder = None if snapshots is None else Path(snapshots)
+                raise ParameterError(f"{what}={value!r}: use a whole number of at least 1")
+        if not isinstance(name, str):
+            raise ParameterError(f"name={name!r}: use text")
+        self._common = CommonModels(model, previous_models, probabilities)
+        folder = None if snapshot_dir is None else Path(snapshot_dir)
         if folder is not None:
-            histories.check_folder(folder)
-        self._snapshots = Snapshots(common, folder)
-        self._digest_of_file = {id(file): digest for digest, file in common.items()}
+            key_log.check_folder(folder)
+        self._snapshots = Snapshots(folder)
+        self._name, self._slots = name, (f"{name}/a", f"{name}/b")
+        self._made_by = dict(made_by or {})
         self._probabilities = probabilities
         self._max_models, self._max_bytes = max_models, max_bytes
         self._held: OrderedDict[Any, _Held] = OrderedDict()
+        self._thrash = _Thrash()
         self.bytes = 0
         """Of the models in memory."""
         self.n_restored = 0
@@ -86,83 +105,91 @@ class KeyedModels:
         """How many models are in memory."""
         return len(self._held)
 
-    @staticmethod
-    def _check_predicts(model: Any, probabilities: bool) -> None:
-        last = container.steps_of(model)[-1]
-        wanted = ["learn_one", "predict_one"] + ["predict_proba_one"] * probabilities
-        if lacking := [name for name in wanted if not hasattr(last, name)]:
-            raise ParameterError(
-                f"model: a {type(last).__name__} has no {lacking[0]}: use a learner of events, or "
-                "a pipeline that ends with one"
-            )
-
-    def take(
-        self, key: Any, source: str, offset: int, x: dict[str, Any], y: Any, state: KeyState
+    def predict_then_learn(
+        self,
+        key: str | bytes,
+        source: str,
+        position: Position,
+        x: dict[str, Any],
+        y: Any,
+        state: KeyState,
     ) -> Answer:
         """Predict an event by the model of its key; learn it, if it has a label (not None).
 
-        `source` is the topic, `offset` the event's place in it, above those of earlier events of
-        the key. BadEventError: the event cannot be used, the model has not changed.
+        `source` is the topic, `position` the event's place in it, above those of earlier events of
+        the key. BadEventError: the event cannot be used, the model has not changed. KeyedStateError
+        and others: it is not the event that is at fault.
         """
         held = self._held_for(key, source, state)
-        if y is None:
-            model = self._new_model() if held is None else held.model
-            return Answer(*self._predicted(model, x), learnt=False, repeated=False)
-        if held is not None and offset <= held.history.offset:
-            answer = held.history.answer(state, offset) or [None, None]
-            return Answer(*_as_answered(answer), learnt=False, repeated=True)
-        return self._learn(key, source, offset, _plain(x), y, state, held)
+        self._thrash.count(self.n_restored)
+        if held is not None and y is not None and position <= held.log.position:
+            return _repeated(key, held.log, state, position)
+        model = self._new_model() if held is None else held.model
+        try:
+            predicted = self._predicted(model, x)
+            if y is None:
+                return Answer(*predicted, learnt=False, repeated=False)
+            names, entry = self._learn(key, model, position, x, y, predicted, held)
+        except _NOT_OF_EVENT:
+            raise
+        except Exception as error:
+            raise BadEventError(f"{type(error).__name__}: {error}") from error
+        try:
+            if held is None:
+                self._hold(key, held := _Held(self._begin(source, names, state), model))
+            self._write(held, entry, position, state)
+        except BaseException as error:
+            self._drop(key)
+            _raise_of_state(key, error)
+        return Answer(*predicted, learnt=True, repeated=False)
 
-    def model_of(self, key: Any, source: str, state: KeyState) -> Any:
+    def model_of(self, key: str | bytes, source: str, state: KeyState) -> Any:
         """Return the model of a key as it is in the state, a copy; None: it has learnt nothing."""
         held = self._held_for(key, source, state)
         return None if held is None else copy.deepcopy(held.model)
 
     def _learn(
         self,
-        key: Any,
-        source: str,
-        offset: int,
+        key: str | bytes,
+        model: Any,
+        position: Position,
         x: dict[str, Any],
         y: Any,
-        state: KeyState,
+        predicted: Predicted,
         held: _Held | None,
-    ) -> Answer:
-        is_new = held is None
-        model = self._new_model() if held is None else held.model
-        y = _plain_value("label", y)
-        last = container.steps_of(model)[-1]
-        if isinstance(last, Learner) and not parts.can_be_label(y, last.classes, last.most_classes):
-            raise BadEventError(parts.refused_label(last, y)[1])
-        predicted = self._predicted(model, x)
+    ) -> tuple[list[str], bytes]:
+        """Learn an event; return the names of the log, and the entry that is to be written."""
+        x, y = _plain(x), _plain_value("label", y)
+        parts.check_label(model, y)
+        answer = [predicted[0], predicted[1] and list(predicted[1].items())]
+        names = records.names_of(x) if held is None else held.log.generation.names
+        entry = Entry(position, x, y, answer).written(names)
+        _check_size(entry)
         try:
             model.learn_one(x, y)
-            if held is None:
-                begun = histories.begin(state, source, self._common_digest, list(x))
-                held = _Held(begun, model)
-            answer = [predicted[0], predicted[1] and list(predicted[1].items())]
-            names = held.history.generation.names
-            entry = records.entry_of(offset, x, y, answer, names)
-            held.history.append(state, entry, offset)
-            size = held.history.generation.n_bytes
-            if held.history.log_bytes > max(size, LEAST_LOG_BYTES):
-                self._write_snapshot(key, source, held, state)
         except BaseException:
             # A step may have learnt before another one failed; what the state has is right.
             self._drop(key)
             raise
-        if is_new:
-            self._hold(key, held)
-        elif held.history.n % _WEIGHED_EVERY == 0:
+        return names, entry
+
+    def _begin(self, source: str, names: list[str], state: KeyState) -> KeyLog:
+        common = self._common
+        about = {"common": common.digest, "kind": common.kind, "made_by": self._made_by}
+        return key_log.begin(state, self._slots, source=source, names=names, **about)
+
+    def _write(self, held: _Held, entry: bytes, position: Position, state: KeyState) -> None:
+        held.log.append(state, entry, position)
+        if held.log.log_bytes > max(held.log.generation.n_bytes, LEAST_LOG_BYTES):
+            self._write_snapshot(held, state)
+        if held.log.n % _WEIGHED_EVERY == 0:
             self._weigh(held)
-        return Answer(*predicted, learnt=True, repeated=False)
 
-    def _write_snapshot(self, key: Any, source: str, held: _Held, state: KeyState) -> None:
-        name = hashlib.sha256(repr((source, key)).encode()).hexdigest()[:24]
+    def _write_snapshot(self, held: _Held, state: KeyState) -> None:
         file = container.encoded(held.model)
-        held.history = histories.snapshot(held.history, state, self._snapshots, file, name)
+        held.log = key_log.snapshot(held.log, state, self._snapshots, file)
 
-    def _predicted(self, model: Any, x: dict[str, Any]) -> tuple[Any, dict[Any, float] | None]:
+    def _predicted(self, model: Any, x: dict[str, Any]) -> Predicted:
         label = _plain_value("prediction", model.predict_one(x))
         if not self._probabilities:
             return label, None
@@ -171,26 +198,29 @@ class KeyedModels:
 
     # Models in memory
 
-    def _held_for(self, key: Any, source: str, state: KeyState) -> _Held | None:
+    def _held_for(self, key: str | bytes, source: str, state: KeyState) -> _Held | None:
         """Return the model of a key; None: it has learnt nothing yet."""
         held = self._held.get(key)
-        if held is None or not held.history.is_current(state):
-            self._drop(key)
-            found = histories.restore(state, self._snapshots, self._learnt_again)
-            if found is None:
-                return None
-            self.n_restored += 1
-            self._hold(key, held := _Held(*found))
+        try:
+            if held is None or not held.log.is_current(state):
+                self._drop(key)
+                found = key_log.restore(state, self._slots, self._snapshots, self._learnt_again)
+                if found is None:
+                    return None
+                self.n_restored += 1
+                self._hold(key, held := _Held(*found))
+        except Exception as error:
+            _raise_of_state(key, error)
         self._held.move_to_end(key)
-        if held.history.generation.source != source:
+        if held.log.generation.source != source:
             raise KeyedStateError(
                 f"the model of key {key!r} has learnt from topic "
-                f"{held.history.generation.source!r}, and now an event comes from {source!r}: "
+                f"{held.log.generation.source!r}, and now an event comes from {source!r}: "
                 "offsets of two topics cannot be compared; use one topic, or a consumer group each"
             )
         return held
 
-    def _hold(self, key: Any, held: _Held) -> None:
+    def _hold(self, key: str | bytes, held: _Held) -> None:
         self._held[key] = held
         self.bytes += held.bytes
         self._evict()
@@ -207,38 +237,64 @@ class KeyedModels:
             len(self._held) > self._max_models or self.bytes > self._max_bytes
         ):
             self.bytes -= self._held.popitem(last=False)[1].bytes
+            self._thrash.n_evicted += 1
 
-    def _drop(self, key: Any) -> None:
+    def _drop(self, key: str | bytes) -> None:
         if (held := self._held.pop(key, None)) is not None:
             self.bytes -= held.bytes
 
     def _new_model(self) -> Any:
-        return copy.deepcopy(self._common[self._common_digest])
+        return self._common.new(self._common.digest)
 
-    def _learnt_again(self, file: bytes, events: Iterator[Any]) -> Any:
-        digest = self._digest_of_file.get(id(file))
-        if digest is None:
-            model = container.decoded(file, "the snapshot of a key")[0]
+    def _learnt_again(self, of: Generation, file: bytes | None, events: Iterator[Entry]) -> Any:
+        if of.made_by != self._made_by:
+            raise KeyedStateError(
+                f"the models named {self._name!r} were made with {of.made_by}, and now with "
+                f"{self._made_by}: give each of several models on a stream a name= of its own, or "
+                "use another consumer group to begin all keys anew"
+            )
+        self._common.check(of, self._name)
+        if file is None:
+            model = self._common.new(of.common)
         else:
-            model = copy.deepcopy(self._common[digest])
-        for _, x, y, _ in events:
-            model.learn_one(x, y)
+            model = container.decoded(file, "the snapshot of a key")[0]
+        for entry in events:
+            model.learn_one(entry.x, entry.y)
         return model
 
 
-def _file_of(model: Any) -> bytes:
-    """Return a model as the content of a file; it may be the path of one."""
-    if isinstance(model, (str, Path)):
-        return Path(model).read_bytes()
-    return container.encoded(model)
+class _Thrash:
+    """Warns if most events restore a model that another one has driven out."""
 
+    def __init__(self) -> None:
+        self.n_events = self.n_restored = self.n_evicted = 0
 
-def _model_of(file: bytes, digest: str) -> Any:
-    return container.decoded(file, f"model {digest[:12]}")[0]
+    def count(self, n_restored: int) -> None:
+        """Count an event; `n_restored` is how many models came back until now."""
+        self.n_events += 1
+        if self.n_events < _WATCHED:
+            return
+        n = n_restored - self.n_restored
+        if min(n, self.n_evicted) > _WATCHED // 2:
+            _log.warning(
+                "%d of the last %d events restored a model from its state, which takes far longer "
+                "than to learn one: raise max_models or max_bytes above what the keys in use need",
+                n,
+                _WATCHED,
+            )
+        self.n_events, self.n_restored, self.n_evicted = 0, n_restored, 0
 
 
 def _bytes_of(model: Any) -> int:
     return sum(getattr(step, "memory_usage", 0) for step in container.steps_of(model))
+
+
+def _check_size(entry: bytes) -> None:
+    if len(entry) > records.MOST_ENTRY_BYTES:
+        raise BadEventError(
+            f"the event has {len(entry):,} bytes in the log, and brokers take about a million: at "
+            f"most {records.MOST_ENTRY_BYTES:,} can be learnt; leave long texts out (exclude=)"
+        )
 
 
 def _plain(x: dict[Any, Any]) -> dict[str, Any]:
@@ -256,22 +312,27 @@ def _plain(x: dict[Any, Any]) -> dict[str, Any]:
 def _plain_value(what: str, value: Any) -> Any:
     if type(value) in _PLAIN:
         return value
-    value = value.item() if isinstance(value, np.generic) else value
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
-            return kind(value)
-    raise BadEventError(
-        f"the {what} is a {type(value).__name__}: a log holds numbers, texts and booleans"
-    )
+    try:
+        return as_json(value, what)
+    except ModelFileError as error:
+        raise BadEventError(
+            f"the {what} is a {type(value).__name__}: a log holds numbers, texts and booleans"
+        ) from error
 
 
-def _as_answered(answer: list[Any]) -> tuple[Any, dict[Any, float] | None]:
-    prediction, probabilities = answer
-    return prediction, None if probabilities is None else {y: p for y, p in probabilities}
+def _repeated(key: str | bytes, log: KeyLog, state: KeyState, position: Position) -> Answer:
+    """Return what was predicted for an event that was learnt before."""
+    try:
+        prediction, probabilities = log.answer(state, position) or (None, None)
+    except Exception as error:
+        _raise_of_state(key, error)
+    found = None if probabilities is None else {y: p for y, p in probabilities}
+    return Answer(prediction, found, learnt=False, repeated=True)
 
 
-def is_about_event(error: Exception) -> bool:
-    """Tell whether an error is about the event, and not about the set-up or the machine."""
-    return isinstance(error, BadEventError) or not isinstance(
-        error, (StreamSVMError, MemoryError, OSError)
-    )
+def _raise_of_state(key: str | bytes, error: BaseException) -> NoReturn:
+    """Raise what an error of the state, or of restoring from it, means: no event is at fault."""
+    if isinstance(error, _OF_MACHINE) or not isinstance(error, Exception):
+        raise error
+    why = str(error) if isinstance(error, KeyedStateError) else f"{type(error).__name__}: {error}"
+    raise KeyedStateError(f"the state of key {key!r:.100}: {why}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 from connectors.errors import NotReadableError
 from connectors.one_hot import one_hot
 from connectors.source import Position, Reject, shown
-from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.errors import BadEventError, ParameterError, StreamSVMError
 from streamsvm.run.bad_events import BadEvents, OnError, RefusedEvent
-from streamsvm.run.keyed.models import Answer, KeyedModels, is_about_event
+from streamsvm.run.keyed.models import Answer, KeyedModels
 
 _NUMBERS = {float, int, bool}
+_MAY_BE = "error", "repeated", "probabilities"  # fields that not all answers have
+_NOT_OF_EVENT = StreamSVMError, MemoryError, OSError  # BadEventError says what it is
 
 
 class ModelPerKey:
@@ -22,7 +25,8 @@ class ModelPerKey:
     Called with each message, it returns the message with fields more: ``prediction``, what the
     model of the key says before it learns the message (None: it knows no label yet); ``learnt``,
     whether it learnt the message now; ``probabilities`` by label, if asked for; ``repeated``, if
-    the message was learnt before; and ``error``, if it cannot be used.
+    the message was learnt before; and ``error``, if it cannot be used. Fields of the message with
+    these five names are not passed on.
 
     After a worker was killed, or partitions have moved, each model is, to the last bit, what one
     process makes of the events of its key in order: no event is lost or learnt twice.
@@ -32,7 +36,9 @@ class ModelPerKey:
     model
         What each key begins with: a learner, a pipeline, or the path of a model file, which may
         have learnt already (a warm start). A learner, or a pipeline, that `streamsvm.save` takes,
-        with labels of one value. It is not changed.
+        with labels of one value; not an `ActiveLearner`, a `Compare` or a `Selective`, which each
+        prediction changes. It is not changed. If it has learnt nothing and has no seed, keys begin
+        with it and seed 0: what is learnt again must not be drawn anew.
     target
         The field of the label. A message that lacks it, or has None, is only predicted.
     features
@@ -46,15 +52,19 @@ class ModelPerKey:
         a message that is no JSON is one that cannot be used; else it stops the application.
     probabilities
         Whether to return probabilities.
-    earlier
+    name
+        Of these models in the state; None: `target`. Several on one stream need a name each. The
+        state has name, target, features and exclude: with others, the application stops.
+    previous_models
         Models, or paths, that keys began with before `model` was given: their state names them.
     max_models, max_bytes
         Models beyond this number, or these bytes of memory, leave the memory, those used longest
-        ago first. They come back from their state, which takes milliseconds: as long as loading the
-        model, and learning at most as many bytes of events as it has.
-    snapshots
+        ago first. They come back from their state, which takes as long as loading the model, and
+        learning at most as many bytes of events as it has (or 16 KB): milliseconds, and tens of
+        them with kernels. Let it be more than the keys that are in use at a time.
+    snapshot_dir
         A folder that all workers share: snapshots of models are files in it, and the state has
-        their digests. None: they are in the state. For models of megabytes.
+        their names and digests. None: they are in the state. For models of megabytes.
     on_error
         What is done with a message that cannot be used, beside returning it with ``error``:
         ``"skip"``: it is counted (`bad`); ``"dead-letter"``: written to a file, too, with `path`;
@@ -80,7 +90,7 @@ class ModelPerKey:
     Examples
     --------
     >>> from streamsvm import LASVMClassifier, StandardScaler
-    >>> from streamsvm.run.keyed.quix import ModelPerKey
+    >>> from streamsvm.run.keyed import ModelPerKey
     >>> models = ModelPerKey(StandardScaler() | LASVMClassifier(), target="fraud", exclude=["id"])
     >>> # sdf = app.dataframe(topic).apply(models, stateful=True, metadata=True)
 
@@ -95,10 +105,11 @@ class ModelPerKey:
         exclude: Collection[str] = (),
         transform: Callable[[Any], Mapping[str, Any]] | None = None,
         probabilities: bool = False,
-        earlier: Sequence[Any] = (),
+        name: str | None = None,
+        previous_models: Sequence[Any] = (),
         max_models: int = 1000,
         max_bytes: int = 2**30,
-        snapshots: str | Path | None = None,
+        snapshot_dir: str | Path | None = None,
         on_error: OnError = "skip",
         path: str | Path | None = None,
     ) -> None:
@@ -110,7 +121,22 @@ class ModelPerKey:
         self._left_out = frozenset([*exclude, target])
         self._transform = transform
         self._probabilities = probabilities
-        self.models = KeyedModels(model, earlier, probabilities, max_models, max_bytes, snapshots)
+        self.models = KeyedModels(
+            model,
+            previous_models,
+            probabilities,
+            max_models,
+            max_bytes,
+            snapshot_dir,
+            target if name is None else name,
+            {
+                "target": target,
+                "features": None if features is None else list(features),
+                "exclude": sorted(exclude),
+            },
+        )
+        self._message: Any = None
+        self._n_of_message: Counter[Any] = Counter()
         self.bad = BadEvents(on_error, path)
 
     def __call__(
@@ -149,20 +175,16 @@ class ModelPerKey:
         x: dict[str, Any] = {}
         y = None
         try:
-            if key is None:
-                raise BadEventError("the message has no key, by which models are told apart")
-            if self._transform is not None:
-                found = self._transform(value)
-                value = value if isinstance(value, Mapping) else found
-            else:
-                found = value
+            _check_key(key)
+            position = context.offset, self._number_of(key, context)
+            value, found = self._transformed(value)
             x, y = self._event_of(found)
-            answer = self.models.take(key, context.topic, context.offset, x, y, _State(state))
-        except Exception as error:
-            if not is_about_event(error):
-                raise
+            answer = self.models.predict_then_learn(
+                key, context.topic, position, x, y, _State(state)
+            )
+        except BadEventError as error:
             place = Position(f"{context.topic}[{context.partition}]", context.offset)
-            return self._refused(value, x, y, place, error)
+            return self._refused(value, x, y, place, str(error))
         return self._answered(value, answer)
 
     def model_of(self, key: Any, topic: str, state: Any) -> Any:
@@ -185,6 +207,31 @@ class ModelPerKey:
         """
         return self.models.model_of(key, topic, _State(state))
 
+    def _number_of(self, key: Any, context: Any) -> int:
+        """Return how many events of this key its message has had before this one.
+
+        ``expand=True`` and windows make several of one message, which has one offset.
+        """
+        if context is not self._message:
+            # Kept, so that no other one is at its address.
+            self._message = context
+            self._n_of_message.clear()
+        n = self._n_of_message[key]
+        self._n_of_message[key] = n + 1
+        return n
+
+    def _transformed(self, value: Any) -> tuple[Any, Any]:
+        """Return a message, as fields if it can be, and what the user's function makes of it."""
+        if self._transform is None:
+            return value, value
+        try:
+            found = self._transform(value)
+        except _NOT_OF_EVENT:
+            raise
+        except Exception as error:
+            raise _bad_event(error) from error
+        return value if isinstance(value, Mapping) else found, found
+
     def _event_of(self, found: Any) -> tuple[dict[str, Any], Any]:
         """Return features and label of a message, as it was transformed."""
         if not isinstance(found, Mapping):
@@ -197,11 +244,18 @@ class ModelPerKey:
         else:
             x = {name: found[name] for name in self._features if name in found}
         if not all(type(v) in _NUMBERS for v in x.values()):
-            x = one_hot(x)
+            try:
+                x = one_hot(x)
+            except _NOT_OF_EVENT:
+                raise
+            except Exception as error:
+                raise _bad_event(error) from error
         return x, y
 
     def _answered(self, value: Any, answer: Answer) -> dict[str, Any]:
         fields = {**value} if isinstance(value, Mapping) else {"value": value}
+        for name in _MAY_BE:
+            fields.pop(name, None)
         fields |= {"prediction": answer.prediction, "learnt": answer.learnt}
         if self._probabilities:
             found = answer.probabilities
@@ -211,11 +265,9 @@ class ModelPerKey:
         return fields
 
     def _refused(
-        self, value: Any, x: dict[str, Any], y: Any, place: Position, error: Exception
+        self, value: Any, x: dict[str, Any], y: Any, place: Position, reason: str
     ) -> dict[str, Any]:
         """Return a message that cannot be used with the reason, and count it."""
-        is_ours = isinstance(error, (BadEventError, NotReadableError))
-        reason = str(error) if is_ours else f"{type(error).__name__}: {error}"
         if isinstance(value, Mapping):
             self.bad.take(RefusedEvent(x, y, place, dict(value), 1.0), "bad event", reason)
             fields = {**value}
@@ -224,7 +276,24 @@ class ModelPerKey:
                 Reject(place, "not an event", reason, shown(value)), "not an event", reason
             )
             fields = {"value": shown(value)}
+        for name in _MAY_BE:
+            fields.pop(name, None)
         return fields | {"prediction": None, "learnt": False, "error": reason}
+
+
+def _bad_event(error: Exception) -> BadEventError:
+    is_ours = isinstance(error, NotReadableError)
+    return BadEventError(str(error) if is_ours else f"{type(error).__name__}: {error}")
+
+
+def _check_key(key: Any) -> None:
+    if key is None:
+        raise BadEventError("the message has no key, by which models are told apart")
+    if not isinstance(key, (str, bytes)):
+        raise BadEventError(
+            f"the key {key!r:.100} is a {type(key).__name__}: models are told apart by text or "
+            'bytes; read keys with key_deserializer="str"'
+        )
 
 
 class _State:

