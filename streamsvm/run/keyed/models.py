@@ -29,10 +29,9 @@ from streamsvm.run.keyed.key_log import KeyLog, Snapshots
 from streamsvm.run.keyed.records import Entry, Generation, KeyState, Position
 
 LEAST_LOG_BYTES = 16 * 1024
-"""The log of a small model may be so long: some 200 events, which are learnt again to restore it.
-
-A kernel learner that tries widths does that again, too: 20 ms and more.
-"""
+"""The log of a small model may be so long: 200 events, which are learnt again to restore it."""
+LEAST_LOG_BYTES_OF_KERNELS = 4 * 1024
+"""The same with a kernel: its first events cost most, for widths are tried on them, also again."""
 
 _WEIGHED_EVERY = 64  # events: looking how large a model is takes as long as learning one
 _WATCHED = 1000  # events, after which it is seen how many models came back
@@ -60,6 +59,8 @@ class _Held:
 
     def __init__(self, log: KeyLog, model: Any) -> None:
         self.log, self.model, self.bytes = log, model, _bytes_of(model)
+        has_kernel = hasattr(container.steps_of(model)[-1], "kernel_")
+        self.least_log = LEAST_LOG_BYTES_OF_KERNELS if has_kernel else LEAST_LOG_BYTES
 
 
 class KeyedModels:
@@ -180,7 +181,7 @@ class KeyedModels:
 
     def _write(self, held: _Held, entry: bytes, position: Position, state: KeyState) -> None:
         held.log.append(state, entry, position)
-        if held.log.log_bytes > max(held.log.generation.n_bytes, LEAST_LOG_BYTES):
+        if held.log.log_bytes > max(held.log.generation.n_bytes, held.least_log):
             self._write_snapshot(held, state)
         if held.log.n % _WEIGHED_EVERY == 0:
             self._weigh(held)
