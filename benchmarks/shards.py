@@ -112,8 +112,9 @@ def linear(folder: Path, runs: int) -> None:
             best = min(times, key=lambda parts: sum(parts.values()))
             print(
                 f"{name}, {n:2d} workers: {len(report.rounds)} rounds, gap {report.gap:.1e}, "
-                f"objective {report.rounds[-1].primal:.6g}; s: look {best['look']:.3f}, planes "
-                f"{best['united']:.3f}; {sum(r.bytes_in for r in report.rounds) / 1e6:.2f} MB back",
+                f"objective {report.rounds[-1].primal:.6g}; s: evaluate {best['evaluate']:.3f}, "
+                f"planes {best['united']:.3f}; "
+                f"{sum(r.bytes_in for r in report.rounds) / 1e6:.2f} MB back",
                 flush=True,
             )
 

@@ -49,7 +49,7 @@ class Changing(LocalWorkers):
         super().open(*given)
 
     def ask(self, task, which, *given):
-        if task == "look" and self.table is not None:
+        if task == "evaluate" and self.table is not None:
             pq.write_table(self.table, self.file)
             self.table = None
             self.open(*self.given)

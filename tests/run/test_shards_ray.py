@@ -60,7 +60,7 @@ class Killing(RayWorkers):
     killed = 0
 
     def ask(self, task, which, *given):
-        pids = self.processes() if task in ("learn", "look") else []
+        pids = self.processes() if task in ("learn", "evaluate") else []
         answers = super().ask(task, which, *given)
         for pid in pids[:1]:
             os.kill(pid, signal.SIGKILL)

@@ -38,7 +38,7 @@ class Piece(NamedTuple):
     folders: dict[str, Any]  # columns that the names of its folders give
 
 
-class Facts(NamedTuple):
+class ShardSummary(NamedTuple):
     """What a shard tells before anything is learnt."""
 
     names: list[Name]  # its features, in the order in which they appear
@@ -137,7 +137,7 @@ class Expansion(NamedTuple):
         )
 
 
-class Look(NamedTuple):
+class Evaluation(NamedTuple):
     """What a shard finds about a model: sums over its rows and problems, and what the model lacks.
 
     `sums` are those of `measuring.Measured`.
@@ -148,7 +148,7 @@ class Look(NamedTuple):
     worst: Examples  # those of them with the largest losses
 
 
-class Slope(NamedTuple):
+class CuttingPlane(NamedTuple):
     """The loss of a shard's rows at w, as the plane ``<a, w> + b`` that touches it there."""
 
     a: np.ndarray  # float64 (d + 1,)

@@ -1,10 +1,10 @@
 """Trains one linear SVM on the rows of many shards, by cutting planes, to a measured gap.
 
-Each round takes two looks of all shards. The first one finds how far to go from the best weights so
-far towards those that the planes say are best; the second one gives a plane near there, by which
-the bound from below rises (Franc and Sonnenburg, Optimized cutting plane algorithm for large-scale
-risk minimization, JMLR 10, 2009). Shards keep nothing between rounds, and the number of rounds does
-not depend on that of the shards.
+Each round asks all shards twice: for a plane near the best weights, by which the bound from below
+rises, then for the losses on the way from the best weights so far to those that the planes say are
+best, which say how far to go (Franc and Sonnenburg, Optimized cutting plane algorithm for
+large-scale risk minimization, JMLR 10, 2009). Shards keep nothing between rounds, and the number of
+rounds does not depend on that of the shards.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from streamsvm.losses import LOSSES
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.parts import parts_of
 from streamsvm.run.shards.agreement import setting_of
-from streamsvm.run.shards.exchange import Reading, Setting, Slope, size_of
+from streamsvm.run.shards.exchange import CuttingPlane, Reading, Setting, size_of
 from streamsvm.run.shards.job import check_ends, job_of
 from streamsvm.run.shards.report import Round, ShardsReport
 from streamsvm.run.shards.workers import Workers
-from streamsvm.solvers.linear.planes import best_shares
+from streamsvm.solvers.linear.planes import dual_weights
 from streamsvm.solvers.linear.state import AVERAGE_BIAS, BIAS, SCALE, P, Q, T
 
 _log = logging.getLogger(__name__)
@@ -120,8 +120,8 @@ class _Training:
         answers = list(asked)
         self.report.read_seconds = [answer.seconds for answer in answers]
         C = 1.0 / (self._learner.solver.schedule.lam * max(1, self.report.rows))
-        facts = [answer.content for answer in answers]
-        self._setting = setting_of(facts, self._learner, self._scaler, C)
+        summaries = [answer.content for answer in answers]
+        self._setting = setting_of(summaries, self._learner, self._scaler, C)
         if len(self._setting.labels) > 2:
             raise LabelError(
                 f"{len(self._setting.labels)} labels: a linear SVM is trained for two; train one "
@@ -129,9 +129,9 @@ class _Training:
             )
         d = len(self._setting.names) + 1
         self._best, self._at = np.zeros(d), np.zeros(d)
-        self._a, self._b, self._shares = np.zeros((0, d)), np.zeros(0), np.zeros(0)
+        self._a, self._b, self._dual_weights = np.zeros((0, d)), np.zeros(0), np.zeros(0)
         if (kept := self._folder.planes(d)) is not None:
-            self._best, self._at, self._a, self._b, self._shares = (
+            self._best, self._at, self._a, self._b, self._dual_weights = (
                 kept[name] for name in ("best", "at", "a", "b", "shares")
             )
             self.report = ShardsReport.from_json(json.loads(str(kept["report"])))
@@ -154,21 +154,21 @@ class _Training:
         return learner if scaler is None else compose.Pipeline(scaler, learner), self.report
 
     def _round(self) -> Round:
-        asked = self.workers.ask("slope", self._all, self._setting, self._at)
-        slopes = list(asked)
-        planes: list[Slope] = [answer.content for answer in slopes]
+        asked = self.workers.ask("cutting_plane", self._all, self._setting, self._at)
+        touching = list(asked)
+        planes: list[CuttingPlane] = [answer.content for answer in touching]
         start = time.process_time()
         self._a = np.vstack([self._a, np.sum([plane.a for plane in planes], axis=0)])
         self._b = np.append(self._b, sum(plane.b for plane in planes))
         rounds = self.report.rounds
         accuracy = _OF_GAP * (rounds[-1].gap if rounds else float(self._b.max()))
-        before, gram = np.append(self._shares, 0.0), self._a @ self._a.T
-        shares, lowest = best_shares(gram, self._b, before, accuracy)
-        self._shares, wanted = shares, -self._a.T @ shares
+        before, gram = np.append(self._dual_weights, 0.0), self._a @ self._a.T
+        weights, lowest = dual_weights(gram, self._b, before, accuracy)
+        self._dual_weights, wanted = weights, -self._a.T @ weights
         seconds = time.process_time() - start
         given = self._setting, self._best, wanted, _STEPS
-        looks = list(self.workers.ask("losses", self._all, *given))
-        loss = np.sum([look.content for look in looks], axis=0)
+        searched = list(self.workers.ask("losses", self._all, *given))
+        loss = np.sum([answer.content for answer in searched], axis=0)
         ways = self._best + _STEPS[:, None] * (wanted - self._best)
         objectives = 0.5 * (ways**2).sum(axis=1) + loss
         chosen = int(np.argmin(objectives))
@@ -182,16 +182,16 @@ class _Training:
             n_support_vectors=0,
             n_violating=sum(plane.n_losing for plane in planes),
             n_sent=0,
-            shard_seconds=[a.seconds + b.seconds for a, b in zip(slopes, looks, strict=True)],
+            shard_seconds=[a.seconds + b.seconds for a, b in zip(touching, searched, strict=True)],
             united_seconds=seconds,
             bytes_out=3 * self._best.nbytes,
-            bytes_in=sum(size_of(answer.content) for answer in (*slopes, *looks)),
+            bytes_in=sum(size_of(answer.content) for answer in (*touching, *searched)),
         )
 
     def _keep(self) -> None:
         report = np.array(json.dumps(self.report.as_json()))
         arrays = {"best": self._best, "at": self._at, "a": self._a, "b": self._b}
-        self._folder.keep_planes({**arrays, "shares": self._shares, "report": report})
+        self._folder.keep_planes({**arrays, "shares": self._dual_weights, "report": report})
 
 
 def as_learner(setting: Setting, w: np.ndarray, n_rows: int) -> Any:

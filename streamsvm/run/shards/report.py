@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class Round:
-    """One round: the united model was solved, and all shards looked at it.
+    """One round: the united model was solved, and all shards evaluated it.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class ShardsReport:
 
         Returns
         -------
-        Seconds to ``read``, ``learn`` alone, ``look``, of the ``united`` model, and to ``send``.
+        Seconds to ``read``, ``learn`` alone, ``evaluate``, of the ``united`` model, to ``send``.
 
         """
         n = workers or self.workers or 1
@@ -115,7 +115,7 @@ class ShardsReport:
         return {
             "read": longest(self.read_seconds),
             "learn": longest(self.learn_seconds),
-            "look": sum(longest(r.shard_seconds) for r in self.rounds),
+            "evaluate": sum(longest(r.shard_seconds) for r in self.rounds),
             "united": sum(r.united_seconds for r in self.rounds),
             "send": sent / bytes_per_second,
         }

@@ -10,14 +10,14 @@ from streamsvm.features.schema import Schema
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.shards.exchange import (
+    CuttingPlane,
+    Evaluation,
     Examples,
     Expansion,
-    Facts,
-    Look,
     Piece,
     Reading,
     Setting,
-    Slope,
+    ShardSummary,
 )
 from streamsvm.run.shards.margins import margins_of
 from streamsvm.run.shards.measuring import measured
@@ -37,7 +37,7 @@ class Shard:
         self._read: Read | None = None
         self._examples: Examples | None = None
 
-    def describe(self, learner: LASVMClassifier, scaler: StandardScaler | None) -> Facts:
+    def describe(self, learner: LASVMClassifier, scaler: StandardScaler | None) -> ShardSummary:
         """Read the rows; return what they are."""
         found = self._read = read(self._reading, self._pieces, learner)
         # Without limits, which depend on the rows before: mean and variance of all values.
@@ -54,7 +54,9 @@ class Shard:
         weighted = np.bincount(codes[found.weights > 0.0], minlength=n).tolist()
         labels = [(y, counts[codes[i]], weighted[codes[i]]) for y, i in found.labels.present()]
         is_sparse = any(isinstance(m, SparseMatrix) for m in found.matrices)
-        return Facts(list(schema.names), labels, len(found.labels), n_nonzero, is_sparse, own)
+        return ShardSummary(
+            list(schema.names), labels, len(found.labels), n_nonzero, is_sparse, own
+        )
 
     def learn(self, setting: Setting, most: int) -> Examples:
         """Learn the rows alone; return the support vectors.
@@ -82,8 +84,8 @@ class Shard:
         examples = self._rows(setting)
         return examples.take(np.flatnonzero(np.isin(examples.numbers, numbers)))
 
-    def look(self, setting: Setting, model: Expansion, most: int, tau: float) -> Look:
-        """Compare the rows with a model: see `Look`. `worst` are `most` rows at most.
+    def evaluate(self, setting: Setting, model: Expansion, most: int, tau: float) -> Evaluation:
+        """Compare the rows with a model: see `Evaluation`. `worst` are `most` rows at most.
 
         A row violates optimality if it lacks more than `tau` to a margin of 1.
         """
@@ -94,7 +96,7 @@ class Shard:
         lacking = np.flatnonzero(lacks)
         order = np.argsort(-found.gaps[lacking], kind="stable")[:most]
         worst = examples.take(np.sort(lacking[order]))
-        return Look(found.sums, len(lacking), worst)
+        return Evaluation(found.sums, len(lacking), worst)
 
     # Of linear models
 
@@ -109,14 +111,16 @@ class Shard:
         short, rise = 1.0 - y * f, y * rise
         return np.array([costs @ np.maximum(0.0, short - k * rise) for k in steps.tolist()])
 
-    def slope(self, setting: Setting, w: np.ndarray) -> Slope:
+    def cutting_plane(self, setting: Setting, w: np.ndarray) -> CuttingPlane:
         """Return the loss as a plane that touches it at w."""
         examples, y, costs = self._signed(setting)
         f, a = np.zeros(len(y)), np.zeros(len(w))
         sums.margins_of(examples.rows, w, f)
         losing = costs * (1.0 - y * f > 0.0)
         sums.add_rows(examples.rows, -y * losing, a)
-        return Slope(a, float(losing.sum()), int(np.count_nonzero(losing)), float(costs.sum()))
+        return CuttingPlane(
+            a, float(losing.sum()), int(np.count_nonzero(losing)), float(costs.sum())
+        )
 
     def _signed(self, setting: Setting) -> tuple[Examples, np.ndarray, np.ndarray]:
         """Return the rows, y = -1 or +1, and C_i."""

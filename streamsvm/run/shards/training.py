@@ -2,8 +2,9 @@
 
 Each shard learns alone, as in a cascade of SVMs (Graf, Cosatto, Bottou, Durdanovic and Vapnik,
 2005); the union of their support vectors is solved again as one problem. Then rounds: each shard
-looks at the united model, and sends what it lacks. The coefficients of the united model, with 0 for
-all other rows, are feasible for the problem of all rows: so the gap is exact, whatever was sent.
+evaluates the united model, and sends what it lacks. The coefficients of the united model, with 0
+for all other rows, are feasible for the problem of all rows: so the gap is exact, whatever was
+sent.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.parts import parts_of
 from streamsvm.run.shards.agreement import setting_of
 from streamsvm.run.shards.exchange import (
+    Evaluation,
     Examples,
     Expansion,
-    Look,
     Reading,
     Setting,
     size_of,
@@ -197,8 +198,8 @@ class _Training:
             if not self._is_solved:
                 self._solve(wanted)
             expansion = united.expansion
-            looks = self._looks(expansion)
-            made, worst = report.rounds[-1], [look.worst for look in looks]
+            evaluations = self._evaluations(expansion)
+            made, worst = report.rounds[-1], [one.worst for one in evaluations]
             on_round(made)
             if made.relative_gap <= wanted:
                 break
@@ -244,14 +245,14 @@ class _Training:
         self._folder.keep_united(united.learner, report, self._seconds)
         self._is_solved = True
 
-    def _looks(self, expansion: Expansion) -> list[Look]:
-        """Let all shards look at the model; add the round to the report."""
+    def _evaluations(self, expansion: Expansion) -> list[Evaluation]:
+        """Let all shards evaluate the model; add the round to the report."""
         n = len(expansion.numbers)
         most = max(1, max(_FEWEST_SENT, n) // len(self._all))
         given = self._setting, expansion, most, self._united.accuracy
-        answers = list(self.workers.ask("look", self._all, *given))
-        looks: list[Look] = [answer.content for answer in answers]
-        gap, loss, total, norm, cost = np.sum([look.sums for look in looks], axis=0).tolist()
+        answers = list(self.workers.ask("evaluate", self._all, *given))
+        evaluations: list[Evaluation] = [answer.content for answer in answers]
+        gap, loss, total, norm, cost = np.sum([one.sums for one in evaluations], axis=0).tolist()
         self.report.rounds.append(
             Round(
                 primal=0.5 * norm + loss,
@@ -259,15 +260,15 @@ class _Training:
                 gap=gap,
                 cost=cost,
                 n_support_vectors=n,
-                n_violating=sum(look.n_violating for look in looks),
-                n_sent=sum(len(look.worst.numbers) for look in looks),
+                n_violating=sum(one.n_violating for one in evaluations),
+                n_sent=sum(len(one.worst.numbers) for one in evaluations),
                 shard_seconds=[answer.seconds for answer in answers],
                 united_seconds=self._seconds,
                 bytes_out=size_of(expansion),
-                bytes_in=sum(size_of(look.worst) for look in looks),
+                bytes_in=sum(size_of(one.worst) for one in evaluations),
             )
         )
-        return looks
+        return evaluations
 
     def _concluded(self, expansion: Expansion) -> Any:
         """Return the model as one that has learnt all rows; measure the error of rounding."""

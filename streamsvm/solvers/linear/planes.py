@@ -12,19 +12,19 @@ import numpy as np
 _MOST_STEPS = 20_000
 
 
-def best_shares(
-    gram: np.ndarray, b: np.ndarray, shares: np.ndarray, accuracy: float
+def dual_weights(
+    gram: np.ndarray, b: np.ndarray, weights: np.ndarray, accuracy: float
 ) -> tuple[np.ndarray, float]:
     """Maximise ``<b, s> - s' gram s / 2`` over s >= 0 of sum 1 at most; return s and the value.
 
     The value is at most `accuracy` below the maximum, unless that takes too many steps. `gram` are
-    the dot products of the a_t. It begins with `shares`, and makes steps on two shares at a time,
+    the dot products of the a_t. It begins with `weights`, and makes steps on two of them at a time,
     as SMO does.
     """
     m = len(b)
     q, slopes = np.zeros((m + 1, m + 1)), np.append(b, 0.0)
     q[:m, :m] = gram
-    s = np.append(shares, 1.0 - shares.sum())  # the last one is that of the plane 0
+    s = np.append(weights, 1.0 - weights.sum())  # the last one is that of the plane 0
     g = slopes - q @ s
     for _ in range(_MOST_STEPS):
         i, used = int(np.argmax(g)), np.flatnonzero(s > 0.0)
