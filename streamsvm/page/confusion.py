@@ -35,7 +35,8 @@ def confusion(pairs: Iterable[tuple[Any, Any, int]]) -> tuple[str, str]:
     names = "".join(f'<th scope="col">{escape(p)}</th>' for p in labels)
     head = f'<tr><th scope="col">label \\ predicted</th>{names}<th scope="col">recall</th></tr>'
     rows = []
-    for y, total in totals.items():
+    for y in filter(totals.get, labels):
+        total = totals[y]
         cells = "".join(_cell(counts[y, p], total, p == y) for p in labels)
         recall = f'<td class="n">{counts[y, y] / total:.1%}</td>'
         rows.append(f'<tr><th scope="row">{escape(y)}</th>{cells}{recall}</tr>')

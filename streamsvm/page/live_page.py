@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -45,6 +46,8 @@ _POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _OF_LATE = "of=late"
+_PATIENCE = 2.0  # seconds that a page waits for its first figures
+_BUSY = {"state": "compiling, or at work for long: figures follow"}
 _FILES = {"/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8"}
 
 
@@ -148,8 +151,16 @@ class LivePage:
             return view.parts
 
     def whole(self, of_late: bool) -> str:
-        """Return the page as it is now, which needs no scripts."""
-        return page(self._title, self._learner, self.parts(of_late), of_late)
+        """Return the page as it is now, which needs no scripts.
+
+        While the model is held, as when it compiles for minutes, the page comes without figures.
+        """
+        if not self._lock.locked():
+            drawing = threading.Thread(target=self.parts, args=(of_late,), daemon=True)
+            drawing.start()
+            drawing.join(_PATIENCE)
+        parts = self._views[of_late].parts or _BUSY
+        return page(self._title, self._learner, defaultdict(str, parts), of_late)
 
     def sent(self, seconds: float, of_late: bool) -> None:
         """Count processor time of sending: with many viewers the page is drawn less often."""

@@ -19,6 +19,7 @@ from connectors import ParquetSource
 from streamsvm import LASVMClassifier, TrackingMonitor
 from streamsvm.errors import ParameterError
 from streamsvm.page import charts, live_page
+from streamsvm.page.confusion import confusion
 from streamsvm.page.series import MOST_POINTS
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
@@ -221,6 +222,23 @@ def test_until_the_first_record_the_page_says_when_it_comes():
         monitor.learn_many(*events(400))
         page.say("learning")
         assert "Records come each" not in text_of(page)
+
+
+def test_while_the_model_is_held_the_page_comes_without_figures(monkeypatch):
+    monkeypatch.setattr(live_page, "_PATIENCE", 0.05)
+    monitor = monitor_of(300)
+    with monitor.page(0) as page:
+        with monitor.learner.lock:
+            assert "figures follow" in text_of(page)
+            assert "figures follow" in text_of(page)
+        page.parts()
+        assert "figures follow" not in text_of(page)
+
+
+def test_rows_and_columns_of_the_confusion_matrix_have_one_order():
+    table = confusion([("b", "c", 1), ("a", "b", 2), ("c", "a", 3)])[1]
+    columns = re.findall(r'scope="col">(\w)<', table)
+    assert columns == re.findall(r'scope="row">(\w)<', table)
 
 
 def test_names_from_data_are_escaped():

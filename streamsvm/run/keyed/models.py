@@ -37,6 +37,7 @@ _WEIGHED_EVERY = 64  # events: looking how large a model is takes as long as lea
 _WATCHED = 1000  # events, after which it is seen how many models came back
 _NOT_OF_EVENT = StreamSVMError, MemoryError, OSError  # BadEventError says what it is
 _OF_MACHINE = NewerModelFileError, MemoryError
+_BESIDE_ARRAYS = 200 * 1024  # of a small model: what reads its events, Python's objects
 _PLAIN = {float, int, str, bool, type(None)}
 
 _log = logging.getLogger(__name__)
@@ -287,7 +288,9 @@ class _Thrash:
 
 
 def _bytes_of(model: Any) -> int:
-    return sum(getattr(step, "memory_usage", 0) for step in container.steps_of(model))
+    return _BESIDE_ARRAYS + sum(
+        getattr(step, "memory_usage", 0) for step in container.steps_of(model)
+    )
 
 
 def _check_size(entry: bytes) -> None:

@@ -124,8 +124,8 @@ class _Training:
         self._setting = setting_of(summaries, self._learner, self._scaler, C)
         if len(self._setting.labels) > 2:
             raise LabelError(
-                f"{len(self._setting.labels)} labels: a linear SVM is trained for two; train one "
-                "for each label against the rest, or train_on_shards with kernels.Linear()"
+                f"{len(self._setting.labels)} labels: a linear SVM is trained for two: use "
+                "train_on_shards with kernels.Linear(), or a target that is one label or not"
             )
         d = len(self._setting.names) + 1
         self._best, self._at = np.zeros(d), np.zeros(d)
