@@ -1,57 +1,105 @@
-"""What both trainings begin with: arguments that are checked, files, pieces, and a folder."""
+"""What both trainings share: arguments that are checked, files, pieces, a folder, the report."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from river import compose
 
 from streamsvm._parameter_checks import LARGEST_SIZE, check_positive, check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.preprocessing.standard_scaler import StandardScaler
-from streamsvm.run.shards.exchange import Piece, Reading
+from streamsvm.run.shards.agreement import setting_of
+from streamsvm.run.shards.exchange import Reading, Setting
 from streamsvm.run.shards.folder import Folder, plan_of
 from streamsvm.run.shards.reading import check_files, divided, files_of
+from streamsvm.run.shards.report import Round, ShardsReport
 from streamsvm.run.shards.workers import LocalWorkers, Workers
 
-
-class Job(NamedTuple):
-    """Rows that are divided, who works on them, and where what they return is kept."""
-
-    reading: Reading
-    pieces: list[list[Piece]]
-    n_rows: int
-    workers: Workers
-    folder: Folder
+_log = logging.getLogger(__name__)
 
 
-def job_of(
+class Training:
+    """The coordinator: who has the shards, what all agree on, and the report.
+
+    What cannot be done is refused before a row is read. `begin` and `run` are those of each kind.
+    """
+
+    def __init__(
+        self,
+        parts: tuple[StandardScaler | None, Any],
+        reading: Reading,
+        shards: int | None,
+        workers: Any,
+        folder: str | PathLike[str] | None,
+    ) -> None:
+        self._scaler, self._learner = scaler, learner = parts
+        wanted = "open", "ask", "close"
+        if workers is not None and not all(hasattr(workers, name) for name in wanted):
+            raise ParameterError(f"workers={workers!r}: use RayWorkers(n), LocalWorkers(), or None")
+        if folder is not None and (not isinstance(folder, str | PathLike) or not str(folder)):
+            raise ParameterError(f"folder={folder!r}: use a path, or None")
+        if scaler is not None and scaler.reject is not None:
+            raise ParameterError(
+                "StandardScaler(reject=...): what is refused depends on the rows before, which "
+                "shards do not share"
+            )
+        reading = reading._replace(may_lack=scaler is not None or learner.missing == "zero")
+        files = files_of(reading.path)
+        check_files(reading, files)
+        pieces = divided(files, shards)
+        told = plan_of(files, pieces, reading, scaler, learner)
+        self._folder = Folder(None if folder is None else Path(folder), told)
+        self._reading = reading._replace(path=str(Path(reading.path).resolve()))
+        self._pieces, self._all = pieces, range(len(pieces))
+        self.workers: Workers = LocalWorkers() if workers is None else workers
+        self.report = ShardsReport(rows=sum(file.num_rows for file in files), shards=len(pieces))
+        self._setting: Setting
+
+    def _agree(self, C: float) -> None:
+        """Let the shards read, and find what all agree on."""
+        self.workers.open(self._reading, self._pieces)
+        self.report.workers = self.workers.n
+        asked = self.workers.ask("describe", self._all, self._learner, self._scaler)
+        answers = list(asked)
+        self.report.read_seconds = [answer.seconds for answer in answers]
+        summaries = [answer.content for answer in answers]
+        self._setting = setting_of(summaries, self._learner, self._scaler, C)
+
+    def _conclude(self, wanted: float) -> None:
+        """Note whether the gap was reached: there is no reason why not."""
+        self.report.reached = not self.report.reason
+        if self.report.reason:
+            _log.warning("the gap wanted, %.2g, was not reached: %s", wanted, self.report.reason)
+
+    def _behind_scaler(self, learner: Any) -> Any:
+        """Return a model of the kind that was given."""
+        scaler = self._setting.scaler
+        return learner if scaler is None else compose.Pipeline(scaler, learner)
+
+
+def trained(
+    kind: Callable[..., Any],
+    model: Any,
     reading: Reading,
-    scaler: StandardScaler | None,
-    learner: Any,
     shards: int | None,
-    workers: Any,
+    workers: Workers | None,
     folder: str | PathLike[str] | None,
-) -> Job:
-    """Return the job of a training; what cannot be done is refused before a row is read."""
-    if workers is not None and not all(hasattr(workers, name) for name in ("open", "ask", "close")):
-        raise ParameterError(f"workers={workers!r}: use RayWorkers(n), LocalWorkers(), or None")
-    if folder is not None and (not isinstance(folder, str | PathLike) or not str(folder)):
-        raise ParameterError(f"folder={folder!r}: use a path, or None")
-    if scaler is not None and scaler.reject is not None:
-        raise ParameterError(
-            "StandardScaler(reject=...): what is refused depends on the rows before, which shards "
-            "do not share"
-        )
-    reading = reading._replace(may_lack=scaler is not None or learner.missing == "zero")
-    files = files_of(reading.path)
-    check_files(reading, files)
-    pieces = divided(files, shards)
-    told = plan_of(files, pieces, reading, scaler, learner)
-    kept = Folder(None if folder is None else Path(folder), told)
-    n_rows = sum(file.num_rows for file in files)
-    reading = reading._replace(path=str(Path(reading.path).resolve()))
-    return Job(reading, pieces, n_rows, LocalWorkers() if workers is None else workers, kept)
+    ends: tuple[Any, Any, Callable[[Round], None]],
+) -> tuple[Any, ShardsReport]:
+    """Return what one kind of `Training` makes of a model; `ends` are those of `check_ends`."""
+    wanted, most = check_ends(*ends)
+    training = kind(model, reading, shards, workers, folder)
+    try:
+        training.begin()
+        found: tuple[Any, ShardsReport] = training.run(wanted, most, ends[2])
+        return found
+    finally:
+        training.workers.close()
 
 
 def check_ends(gap: Any, max_rounds: Any, on_round: Any) -> tuple[float, int]:

@@ -10,29 +10,24 @@ rounds does not depend on that of the shards.
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from river import compose
 
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.losses import LOSSES
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.parts import parts_of
-from streamsvm.run.shards.agreement import setting_of
 from streamsvm.run.shards.exchange import CuttingPlane, Reading, Setting, size_of
-from streamsvm.run.shards.job import check_ends, job_of
+from streamsvm.run.shards.job import Training, trained
 from streamsvm.run.shards.report import Round, ShardsReport
 from streamsvm.run.shards.workers import Workers
 from streamsvm.solvers.linear.planes import dual_weights
 from streamsvm.solvers.linear.state import AVERAGE_BIAS, BIAS, SCALE, P, Q, T
-
-_log = logging.getLogger(__name__)
 
 _STEPS = np.concatenate([[0.0], 2.0 ** np.arange(-12.0, 2.25, 0.5)])
 """How far to go from the best weights to those of the planes: the best of these is taken."""
@@ -85,43 +80,20 @@ def train_linear_on_shards(
         As of `train_on_shards`.
 
     """
-    wanted, most = check_ends(gap, max_rounds, on_round)
-    training = _Training(model, Reading(str(path), target, options), shards, workers, folder)
-    try:
-        training.begin()
-        return training.run(wanted, most, on_round)
-    finally:
-        training.workers.close()
+    reading = Reading(str(path), target, options)
+    ends = gap, max_rounds, on_round
+    return trained(_LinearTraining, model, reading, shards, workers, folder, ends)
 
 
-class _Training:
-    """The coordinator: the planes, the best weights so far, and the report."""
+class _LinearTraining(Training):
+    """Rounds with planes, and the best weights so far."""
 
-    def __init__(
-        self,
-        model: Any,
-        reading: Reading,
-        n: int | None,
-        workers: Workers | None,
-        folder: str | PathLike[str] | None,
-    ) -> None:
-        self._scaler, self._learner = _parts(model)
-        job = job_of(reading, self._scaler, self._learner, n, workers, folder)
-        self.report = ShardsReport(rows=job.n_rows, shards=len(job.pieces))
-        self._all = range(len(job.pieces))
-        self._job, self._folder, self.workers = job, job.folder, job.workers
-        self._setting: Setting
+    def __init__(self, model: Any, *given: Any) -> None:
+        super().__init__(_parts(model), *given)
 
     def begin(self) -> None:
         """Let the shards read, and begin at weights of 0, or where the folder ends."""
-        self.workers.open(self._job.reading, self._job.pieces)
-        self.report.workers = self.workers.n
-        asked = self.workers.ask("describe", self._all, self._learner, self._scaler)
-        answers = list(asked)
-        self.report.read_seconds = [answer.seconds for answer in answers]
-        C = 1.0 / (self._learner.solver.schedule.lam * max(1, self.report.rows))
-        summaries = [answer.content for answer in answers]
-        self._setting = setting_of(summaries, self._learner, self._scaler, C)
+        self._agree(1.0 / (self._learner.solver.schedule.lam * max(1, self.report.rows)))
         if len(self._setting.labels) > 2:
             raise LabelError(
                 f"{len(self._setting.labels)} labels: a linear SVM is trained for two: use "
@@ -145,13 +117,11 @@ class _Training:
             rounds.append(self._round())
             self._keep()
             on_round(rounds[-1])
-        self.report.reached = rounds[-1].relative_gap <= wanted
-        if not self.report.reached:
+        if rounds[-1].relative_gap > wanted:
             self.report.reason = f"max_rounds={max_rounds}: the gap is {self.report.gap:.2g}"
-            _log.warning("the gap wanted, %.2g, was not reached: %s", wanted, self.report.reason)
+        self._conclude(wanted)
         learner = as_learner(self._setting, self._best, self.report.rows)
-        scaler = self._setting.scaler
-        return learner if scaler is None else compose.Pipeline(scaler, learner), self.report
+        return self._behind_scaler(learner), self.report
 
     def _round(self) -> Round:
         asked = self.workers.ask("cutting_plane", self._all, self._setting, self._at)

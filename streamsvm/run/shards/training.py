@@ -9,36 +9,30 @@ sent.
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from river import compose
 
 from streamsvm.errors import ParameterError
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.parts import parts_of
-from streamsvm.run.shards.agreement import setting_of
 from streamsvm.run.shards.exchange import (
     Evaluation,
     Examples,
     Expansion,
     Reading,
-    Setting,
     size_of,
 )
-from streamsvm.run.shards.job import check_ends, job_of
+from streamsvm.run.shards.job import Training, trained
 from streamsvm.run.shards.margins import margins_in_double, margins_of
 from streamsvm.run.shards.measuring import measured
 from streamsvm.run.shards.report import Round, ShardsReport
 from streamsvm.run.shards.united import United
 from streamsvm.run.shards.workers import Workers
-
-_log = logging.getLogger(__name__)
 
 _OF_KEPT = 0.25
 """The part of the gap wanted that the united model may leave on its own rows."""
@@ -125,50 +119,27 @@ def train_on_shards(
     True
 
     """
-    wanted, most = check_ends(gap, max_rounds, on_round)
-    training = _Training(model, Reading(str(path), target, options), shards, workers, folder)
-    try:
-        training.begin()
-        return training.run(wanted, most, on_round)
-    finally:
-        training.workers.close()
+    reading = Reading(str(path), target, options)
+    ends = gap, max_rounds, on_round
+    return trained(_LASVMTraining, model, reading, shards, workers, folder, ends)
 
 
-class _Training:
-    """The coordinator: what it knows of the shards, the united model, and the report."""
+class _LASVMTraining(Training):
+    """Rounds with a united model."""
 
-    def __init__(
-        self,
-        model: Any,
-        reading: Reading,
-        n: int | None,
-        workers: Workers | None,
-        folder: str | PathLike[str] | None,
-    ) -> None:
-        self._scaler, self._learner = _parts(model)
-        job = job_of(reading, self._scaler, self._learner, n, workers, folder)
-        self.report = ShardsReport(rows=job.n_rows, shards=len(job.pieces))
-        self._all: Sequence[int] = range(len(job.pieces))
-        self._job, self._folder, self.workers = job, job.folder, job.workers
-        self._setting: Setting
+    def __init__(self, model: Any, *given: Any) -> None:
+        super().__init__(_parts(model), *given)
         self._united: United
         # Whether the united model was solved in the present round, and the seconds of that so far.
         self._is_solved, self._seconds = False, 0.0
 
     def begin(self) -> None:
         """Let the shards read and learn, and unite them; or continue where the folder ends."""
-        self.workers.open(self._job.reading, self._job.pieces)
-        self.report.workers = self.workers.n
-        asked = self.workers.ask("describe", self._all, self._learner, self._scaler)
-        answers = list(asked)
-        self._setting = setting_of(
-            [a.content for a in answers], self._learner, self._scaler, self._learner.C_
-        )
+        self._agree(self._learner.C_)
         if (found := self._folder.united()) is not None:
             learner, self.report, self._seconds = found
             self._united, self._is_solved = United(learner, self._setting), True
             return
-        self.report.read_seconds = [a.seconds for a in answers]
         sent = self._learnt()
         start = time.process_time()
         self._united = United.new(self._setting)
@@ -177,8 +148,7 @@ class _Training:
 
     def _learnt(self) -> list[Examples]:
         """Let the shards learn that have not yet; return what all have sent."""
-        pieces = self._job.pieces
-        found = {i: self._folder.sent(i, pieces[i], self._setting) for i in self._all}
+        found = {i: self._folder.sent(i, self._pieces[i], self._setting) for i in self._all}
         due = [i for i, sent in found.items() if sent is None]
         most = max(1, _FEWEST_SENT // len(self._all))
         for answer in self.workers.ask("learn", due, self._setting, most):
@@ -218,9 +188,7 @@ class _Training:
                 f"the rounding of kernel values is {report.rounding:.2g} of the dual: nobody can "
                 f"tell whether the gap, {report.gap:.2g} as it was measured, is below that"
             )
-        report.reached = not report.reason
-        if report.reason:
-            _log.warning("the gap wanted, %.2g, was not reached: %s", wanted, report.reason)
+        self._conclude(wanted)
         return model, report
 
     def _is_at_rest(self, is_new: bool) -> bool:
@@ -288,8 +256,7 @@ class _Training:
         of_each = float(np.abs(gaps[0] - gaps[1]).sum()) / max(1, len(some.codes))
         self.report.rounding = of_each * self.report.rows / max(last.dual, 1e-300)
         self._united.conclude(self._learner.tau, self.report.rows, sample)
-        learner = self._united.learner
-        return learner if setting.scaler is None else compose.Pipeline(setting.scaler, learner)
+        return self._behind_scaler(self._united.learner)
 
 
 def _parts(model: Any) -> tuple[StandardScaler | None, LASVMClassifier]:
