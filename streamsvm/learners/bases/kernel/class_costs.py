@@ -30,7 +30,8 @@ class ClassCosts:
 
     def of_classes(self, n_classes: int, positive: int) -> ClassCosts:
         """Return the costs of so many classes, of which number `positive` was +1 of two."""
-        counts = np.zeros(n_classes)
+        # Those of two are there from the start.
+        counts = np.zeros(max(2, n_classes))
         if n_classes == 3:
             counts[[1 - positive, positive]] = self.counts
         else:
