@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamsvm import LASVMClassifier, SVMSGDClassifier
-from streamsvm.run.shards import RayWorkers, train_linear_on_shards, train_on_shards
+from streamsvm.run.shards import RayWorkers, train_on_shards
 from tests.golden import problems
 from tests.golden.problems import FOLDER, Problem
 
@@ -107,7 +107,7 @@ def linear(folder: Path, runs: int) -> None:
         for n in (1, 8, 64):
             times, report = [], None
             for _ in range(runs):
-                _, report = train_linear_on_shards(template, path, "label", shards=n)
+                _, report = train_on_shards(template, path, "label", shards=n)
                 times.append(report.seconds())
             best = min(times, key=lambda parts: sum(parts.values()))
             print(

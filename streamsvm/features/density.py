@@ -9,8 +9,9 @@ from streamsvm.errors import ParameterError
 DENSE_BYTES = 64_000_000
 """The most memory, in bytes, that dense stored rows may take where sparse ones would be smaller."""
 
-_FEWEST_FEATURES = 128
-_LARGEST_SHARE = 1 / 16
+FEWEST_FEATURES, LARGEST_SHARE = 128, 1 / 16
+"""Rows of so many features or more are faster as sparse ones, if at most this share is not 0."""
+
 _LARGEST_SHARE_OF_MANY = 1 / 4
 
 
@@ -42,16 +43,16 @@ def are_sparse(rows: np.ndarray) -> bool:
     Features that are 0 in all rows are not counted, so that the answer does not depend on how many
     other features the schema has.
     """
-    if rows.shape[1] < _FEWEST_FEATURES:
+    if rows.shape[1] < FEWEST_FEATURES:
         return False
     used = int(np.count_nonzero(rows.any(axis=0))) if len(rows) else 0
-    few = np.count_nonzero(rows) <= _LARGEST_SHARE * len(rows) * used
-    return bool(used >= _FEWEST_FEATURES and few)
+    few = np.count_nonzero(rows) <= LARGEST_SHARE * len(rows) * used
+    return bool(used >= FEWEST_FEATURES and few)
 
 
 def may_become_sparse(rows: np.ndarray) -> bool:
     """Tell by a few first rows, float32 (n, d), whether `are_sparse` may be true of later ones."""
-    is_wide = rows.shape[1] >= _FEWEST_FEATURES // 4
+    is_wide = rows.shape[1] >= FEWEST_FEATURES // 4
     return is_wide and bool(np.count_nonzero(rows) <= _LARGEST_SHARE_OF_MANY * rows.size)
 
 

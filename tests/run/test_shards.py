@@ -9,7 +9,7 @@ from sklearn.svm import SVC, LinearSVC
 import streamsvm
 from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier, kernels
 from streamsvm.errors import CheckpointError, FeatureError, LabelError, ParameterError
-from streamsvm.run.shards import LocalWorkers, train_linear_on_shards, train_on_shards
+from streamsvm.run.shards import LocalWorkers, train_on_shards
 
 KERNEL = kernels.RBF(gamma=0.5)
 
@@ -135,8 +135,8 @@ def test_linear_optimum_is_that_of_liblinear(tmp_path, is_sparse):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_linear_on_shards(template, tmp_path / "d.parquet", "label", on_round=stop, **given)
-    model, report = train_linear_on_shards(template, tmp_path / "d.parquet", "label", **given)
+        train_on_shards(template, tmp_path / "d.parquet", "label", on_round=stop, **given)
+    model, report = train_on_shards(template, tmp_path / "d.parquet", "label", **given)
     w = np.array([model.weights[name] for name in names] + [model.intercept])
     signs, costs = np.where(y, 1.0, -1.0), np.where(y, 0.2, 0.1)
     f = np.hstack([x, np.ones((400, 1))]) @ w

@@ -13,7 +13,7 @@ import pytest
 
 from streamsvm import LASVMClassifier, SVMSGDClassifier, kernels
 from streamsvm.errors import FeatureError, WorkerError
-from streamsvm.run.shards import RayWorkers, train_linear_on_shards, train_on_shards
+from streamsvm.run.shards import RayWorkers, train_on_shards
 from streamsvm.run.shards.exchange import Reading
 from streamsvm.run.shards.reading import divided, files_of
 
@@ -115,7 +115,7 @@ def test_actors_without_room_and_errors_of_data(data):
 def test_linear_models_are_the_same_too(data):
     template = SVMSGDClassifier(l2=0.01)
     one, two = (
-        train_linear_on_shards(template, data, "label", workers=workers)[0]
+        train_on_shards(template, data, "label", workers=workers)[0]
         for workers in (RayWorkers(2), None)
     )
     assert one.weights == two.weights and one.intercept == two.intercept

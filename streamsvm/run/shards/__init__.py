@@ -1,6 +1,5 @@
 """One SVM trained on rows that several workers have: shards, rounds, and a measured gap."""
 
-from streamsvm.run.shards.linear import train_linear_on_shards
 from streamsvm.run.shards.report import Round, ShardsReport
 from streamsvm.run.shards.training import train_on_shards
 from streamsvm.run.shards.workers import LocalWorkers, RayWorkers
@@ -10,6 +9,5 @@ __all__ = [
     "RayWorkers",
     "Round",
     "ShardsReport",
-    "train_linear_on_shards",
     "train_on_shards",
 ]

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import LabelError
+from streamsvm.features.density import FEWEST_FEATURES, LARGEST_SHARE
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.shards.exchange import Setting, ShardSummary
-
-_SPARSE_SHARE, _SPARSE_FEATURES = 1 / 16, 128
-"""Dense rows of so many features or more become sparse if at most this share is not 0."""
 
 
 def setting_of(
@@ -40,7 +38,7 @@ def setting_of(
     is_sparse = learner.sparse
     if is_sparse is None:
         share = sum(own.n_nonzero for own in summaries) / max(1, n_rows * len(names))
-        is_few = len(names) >= _SPARSE_FEATURES and share <= _SPARSE_SHARE
+        is_few = len(names) >= FEWEST_FEATURES and share <= LARGEST_SHARE
         is_sparse = any(own.is_sparse for own in summaries) or is_few
     own_learner = learner.clone({"class_weight": weights, "sparse": is_sparse})
     factors = [1.0 if weights is None else float(weights.get(label, 1.0)) for label in counts]

@@ -143,13 +143,14 @@ def plan_of(
     files: list[ParquetPart], pieces: list[list[Piece]], reading: Reading, *steps: Any
 ) -> dict[str, Any]:
     """Return what must be the same when a training is continued."""
-    parameters = [None if step is None else sorted(step._get_params().items()) for step in steps]
     return {
         "files": [list(file.identity) for file in files],
         "pieces": [[[p.file, p.first, p.stop, p.number] for p in own] for own in pieces],
         "target": reading.target,
         "options": repr(sorted(reading.options.items())),
-        "model": repr(parameters),
+        "model": [
+            container.digest_of(container.encoded(step)) for step in steps if step is not None
+        ],
     }
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from river import compose
 
+from connectors.parquet_files import find_parts
 from streamsvm._parameter_checks import LARGEST_SIZE, check_positive, check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.shards.agreement import setting_of
 from streamsvm.run.shards.exchange import Reading, Setting
 from streamsvm.run.shards.folder import Folder, plan_of
-from streamsvm.run.shards.reading import check_files, divided, files_of
-from streamsvm.run.shards.report import Round, ShardsReport
+from streamsvm.run.shards.reading import check_files, divided
+from streamsvm.run.shards.report import ShardsReport
 from streamsvm.run.shards.workers import LocalWorkers, Workers
 
 _log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Training:
                 "shards do not share"
             )
         reading = reading._replace(may_lack=scaler is not None or learner.missing == "zero")
-        files = files_of(reading.path)
+        files = find_parts(Path(reading.path))
         check_files(reading, files)
         pieces = divided(files, shards)
         told = plan_of(files, pieces, reading, scaler, learner)
@@ -80,26 +80,6 @@ class Training:
         """Return a model of the kind that was given."""
         scaler = self._setting.scaler
         return learner if scaler is None else compose.Pipeline(scaler, learner)
-
-
-def trained(
-    kind: Callable[..., Any],
-    model: Any,
-    reading: Reading,
-    shards: int | None,
-    workers: Workers | None,
-    folder: str | PathLike[str] | None,
-    ends: tuple[Any, Any, Callable[[Round], None]],
-) -> tuple[Any, ShardsReport]:
-    """Return what one kind of `Training` makes of a model; `ends` are those of `check_ends`."""
-    wanted, most = check_ends(*ends)
-    training = kind(model, reading, shards, workers, folder)
-    try:
-        training.begin()
-        found: tuple[Any, ShardsReport] = training.run(wanted, most, ends[2])
-        return found
-    finally:
-        training.workers.close()
 
 
 def check_ends(gap: Any, max_rounds: Any, on_round: Any) -> tuple[float, int]:

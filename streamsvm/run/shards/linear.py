@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,9 @@ from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.losses import LOSSES
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.parts import parts_of
-from streamsvm.run.shards.exchange import CuttingPlane, Reading, Setting, size_of
-from streamsvm.run.shards.job import Training, trained
+from streamsvm.run.shards.exchange import CuttingPlane, Setting, size_of
+from streamsvm.run.shards.job import Training
 from streamsvm.run.shards.report import Round, ShardsReport
-from streamsvm.run.shards.workers import Workers
 from streamsvm.solvers.linear.planes import dual_weights
 from streamsvm.solvers.linear.state import AVERAGE_BIAS, BIAS, SCALE, P, Q, T
 
@@ -39,54 +37,12 @@ _OF_GAP = 0.01
 """The planes' own problem is solved to this part of the gap so far."""
 
 
-def train_linear_on_shards(
-    model: Any,
-    path: str | PathLike[str],
-    target: str,
-    *,
-    gap: float = 1e-3,
-    workers: Workers | None = None,
-    shards: int | None = None,
-    max_rounds: int = 1000,
-    folder: str | PathLike[str] | None = None,
-    on_round: Callable[[Round], None] = lambda made: None,
-    **options: Any,
-) -> tuple[Any, ShardsReport]:
-    """Train one linear SVM on Parquet files that several workers read, to a measured gap.
+class LinearTraining(Training):
+    """Rounds with planes, and the best weights so far.
 
     The problem is ``lambda / 2 (|w|^2 + b^2) + mean loss``: that of `SVMSGDClassifier` with the
     hinge loss, but b is the weight of a constant feature, and regularised as the others are.
-
-    Parameters
-    ----------
-    model
-        A `SVMSGDClassifier` with the hinge loss that has learnt nothing, for two labels; or
-        `StandardScaler` | one. It is not changed.
-    path, target, workers, shards, max_rounds, on_round, options
-        As of `train_on_shards`.
-    gap
-        Positive: rounds end when the objective is at most this share above a bound from below.
-    folder
-        Where the planes are kept after each round: the same call continues there.
-
-    Returns
-    -------
-    A trained model of the kind of `model`, and a `ShardsReport`, in which ``n_violating`` is the
-    number of rows with a loss.
-
-    Raises
-    ------
-    ParameterError, LabelError, FeatureError, BadEventError, CheckpointError
-        As of `train_on_shards`.
-
     """
-    reading = Reading(str(path), target, options)
-    ends = gap, max_rounds, on_round
-    return trained(_LinearTraining, model, reading, shards, workers, folder, ends)
-
-
-class _LinearTraining(Training):
-    """Rounds with planes, and the best weights so far."""
 
     def __init__(self, model: Any, *given: Any) -> None:
         super().__init__(_parts(model), *given)
@@ -184,7 +140,7 @@ def _parts(model: Any) -> tuple[StandardScaler | None, SVMSGDClassifier]:
     scaler, learner = parts_of(model)
     if type(learner) is not SVMSGDClassifier or not isinstance(scaler, StandardScaler | None):
         raise ParameterError(
-            "train_linear_on_shards trains a SVMSGDClassifier, alone or behind a StandardScaler"
+            "shards train a LASVMClassifier or a SVMSGDClassifier, alone or behind a StandardScaler"
         )
     schedule = learner.solver.schedule
     if learner.n_examples or learner.hashing is not None or learner.selection is not None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from connectors.errors import SourceChangedError
 from connectors.kinds import kind_of
 from connectors.parquet import ParquetSource
-from connectors.parquet_files import ParquetPart, find_parts, part_of
+from connectors.parquet_files import ParquetPart, part_of
 from streamsvm._parameter_checks import check_size
 from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
 from streamsvm.features.matrices import SparseMatrix, are_usable, bad_value
@@ -65,11 +65,6 @@ def divided(found: list[ParquetPart], n: int | None) -> list[list[Piece]]:
         ]
         shards.append(pieces)
     return shards
-
-
-def files_of(path: str) -> list[ParquetPart]:
-    """Return the files at a path, a file or a folder."""
-    return find_parts(Path(path))
 
 
 def check_files(reading: Reading, found: list[ParquetPart]) -> None:
