@@ -47,7 +47,7 @@ _POLICY = (
 )
 _OF_LATE = "of=late"
 _PATIENCE = 2.0  # seconds that a page waits for its first figures
-_BUSY = {"state": "compiling, or at work for long: figures follow"}
+_BUSY = {"state": "figures follow: the model is at work, or compiled"}
 _FILES = {"/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8"}
 
 
@@ -115,6 +115,7 @@ class LivePage:
         self._lock = threading.Lock()
         self._leaving = threading.Condition()
         self._views = {False: _View(), True: _View()}  # of late: the second
+        self._drawing: dict[bool, threading.Thread] = {}  # for a page, not for its events
         self.closing = threading.Event()
         self.n_viewers = 0
         try:
@@ -153,14 +154,23 @@ class LivePage:
     def whole(self, of_late: bool) -> str:
         """Return the page as it is now, which needs no scripts.
 
-        While the model is held, as when it compiles for minutes, the page comes without figures.
+        While the model is held, as when it compiles for minutes, the page comes with the figures
+        that were drawn last, or with none.
         """
-        if not self._lock.locked():
-            drawing = threading.Thread(target=self.parts, args=(of_late,), daemon=True)
+        drawing = self._drawing.get(of_late)
+        if drawing is None or not drawing.is_alive():
+            drawing = threading.Thread(target=self._draw, args=(of_late,), daemon=True)
+            self._drawing[of_late] = drawing
             drawing.start()
-            drawing.join(_PATIENCE)
+        drawing.join(_PATIENCE)
         parts = self._views[of_late].parts or _BUSY
         return page(self._title, self._learner, defaultdict(str, parts), of_late)
+
+    def _draw(self, of_late: bool) -> None:
+        try:
+            self.parts(of_late)
+        except Exception:
+            _log.warning("the live page: it could not be drawn", exc_info=True)
 
     def sent(self, seconds: float, of_late: bool) -> None:
         """Count processor time of sending: with many viewers the page is drawn less often."""

@@ -32,6 +32,9 @@ _TRIED, _FAR = 100, 1e-5
 """On so many rows the expansion is compared with the margins; this far, as a share of its terms'
 bounds |coefficient| sqrt(k(x, x) k(z, z)), it is another."""
 
+_MOST_DIFFERENT = 0.02
+"""A model is refused if more of these rows get another label."""
+
 _LEAST = math.exp(-87.0)
 """The RBF, in single precision, is at least this, or 0: see `kernels.exponential`."""
 
@@ -257,7 +260,20 @@ def _expansion(model: KernelLearner, d: int) -> _Expansion:
     sizes = np.sqrt(np.outer(_sizes(model.kernel_, some), _sizes(model.kernel_, z)))
     if not (np.abs(found - margins) <= _FAR * (sizes @ np.abs(coefficients) + np.abs(bias))).all():
         raise _refused(model)
+    differ = float((_chosen(found) != _chosen(margins)).mean())
+    if differ > _MOST_DIFFERENT:
+        raise ParameterError(
+            f"{differ:.0%} of its own support vectors would get another label: coefficients up to "
+            f"{np.abs(coefficients).max():.1e} cancel, so that the model's decisions are rounding "
+            "errors; scale the features, or take another kernel or learner"
+        )
     return _Expansion(model.kernel_, z, coefficients, bias)
+
+
+def _chosen(decisions: np.ndarray) -> np.ndarray:
+    """Return which output decides."""
+    found: np.ndarray = decisions > 0.0 if decisions.shape[1] == 1 else decisions.argmax(axis=1)
+    return found
 
 
 def _values(kernel: Any, x: np.ndarray, z: np.ndarray) -> np.ndarray:

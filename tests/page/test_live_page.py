@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -233,6 +234,21 @@ def test_while_the_model_is_held_the_page_comes_without_figures(monkeypatch):
             assert "figures follow" in text_of(page)
         page.parts()
         assert "figures follow" not in text_of(page)
+
+
+def test_all_that_come_at_once_see_the_first_figures(monkeypatch):
+    monitor = monitor_of(300)
+    with monitor.page(0) as page:
+        made = page._made.made
+
+        def slow(of_late):
+            time.sleep(0.2)
+            return made(of_late)
+
+        monkeypatch.setattr(page._made, "made", slow)
+        with ThreadPoolExecutor(4) as viewers:
+            texts = list(viewers.map(lambda _: text_of(page), range(4)))
+    assert not any("figures follow" in text for text in texts)
 
 
 def test_rows_and_columns_of_the_confusion_matrix_have_one_order():
