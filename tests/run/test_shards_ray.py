@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from connectors.parquet_files import find_parts
 from streamsvm import LASVMClassifier, SVMSGDClassifier, kernels
 from streamsvm.errors import FeatureError, WorkerError
 from streamsvm.run.shards import RayWorkers, train_on_shards
 from streamsvm.run.shards.exchange import Reading
-from streamsvm.run.shards.reading import divided, files_of
+from streamsvm.run.shards.reading import divided
 
-ray = pytest.importorskip("ray", reason="pip install 'streamsvm[ray]'")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
@@ -49,6 +49,7 @@ def data(tmp_path):
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
+    ray = pytest.importorskip("ray", reason="pip install 'streamsvm[ray]'")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
@@ -93,7 +94,7 @@ class Deadly:
 
 def test_an_actor_that_dies_each_time_ends_the_training(data):
     workers = RayWorkers(2, max_restarts=1)
-    workers.open(Reading(str(data), "label", {}), divided(files_of(str(data)), None))
+    workers.open(Reading(str(data), "label", {}), divided(find_parts(data), None))
     with pytest.raises(WorkerError, match=r"again 1 times.*\(1.parquet, 3.parquet\)"):
         list(workers.ask("describe", [1], Deadly(), None))
     workers.close()
