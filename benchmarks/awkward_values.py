@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common import error_of
 from streamsvm import AdaptiveSVMClassifier
 
 N, SENTINEL = 4000, -999.0
@@ -18,11 +19,7 @@ N, SENTINEL = 4000, -999.0
 
 def accuracy(events: list[dict[str, Any]], y: list[bool]) -> float:
     """Return the percentage of events predicted right before they were learnt."""
-    model, right = AdaptiveSVMClassifier(seed=1), 0
-    for event, label in zip(events, y, strict=True):
-        right += model.predict_one(event) == label
-        model.learn_one(event, label)
-    return 100.0 * right / len(y)
+    return 100.0 - error_of(AdaptiveSVMClassifier(seed=1), zip(events, y, strict=True))
 
 
 def main() -> None:

@@ -10,11 +10,11 @@ gradient descent without a bound, BudgetedSVM 1.2 for merging; their kernels' pa
 from __future__ import annotations
 
 import argparse
-import time
 from typing import Any
 
 import numpy as np
 
+from benchmarks.common import seconds_of, shuffled
 from streamsvm import (
     HullerClassifier,
     KernelPAClassifier,
@@ -56,21 +56,12 @@ PEERS = {
 }
 
 
-def shuffled(problem: Problem, seed: int) -> Problem:
-    """Return the problem with its training rows in a random order."""
-    order = np.random.default_rng(seed).permutation(len(problem.y))
-    x = np.ascontiguousarray(problem.x[order], np.float32)
-    return problem._replace(x=x, y=problem.y[order])
-
-
 def run(problem: Problem, cls: Any, **parameters: Any) -> tuple[float, float, int]:
     """Return test error in %, seconds and support vectors after one pass."""
     # Compiled code is loaded before the clock runs.
     cls(problem.kernel, seed=0, **parameters).learn_many(problem.x[:700], problem.y[:700])
     model = cls(problem.kernel, seed=0, **parameters)
-    start = time.process_time()
-    model.learn_many(problem.x, problem.y)
-    seconds = time.process_time() - start
+    _, seconds = seconds_of(lambda: model.learn_many(problem.x, problem.y))
     wrong = np.array(model.predict_many(problem.x_test)) != problem.y_test
     return 100 * float(np.mean(wrong)), seconds, model.n_support_vectors
 

@@ -13,30 +13,20 @@ import argparse
 import time
 
 import numpy as np
-import pyarrow.parquet as pq
 
+from benchmarks.common import rows_of, shuffled
 from streamsvm import LASVMClassifier, TrackingSVMClassifier, kernels
 from tests.golden import problems
-from tests.golden.problems import FOLDER, Problem
+from tests.golden.problems import Problem
 
 BUDGETS = (100, 500, 1000, 5000)
 WAYS = ("merge", "project", "remove", "smallest")
 LEARNERS = {"LASVM": LASVMClassifier, "tracking": TrackingSVMClassifier}
 
 
-def shuffled(problem: Problem) -> Problem:
-    """Return the problem with its training rows in a seeded random order."""
-    order = np.random.default_rng(0).permutation(len(problem.y))
-    x = np.ascontiguousarray(problem.x[order])
-    return problem._replace(x=x, y=problem.y[order])
-
-
 def chessboard() -> Problem:
     """The first colour against the rest, without a test part."""
-    table = pq.read_table(FOLDER / "chessboard.parquet").slice(0, 100_000)
-    y = np.array(table.column("label").to_pylist())
-    columns = [table.column(c).to_numpy() for c in table.column_names if c != "label"]
-    x = np.stack(columns, axis=1).astype(np.float32)
+    x, y = rows_of("chessboard", 100_000)
     return Problem(x, y == y[0], x[:0], y[:0] == y[0], kernels.RBF(gamma=20.0), 10.0)
 
 

@@ -6,17 +6,16 @@ processor.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from river import datasets
 
 from benchmarks import default_streams
+from benchmarks.common import error_of, error_of_rows, rows_of, seconds_of
 from streamsvm import (
     LaRankClassifier,
     LASVMClassifier,
@@ -25,7 +24,7 @@ from streamsvm import (
     predict_then_learn_many,
 )
 from tests.golden import problems
-from tests.golden.problems import FOLDER, Problem
+from tests.golden.problems import Problem
 
 NAMES = {
     "USPS, 10 classes, 7,291 x 256, C 10": "usps_10",
@@ -38,23 +37,14 @@ BOTH: tuple[Any, ...] = (LASVMClassifier, LaRankClassifier)
 
 def covtype() -> Problem:
     """Return seven classes: 15,000 rows, standardised, and 5,000 to test on."""
-    table = pq.read_table(FOLDER / "covtype_first20k.parquet")
-    y = np.array(table.column("label").to_pylist())
-    names = [name for name in table.column_names if name != "label"]
-    x = np.stack([table.column(name).to_numpy().astype(float) for name in names], axis=1)
+    x, y = rows_of("covtype_first20k")
+    x = x.astype(float)
     order = np.random.default_rng(0).permutation(len(y))
     x, y = x[order], y[order]
     deviation = x[:15_000].std(axis=0)
     x = (x - x[:15_000].mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
     x = x.astype(np.float32)
     return Problem(x[:15_000], y[:15_000], x[15_000:], y[15_000:], kernels.RBF(gamma=0.05), 10.0)
-
-
-def seconds_of(call: Callable[[], Any]) -> tuple[Any, float]:
-    """Return a result, and the seconds of the processor that it took."""
-    start = time.process_time()
-    result = call()
-    return result, time.process_time() - start
 
 
 def _figures(model: Any, problem: Problem) -> dict[str, float]:
@@ -160,14 +150,10 @@ def of_events() -> None:
         for name, cls in (("LASVM", LASVMClassifier), ("LaRank", LaRankClassifier)):
             for _ in range(2):  # the first time it may compile
                 model = StandardScaler() | cls(kernel, C=10.0, max_support_vectors=bound, seed=1)
-                wrong, start = 0, time.process_time()
-                for x, y in events:
-                    wrong += model.predict_one(x) != y
-                    model.learn_one(x, y)
-                seconds = time.process_time() - start
+                error, seconds = seconds_of(partial(error_of, model, events))
             print(
                 f"ImageSegments, {kernel}, max_support_vectors={bound}: {name} "
-                f"{1e6 * seconds / len(events):.1f} us, {100 * wrong / len(events):.2f} %",
+                f"{1e6 * seconds / len(events):.1f} us, {error:.2f} %",
                 flush=True,
             )
 
@@ -184,18 +170,13 @@ _MOST_ROWS = 10_000
 
 def stream(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the first rows of a file."""
-    table = pq.read_table(FOLDER / f"{name}.parquet").slice(0, _MOST_ROWS)
-    without = ("label", "word_id", "position")
-    names = [column for column in table.column_names if column not in without]
-    x = np.stack([table.column(name).to_numpy().astype(np.float32) for name in names], axis=1)
-    return x, np.array(table.column("label").to_pylist())
+    return rows_of(name, _MOST_ROWS, ("label", "word_id", "position"))
 
 
 def _progressive(make: Callable[[], Any], x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Return progressive error in % and seconds of the processor, with compiled code loaded."""
     predict_then_learn_many(make(), x[:2000], y[:2000].tolist())
-    predicted, seconds = seconds_of(partial(predict_then_learn_many, make(), x, y.tolist()))
-    return 100 * float(np.mean(np.array(predicted, object) != y)), seconds
+    return seconds_of(partial(error_of_rows, make(), x, y))
 
 
 def of_stream(name: str, quick: bool = False) -> dict[str, Any]:
@@ -236,8 +217,7 @@ def of_bounds(name: str, quick: bool = False) -> list[tuple[float, ...]]:
     x, y = default_streams.streams(n)[BOUNDED[name]](n)
     errors = []
     for limit in LIMITS:
-        found = (predict_then_learn_many(cls(seed=1, **limit), x, y.tolist()) for cls in BOTH)
-        errors.append(tuple(100 * float(np.mean(np.array(p, object) != y)) for p in found))
+        errors.append(tuple(error_of_rows(cls(seed=1, **limit), x, y) for cls in BOTH))
     return errors
 
 

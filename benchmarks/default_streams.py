@@ -20,14 +20,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from river.datasets import synth
 
-from streamsvm import (
-    LaRankClassifier,
-    LASVMClassifier,
-    StandardScaler,
-    kernels,
-    predict_then_learn_many,
-)
+from benchmarks.common import error_of_rows, numeric, river_streams
+from streamsvm import LaRankClassifier, LASVMClassifier, StandardScaler, kernels
 from streamsvm.learners.bases.kernel.trials.race import SMOOTHER
 from streamsvm.learners.bases.kernel.trials.trial import WIDTHS
 from tests.golden.problems import FOLDER
@@ -87,11 +83,7 @@ def _events(make: Callable[[], Any]) -> Callable[[int], Stream]:
         names: dict[str, int] = {}
         rows, labels = [], []
         for x, y in itertools.islice(make(), n):
-            # Strings, and features that are not numbers, become one-hot.
-            row = {
-                (f"{k}={v}" if isinstance(v, str) else k): 1.0 if isinstance(v, str) else float(v)
-                for k, v in x.items()
-            }
+            row = numeric(x)
             for name in row:
                 names.setdefault(name, len(names))
             rows.append(row)
@@ -106,43 +98,19 @@ def _events(make: Callable[[], Any]) -> Callable[[int], Stream]:
 
 
 def _rivers(n: int) -> dict[str, Callable[[], Any]]:
-    from river import datasets
-    from river.datasets import synth
-
-    def drift(a: Any, b: Any, width: int) -> Any:
-        return synth.ConceptDriftStream(a, b, position=n // 2, width=width, seed=1)
-
-    def sea(v: int) -> Any:
-        return synth.SEA(variant=v, seed=1)
-
-    def agrawal(v: int) -> Any:
-        return synth.Agrawal(classification_function=v, seed=1)
-
-    return {
-        "Bananas": datasets.Bananas,
-        "Phishing": datasets.Phishing,
-        "ImageSegments": datasets.ImageSegments,
-        "SEA drift": lambda: drift(sea(0), sea(3), 50),
-        "Agrawal drift": lambda: drift(agrawal(0), agrawal(4), 50),
-        "Agrawal slow": lambda: drift(agrawal(2), agrawal(6), n // 5),
-        "hyperplane": lambda: synth.Hyperplane(seed=1, n_features=10, mag_change=0.001),
-        "random RBF drift": lambda: synth.RandomRBFDrift(
-            seed_model=1, seed_sample=1, n_classes=4, n_features=10, n_centroids=20,
-            change_speed=0.0005, n_drift_centroids=10,
-        ),
-        "STAGGER drift": lambda: drift(
-            synth.STAGGER(classification_function=0, seed=1),
-            synth.STAGGER(classification_function=2, seed=1), 50,
-        ),
-        "LED drift": lambda: synth.LEDDrift(seed=1, n_drift_features=4, noise_percentage=0.1),
-        "mixed": lambda: drift(
-            synth.Mixed(seed=1), synth.Mixed(seed=1, classification_function=1), 50
-        ),
-        "sine": lambda: drift(
-            synth.Sine(seed=1), synth.Sine(seed=1, classification_function=1), 50
-        ),
-        "waveform": lambda: synth.Waveform(seed=1, has_noise=True),
-    }  # fmt: skip
+    known = river_streams(n) | {
+        "hyperplane": lambda: synth.Hyperplane(seed=1, n_features=10, mag_change=0.001)
+    }
+    shown = {
+        "Agrawal, gradual": "Agrawal slow",
+        "random RBF, drift": "random RBF drift",
+        "LED, drift": "LED drift",
+        "mixed, abrupt": "mixed",
+        "sine, abrupt": "sine",
+    } | {f"{name}, abrupt": f"{name} drift" for name in ("SEA", "Agrawal", "STAGGER")}
+    left_out = ("SEA, gradual", "sine, gradual")
+    found = {shown.get(name, name): known[name] for name in known if name not in left_out}
+    return found | {"waveform": lambda: synth.Waveform(seed=1, has_noise=True)}
 
 
 FILES = (
@@ -176,11 +144,7 @@ def defaults(cls: Any, x: np.ndarray, y: np.ndarray, C: float | str) -> str:
     """Return the accuracies of the defaults and the rule, without and with a scaler, as cells."""
     learners = cls(C=C, seed=1), cls(C=C, scale=False, gamma="scale", seed=1)
     models = *learners, *(StandardScaler() | learner.clone() for learner in learners)
-    found = []
-    for model in models:
-        predicted = predict_then_learn_many(model, x, y.tolist())
-        found.append(f"{100.0 * np.mean(np.array(predicted, dtype=object) == y):.1f}")
-    return " | ".join(found)
+    return " | ".join(f"{100.0 - error_of_rows(model, x, y):.1f}" for model in models)
 
 
 def main() -> None:

@@ -14,9 +14,9 @@ from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from river import forest, linear_model, neighbors, preprocessing, tree
 
+from benchmarks.common import error_of, events_of
 from streamsvm import (
     AdaptiveSVMClassifier,
     LASVMClassifier,
@@ -24,7 +24,6 @@ from streamsvm import (
     TrackingSVMClassifier,
     kernels,
 )
-from tests.golden.problems import FOLDER
 
 STREAMS = {"Elec2": "elec2", "weather": "weather", "chessboard (one colour)": "chessboard"}
 LIMIT = 20_000
@@ -91,10 +90,8 @@ def _sgd(rate: float) -> Any:
 
 def events(name: str, limit: int) -> list[tuple[dict[str, float], bool]]:
     """Return the events of a stream."""
-    table = pq.read_table(FOLDER / f"{STREAMS[name]}.parquet").slice(0, limit)
-    labels = np.array(table.column("label").to_pylist())
-    rows = table.drop(["label"]).to_pylist()
-    return list(zip(rows, (labels == labels[0]).tolist(), strict=True))
+    found = events_of(STREAMS[name], limit)
+    return [(x, y == found[0][1]) for x, y in found]
 
 
 def _scaled(model: Any, name: str, tuned: bool) -> Any:
@@ -109,24 +106,16 @@ def _scaled(model: Any, name: str, tuned: bool) -> Any:
     return StandardScaler() | model if tuned or isinstance(model, TrackingSVMClassifier) else model
 
 
-def error(model: Any, stream: list[tuple[dict[str, float], bool]]) -> float:
-    """Return the progressive error in %."""
-    wrong = 0
-    for x, y in stream:
-        wrong += model.predict_one(x) != y
-        model.learn_one(x, y)
-    return 100.0 * wrong / len(stream)
-
-
 def measure(name: str, quick: bool = False) -> dict[str, dict[str, float]]:
     """Return the errors of all learners on a stream, by defaults and tuned."""
     stream = events(name, 1000 if quick else LIMIT)
     again = [before[1] == now[1] for before, now in pairwise(stream)]
     defaults = {
-        learner: error(_scaled(make(), name, False), stream) for learner, make in DEFAULTS.items()
+        learner: error_of(_scaled(make(), name, False), stream)
+        for learner, make in DEFAULTS.items()
     }
     tuned = {
-        learner: min(error(_scaled(make(), name, True), stream) for make in makes)
+        learner: min(error_of(_scaled(make(), name, True), stream) for make in makes)
         for learner, makes in TUNED.items()
     }
     last = 100.0 * (1.0 - float(np.mean(again)))

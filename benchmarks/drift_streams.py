@@ -30,7 +30,6 @@ import numpy as np
 import pyarrow.parquet as pq
 from river import (
     base,
-    datasets,
     ensemble,
     forest,
     linear_model,
@@ -39,9 +38,9 @@ from river import (
     preprocessing,
     tree,
 )
-from river.datasets import synth
 
 from benchmarks import capymoa_peers, hard_streams
+from benchmarks.common import events_of, numeric, river_streams
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from tests.golden.problems import FOLDER
 
@@ -50,15 +49,8 @@ GENERATED = 5000
 
 
 def _file(name: str, n: int, one_class: bool = False) -> Events:
-    table = pq.read_table(FOLDER / f"{name}.parquet").slice(0, n)
-    labels = table["label"].to_pylist()
-    if one_class:
-        labels = [label == labels[0] for label in labels]
-    rows = table.drop(["label"]).to_pylist()
-    return [
-        ({k: v for k, v in x.items() if v is not None}, y)
-        for x, y in zip(rows, labels, strict=True)
-    ]
+    found = events_of(name, n)
+    return [(x, y == found[0][1]) for x, y in found] if one_class else found
 
 
 def _text(name: str, n: int) -> Events:
@@ -72,51 +64,6 @@ def _text(name: str, n: int) -> Events:
             counts[word] = counts.get(word, 0.0) + 1.0
         found.append((counts, label))
     return found
-
-
-def _drift(make: Callable[[int], Any], before: int, after: int, n: int, width: int = 50) -> Any:
-    streams = make(before), make(after)
-    return synth.ConceptDriftStream(*streams, position=n // 2, width=width, seed=1)
-
-
-def _generated(n: int) -> dict[str, Callable[[], Any]]:
-    def sea(v: int) -> Any:
-        return synth.SEA(variant=v, seed=1)
-
-    def agrawal(v: int) -> Any:
-        return synth.Agrawal(classification_function=v, seed=1)
-
-    def sine(v: int) -> Any:
-        return synth.Sine(classification_function=v, seed=1)
-
-    def mixed(v: int) -> Any:
-        return synth.Mixed(classification_function=v, seed=1)
-
-    def stagger(v: int) -> Any:
-        return synth.STAGGER(classification_function=v, seed=1)
-
-    slow = n // 5
-    return {
-        "Bananas": datasets.Bananas,
-        "Phishing": datasets.Phishing,
-        "ImageSegments": datasets.ImageSegments,
-        "SEA, abrupt": lambda: _drift(sea, 0, 3, n),
-        "SEA, gradual": lambda: _drift(sea, 0, 2, n, slow),
-        "Agrawal, abrupt": lambda: _drift(agrawal, 0, 4, n),
-        "Agrawal, gradual": lambda: _drift(agrawal, 2, 6, n, slow),
-        "hyperplane": lambda: synth.Hyperplane(
-            seed=1, n_features=10, mag_change=0.001, n_drift_features=5
-        ),
-        "random RBF, drift": lambda: synth.RandomRBFDrift(
-            seed_model=1, seed_sample=1, n_classes=4, n_features=10, n_centroids=20,
-            change_speed=0.0005, n_drift_centroids=10,
-        ),
-        "STAGGER, abrupt": lambda: _drift(stagger, 0, 2, n),
-        "LED, drift": lambda: synth.LEDDrift(seed=1, n_drift_features=4, noise_percentage=0.1),
-        "mixed, abrupt": lambda: _drift(mixed, 0, 1, n),
-        "sine, abrupt": lambda: _drift(sine, 0, 1, n),
-        "sine, gradual": lambda: _drift(sine, 2, 3, n, slow),
-    }  # fmt: skip
 
 
 def streams(n: int) -> Iterator[tuple[str, Callable[[], Events]]]:
@@ -135,7 +82,7 @@ def streams(n: int) -> Iterator[tuple[str, Callable[[], Events]]]:
     }
     if FOLDER.exists():
         yield from files.items()
-    for name, make in _generated(few).items():
+    for name, make in river_streams(few).items():
         yield name, lambda make=make: [(dict(x), y) for x, y in itertools.islice(make(), few)]
 
 
@@ -183,14 +130,6 @@ _NUMERIC = {*OURS, "KNN", "KNN, lazy", "LR", "PA", *capymoa_peers.COMPARES_ROWS}
 """Learners that get text as one-hot features."""
 _SHOWN = ["adaptive", "LASVM or LaRank", "ARF", "SRP", "KNN", "HAT", "LR", "PA", "last label"]
 _SHOWN_ON_HARD = [*OURS[:1], *OURS[2:], "KNN, lazy", "HT", "ARF", "last label"]
-
-
-def numeric(x: dict[Any, Any]) -> dict[Any, float]:
-    """Return an event whose strings are one-hot features."""
-    return {
-        (f"{k}={v}" if isinstance(v, str) else k): 1.0 if isinstance(v, str) else float(v)
-        for k, v in x.items()
-    }
 
 
 def measured(learner: str, events: Events, seconds: float) -> dict[str, float] | None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
+from benchmarks.common import seconds_of
 from streamsvm import IncrementalSVMClassifier, LASVMClassifier, kernels
 from tests.golden import problems
 from tests.golden.exact import COSTS, PROBLEMS, Difference, Exact
@@ -36,26 +36,19 @@ ALONE, TOGETHER = 20, 100
 """So many support vectors are taken back one by one, and then so many at once."""
 
 
-def timed(do: Callable[[], Any]) -> tuple[Any, float]:
-    """Return what a function returns, and its seconds of processor time."""
-    start = time.process_time()
-    found = do()
-    return found, time.process_time() - start
-
-
 def learn(model: IncrementalSVMClassifier, x: np.ndarray, y: np.ndarray) -> float:
     """Learn rows as events, one by one; return the seconds."""
     rows = [dict(enumerate(row)) for row in x.tolist()]
     events = list(zip(rows, y.tolist(), strict=True))
-    return timed(lambda: [model.learn_one(*event) for event in events])[1]
+    return seconds_of(lambda: [model.learn_one(*event) for event in events])[1]
 
 
 def deletions(model: IncrementalSVMClassifier) -> tuple[float, float]:
     """Return the seconds of a deletion, and of 100 at once, of support vectors of a copy."""
     model = copy.deepcopy(model)
     numbers = model.support_vectors().entered[: ALONE + TOGETHER].tolist()
-    _, of_some = timed(lambda: [model.unlearn_one(number) for number in numbers[:ALONE]])
-    return of_some / ALONE, timed(lambda: model.unlearn_many(numbers[ALONE:]))[1]
+    _, of_some = seconds_of(lambda: [model.unlearn_one(number) for number in numbers[:ALONE]])
+    return of_some / ALONE, seconds_of(lambda: model.unlearn_many(numbers[ALONE:]))[1]
 
 
 def told(found: Difference) -> str:
@@ -87,12 +80,12 @@ def banana(C: float) -> None:
         seconds = learn(model, x, y)
         model.leave_one_out()
         of_one, _ = deletions(model)
-    loo, of_loo = timed(model.leave_one_out)
-    estimated, of_estimate = timed(lambda: model.leave_one_out(estimate=True))
+    loo, of_loo = seconds_of(model.leave_one_out)
+    estimated, of_estimate = seconds_of(lambda: model.leave_one_out(estimate=True))
     signs = np.where(y == model.labels[1], 1.0, -1.0)
     svc = SVC(C=C, gamma=exact.kernel.gamma, cache_size=500)
-    _, of_fit = timed(lambda: svc.fit(x, y))
-    error, of_refits = timed(lambda: refitted(exact, signs))
+    _, of_fit = seconds_of(lambda: svc.fit(x, y))
+    error, of_refits = seconds_of(lambda: refitted(exact, signs))
     print(
         f"Banana, C {C:g}: {model.n_support_vectors} SV; event {1e6 * seconds / 1000:.0f} us, "
         f"deletion {1e3 * of_one:.2f} ms, SVC fit {1e3 * of_fit:.1f} ms; leave one "
@@ -118,7 +111,7 @@ def changes(C: float) -> None:
         "200 singly": lambda one: [one.unlearn_one(int(number)) for number in gone],
     }
     for name, change in of_all.items():
-        times = [timed(partial(change, copy.deepcopy(model)))[1] for _ in range(3)]
+        times = [seconds_of(partial(change, copy.deepcopy(model)))[1] for _ in range(3)]
         found.append(f"{name} {1e3 * min(times):.1f} ms")
     print(f"Banana, C {C:g}: {', '.join(found)}", flush=True)
 
@@ -138,11 +131,11 @@ def equal(name: str, C: float) -> None:
 def lasvm(x: np.ndarray, y: np.ndarray, kernel: Any) -> str:
     """Return the times of LASVM on rows."""
     model = LASVMClassifier(kernel)
-    _, of_all = timed(lambda: (model.learn_many(x, y), model.finish()))
+    _, of_all = seconds_of(lambda: (model.learn_many(x, y), model.finish()))
     memory = model.memory_usage
     numbers = model.support_vectors().entered[: ALONE + TOGETHER].tolist()
-    _, of_some = timed(lambda: [model.unlearn(number) for number in numbers[:ALONE]])
-    _, of_many = timed(lambda: model.unlearn(numbers[ALONE:]))
+    _, of_some = seconds_of(lambda: [model.unlearn(number) for number in numbers[:ALONE]])
+    _, of_many = seconds_of(lambda: model.unlearn(numbers[ALONE:]))
     return (
         f"{of_all:.2f} s, a deletion {1e3 * of_some / ALONE:.0f} ms, {TOGETHER} at once "
         f"{1e3 * of_many:.0f} ms, {memory / 1e6:.0f} MB"
@@ -160,7 +153,7 @@ def adult(most: int) -> None:
         last = learn(model, x[size - LAST : size], y[size - LAST : size])
         seconds, n = seconds + last, size
         svc = SVC(C=1.0, gamma=kernel.gamma, cache_size=500)
-        fits.append((n, timed(lambda svc=svc, n=n: svc.fit(x[:n], y[:n]))[1]))
+        fits.append((n, seconds_of(lambda svc=svc, n=n: svc.fit(x[:n], y[:n]))[1]))
         at, of_fits = zip(*fits, strict=True)
         of_one, of_many = deletions(model)
         print(

@@ -18,13 +18,12 @@ from fnmatch import fnmatch
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from river import active, linear_model, multiclass, preprocessing
 
 from benchmarks.activeml_peers import STRATEGIES, Asker, Rows
+from benchmarks.common import events_of
 from benchmarks.drift_streams import streams
 from streamsvm import ActiveLearner, AdaptiveSVMClassifier
-from tests.golden.problems import FOLDER
 
 STREAMS = ("elec2", "weather", "chessboard", "adult", "sms")
 UNORDERED = ("adult", "sms")
@@ -124,12 +123,6 @@ def _is_wanted(name: str, systems: list[str]) -> bool:
     return not systems or any(fnmatch(name, one) for one in systems)
 
 
-def adult(n: int) -> list[Any]:
-    """Return the first n rows of Adult, of 123 features of 0 and 1."""
-    rows = pq.read_table(FOLDER / "adult_train.parquet").slice(0, n).to_pylist()
-    return [({k: v for k, v in row.items() if k != "label"}, row["label"] > 0) for row in rows]
-
-
 def part(name: str, events: list[Any], n: int, seed: int) -> list[Any]:
     """Return n events of a stream, others for each seed."""
     if name in UNORDERED:
@@ -157,7 +150,9 @@ def main() -> None:
     parser.add_argument("--systems", nargs="+", default=[], help=about)
     given = parser.parse_args()
     n_read = given.events + LATER * (given.seeds - 1)
-    found_streams = dict(streams(n_read)) | {"adult": lambda: adult(n_read)}
+    found_streams = dict(streams(n_read)) | {
+        "adult": lambda: [(x, y > 0) for x, y in events_of("adult_train", n_read)]
+    }
     total: dict[float, dict[str, list[tuple[float, float]]]] = {share: {} for share in BUDGETS}
     for name, make in found_streams.items():
         if name not in given.names:

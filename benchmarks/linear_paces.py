@@ -19,6 +19,7 @@ from river import (
 )
 from sklearn.svm import LinearSVC
 
+from benchmarks.common import events_of, numeric
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier
 from tests.golden import problems
 from tests.golden.problems import FOLDER
@@ -79,8 +80,7 @@ def compare(
 
 def elec2() -> Events:
     """Return all of Elec2, in order of time."""
-    rows = pq.read_table(FOLDER / "elec2.parquet").to_pylist()
-    return [({k: float(v) for k, v in r.items() if k != "label"}, r["label"] == "UP") for r in rows]
+    return [(numeric(x), y == "UP") for x, y in events_of("elec2")]
 
 
 def adult() -> Events:

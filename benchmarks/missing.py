@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common import error_of
 from streamsvm import AdaptiveSVMClassifier, LASVMClassifier, StandardScaler
 
 N, D, SHARES = 5000, 6, (0.1, 0.15, 0.2)
@@ -44,15 +45,6 @@ def by_hand(x: np.ndarray, is_missing: np.ndarray) -> np.ndarray:
     return np.where(is_missing, sums / np.maximum(known, 1), x)
 
 
-def right(model: Any, events: list[dict[str, Any]], labels: list[bool]) -> float:
-    """Return the share of events predicted right, in percent."""
-    n = 0
-    for x, y in zip(events, labels, strict=True):
-        n += model.predict_one(x) == y
-        model.learn_one(x, y)
-    return 100.0 * n / len(labels)
-
-
 def main() -> None:
     """Print a table."""
     print('| learner | missing | "zero" | "mean" | by hand | whole |')
@@ -68,13 +60,16 @@ def main() -> None:
             x, labels = whole(rng)
             is_missing = rng.random(x.shape) < share
             given, nothing = events_of(x, is_missing), np.zeros_like(is_missing)
-            figures = [
-                right(make(missing="zero"), given, labels),
-                right(make(), given, labels),
-                right(make(), events_of(by_hand(x, is_missing), nothing), labels),
-                right(make(), events_of(x, nothing), labels),
+            errors = [
+                error_of(model, zip(events, labels, strict=True))
+                for model, events in (
+                    (make(missing="zero"), given),
+                    (make(), given),
+                    (make(), events_of(by_hand(x, is_missing), nothing)),
+                    (make(), events_of(x, nothing)),
+                )
             ]
-            shown = " | ".join(f"{figure:.1f}" for figure in figures)
+            shown = " | ".join(f"{100.0 - error:.1f}" for error in errors)
             print(f"| {name} | {share:.0%} | {shown} |", flush=True)
 
 

@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from river import drift
 
-from benchmarks.drift_streams import Events, numeric, streams
+from benchmarks.common import numeric
+from benchmarks.drift_streams import Events, streams
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
 from streamsvm.learners.bases.kernel import feature_scales
 

@@ -15,6 +15,7 @@ from typing import Any
 from river import linear_model, naive_bayes, preprocessing, tree
 
 from benchmarks import drift_streams
+from benchmarks.common import numeric
 from streamsvm import AdaptiveSVMClassifier, SVMSGDClassifier
 from tests.golden.problems import FOLDER
 
@@ -58,7 +59,7 @@ def as_numbers(events: drift_streams.Events) -> tuple[drift_streams.Events, drif
     labels = sorted({y for _, y in events}, key=str)
     if len(labels) == 2:
         events = [(x, y == labels[-1]) for x, y in events]
-    return events, [(drift_streams.numeric(x), y) for x, y in events]
+    return events, [(numeric(x), y) for x, y in events]
 
 
 def predictions(

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from river import compose, datasets
 
+from benchmarks.common import shuffled
 from streamsvm import (
     AdaptiveSVMClassifier,
     KernelPAClassifier,
@@ -52,12 +53,8 @@ class Stream(NamedTuple):
 
 def _split(name: str, gamma: float | None = None, C: float | None = None) -> Stream:
     """Return a problem with test rows, its training rows in a random order."""
-    p = getattr(problems, name)()
-    order = np.random.default_rng(0).permutation(len(p.y))
-    x = np.ascontiguousarray(p.x[order], np.float32)
-    return Stream(
-        x, p.y[order], p.x_test, p.y_test, gamma or p.kernel.gamma, C or p.C, is_split=True
-    )
+    p = shuffled(getattr(problems, name)())
+    return Stream(p.x, p.y, p.x_test, p.y_test, gamma or p.kernel.gamma, C or p.C, is_split=True)
 
 
 def _whole(x: Any, y: np.ndarray, gamma: float, is_scaled: bool) -> Stream:
