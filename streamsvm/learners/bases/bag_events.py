@@ -6,7 +6,7 @@ Callers hold the learner's lock.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from streamsvm.labels.bag_labels import judged_one
 from streamsvm.learners.bases import event_calls, events
 from streamsvm.learners.bases.event_calls import Arguments
 from streamsvm.learners.bases.event_path import EventPath
-from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.monitor.learnt import learnt_one
 from streamsvm.support.bag_calibration import update_bag
 from streamsvm.support.locked import refuse_to_learn
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.learner import Learner
 
 _BAGS = frozenset((set, frozenset, list))
 """The usual bags; the general path takes others, too."""
@@ -57,7 +59,7 @@ class BagPath(EventPath):
 
     def learn_bag_plain(
         self,
-        learner: AnyLearner,
+        learner: Learner,
         x: Mapping[Name, Any],
         signs: dict[Any, float],
         bag: set[int],
@@ -93,7 +95,7 @@ class BagPath(EventPath):
         return self._calibrate(found)
 
 
-def learn(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
+def learn(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     """Learn an event with a bag, as given, of two labels or more: see `events.learn`."""
     if learner.is_learning:
         refuse_to_learn()
@@ -127,7 +129,7 @@ def learn(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
 
 
 def _tell(
-    learner: AnyLearner,
+    learner: Learner,
     observer: Any,
     path: EventPath,
     bag: set[int],

@@ -18,7 +18,7 @@ general path, which raises the error or grows the state.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,12 +33,14 @@ from streamsvm.learners.bases.event_calls import (
     TURN,
     Arguments,
 )
-from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.scaled_rows import padded
 from streamsvm.solvers.registry import solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.learner import Learner
 
 Bound = tuple[Any, Any, Any, Targets]
 """State, kernel, schedule and targets of a learner.
@@ -56,7 +58,7 @@ class EventPath:
     (1, outputs), are those of the last event, as the solver wrote them before it was learnt.
     """
 
-    def __init__(self, learner: AnyLearner, model: Any, bound: Bound) -> None:
+    def __init__(self, learner: Learner, model: Any, bound: Bound) -> None:
         state, _, schedule, targets = bound
         schema, is_sparse, room = learner.schema, learner.is_sparse, model.room_for_features()
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
@@ -141,7 +143,7 @@ class EventPath:
         return turn
 
     def _plain_values(
-        self, learner: AnyLearner, x: Mapping[Name, Any], learning: bool = False
+        self, learner: Learner, x: Mapping[Name, Any], learning: bool = False
     ) -> bytes | None:
         """Return the values of a plain event: a dict of just the features known, if rows are dense.
 
@@ -181,7 +183,7 @@ class EventPath:
         self._get, self._pack = getter(self.schema.names), packer("d", n)
         self._plain_view = self._values_view[: 8 * n]
 
-    def predict_plain(self, learner: AnyLearner, x: Mapping[Name, Any]) -> int:
+    def predict_plain(self, learner: Learner, x: Mapping[Name, Any]) -> int:
         """Predict an event if it is a plain dict; return the same as `predict`."""
         values = self._plain_values(learner, x)
         if values is None:
@@ -192,7 +194,7 @@ class EventPath:
 
     def learn_plain(
         self,
-        learner: AnyLearner,
+        learner: Learner,
         x: Mapping[Name, Any],
         signs: dict[Any, float],
         sign: float,

@@ -8,7 +8,7 @@ Callers hold the learner's lock.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import label_runs, rehearsal
 from streamsvm.learners.bases.event_path import EventPath
-from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.monitor.learnt import learnt_one
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import shape
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.learner import Learner
 
 _NUMBERS = (float, int, bool)
 """The usual types of weights; NumPy's are found out more slowly."""
@@ -33,7 +35,7 @@ _ATTEMPTS = 8
 """How often an event is read again because reading it changed the model (see `checked`)."""
 
 
-def _read(learner: AnyLearner, x: Mapping[Name, Any], learning: bool) -> Event | None:
+def _read(learner: Learner, x: Mapping[Name, Any], learning: bool) -> Event | None:
     """Return an event as packed numbers, or None; methods of the user's mapping may run here."""
     reader: EventReader | None = learner.event_reader
     if reader is None or reader.schema is not learner.schema:
@@ -41,7 +43,7 @@ def _read(learner: AnyLearner, x: Mapping[Name, Any], learning: bool) -> Event |
     return reader.sparse(x, learning) if learner.is_sparse else reader.dense(x, learning)
 
 
-def _path_for(learner: AnyLearner, event: Event) -> EventPath | None:
+def _path_for(learner: Learner, event: Event) -> EventPath | None:
     """Return the path bound to the learner's current state; None if the event must fall back.
 
     Code of the user that ran while the event was read may have changed the learner. So everything
@@ -65,7 +67,7 @@ def _path_for(learner: AnyLearner, event: Event) -> EventPath | None:
     return path if d <= path.room else None
 
 
-def predict(learner: AnyLearner, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]:
+def predict(learner: Learner, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]:
     """Return the index of an event's label, -1 to fall back, and the path, which has the margin."""
     if learner.is_learning:
         # The path still has the event that is being learnt.
@@ -82,7 +84,7 @@ def predict(learner: AnyLearner, x: Mapping[Name, Any]) -> tuple[int, EventPath 
     return path.predict(event, learner.schema.buckets is not None), path
 
 
-def learn(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
+def learn(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     """Learn an event, and tell the monitor; return False to fall back, when nothing was learnt.
 
     Label and weight are as the user gave them: not checked yet. Raises ModelBusyError if this
@@ -132,7 +134,7 @@ def learn(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
 
 
 def _tell(
-    learner: AnyLearner,
+    learner: Learner,
     observer: Any,
     path: EventPath,
     sign: float,
@@ -150,7 +152,7 @@ def _tell(
 
 
 def read_and_learn(
-    learner: AnyLearner,
+    learner: Learner,
     x: Mapping[Name, Any],
     signs: dict[Any, float],
     target: tuple[Any, float, float],
@@ -180,13 +182,13 @@ def read_and_learn(
     return learn_by(path, event, learner.schema.buckets is not None, *target), path
 
 
-def margin(learner: AnyLearner, x: Mapping[Name, Any]) -> Any:
+def margin(learner: Learner, x: Mapping[Name, Any]) -> Any:
     """Return the margin of an event as a float, or its scores as a list; the lock is held."""
     label_index, path = predict(learner, x)
     return path.margin if path is not None and label_index >= 0 else general_margin(learner, x)
 
 
-def general_margin(learner: AnyLearner, x: Mapping[Name, Any]) -> Any:
+def general_margin(learner: Learner, x: Mapping[Name, Any]) -> Any:
     """Return the same by the general path, which takes every event."""
     row = learner.schema.known_row(x) if learner.is_sparse else learner.schema.row(x)
     if not learner.targets.labels.seen:
@@ -194,7 +196,7 @@ def general_margin(learner: AnyLearner, x: Mapping[Name, Any]) -> Any:
     return learner.margins_of(row)[0].tolist()
 
 
-def learn_generally(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> None:
+def learn_generally(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> None:
     """Learn an event by the general path; the learner's lock is held."""
     try:
         row, labels, weights, new = checked(learner, x, y, w)
@@ -214,7 +216,7 @@ def learn_generally(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) 
         learner.is_learning = False
 
 
-def checked(learner: AnyLearner, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
+def checked(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
     """Return an event as a batch of one row for the general path, and the names of new features.
 
     Missing values of the row are NaN; beside it are a label and a weight. Raises BadEventError if

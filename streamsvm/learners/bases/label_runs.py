@@ -7,7 +7,7 @@ The learner's monitor is told of each run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,17 +19,19 @@ from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases import late_rows, selecting
-from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.monitor.learnt import Learnt
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.learner import Learner
+
 _PART = 1024
 """Number of sparse rows that are made dense at a time, to be predicted by a dense model."""
 
 
-def read(learner: AnyLearner, X: Any) -> tuple[Rows, Sequence[Name]]:
+def read(learner: Learner, X: Any) -> tuple[Rows, Sequence[Name]]:
     """Return a batch to learn as rows, NaN where a value is missing, and the new features."""
     matrix = batches.matrix_of(X, learner.schema)
     if isinstance(matrix, SparseMatrix):
@@ -37,7 +39,7 @@ def read(learner: AnyLearner, X: Any) -> tuple[Rows, Sequence[Name]]:
     return batches.rows_of(learner.schema, matrix, learner.is_sparse)
 
 
-def margins_many(learner: AnyLearner, X: Any) -> np.ndarray:
+def margins_many(learner: Learner, X: Any) -> np.ndarray:
     """Return the margins of the rows of a batch, as `Targets` takes them.
 
     As `decision_function_many`; several classes may have further columns.
@@ -55,13 +57,13 @@ def margins_many(learner: AnyLearner, X: Any) -> np.ndarray:
         return np.concatenate([learner.targets.zeros(0), *parts])
 
 
-def last_number(learner: AnyLearner) -> int:
+def last_number(learner: Learner) -> int:
     """The number from which examples that come without ids are counted on."""
     return learner.n_examples
 
 
 def learn_batch(
-    learner: AnyLearner, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
+    learner: Learner, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
 ) -> LabelColumn:
     """Do what `predict_then_learn_many` does, with a column of labels as the result.
 
@@ -79,7 +81,7 @@ def learn_batch(
 
 
 def _checked_and_learnt(
-    learner: AnyLearner, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None
+    learner: Learner, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None
 ) -> LabelColumn:
     """Check a batch, and learn it."""
     if late is not None:
@@ -107,7 +109,7 @@ def _checked_and_learnt(
 
 
 def learn(
-    learner: AnyLearner,
+    learner: Learner,
     x: Rows,
     labels: LabelColumn,
     w: np.ndarray,
@@ -136,9 +138,7 @@ def learn(
     return _learn_all(learner, whole._replace(numbers=numbers), late)
 
 
-def _learn_all(
-    learner: AnyLearner, whole: LabelledRows, late: LateRows | None = None
-) -> LabelColumn:
+def _learn_all(learner: Learner, whole: LabelledRows, late: LateRows | None = None) -> LabelColumn:
     """Learn all of some checked rows: see `learn`."""
     labels, numbers = whole.labels, whole.numbers
     runs, observer = learner.targets.runs(labels), learner.observer
@@ -161,7 +161,7 @@ def _learn_all(
 
 
 def _parts(
-    learner: AnyLearner, runs: list[tuple[int, int]], numbers: np.ndarray
+    learner: Learner, runs: list[tuple[int, int]], numbers: np.ndarray
 ) -> Iterator[tuple[int, int]]:
     """Yield the runs, cut where the learner's monitor wants to be told of the examples."""
     for start, stop in runs:
@@ -175,7 +175,7 @@ def _parts(
 
 
 def _learn_run(
-    learner: AnyLearner,
+    learner: Learner,
     rows: LabelledRows,
     n_known: int | None = None,
     late: LateRows | None = None,

@@ -6,26 +6,29 @@ The learner learns the chosen examples as if it had been given nothing else. Cal
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
-from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.selection.candidates import FACTS, Candidates
 from streamsvm.selection.strategies import NAMES, Counts, Selection
 from streamsvm.support.rows import Rows, cut, joined
 
-LearnOne = Callable[[AnyLearner, LabelledRows], LabelColumn]
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.learner import Learner
+
+LearnOne = Callable[["Learner", LabelledRows], LabelColumn]
 """Learns one checked row without a selection; returns what was predicted for it."""
 
 _WAITS, _LEARNT, _PREDICTED = range(3)
 """What is done with a row: it becomes a candidate, is learnt at once, or only predicted."""
 
 
-def choose_by(learner: AnyLearner, selection: Selection | None) -> None:
+def choose_by(learner: Learner, selection: Selection | None) -> None:
     """Set the parameter `selection` of a learner that has learnt nothing."""
     if selection is not None and type(selection) not in NAMES.values():
         names = ", ".join(f"{cls.__name__}()" for cls in NAMES.values())
@@ -37,7 +40,7 @@ def choose_by(learner: AnyLearner, selection: Selection | None) -> None:
 
 
 def learn(
-    learner: AnyLearner,
+    learner: Learner,
     candidates: Candidates,
     rows: LabelledRows,
     late: LateRows | None,
@@ -82,7 +85,7 @@ def learn(
 
 
 def _kinds(
-    learner: AnyLearner, candidates: Candidates, rows: LabelledRows, late: LateRows | None
+    learner: Learner, candidates: Candidates, rows: LabelledRows, late: LateRows | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the class of each row, -1 of one that the learner does not know, and its kind."""
     place_of = {label: i for i, label in enumerate(learner.targets.labels.seen)}
@@ -96,7 +99,7 @@ def _kinds(
 
 
 def _learn_chosen(
-    learner: AnyLearner,
+    learner: Learner,
     candidates: Candidates,
     row: LabelledRows,
     learn_one: LearnOne,
@@ -120,7 +123,7 @@ def _learn_chosen(
 
 
 def _arrive(
-    learner: AnyLearner,
+    learner: Learner,
     candidates: Candidates,
     rows: LabelledRows,
     classes: np.ndarray,
@@ -146,7 +149,7 @@ def _arrive(
     return column
 
 
-def _learn_best(learner: AnyLearner, candidates: Candidates, learn_one: LearnOne) -> None:
+def _learn_best(learner: Learner, candidates: Candidates, learn_one: LearnOne) -> None:
     """Learn the candidate that the selection prefers."""
     targets, facts = learner.targets, candidates.facts
     seen = targets.labels.seen
@@ -171,13 +174,13 @@ def _learn_best(learner: AnyLearner, candidates: Candidates, learn_one: LearnOne
 
 
 def margins_of_arrivals(
-    learner: AnyLearner, candidates: Candidates, x: Rows
+    learner: Learner, candidates: Candidates, x: Rows
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the margins of rows that come, and their kernel values: none, for this learner."""
     margins = learner.margins_of(x)
     return margins, np.zeros((len(margins), 0), np.float32)
 
 
-def margins_of_waiting(learner: AnyLearner, candidates: Candidates) -> np.ndarray:
+def margins_of_waiting(learner: Learner, candidates: Candidates) -> np.ndarray:
     """Return the margins of all candidates."""
     return learner.margins_of(candidates.rows(len(learner.schema)))

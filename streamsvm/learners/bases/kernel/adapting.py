@@ -6,7 +6,7 @@ Callers hold the learner's lock.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from streamsvm import kernels
 from streamsvm.features import density
 from streamsvm.labels.growing_labels import spread_to
 from streamsvm.learners.bases.kernel import auto_gamma, definiteness
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.support import states
 
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
-def adapt(learner: AnyKernelLearner, n: int) -> None:
+
+def adapt(learner: KernelLearner, n: int) -> None:
     """Update gamma, class weights and the kind of rows after n examples, and go on with the trial.
 
     All but the trial changes at powers of two, or after the next example if it was interrupted.
@@ -46,7 +48,7 @@ def adapt(learner: AnyKernelLearner, n: int) -> None:
     learner.preparation.adapts_at = auto_gamma.next_power_of_two(n)
 
 
-def rescale(learner: AnyKernelLearner, factors: np.ndarray) -> None:
+def rescale(learner: KernelLearner, factors: np.ndarray) -> None:
     """Multiply each feature by other factors, float32 (d,), in the dense rows kept, too.
 
     The model is computed anew from its coefficients: the kernel always compares rows of one scale.
@@ -57,14 +59,14 @@ def rescale(learner: AnyKernelLearner, factors: np.ndarray) -> None:
     learner.replace(solver=scaled, preparation=preparation.changed(factors=factors))
 
 
-def rebalance(learner: AnyKernelLearner) -> None:
+def rebalance(learner: KernelLearner) -> None:
     """Update the C_i of all examples if the class weights depend on the stream."""
     costs, solver = learner.costs, learner.solver
     if costs.is_balanced and solver.state is not None and costs.counts.min() > 0:
         solver.set_costs(costs.balanced(learner.C_), len(learner.schema))
 
 
-def become_sparse_if_large(learner: AnyKernelLearner, n_features: int, seen: int) -> None:
+def become_sparse_if_large(learner: KernelLearner, n_features: int, seen: int) -> None:
     """Become sparse if dense rows of so many features would fill the memory with zeros."""
     state = learner.state
     if learner.sparse is not None or learner.is_sparse or state is None:
@@ -78,7 +80,7 @@ def become_sparse_if_large(learner: AnyKernelLearner, n_features: int, seen: int
 
 
 def with_class(
-    learner: AnyKernelLearner, label: Any
+    learner: KernelLearner, label: Any
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray] | None]:
     """Return what changes when a class is added that was not seen; the learner is not changed.
 
@@ -99,7 +101,7 @@ def with_class(
 
 
 def _with_further_class(
-    learner: AnyKernelLearner, changes: dict[str, Any], labels: Any, n: int
+    learner: KernelLearner, changes: dict[str, Any], labels: Any, n: int
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray] | None]:
     """Complete `changes` by those of a class beyond two, or of one with a score of its own."""
     if not learner.targets.has_one_margin:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm.kernels.registry import value_of_vectors
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.support.rows import dense, shape, taken
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _ROWS = 24
 _MOST_FEATURES = 4096
@@ -26,7 +28,7 @@ _CLEAR = -1e-6
 """An eigenvalue below this share of the largest one is not rounding."""
 
 
-def look(learner: AnyKernelLearner, n: int) -> None:
+def look(learner: KernelLearner, n: int) -> None:
     """Count, and warn of once, a kernel of the user's that is not positive definite.
 
     It looks at kernel values of some rows kept, after n examples. The caller holds the learner's

@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, taken
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +53,7 @@ def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | Non
 
 
 def improve(
-    learner: AnyKernelLearner,
+    learner: KernelLearner,
     some: Callable[[], tuple[bool, float, int]],
     progress: Callable[[float, int], None] | None,
     most_calls: float = np.inf,
@@ -87,7 +89,7 @@ def improve(
     return True
 
 
-def _rounding(learner: AnyKernelLearner) -> float:
+def _rounding(learner: KernelLearner) -> float:
     """Return the error that rounding alone leaves in gradients: steps on it never end."""
     with learner.lock:
         coefficients = learner.expansion()[1]
@@ -96,7 +98,7 @@ def _rounding(learner: AnyKernelLearner) -> float:
 
 
 def look_again(
-    learner: AnyKernelLearner,
+    learner: KernelLearner,
     finish: Callable[[], bool],
     allowed: Callable[[], float] = lambda: 0.0,
 ) -> None:
@@ -128,7 +130,7 @@ def look_again(
 
 
 def reserve_sample(
-    learner: AnyKernelLearner, n: int, n_before: int, draws: random.Random
+    learner: KernelLearner, n: int, n_before: int, draws: random.Random
 ) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray] | None:
     """Return rows of the reserve that the model does not keep now; None without a reserve.
 

@@ -8,17 +8,19 @@ Which thread computes a value, and when, changes none of its bits.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel import threads
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.support import sparse_store, states, stores
 from streamsvm.support.kernel_rows.fresh_block import fill_values
 from streamsvm.support.rows import Rows, cut, shape
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _WORTH = 200_000
 """Work for a fresh row above which a block of them is shared out among threads; see `work_of`."""
@@ -43,7 +45,7 @@ def work_of(store: Any, n_slots: int, d: int) -> int:
     return n_slots * (d + _PER_VALUE)
 
 
-def are_worth_threads(learner: AnyKernelLearner, state: Any, d: int) -> bool:
+def are_worth_threads(learner: KernelLearner, state: Any, d: int) -> bool:
     """Tell whether the values of a block of rows are to be computed by several threads."""
     return (
         learner.n_threads > 1
@@ -59,7 +61,7 @@ class FreshValues:
     The caller holds the learner's lock, and calls `stop` at the end, whatever happens.
     """
 
-    def __init__(self, learner: AnyKernelLearner, state: Any, x: Rows) -> None:
+    def __init__(self, learner: KernelLearner, state: Any, x: Rows) -> None:
         self._state, self._x, self._n_threads = state, x, learner.n_threads
         self._kernel = learner.bound_kernel(state)
         self._counts = states.counts_of(state)

@@ -6,12 +6,11 @@ choice among 50 candidates then costs some 50 sums over the support vectors, and
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.selecting import margins_of_arrivals as computed_of_arrivals
 from streamsvm.learners.bases.selecting import margins_of_waiting as computed_of_waiting
 from streamsvm.selection.candidates import Candidates
@@ -19,6 +18,9 @@ from streamsvm.support import states
 from streamsvm.support.kernel_rows.fresh_block import fill_values
 from streamsvm.support.rows import Rows, shape, sparse
 from streamsvm.support.tiles import PANEL
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _MOST_RUNS = 8
 """With more runs of changed slots all values from the first to the last are computed."""
@@ -41,7 +43,7 @@ class KeptValues:
         self._entered, self._weight = np.zeros(0, np.int64), np.zeros(0)
         self.bound: Any = None
 
-    def bring_up_to_date(self, learner: AnyKernelLearner, candidates: Candidates) -> Any:
+    def bring_up_to_date(self, learner: KernelLearner, candidates: Candidates) -> Any:
         """Compute the values of all candidates that are missing; return the solver's state.
 
         `bound` is its kernel then, and `n` how many slots it uses.
@@ -101,12 +103,12 @@ def _runs(panels: np.ndarray) -> list[tuple[int, int]]:
     return list(runs)
 
 
-def _is_kept(learner: AnyKernelLearner) -> bool:
+def _is_kept(learner: KernelLearner) -> bool:
     return learner.state is not None and hasattr(learner.state, "block")
 
 
 def margins_of_arrivals(
-    learner: AnyKernelLearner, candidates: Candidates, x: Rows
+    learner: KernelLearner, candidates: Candidates, x: Rows
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the margins of rows that come, and their kernel values with all slots."""
     if not _is_kept(learner):
@@ -122,7 +124,7 @@ def margins_of_arrivals(
     return margins, values
 
 
-def margins_of_waiting(learner: AnyKernelLearner, candidates: Candidates) -> np.ndarray:
+def margins_of_waiting(learner: KernelLearner, candidates: Candidates) -> np.ndarray:
     """Return the margins of all candidates, by the values that are kept.
 
     `margins_of_arrivals` was called since the learner changed.

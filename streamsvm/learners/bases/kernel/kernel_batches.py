@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from streamsvm.errors import FeatureError
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.kernel import adapting, threads
 from streamsvm.learners.bases.kernel.fresh_values import FreshValues, are_worth_threads, work_of
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import ReservingSolver
 from streamsvm.learners.bases.late_rows import row_after
 from streamsvm.support import states, stores
@@ -25,6 +24,9 @@ from streamsvm.support.kernel_rows.kernel_diagonal import LARGEST_DIAGONAL
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
 from streamsvm.support.sparse_store import SparseStore
 
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+
 _ALONE = 1024
 """Rows that one thread learns before it is asked again whether several are worth it."""
 
@@ -32,7 +34,7 @@ _PART = 50_000_000
 """Work for rows to predict of each part that a thread takes: see `work_of`; some 500 us."""
 
 
-def learn_rows(learner: AnyKernelLearner, rows: LabelledRows) -> np.ndarray:
+def learn_rows(learner: KernelLearner, rows: LabelledRows) -> np.ndarray:
     """Learn n rows over the features of the schema; return the margins from before each was learnt.
 
     Gamma and class weights are updated when the number of examples is a power of two. The batch is
@@ -68,7 +70,7 @@ def learn_rows(learner: AnyKernelLearner, rows: LabelledRows) -> np.ndarray:
     return margins
 
 
-def _costs_of(learner: AnyKernelLearner, rows: LabelledRows) -> np.ndarray:
+def _costs_of(learner: KernelLearner, rows: LabelledRows) -> np.ndarray:
     """Return the C_i of rows, 0 of those that are only predicted."""
     cost, learnt = np.zeros(len(rows.y)), np.flatnonzero(rows.numbers > 0)
     if len(learnt):
@@ -78,7 +80,7 @@ def _costs_of(learner: AnyKernelLearner, rows: LabelledRows) -> np.ndarray:
 
 
 def _count(
-    learner: AnyKernelLearner, seen: int, rows: LabelledRows, scaled: Rows, margins: np.ndarray
+    learner: KernelLearner, seen: int, rows: LabelledRows, scaled: Rows, margins: np.ndarray
 ) -> None:
     """Take note of rows that were learnt after `seen` examples, and adapt the learner to them."""
     n = learner.n_examples
@@ -91,7 +93,7 @@ def _count(
 
 
 def learn_part(
-    learner: AnyKernelLearner, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]
+    learner: KernelLearner, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]
 ) -> None:
     """Learn rows between two changes of gamma and class weights, growing the state as needed.
 
@@ -118,7 +120,7 @@ def learn_part(
 
 
 def _learn_blocks(
-    learner: AnyKernelLearner,
+    learner: KernelLearner,
     rows: tuple[Any, ...],
     done: int,
     margins: np.ndarray,
@@ -155,7 +157,7 @@ def _learn_blocks(
     return done
 
 
-def margins_of(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
+def margins_of(learner: KernelLearner, x: Rows) -> np.ndarray:
     """Return the margins of rows, computed by several threads if the batch is large enough.
 
     The n rows are over the features of the schema, and scaled as those kept. The result is float64
@@ -173,7 +175,7 @@ def margins_of(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
     return margins
 
 
-def write_margins(learner: AnyKernelLearner, state: Any, x: Rows, out: np.ndarray) -> None:
+def write_margins(learner: KernelLearner, state: Any, x: Rows, out: np.ndarray) -> None:
     """Write the margins of rows by a state into `out`, in several threads if that pays."""
 
     def write(state: Any, start: int, stop: int) -> None:
@@ -183,7 +185,7 @@ def write_margins(learner: AnyKernelLearner, state: Any, x: Rows, out: np.ndarra
 
 
 def share_rows(
-    learner: AnyKernelLearner, state: Any, n: int, d: int, do: Callable[[Any, int, int], None]
+    learner: KernelLearner, state: Any, n: int, d: int, do: Callable[[Any, int, int], None]
 ) -> None:
     """Call do(state, start, stop) for parts of n rows of d features, in threads if that pays.
 
@@ -207,7 +209,7 @@ def share_rows(
     threads.make_calls(do_part, threads.ranges(n, n_parts, BLOCK), n_threads)
 
 
-def checked_margins(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
+def checked_margins(learner: KernelLearner, x: Rows) -> np.ndarray:
     """Return the margins of n rows over the features seen, float64 (n,) or (n, classes).
 
     Raises FeatureError if a margin is too large for single precision.
@@ -222,7 +224,7 @@ def checked_margins(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
     return margins
 
 
-def diagonal_of(learner: AnyKernelLearner, x: Rows) -> np.ndarray:
+def diagonal_of(learner: KernelLearner, x: Rows) -> np.ndarray:
     """Return k(x, x) of rows, float32 (n,); raise `FeatureError` if the kernel cannot take one."""
     store = learner.state.store if learner.state is not None and isinstance(x, SparseRows) else None
     # A sparse store lends its scratch, if it has room for all features.
@@ -243,15 +245,13 @@ def checked_diagonal(kernel: Any, diagonal: np.ndarray) -> np.ndarray:
     return diagonal
 
 
-def dense_rows(learner: AnyKernelLearner) -> np.ndarray:
+def dense_rows(learner: KernelLearner) -> np.ndarray:
     """Return the rows kept, as they are compared; without coefficients, which may be many."""
     state = learner.state
     return dense(stores.rows_of(state.store, states.n_slots(state), len(learner.schema)))
 
 
-def objective_of(
-    learner: AnyKernelLearner, x: Rows, signs: np.ndarray, weights: np.ndarray
-) -> float:
+def objective_of(learner: KernelLearner, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
     """Return the regularisation, where there is one, plus the mean hinge loss over rows.
 
     `signs` and `weights` are those of the n rows, which are over the features seen.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel import loaded
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import ReservingSolver, reserving
@@ -36,6 +35,9 @@ from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.limits.usable_memory import usable_memory
 from streamsvm.support.rows import Rows, cut, shape
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 
 class LASVMSolver(ReservingSolver):
@@ -316,7 +318,7 @@ class PairsSolver(LASVMSolver):
         return super().counters if self.state is None else pairs_inspection.counters(self.state)
 
 
-def as_file(learner: AnyKernelLearner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def as_file(learner: KernelLearner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return counts of classes, the reserve, and the problems of several, for model files."""
     content, arrays = reserving(learner).kept_rows.as_file()
     arrays["counts"] = learner.costs.counts
@@ -325,7 +327,7 @@ def as_file(learner: AnyKernelLearner) -> tuple[dict[str, Any], dict[str, np.nda
     return content, arrays
 
 
-def read(learner: AnyKernelLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
+def read(learner: KernelLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
     """Set what `as_file` returned."""
     k, solver, d = learner.targets.n_classes, learner.solver, len(learner.schema)
     counts = arrays.take("counts", Field((max(2, k),), range=NOT_NEGATIVE), {})

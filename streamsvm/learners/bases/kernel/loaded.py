@@ -6,14 +6,16 @@ never end.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsvm.errors import FeatureError
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.support import states, stores
 from streamsvm.support.rows import Rows, SparseRows, shape, taken
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _SAMPLE = 64
 """Number of examples whose gradients are computed: a file of many is read in the same time."""
@@ -22,7 +24,7 @@ _MOST_SUMMED = 4096
 """Sums over all pairs of examples are computed again for so many at most: it is 0.2 s of work."""
 
 
-def mend_diagonal(learner: AnyKernelLearner) -> None:
+def mend_diagonal(learner: KernelLearner) -> None:
     """Compute k(x, x) of the examples kept, and replace those that are wrong.
 
     Raises ValueError if the kernel cannot take a row.
@@ -43,7 +45,7 @@ def mend_diagonal(learner: AnyKernelLearner) -> None:
     state.diagonal[live[wrong]] = own[wrong]
 
 
-def mend_gradients(learner: AnyKernelLearner) -> None:
+def mend_gradients(learner: KernelLearner) -> None:
     """Compare sums and gradients with the rows; if they differ, compute all anew."""
     solver, d = learner.solver, len(learner.schema)
     n = states.n_slots(solver.state)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsvm._parameter_checks import check_cost, check_positive
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.event_path import EventPath
-from streamsvm.learners.bases.interfaces import AnyLearner
 from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales, stride
 from streamsvm.learners.bases.kernel.trials.trial import LAST, Choice, Trial, candidates_of
@@ -19,6 +18,9 @@ from streamsvm.learners.bases.scaled_rows import padded, scaled_rows, unscaled_r
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
 from streamsvm.support.row_columns import Columns, entries_of
 from streamsvm.support.rows import Rows, shape
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.learner import Learner
 
 
 class Preparation:
@@ -93,7 +95,7 @@ class Preparation:
 
     # Examples
 
-    def note_event(self, learner: AnyLearner, path: EventPath, sign: float, n: int) -> bool:
+    def note_event(self, learner: Learner, path: EventPath, sign: float, n: int) -> bool:
         """Take note of the event that a path has learnt as number n; tell whether to adapt now."""
         trial = self.trial
         if trial is not None or (self.follows_rule and n <= LAST):
@@ -108,7 +110,7 @@ class Preparation:
             self.scales.learn(path.row())
         return trial is not None or n >= self.adapts_at
 
-    def note(self, learner: AnyLearner, rows: LabelledRows, seen: int) -> None:
+    def note(self, learner: Learner, rows: LabelledRows, seen: int) -> None:
         """Take note of rows that were learnt after `seen` examples."""
         is_early = self.follows_rule and seen < LAST
         if not is_early and self.trial is None and self.scales is None:
@@ -124,7 +126,7 @@ class Preparation:
             self.scales.learn_some(x, seen)
 
     def without(
-        self, learner: AnyLearner, numbers: np.ndarray, x: Rows, columns: Columns
+        self, learner: Learner, numbers: np.ndarray, x: Rows, columns: Columns
     ) -> Preparation:
         """Return it without the examples with these numbers, whose rows x are as they came.
 
@@ -193,7 +195,7 @@ class Preparation:
 
     # Files
 
-    def as_file(self, learner: AnyLearner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def as_file(self, learner: Learner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what a file of a learner holds of it: JSON values and arrays."""
         content: dict[str, Any] = {}
         if self.choice is not None:
@@ -211,7 +213,7 @@ class Preparation:
             content, arrays = content | own, arrays | more
         return content, arrays
 
-    def read(self, learner: AnyLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
+    def read(self, learner: Learner, content: dict[str, Any], arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""
         n, d, n_classes = learner.n_examples, len(learner.schema), learner.targets.n_classes
         latest = auto_gamma.next_power_of_two(n)

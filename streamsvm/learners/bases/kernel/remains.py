@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.features.names import Name
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.support.row_columns import are_used
 from streamsvm.support.rows import Rows, joined, sparse, taken
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _KNOWN = 0.9
 """The share of all examples that must still be there for a new calibration."""
@@ -67,7 +69,7 @@ class Kept(NamedTuple):
         return np.union1d(self.numbers, self.waiting)
 
 
-def audit(learner: AnyKernelLearner, ids: Iterable[int] | int) -> dict[int, Remains]:
+def audit(learner: KernelLearner, ids: Iterable[int] | int) -> dict[int, Remains]:
     """Tell what a model has of examples.
 
     Parameters
@@ -105,7 +107,7 @@ def audit(learner: AnyKernelLearner, ids: Iterable[int] | int) -> dict[int, Rema
     return found
 
 
-def keeps(learner: AnyKernelLearner, ids: np.ndarray) -> np.ndarray:
+def keeps(learner: KernelLearner, ids: np.ndarray) -> np.ndarray:
     """Return of which ids, int64 (n,), something is kept that `unlearn` would remove; bool (n,)."""
     with learner.lock:
         found = np.isin(ids, _passed_by(learner)) | np.isin(ids, _stored(learner)[0])
@@ -122,7 +124,7 @@ def checked_ids(ids: Any) -> np.ndarray:
     return np.unique(np.array(listed, np.int64))
 
 
-def kept_of(learner: AnyKernelLearner, wanted: np.ndarray) -> Kept:
+def kept_of(learner: KernelLearner, wanted: np.ndarray) -> Kept:
     """Return what the learner keeps of examples with these ids."""
     solver, preparation, d = learner.solver, learner.preparation, len(learner.schema)
     blocks: list[Rows] = []
@@ -160,7 +162,7 @@ def kept_of(learner: AnyKernelLearner, wanted: np.ndarray) -> Kept:
     return Kept(slots, found, taken(x, first), signs_of_first, waiting, x_waiting)
 
 
-def _stored(learner: AnyKernelLearner) -> tuple[np.ndarray, np.ndarray]:
+def _stored(learner: KernelLearner) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of the example in each slot, 0 for none, and its coefficients.
 
     A merged vector has the number of the newest of those that it stands for.
@@ -171,7 +173,7 @@ def _stored(learner: AnyKernelLearner) -> tuple[np.ndarray, np.ndarray]:
     return np.abs(entered), coefficients
 
 
-def _passed_by(learner: AnyKernelLearner) -> np.ndarray:
+def _passed_by(learner: KernelLearner) -> np.ndarray:
     """Return the numbers that are in the reserve, or among the first examples."""
     trial, reserve = learner.preparation.trial, learner.solver.kept_rows
     nothing = np.zeros(0, np.int64)
@@ -179,7 +181,7 @@ def _passed_by(learner: AnyKernelLearner) -> np.ndarray:
     return np.union1d(first, nothing if reserve is None else reserve.facts()["number"])
 
 
-def _all_rows(learner: AnyKernelLearner) -> tuple[Rows, np.ndarray]:
+def _all_rows(learner: KernelLearner) -> tuple[Rows, np.ndarray]:
     """Return all rows that are kept, some in several places, and their ids; 0: none."""
     trial, reserve, waiting = learner.preparation.trial, learner.solver.kept_rows, learner.waiting
     d = len(learner.schema)
@@ -199,12 +201,12 @@ def _all_rows(learner: AnyKernelLearner) -> tuple[Rows, np.ndarray]:
     return joined([x for x, _ in found], d), np.concatenate([numbers for _, numbers in found])
 
 
-def _has_names(learner: AnyKernelLearner) -> bool:
+def _has_names(learner: KernelLearner) -> bool:
     """Tell whether columns have names that may tell something, as those of arrays do not."""
     return learner.schema.buckets is None and not learner.schema.is_range
 
 
-def _owners(learner: AnyKernelLearner) -> np.ndarray:
+def _owners(learner: KernelLearner) -> np.ndarray:
     """Return the id of the only example with a value in each column, 0 if there is no such one."""
     d = len(learner.schema)
     first, last = np.full(d, np.iinfo(np.int64).max), np.zeros(d, np.int64)
@@ -217,7 +219,7 @@ def _owners(learner: AnyKernelLearner) -> np.ndarray:
     return np.where(first == last, last, 0)
 
 
-def dropped(learner: AnyKernelLearner, ids: np.ndarray) -> np.ndarray:
+def dropped(learner: KernelLearner, ids: np.ndarray) -> np.ndarray:
     """Return the columns in which rows with these ids have a value, and no others."""
     d = len(learner.schema)
     if not _has_names(learner):
@@ -228,7 +230,7 @@ def dropped(learner: AnyKernelLearner, ids: np.ndarray) -> np.ndarray:
     return np.flatnonzero(is_used & ~is_left)
 
 
-def _averages(learner: AnyKernelLearner) -> list[str]:
+def _averages(learner: KernelLearner) -> list[str]:
     """Return in words what was computed from all examples."""
     if not learner.n_examples:
         return []
@@ -252,7 +254,7 @@ def _averages(learner: AnyKernelLearner) -> list[str]:
     return found
 
 
-def is_known_well(learner: AnyKernelLearner) -> bool:
+def is_known_well(learner: KernelLearner) -> bool:
     """Tell whether nearly all examples are kept, or are in the reserve.
 
     Support vectors alone are those that are hard to tell: by them all would seem unsure.

@@ -9,13 +9,12 @@ gone by then.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from streamsvm.features import forgetting
 from streamsvm.labels.targets import Targets
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.lasvm_solver import PairsSolver
 from streamsvm.learners.bases.kernel.remains import (
@@ -29,6 +28,9 @@ from streamsvm.support.interruptions import Changes, change_together
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.row_columns import Columns
 from streamsvm.support.rows import Rows, joined, sparse, taken
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _OF_CALIBRATION = 4096
 """Of the examples so many are used for a calibration, the last ones: older ones hardly count."""
@@ -53,7 +55,7 @@ class Unlearned(NamedTuple):
     gap: float
 
 
-def unlearn(learner: AnyKernelLearner, ids: Iterable[int] | int) -> Unlearned:
+def unlearn(learner: KernelLearner, ids: Iterable[int] | int) -> Unlearned:
     """Take examples back: the model goes on as one that is trained on the others.
 
     Coefficients, rows, cached kernel rows, the reserve, waiting candidates and feature names that
@@ -100,7 +102,7 @@ def unlearn(learner: AnyKernelLearner, ids: Iterable[int] | int) -> Unlearned:
 # Removing
 
 
-def _remove(learner: AnyKernelLearner, wanted: np.ndarray) -> np.ndarray:
+def _remove(learner: KernelLearner, wanted: np.ndarray) -> np.ndarray:
     """Remove what is kept of examples; return their ids."""
     own = kept_of(learner, wanted)
     found = own.ids
@@ -117,7 +119,7 @@ def _remove(learner: AnyKernelLearner, wanted: np.ndarray) -> np.ndarray:
     return found
 
 
-def _parts_without(learner: AnyKernelLearner, own: Kept, columns: Columns) -> dict[str, Any]:
+def _parts_without(learner: KernelLearner, own: Kept, columns: Columns) -> dict[str, Any]:
     """Return the parts of the learner without these examples, over some columns."""
     solver, d, numbers = learner.solver, len(learner.schema), own.ids
     # What waits was counted, too, when it came.

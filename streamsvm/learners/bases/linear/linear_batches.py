@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,13 +10,15 @@ from streamsvm.features import density
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.linear import rate_search
-from streamsvm.learners.bases.linear.interfaces import AnyLinearLearner
 from streamsvm.learners.bases.linear.linear_solver import FEWEST_SPARSE
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.support.rows import Rows, cut, dense, shape, sparse
 
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 
-def learn_rows(model: AnyLinearLearner, rows: LabelledRows) -> np.ndarray:
+
+def learn_rows(model: LinearLearner, rows: LabelledRows) -> np.ndarray:
     """Learn rows, of number 0 only predict; return margins before."""
     w, y = rows.w, rows.y
     if model.class_weight is not None:
@@ -50,7 +52,7 @@ def learn_rows(model: AnyLinearLearner, rows: LabelledRows) -> np.ndarray:
     return margins
 
 
-def search_rate(model: AnyLinearLearner, n: int) -> None:
+def search_rate(model: LinearLearner, n: int) -> None:
     """Choose the rate by the first n examples, and decide whether rows are sparse."""
     kept = model.solver.first_rows
     if kept is None:
@@ -66,7 +68,7 @@ def search_rate(model: AnyLinearLearner, n: int) -> None:
         model.solver.first_rows = None
 
 
-def search_rate_if_due(model: AnyLinearLearner) -> None:
+def search_rate_if_due(model: LinearLearner) -> None:
     """Search the rate if the fast path has learnt the last example before the next search."""
     kept = model.solver.first_rows
     if kept is None or not kept.is_full or model.is_learning:
@@ -85,7 +87,7 @@ def search_rate_if_due(model: AnyLinearLearner) -> None:
     model.bind_fast_path()
 
 
-def margins_of(model: AnyLinearLearner, x: Rows) -> np.ndarray:
+def margins_of(model: LinearLearner, x: Rows) -> np.ndarray:
     """Return the margins of rows, float64 (n,) or (n, classes)."""
     n, d = shape(x)
     margins = model.targets.zeros(n)

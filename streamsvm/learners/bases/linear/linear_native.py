@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamsvm._compiling import working_time
 from streamsvm.features.names import Name
 from streamsvm.learners.bases.linear import rate_search
-from streamsvm.learners.bases.linear.interfaces import AnyLinearLearner
 from streamsvm.monitor.learnt import learnt_one
 from streamsvm.native_events import availability
 from streamsvm.native_events.event_reader import LONGEST
 from streamsvm.native_events.linear_path import LinearFastPath, NoFastPath, Target
 from streamsvm.native_events.python_objects import PLAIN
 from streamsvm.solvers.linear.state import LinearState
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 
 _WORTH_BINDING = 32
 """The number of events on the fast path that make up for the time of binding it."""
@@ -51,7 +53,7 @@ class BindingPace:
         self.bind_at = n + (1 << self._n_fallbacks) - 1
 
 
-def bind(model: AnyLinearLearner) -> None:
+def bind(model: LinearLearner) -> None:
     """Let the events of a model take the fast path, if they can; the lock is held."""
     schema = model.schema
     is_readable = schema.are_simple or schema.buckets is not None
@@ -71,18 +73,18 @@ def bind(model: AnyLinearLearner) -> None:
         path.bind(_target_of(model, state), now)
 
 
-def _has_path_for(model: AnyLinearLearner, state: LinearState) -> bool:
+def _has_path_for(model: LinearLearner, state: LinearState) -> bool:
     path, room = model.fast_path, state.weights.shape[2]
     return isinstance(path, LinearFastPath) and path.is_for(model.schema, room, model.is_sparse)
 
 
-def _new_path(model: AnyLinearLearner) -> LinearFastPath:
+def _new_path(model: LinearLearner) -> LinearFastPath:
     room, generation = model.make_room(len(model.schema)).weights.shape[2], model.solver.generation
     own = model.schema, room, model.is_sparse
     return LinearFastPath(*own, model.lock, generation, model.n_learnt)
 
 
-def drop(model: AnyLinearLearner) -> None:
+def drop(model: LinearLearner) -> None:
     """Free the memory of the fast path: from now on events take the general path."""
     if isinstance(model.fast_path, LinearFastPath):
         model.close_fast_path()
@@ -91,7 +93,7 @@ def drop(model: AnyLinearLearner) -> None:
             model.solver.first_rows.drop_room()
 
 
-def _reserve_block(model: AnyLinearLearner, state: LinearState) -> None:
+def _reserve_block(model: LinearLearner, state: LinearState) -> None:
     """Make room for the events until the next rate search, which compiled code appends."""
     rows, n = model.solver.first_rows, model.n_examples
     if rows is not None:
@@ -102,7 +104,7 @@ def _reserve_block(model: AnyLinearLearner, state: LinearState) -> None:
         rows.make_block(stop, most, width, model.is_sparse)
 
 
-def _target_of(model: AnyLinearLearner, state: LinearState) -> Target:
+def _target_of(model: LinearLearner, state: LinearState) -> Target:
     """Return the parts of the model that the fast path is to be bound to."""
     solver, labels, missing = model.solver, list(model.labels), model.schema.missing
     rows = solver.first_rows
@@ -120,7 +122,7 @@ def _target_of(model: AnyLinearLearner, state: LinearState) -> Target:
 
 
 def learn_watched(
-    model: AnyLinearLearner, learn: Callable[..., Any], x: Mapping[Name, Any], y: Any, w: float
+    model: LinearLearner, learn: Callable[..., Any], x: Mapping[Name, Any], y: Any, w: float
 ) -> bool:
     """Learn an event by a method of the fast path, and tell the monitor; the lock is held.
 
@@ -145,7 +147,7 @@ def learn_watched(
     return True
 
 
-def make_room(model: AnyLinearLearner, x: Mapping[Name, Any]) -> None:
+def make_room(model: LinearLearner, x: Mapping[Name, Any]) -> None:
     """Widen the weights if an open fast path may lack room for the new features of an event."""
     schema, state = model.schema, model.state
     if not model.fast_path.is_open or schema.buckets is not None or x.__class__ not in PLAIN:
@@ -157,7 +159,7 @@ def make_room(model: AnyLinearLearner, x: Mapping[Name, Any]) -> None:
 
 
 def methods_of(
-    model: AnyLinearLearner, path: NoFastPath
+    model: LinearLearner, path: NoFastPath
 ) -> tuple[Callable[[Any], Any], Callable[..., Any]]:
     """Return the methods of a path that predict and that learn events.
 
@@ -169,7 +171,7 @@ def methods_of(
 
 
 def _checked(
-    model: AnyLinearLearner, path: LinearFastPath, method: Callable[..., Any]
+    model: LinearLearner, path: LinearFastPath, method: Callable[..., Any]
 ) -> Callable[..., Any]:
     reference = weakref.ref(model)
 

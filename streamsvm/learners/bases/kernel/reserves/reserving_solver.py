@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver
 from streamsvm.learners.bases.kernel.reserves.reserve import FACTS, Reserve
 from streamsvm.support.rows import Rows
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 
 class ReservingSolver(DualSolver):
@@ -72,7 +74,7 @@ class ReservingSolver(DualSolver):
         return margin if margin < self.kept_rows.threshold else None
 
 
-def reserving(learner: AnyKernelLearner) -> ReservingSolver:
+def reserving(learner: KernelLearner) -> ReservingSolver:
     """Return the solver of a learner that keeps a reserve."""
     assert isinstance(learner.solver, ReservingSolver)
     return learner.solver

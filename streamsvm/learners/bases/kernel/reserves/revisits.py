@@ -6,17 +6,19 @@ are far from violating anything: of these it is computed only when no other row 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel import kernel_batches
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.solvers.larank.state import new_state
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows, SparseRows, shape, sparse, taken
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _NEAR = 0.25
 """A row is near if its f(x) must change by at most this before it violates optimality."""
@@ -54,7 +56,7 @@ class Revisits:
     comes_first = True
     """Whether to look before `finish` makes a step: most rows that are missing are so already."""
 
-    def __init__(self, learner: AnyKernelLearner) -> None:
+    def __init__(self, learner: KernelLearner) -> None:
         self._learner, self._n_classes = learner, learner.targets.n_classes
         x, self._facts = reserving(learner).kept_rows.rows()
         self._x: Rows = sparse(x) if learner.is_sparse else x
@@ -217,7 +219,7 @@ class RevisitsOfLaRank(Revisits):
     `_f` has a column for each class, and so have the coefficients of an expansion.
     """
 
-    def __init__(self, learner: AnyKernelLearner) -> None:
+    def __init__(self, learner: KernelLearner) -> None:
         super().__init__(learner)
         self._f = np.zeros((len(self._facts), self._n_classes))
 

@@ -6,11 +6,10 @@ problems in which it violates optimality.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.kernel_batches import share_rows
 from streamsvm.learners.bases.kernel.reserves.revisits import NEARER, Revisits
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
@@ -18,6 +17,9 @@ from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import fill_block
 from streamsvm.support.rows import Rows, taken
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 
 class _Expansions(NamedTuple):
@@ -40,7 +42,7 @@ class RevisitsOfClasses(Revisits):
     comes_first = False
     """Rows would be added to many problems, of few of which they stay members."""
 
-    def __init__(self, learner: AnyKernelLearner) -> None:
+    def __init__(self, learner: KernelLearner) -> None:
         super().__init__(learner)
         of = learner.solver.state_for(learner.sizes(len(learner.schema))).problems
         self._class_of = self._facts["sign"].astype(np.int64)

@@ -12,7 +12,7 @@ examples and on what `Begun` says.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from streamsvm.labels.targets import ProblemTargets
 from streamsvm.learners.bases import label_runs
 from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
-from streamsvm.learners.bases.kernel.interfaces import AnyKernelLearner
 from streamsvm.learners.bases.kernel.trials import relevance
 from streamsvm.learners.bases.kernel.trials.cost import Cost
 from streamsvm.learners.bases.kernel.trials.progressive_errors import ProgressiveErrors
@@ -30,6 +29,9 @@ from streamsvm.learners.bases.kernel.trials.trial import LAST, Begun, Candidate,
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states
 from streamsvm.support.rows import cut, shape, sparse
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 BUDGET = 2e7
 """The work after an event, about that of so many nanoseconds: see `Cost`."""
@@ -63,7 +65,7 @@ _CACHE_MB = 64.0
 and 80 for hundreds."""
 
 
-def begun(learner: AnyKernelLearner, n: int, winner: Candidate | None) -> Begun:
+def begun(learner: KernelLearner, n: int, winner: Candidate | None) -> Begun:
     """Return what a race needs to know that begins after n examples of a learner."""
     preparation = learner.preparation
     assert preparation.trial is not None
@@ -105,7 +107,7 @@ class Race:
     The caller of each method holds its lock.
     """
 
-    def __init__(self, learner: AnyKernelLearner, trial: Trial, begun: Begun) -> None:
+    def __init__(self, learner: KernelLearner, trial: Trial, begun: Begun) -> None:
         self._learner, self._trial, self.begun = learner, trial, begun
         self.n_candidates = 0
         self.scales = FeatureScales()
@@ -331,7 +333,7 @@ class Race:
         return Tried(candidate, rank, errors, model, factors)
 
 
-def step(learner: AnyKernelLearner, n: int) -> None:
+def step(learner: KernelLearner, n: int) -> None:
     """Begin a race if one is due after n examples, and work on it; the caller holds the lock."""
     trial = learner.preparation.trial
     if trial is not None and trial.is_due(n):
@@ -339,12 +341,12 @@ def step(learner: AnyKernelLearner, n: int) -> None:
     _advance(learner, n, BUDGET)
 
 
-def end(learner: AnyKernelLearner) -> None:
+def end(learner: KernelLearner) -> None:
     """End the race that is on, if there is one, whatever it takes; the caller holds the lock."""
     _advance(learner, learner.n_examples, 1e300)
 
 
-def _advance(learner: AnyKernelLearner, n: int, budget: float) -> None:
+def _advance(learner: KernelLearner, n: int, budget: float) -> None:
     trial = learner.preparation.trial
     if trial is None or trial.begun is None:
         return
@@ -363,7 +365,7 @@ def _advance(learner: AnyKernelLearner, n: int, budget: float) -> None:
     trial.begun, trial.winner = None, best.candidate
 
 
-def _learner_like(learner: AnyKernelLearner, gamma: float, C: float) -> Any:
+def _learner_like(learner: KernelLearner, gamma: float, C: float) -> Any:
     """Return a learner with the parameters of another one, and this gamma and C."""
     given = {name: getattr(learner, name) for name in learner._get_params()}
     given |= {"kernel": kernels.RBF(gamma=gamma), "C": C, "scale": False, "gamma": "scale"}
