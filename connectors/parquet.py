@@ -59,7 +59,8 @@ class ParquetSource(TabularSource):
         As of `pyarrow.parquet.read_table`: ``[("age", ">", 30)]`` or an Expression. Row groups are
         skipped by their statistics, then rows are filtered exactly. None = all rows.
     parts
-        The files to read, if not all below `path`: some of what `connectors.parquet_files` finds.
+        The files to read, if not all below `path`: some of what `connectors.parquet_files` finds,
+        or some of their rows: row groups that have none of them are skipped.
     late_files
         What a resume does with files that came to the folder since, and sort before the last one
         that was read: ``"refuse"``, or ``"read"`` them next. Those that sort after it are read in
@@ -121,7 +122,7 @@ class ParquetSource(TabularSource):
         super().__init__(
             schema,
             name=name,
-            start=Position(self._parts[0].name, 0),
+            start=Position(self._parts[0].name, self._parts[0].rows.start),
             target=target,
             **options,
             filters=text or None,
@@ -136,7 +137,7 @@ class ParquetSource(TabularSource):
 
     @property
     def n_rows(self) -> int | None:
-        """All rows of all files; None with filters, whose rows are only known at the end."""
+        """The rows of all files; None with filters, whose rows are only known at the end."""
         return None if self._filter is not None else sum(part.num_rows for part in self._parts)
 
     def _check(self, position: Position) -> None:
@@ -146,7 +147,7 @@ class ParquetSource(TabularSource):
                 f"the snapshot continues in `{position.file}`, which is not a file of `{self.name}`"
             )
         part = self._parts[index]
-        check_row(position.row, part.num_rows, part.name)
+        check_row(position.row, part.rows.stop, part.name)
 
     def rewind(self) -> None:
         """Go back to the start, for another epoch of the very same events."""
@@ -182,18 +183,20 @@ class ParquetSource(TabularSource):
             )
         self._parts = [*begun, *coming.values()]
         self._index = {part.name: i for i, part in enumerate(self._parts)}
-        self._start, self._n_begun = Position(begun[0].name, 0), len(begun)
+        self._start = Position(begun[0].name, begun[0].rows.start)
+        self._n_begun = len(begun)
 
     def _read(self, start: Position) -> Iterator[Chunk]:
         first = self._index[start.file or ""]
         for part in self._parts[first:]:
             try:
-                yield from self._read_part(part, start.row if part.name == start.file else 0)
+                first_row = start.row if part.name == start.file else 0
+                yield from self._read_part(part, max(first_row, part.rows.start))
             except (pa.ArrowException, OSError) as error:
                 raise reading_error(part.path, error) from error
 
     def _read_part(self, part: ParquetPart, start: int) -> Iterator[Chunk]:
-        if start == part.num_rows:
+        if start >= part.rows.stop:
             return
         # Checksums of pages, where a file has them: zeroed bytes are valid numbers otherwise.
         with pq.ParquetFile(
@@ -207,7 +210,7 @@ class ParquetSource(TabularSource):
     def _stored(
         self, file: pq.ParquetFile, part: ParquetPart, start: int
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield batches of a file from row `start` on, each with the number of its first row."""
+        """Yield batches of a part from row `start` on, each with the number of its first row."""
         stored = [name for name in part.schema.names if name in self._used]
         if self._filter is not None and file.num_row_groups:
             # Arrow ends the process if it looks for the statistics of an encrypted column; if it
@@ -215,17 +218,19 @@ class ParquetSource(TabularSource):
             next(file.iter_batches(1, row_groups=[0], columns=stored, use_threads=False), None)
         wanted = self._row_groups(part)
         size = max(self.batch_size, _LEAST_READ)
-        row = 0
+        row, stop = 0, part.rows.stop
         for group in range(file.num_row_groups):
             end = row + file.metadata.row_group(group).num_rows
-            if end > start and (wanted is None or group in wanted):
+            if start < end and row < stop and (wanted is None or group in wanted):
                 for batch in file.iter_batches(
                     size, row_groups=[group], columns=stored, use_threads=False
                 ):
                     skip = min(max(start - row, 0), batch.num_rows)
                     if skip < batch.num_rows:
-                        yield row + skip, batch.slice(skip)
+                        yield row + skip, batch.slice(skip, stop - row - skip)
                     row += batch.num_rows
+                    if row >= stop:
+                        break
             row = end
 
     def _row_groups(self, part: ParquetPart) -> set[int] | None:

@@ -24,14 +24,22 @@ _TAIL = 8  # after the footer: its length, and the magic bytes
 
 @dataclass(frozen=True, slots=True)
 class ParquetPart:
-    """One file: path, name, number of rows, schema, identity, and what its folders' names tell."""
+    """One file: path, name, rows to read, schema, identity, and what its folders' names tell.
+
+    `rows` are all of the file, unless `replace` gives less of them: ``range(1000, 2000)``.
+    """
 
     path: Path
     name: str
-    num_rows: int
+    rows: range
     schema: pa.Schema
     identity: FileIdentity
     folders: dict[str, pa.Scalar]
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows to read."""
+        return len(self.rows)
 
     @property
     def fields(self) -> list[pa.Field]:
@@ -126,7 +134,7 @@ def part_of(path: Path, name: str, folders: dict[str, pa.Scalar]) -> ParquetPart
         with pq.ParquetFile(path) as file:
             n_rows, footer = file.metadata.num_rows, file.metadata.serialized_size + _TAIL
             identity = identity_of(path, name, n_rows, footer)
-            return ParquetPart(path, name, n_rows, file.schema_arrow, identity, folders)
+            return ParquetPart(path, name, range(n_rows), file.schema_arrow, identity, folders)
     except PermissionError as error:
         raise NotReadableError(f"`{path}` may not be read by this user (permissions)") from error
     except (pa.ArrowException, OSError) as error:

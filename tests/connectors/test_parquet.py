@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors import MissingColumnError, ParquetSource, Position, SnapshotError, SourceError
+from connectors.parquet_files import find_parts
 
 N = 50
 TABLE = pa.table(
@@ -148,6 +150,35 @@ def test_a_resume_skips_row_groups(write, monkeypatch):
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", spy)
     assert rows(second) == list(range(34, N))
     assert read == [3, 4]
+
+
+@pytest.mark.parametrize("filters", [None, [("f", "<", 3.0)], [("n", "!=", 31)]])
+def test_some_rows_of_files(write, monkeypatch, filters):
+    a, b = write("in/a.parquet", TABLE, row_group_size=10), write("in/b.parquet", TABLE)
+    parts = [
+        replace(find_parts(a)[0], rows=range(23, 31)),
+        replace(find_parts(b)[0], rows=range(2, 5)),
+    ]
+    allowed = set(rows(ParquetSource(b, "y", filters=filters)))
+    wanted = [row for row in [*range(23, 31), 2, 3, 4] if row in allowed]
+    first = ParquetSource(a.parent, "y", parts=parts, filters=filters, batch_size=4)
+    assert first.n_rows in (11, None) and str(first).endswith("at a.parquet: row 23>")
+    read = []
+    original = pq.ParquetFile.iter_batches
+
+    def spy(self, *args, **kwargs):
+        read.extend(kwargs["row_groups"] if args[0] > 1 else ())
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", spy)
+    for _ in range(2):
+        assert rows(first) == wanted
+        first.rewind()
+    assert set(read) <= {2, 3, 0}
+    for n in range(len(wanted)):
+        second = ParquetSource(a.parent, "y", parts=parts, filters=filters)
+        second.resume(taken(ParquetSource(a.parent, "y", parts=parts, filters=filters), n))
+        assert rows(second) == wanted[n:]
 
 
 def test_only_the_columns_in_use_are_read(write, monkeypatch):

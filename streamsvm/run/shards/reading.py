@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,18 +110,13 @@ def _batches(reading: Reading, piece: Piece) -> Any:
     for option in _OF_COLUMNS:
         if options.get(option) is not None:
             options[option] = [name for name in options[option] if name in names]
+    part = replace(part, rows=range(piece.first, piece.stop))
     with ParquetSource(path, reading.target, parts=[part], **options) as source:
-        if piece.first:
-            source.resume({**source.snapshot(), "row": piece.first, "content": None})
-        left = piece.stop - piece.first
         for batch in source.batches():
             if batch.rejects:
                 reject = batch.rejects[0]
                 raise BadEventError(f"{reject.position}: {reject.reason}")
-            yield batch.slice(0, min(left, len(batch)))
-            left -= len(batch)
-            if left <= 0:
-                return
+            yield batch
 
 
 def _check(batch: Any, matrix: Any, labels: LabelColumn, may_lack: bool) -> None:
