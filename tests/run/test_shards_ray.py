@@ -55,6 +55,9 @@ def cluster():
     ray.shutdown()
 
 
+TEMPLATE = LASVMClassifier(kernels.RBF(gamma=0.5), C=10.0)
+
+
 class Killing(RayWorkers):
     """Kills an actor when the shards are at work."""
 
@@ -70,8 +73,7 @@ class Killing(RayWorkers):
 
 
 def trained(data, **given):
-    template = LASVMClassifier(kernels.RBF(gamma=0.5), C=10.0)
-    return train_on_shards(template, data, "label", gap=1e-4, **given)[0]
+    return train_on_shards(TEMPLATE, data, "label", gap=1e-4, **given)[0]
 
 
 def are_same(a, b):
@@ -95,13 +97,13 @@ class Deadly:
 def test_an_actor_that_dies_each_time_ends_the_training(data):
     workers = RayWorkers(2, max_restarts=1)
     workers.open(Reading(str(data), "label", {}), divided(find_parts(data), None))
-    with pytest.raises(WorkerError, match=r"again 1 times.*\(1.parquet, 3.parquet\)"):
+    with pytest.raises(WorkerError, match=r"max_restarts=1.*\(1.parquet, 3.parquet\)"):
         list(workers.ask("describe", [1], Deadly(), None))
     workers.close()
 
 
 def test_actors_without_room_and_errors_of_data(data):
-    with pytest.raises(WorkerError, match=r"2 of 2 are missing, each wants .*64.*'CPU': 2.0"):
+    with pytest.raises(WorkerError, match=r"missing: 2 of 2; each wants .*64.*'CPU': 2.0"):
         trained(data, workers=RayWorkers(2, patience=1.0, num_cpus=64))
     workers = RayWorkers(3)
     for shards, n in [(2, 2), (5, 3)]:
@@ -113,6 +115,31 @@ def test_actors_without_room_and_errors_of_data(data):
         trained(data, workers=workers)
 
 
+def test_actors_are_kept_within_a_block(data):
+    seen = []
+    with RayWorkers(2) as workers:
+        for template in (TEMPLATE, TEMPLATE.clone({"C": 1.0}), TEMPLATE):
+            model, _ = train_on_shards(template, data, "label", workers=workers, shards=3)
+            assert are_same(model, train_on_shards(template, data, "label", shards=3)[0])
+            seen.append(workers.processes())
+        assert seen[0] == seen[1] == seen[2]
+
+        def stop(made):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt, match=r"rounds made: 1; .* starts anew"):
+            train_on_shards(TEMPLATE, data, "label", workers=workers, on_round=stop)
+        train_on_shards(TEMPLATE, data, "label", workers=workers)
+    assert not any(is_running(pid) for pid in seen[0])
+
+
+def is_running(pid):
+    deadline = time.monotonic() + 20.0
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return os.path.exists(f"/proc/{pid}")
+
+
 def test_linear_models_are_the_same_too(data):
     template = SVMSGDClassifier(l2=0.01)
     one, two = (
@@ -122,15 +149,20 @@ def test_linear_models_are_the_same_too(data):
     assert one.weights == two.weights and one.intercept == two.intercept
 
 
-def test_a_driver_that_is_killed_goes_on(data, tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_driver_that_is_ended_goes_on(data, tmp_path, how):
     command = [sys.executable, "-c", DRIVER, str(data), str(tmp_path / "work")]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, text=True, start_new_session=True, **pipes) as process:
         assert process.stdout.readline() == "round\n"
         process.stdin.write("\n")
         process.stdin.flush()
         time.sleep(0.05)
-        process.kill()
+        process.send_signal(how)
+        told = process.communicate()[1]
+    if how == signal.SIGINT:
+        assert "KeyboardInterrupt: train_on_shards was interrupted, rounds made: " in told
+        assert "the same call goes on from there" in told and "ray/_private" not in told
     assert (tmp_path / "work" / "united.svm").exists()
     done = trained(data, workers=RayWorkers(2), folder=tmp_path / "work")
     assert are_same(done, trained(data))

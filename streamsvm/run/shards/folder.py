@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from connectors.parquet_files import ParquetPart
-from streamsvm.errors import CheckpointError
-from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.errors import CheckpointError, ModelFileError
 from streamsvm.model_files import container, replacing
-from streamsvm.run.shards.exchange import Examples, Piece, Reading, Setting
+from streamsvm.run.shards.exchange import Examples, Piece, Reading
 from streamsvm.run.shards.report import ShardsReport
-from streamsvm.support.rows import SparseRows, shape
+from streamsvm.support.rows import SparseRows
 
-_PLAN, _MODEL, _PLANES = "plan.json", "united.svm", "planes.npz"
+_PLAN, _MODEL, _PLANES = "plan.json", "united.svm", "planes.svm"
+
+
+class Kept(NamedTuple):
+    """What a file holds."""
+
+    learner: Any
+    about: dict[str, Any]
+    arrays: dict[str, np.ndarray]
 
 
 class Folder:
-    """Files, each written in one step; with None nothing is kept.
+    """Model files, each written in one step; with None nothing is kept.
 
-    Each tells of which plan it is. Raises CheckpointError for any that is not of this training.
+    Each tells of which plan it is; those without a model of their own hold the `template`. Raises
+    CheckpointError for any that is damaged, or of another training.
     """
 
-    def __init__(self, path: Path | None, plan: dict[str, Any]) -> None:
-        self._path = path
+    def __init__(self, path: Path | None, plan: dict[str, Any], template: Any) -> None:
+        self._path, self._template = path, template
         text = json.dumps(plan, indent=1, sort_keys=True)
         self._digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         if path is None:
@@ -63,80 +70,67 @@ class Folder:
                 "name another folder, or remove this one"
             )
 
-    def sent(
-        self, shard: int, pieces: list[Piece], setting: Setting
-    ) -> tuple[Examples, float] | None:
+    @property
+    def is_there(self) -> bool:
+        """Whether anything is kept."""
+        return self._path is not None
+
+    def sent(self, shard: int) -> tuple[Examples, float] | None:
         """Return what a shard sent when it had learnt alone, and its seconds; None: not yet."""
-        name = _of_shard(shard)
-        if (arrays := self._arrays(name)) is None:
+        if (kept := self._read(_of_shard(shard))) is None:
             return None
-        try:
-            rows: Any = arrays["rows"] if "rows" in arrays else _sparse(arrays)
-            own = Examples(arrays["numbers"], rows, arrays["codes"], arrays["weights"])
-            _check_examples(own, pieces, setting)
-            return own, float(arrays["seconds"])
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            assert self._path is not None
-            raise _damaged(self._path / name) from error
+        of, about = kept.arrays, kept.about
+        rows: Any = of.get("rows")
+        if rows is None:
+            rows = SparseRows(of["start"], of["columns"], of["values"], about["d"])
+        return Examples(of["numbers"], rows, of["codes"], of["weights"]), about["seconds"]
 
     def keep_sent(self, shard: int, examples: Examples, seconds: float) -> None:
         """Keep what a shard has sent."""
-        numbers, rows, codes, weights = examples
-        content: dict[str, Any] = {"numbers": numbers, "codes": codes, "weights": weights}
-        own = rows._asdict() if isinstance(rows, SparseRows) else {"rows": rows}
-        self._keep_arrays(_of_shard(shard), {**content, **own, "seconds": np.float64(seconds)})
+        arrays: dict[str, Any] = examples._asdict()
+        about: dict[str, Any] = {"seconds": seconds}
+        if isinstance(examples.rows, SparseRows):
+            arrays |= arrays.pop("rows")._asdict()
+            about["d"] = arrays.pop("d")
+        self._keep(_of_shard(shard), self._template, about, arrays)
 
-    def united(self) -> tuple[LASVMClassifier, ShardsReport, float] | None:
+    def united(self) -> tuple[Any, ShardsReport, float] | None:
         """Return the model that was solved last, the rounds before, and its seconds; or None."""
-        if self._path is None or not (path := self._path / _MODEL).exists():
+        if (kept := self._read(_MODEL)) is None:
             return None
-        learner, about, _ = container.read(path)
-        if about.get("plan") != self._digest or type(learner) is not LASVMClassifier:
-            raise _foreign(path)
-        return learner, ShardsReport.from_json(about["report"]), about["seconds"]
+        return kept.learner, ShardsReport.from_json(kept.about["report"]), kept.about["seconds"]
 
-    def keep_united(self, learner: LASVMClassifier, report: ShardsReport, seconds: float) -> None:
+    def keep_united(self, learner: Any, report: ShardsReport, seconds: float) -> None:
         """Keep a model that was solved, the rounds before it, and its seconds."""
-        if self._path is not None:
-            about = {"report": report.as_json(), "seconds": seconds, "plan": self._digest}
-            replacing.write(self._path / _MODEL, container.encoded(learner, about))
+        self._keep(_MODEL, learner, {"report": report.as_json(), "seconds": seconds}, {})
 
-    def planes(self, d: int) -> dict[str, np.ndarray] | None:
-        """Return the planes of a linear model of d weights, and what belongs to them; or None."""
-        if (arrays := self._arrays(_PLANES)) is None:
+    def planes(self) -> tuple[dict[str, np.ndarray], ShardsReport] | None:
+        """Return the planes of a linear model, and the rounds so far; or None."""
+        if (kept := self._read(_PLANES)) is None:
             return None
-        n = len(arrays.get("b", ()))
-        shapes = {"best": (d,), "at": (d,), "a": (n, d), "b": (n,), "shares": (n,)}
-        if "report" not in arrays or not all(
-            name in arrays and arrays[name].shape == wanted and np.isfinite(arrays[name]).all()
-            for name, wanted in shapes.items()
-        ):
-            assert self._path is not None
-            raise _damaged(self._path / _PLANES)
-        return arrays
+        return kept.arrays, ShardsReport.from_json(kept.about["report"])
 
-    def keep_planes(self, arrays: dict[str, np.ndarray]) -> None:
-        """Keep the planes of a linear model."""
-        self._keep_arrays(_PLANES, arrays)
+    def keep_planes(self, arrays: dict[str, np.ndarray], report: ShardsReport) -> None:
+        """Keep the planes of a linear model, and the rounds so far."""
+        self._keep(_PLANES, self._template, {"report": report.as_json()}, arrays)
 
-    def _arrays(self, name: str) -> dict[str, np.ndarray] | None:
+    def _read(self, name: str) -> Kept | None:
         if self._path is None or not (path := self._path / name).exists():
             return None
         try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
-                arrays = dict(kept)
-        except Exception as error:
-            # A damaged archive may cause any exception.
+            kept = Kept(*container.read(path))
+        except (ModelFileError, OSError) as error:
             raise _damaged(path) from error
-        if str(arrays.pop("plan", "")) != f"{self._digest} {name}":
-            raise _foreign(path)
-        return arrays
+        if (kept.about.get("plan"), kept.about.get("file", name)) != (self._digest, name):
+            raise CheckpointError(f"{path} is of another training: remove it, and start again")
+        return kept
 
-    def _keep_arrays(self, name: str, arrays: dict[str, Any]) -> None:
+    def _keep(
+        self, name: str, learner: Any, about: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> None:
         if self._path is not None:
-            file = io.BytesIO()
-            np.savez(file, **arrays, plan=np.array(f"{self._digest} {name}"))
-            replacing.write(self._path / name, file.getvalue(), name)
+            told = {**about, "plan": self._digest, "file": name}
+            replacing.write(self._path / name, container.encoded(learner, told, arrays))
 
 
 def plan_of(
@@ -154,42 +148,9 @@ def plan_of(
     }
 
 
-def _check_examples(examples: Examples, pieces: list[Piece], setting: Setting) -> None:
-    """Raise ValueError for rows that a shard of these pieces cannot have sent."""
-    numbers, rows, codes, weights = examples
-    n, values = len(numbers), rows.values if isinstance(rows, SparseRows) else rows
-    is_own = np.zeros(numbers.shape, bool)
-    for p in pieces:
-        is_own |= (numbers >= p.number) & (numbers < p.number + p.stop - p.first)
-    if not (
-        shape(rows) == (n, len(setting.names))
-        and isinstance(rows, SparseRows) == setting.is_sparse
-        and codes.shape == weights.shape == (n,)
-        and is_own.all()
-        and (np.diff(numbers) > 0).all()
-        and ((codes >= 0) & (codes < len(setting.labels))).all()
-        and np.isfinite(values).all()
-        and ((weights >= 0.0) & np.isfinite(weights)).all()
-    ):
-        raise ValueError("these are no rows of this shard")
-    if isinstance(rows, SparseRows):
-        ends_right = rows.start[0] == 0 and rows.start[-1] == len(rows.values)
-        is_within = ((rows.columns >= 0) & (rows.columns < rows.d)).all()
-        if not (ends_right and is_within and (np.diff(rows.start) >= 0).all()):
-            raise ValueError("these are no sparse rows")
-
-
 def _of_shard(shard: int) -> str:
-    return f"shard-{shard:05d}.npz"
+    return f"shard-{shard:05d}.svm"
 
 
 def _damaged(path: Path) -> CheckpointError:
     return CheckpointError(f"{path} is damaged: remove it, and start again")
-
-
-def _foreign(path: Path) -> CheckpointError:
-    return CheckpointError(f"{path} is of another training: remove it, and start again")
-
-
-def _sparse(arrays: Any) -> SparseRows:
-    return SparseRows(arrays["start"], arrays["columns"], arrays["values"], int(arrays["d"]))

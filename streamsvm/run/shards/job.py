@@ -53,7 +53,7 @@ class Training:
         check_files(reading, files)
         pieces = divided(files, shards)
         told = plan_of(files, pieces, reading, scaler, learner)
-        self._folder = Folder(None if folder is None else Path(folder), told)
+        self._folder = Folder(None if folder is None else Path(folder), told, learner)
         self._reading = reading._replace(path=str(Path(reading.path).resolve()))
         self._pieces, self._all = pieces, range(len(pieces))
         self.workers: Workers = LocalWorkers() if workers is None else workers
@@ -69,6 +69,14 @@ class Training:
         self.report.read_seconds = [answer.seconds for answer in answers]
         summaries = [answer.content for answer in answers]
         self._setting = setting_of(summaries, self._learner, self._scaler, C)
+
+    @property
+    def interrupted(self) -> str:
+        """What to say after Ctrl-C."""
+        return (
+            f"train_on_shards was interrupted, rounds made: {len(self.report.rounds)}; the same "
+            f"call {'goes on from there' if self._folder.is_there else 'starts anew: give folder='}"
+        )
 
     def _conclude(self, wanted: float) -> None:
         """Note whether the gap was reached: there is no reason why not."""

@@ -17,14 +17,7 @@ import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.learners.lasvm import LASVMClassifier
-from streamsvm.preprocessing.standard_scaler import StandardScaler
-from streamsvm.run.parts import parts_of
-from streamsvm.run.shards.exchange import (
-    Evaluation,
-    Examples,
-    Expansion,
-    size_of,
-)
+from streamsvm.run.shards.exchange import Evaluation, Examples, Expansion, size_of
 from streamsvm.run.shards.job import Training
 from streamsvm.run.shards.margins import margins_in_double, margins_of
 from streamsvm.run.shards.measuring import measured
@@ -50,8 +43,9 @@ _MOST_IDLE = 10
 class LASVMTraining(Training):
     """Rounds with a united model."""
 
-    def __init__(self, model: Any, *given: Any) -> None:
-        super().__init__(_parts(model), *given)
+    def __init__(self, parts: tuple[Any, LASVMClassifier], *given: Any) -> None:
+        _check(parts[1])
+        super().__init__(parts, *given)
         self._united: United
         # Whether the united model was solved in the present round, and the seconds of that so far.
         self._is_solved, self._seconds = False, 0.0
@@ -71,7 +65,7 @@ class LASVMTraining(Training):
 
     def _learnt(self) -> list[Examples]:
         """Let the shards learn that have not yet; return what all have sent."""
-        found = {i: self._folder.sent(i, self._pieces[i], self._setting) for i in self._all}
+        found = {i: self._folder.sent(i) for i in self._all}
         due = [i for i, sent in found.items() if sent is None]
         most = max(1, _FEWEST_SENT // len(self._all))
         for answer in self.workers.ask("learn", due, self._setting, most):
@@ -182,13 +176,8 @@ class LASVMTraining(Training):
         return self._behind_scaler(self._united.learner)
 
 
-def _parts(model: Any) -> tuple[StandardScaler | None, LASVMClassifier]:
-    """Return the scaler and the learner of a model; refuse what cannot be trained so."""
-    scaler, learner = parts_of(model)
-    if type(learner) is not LASVMClassifier or not isinstance(scaler, StandardScaler | None):
-        raise ParameterError(
-            "shards train a LASVMClassifier or a SVMSGDClassifier, alone or behind a StandardScaler"
-        )
+def _check(learner: LASVMClassifier) -> None:
+    """Refuse what cannot be trained so."""
     wrong = {
         "it has learnt before": learner.n_examples > 0,
         "kernel=None is found on the first rows of one stream: give RBF(gamma=...); a learner "
@@ -202,4 +191,3 @@ def _parts(model: Any) -> tuple[StandardScaler | None, LASVMClassifier]:
     }
     if found := [why for why, is_so in wrong.items() if is_so]:
         raise ParameterError(f"this model cannot be trained on shards: {found[0]}")
-    return scaler, learner

@@ -9,7 +9,6 @@ rounds does not depend on that of the shards.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,8 +18,6 @@ import numpy as np
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.losses import LOSSES
-from streamsvm.preprocessing.standard_scaler import StandardScaler
-from streamsvm.run.parts import parts_of
 from streamsvm.run.shards.exchange import CuttingPlane, Setting, size_of
 from streamsvm.run.shards.job import Training
 from streamsvm.run.shards.report import Round, ShardsReport
@@ -44,8 +41,9 @@ class LinearTraining(Training):
     hinge loss, but b is the weight of a constant feature, and regularised as the others are.
     """
 
-    def __init__(self, model: Any, *given: Any) -> None:
-        super().__init__(_parts(model), *given)
+    def __init__(self, parts: tuple[Any, SVMSGDClassifier], *given: Any) -> None:
+        _check(parts[1])
+        super().__init__(parts, *given)
 
     def begin(self) -> None:
         """Let the shards read, and begin at weights of 0, or where the folder ends."""
@@ -58,11 +56,11 @@ class LinearTraining(Training):
         d = len(self._setting.names) + 1
         self._best, self._at = np.zeros(d), np.zeros(d)
         self._a, self._b, self._dual_weights = np.zeros((0, d)), np.zeros(0), np.zeros(0)
-        if (kept := self._folder.planes(d)) is not None:
+        if (kept := self._folder.planes()) is not None:
+            arrays, self.report = kept
             self._best, self._at, self._a, self._b, self._dual_weights = (
-                kept[name] for name in ("best", "at", "a", "b", "shares")
+                arrays[name] for name in ("best", "at", "a", "b", "shares")
             )
-            self.report = ShardsReport.from_json(json.loads(str(kept["report"])))
 
     def run(
         self, wanted: float, max_rounds: int, on_round: Callable[[Round], None]
@@ -115,9 +113,8 @@ class LinearTraining(Training):
         )
 
     def _keep(self) -> None:
-        report = np.array(json.dumps(self.report.as_json()))
         arrays = {"best": self._best, "at": self._at, "a": self._a, "b": self._b}
-        self._folder.keep_planes({**arrays, "shares": self._dual_weights, "report": report})
+        self._folder.keep_planes({**arrays, "shares": self._dual_weights}, self.report)
 
 
 def as_learner(setting: Setting, w: np.ndarray, n_rows: int) -> Any:
@@ -135,16 +132,10 @@ def as_learner(setting: Setting, w: np.ndarray, n_rows: int) -> Any:
     return learner
 
 
-def _parts(model: Any) -> tuple[StandardScaler | None, SVMSGDClassifier]:
-    """Return the scaler and the learner of a model; refuse what cannot be trained so."""
-    scaler, learner = parts_of(model)
-    if type(learner) is not SVMSGDClassifier or not isinstance(scaler, StandardScaler | None):
-        raise ParameterError(
-            "shards train a LASVMClassifier or a SVMSGDClassifier, alone or behind a StandardScaler"
-        )
+def _check(learner: SVMSGDClassifier) -> None:
+    """Refuse what cannot be trained so."""
     schedule = learner.solver.schedule
     if learner.n_examples or learner.hashing is not None or learner.selection is not None:
         raise ParameterError("the model has learnt before, or has hashing= or selection=")
     if schedule.loss != LOSSES["hinge"] or schedule.bias_rate == 0.0:
         raise ParameterError("only loss='hinge', with a bias, is trained on shards")
-    return scaler, learner

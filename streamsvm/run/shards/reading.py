@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -50,22 +51,21 @@ def divided(found: list[ParquetPart], n: int | None) -> list[list[Piece]]:
     starts = np.cumsum([0, *(part.num_rows for part in found)]).tolist()
     n_rows = starts[-1]
     ends = starts if check_size("shards", n) is None else [n_rows * k // n for k in range(n + 1)]  # type: ignore[operator]
-    shards = []
-    for first, stop in pairwise(ends):
-        pieces = [
-            Piece(
-                part.name,
-                max(first, at) - at,
-                min(stop, end) - at,
-                max(first, at) + 1,
-                part.identity,
-                part.folders,
+    return [_pieces(found, starts, first, stop) for first, stop in pairwise(ends)]
+
+
+def _pieces(found: list[ParquetPart], starts: list[int], first: int, stop: int) -> list[Piece]:
+    """Return rows first .. stop-1 of all files as pieces of those that have them."""
+    pieces = []
+    for i in range(bisect_right(starts, first) - 1, bisect_left(starts, stop)):
+        part, at = found[i], starts[i]
+        rows = range(max(0, first - at), min(part.num_rows, stop - at))
+        if rows:
+            number = at + rows.start + 1
+            pieces.append(
+                Piece(part.name, rows.start, rows.stop, number, part.identity, part.folders)
             )
-            for part, at, end in zip(found, *zip(*pairwise(starts), strict=True), strict=True)
-            if max(first, at) < min(stop, end)
-        ]
-        shards.append(pieces)
-    return shards
+    return pieces
 
 
 def check_files(reading: Reading, found: list[ParquetPart]) -> None:

@@ -139,7 +139,7 @@ class ShardsReport:
                 f"{r.n_support_vectors:8,} {r.n_violating:8,} {r.n_sent:8,} {r.united_seconds:9.2f}"
             )
         parts = ", ".join(f"{name} {s:.2f} s" for name, s in self.seconds().items())
-        lines.append(f"{self.rows:,} rows, {self.shards} shards, {self.workers} workers: {parts}")
+        lines.append(f"rows {self.rows:,}, shards {self.shards:,}, workers {self.workers}: {parts}")
         lines.append(f"rounding: {self.rounding:.1e} of the dual")
         if self.reason:
             lines.append(f"not reached: {self.reason}")

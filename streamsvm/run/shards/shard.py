@@ -66,18 +66,14 @@ class Shard:
         examples = self._rows(setting)
         codes = examples.codes[examples.weights > 0.0]
         if not len(codes) or (codes == codes[0]).all():
-            return self.sample(setting, most)
+            n = len(examples.codes)
+            spread = np.linspace(0, max(0, n - 1), min(n, most))
+            return examples.take(np.unique(spread.astype(int)))
         learner = setting.new_learner()
         examples.learnt_by(learner, setting)
         learner.finish()
         numbers = Expansion.of(learner, setting).numbers
         return examples.take(np.searchsorted(examples.numbers, numbers))
-
-    def sample(self, setting: Setting, most: int) -> Examples:
-        """Return up to `most` rows, evenly spread."""
-        examples = self._rows(setting)
-        n = len(examples.codes)
-        return examples.take(np.unique(np.linspace(0, max(0, n - 1), min(n, most)).astype(int)))
 
     def chosen(self, setting: Setting, numbers: np.ndarray) -> Examples:
         """Return those of the rows that have one of some numbers."""

@@ -6,14 +6,19 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
+from streamsvm.errors import ParameterError
+from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.learners.sgd import SVMSGDClassifier
-from streamsvm.model_files import container
+from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.parts import parts_of
 from streamsvm.run.shards.exchange import Reading
 from streamsvm.run.shards.job import check_ends
 from streamsvm.run.shards.lasvm import LASVMTraining
 from streamsvm.run.shards.linear import LinearTraining
 from streamsvm.run.shards.report import Round, ShardsReport
 from streamsvm.run.shards.workers import Workers
+
+_KINDS: dict[type, Any] = {LASVMClassifier: LASVMTraining, SVMSGDClassifier: LinearTraining}
 
 
 def train_on_shards(
@@ -78,11 +83,18 @@ def train_on_shards(
 
     """
     wanted, most = check_ends(gap, max_rounds, on_round)
-    is_linear = isinstance(container.steps_of(model)[-1], SVMSGDClassifier)
-    kind = LinearTraining if is_linear else LASVMTraining
-    training = kind(model, Reading(str(path), target, options), shards, workers, folder)
+    scaler, learner = parts = parts_of(model)
+    kind = _KINDS.get(type(learner))
+    if kind is None or not isinstance(scaler, StandardScaler | None):
+        raise ParameterError(
+            "shards train a LASVMClassifier or a SVMSGDClassifier, alone or behind a StandardScaler"
+        )
+    training = kind(parts, Reading(str(path), target, options), shards, workers, folder)
     try:
         training.begin()
         return training.run(wanted, most, on_round)
+    except KeyboardInterrupt:
+        # Without the frames of Ray, which it came through.
+        raise KeyboardInterrupt(training.interrupted) from None
     finally:
         training.workers.close()

@@ -79,14 +79,23 @@ class LocalWorkers:
 
 
 class _Actor:
-    """The shards of one actor; one that was restarted reads them again."""
+    """The shards of one actor."""
 
-    def __init__(self, reading: Reading, pieces: dict[int, list[Piece]]) -> None:
-        self._shards = {i: Shard(reading, own) for i, own in pieces.items()}
+    def __init__(self) -> None:
+        self._shards: dict[int, Shard] = {}
 
-    def ask(self, i: int, task: str, *given: Any) -> Answer:
-        """Call a method of a shard."""
+    def forget(self) -> None:
+        """Let the shards of the last training go."""
+        self._shards = {}
+
+    def ask(self, i: int, task: str, plan: list[Any], *given: Any) -> Answer:
+        """Call a method of a shard; `plan` is a reference to what all shards are."""
         start = time.process_time()
+        if i not in self._shards:  # not yet, or not any more: the actor was started again
+            import ray
+
+            reading, pieces = ray.get(plan[0])
+            self._shards[i] = Shard(reading, pieces[i])
         content = getattr(self._shards[i], task)(*_own(given))
         return Answer(i, content, time.process_time() - start)
 
@@ -109,9 +118,12 @@ class RayWorkers:
     """Actors of Ray, on this machine or a cluster: shard i is with actor i modulo `n`.
 
     An actor that dies is started again by Ray, wherever there is room, reads its files again, and
-    is asked again, up to five times in a training. The files must be at the same path on all
-    machines. A kernel of your own must be in a module that the actors can import, which registers
-    it: not in a notebook, or the script itself.
+    is asked again, up to five times. The files must be at the same path on all machines. A kernel
+    of your own must be in a module that the actors can import, which registers it: not in a
+    notebook, or the script itself.
+
+    Actors are started for each training, which takes seconds; those of ``with RayWorkers(16) as
+    workers:`` for the first one, and ended at the end of the block.
 
     Parameters
     ----------
@@ -148,35 +160,52 @@ class RayWorkers:
             raise ParameterError(f"Ray refuses the options of the actors: {error}") from error
         self._actors: list[Any] = []
         self._pieces: Sequence[list[Piece]] = ()
+        self._plan: Any = None
+        # What was asked and not yet answered, in order: (shard, reference).
+        self._coming: deque[tuple[int, Any]] = deque()
+        self._are_kept = False
+
+    def __enter__(self) -> RayWorkers:
+        """Keep actors from one training to the next."""
+        self._are_kept = True
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """End the actors."""
+        self._are_kept = False
+        self.close()
 
     def open(self, reading: Reading, pieces: Sequence[list[Piece]]) -> None:
-        """Start the actors."""
+        """Start the actors that are not there."""
         if not self._ray.is_initialized():
             self._ray.init()
         self.n, self._pieces = min(self._given, len(pieces)), pieces
-        self._actors = [
-            self._kind.remote(reading, {i: pieces[i] for i in range(a, len(pieces), self.n)})
-            for a in range(self.n)
-        ]
-        coming = [actor.process.remote() for actor in self._actors]
+        self._plan = self._ray.put((reading, pieces))
+        self._actors += [self._kind.remote() for _ in range(self.n - len(self._actors))]
+        coming = [actor.forget.remote() for actor in self._actors]
         while coming:
             started, coming = self._ray.wait(coming, timeout=self._patience)
             if not started:
                 wanted = {name: v for name, v in self._options.items() if name in _RESOURCES}
                 raise WorkerError(
-                    f"for {self._patience:g} s no further actor has started: {len(coming)} of "
-                    f"{self.n} are missing, each wants {wanted or 'a worker process'}; the cluster "
-                    f"has {_shown(self._ray.cluster_resources())}, and free are "
+                    f"for {self._patience:g} s no further actor has started; missing: "
+                    f"{len(coming)} of {len(self._actors)}; each wants "
+                    f"{wanted or 'a worker process'}; the cluster has "
+                    f"{_shown(self._ray.cluster_resources())}, and free are "
                     f"{_shown(self._ray.available_resources())}"
                 )
 
     def ask(self, task: str, which: Sequence[int], *given: Any) -> Iterator[Answer]:
         """Call a method of some shards, and yield what they return."""
         # Once into the store of objects of each machine, not with each call.
-        shared = [self._ray.put(thing) for thing in given]
-        coming = deque((i, self._actors[i % self.n].ask.remote(i, task, *shared)) for i in which)
+        given = ([self._plan], *(self._ray.put(thing) for thing in given))
+        self._coming = coming = deque(
+            (i, self._actors[i % self.n].ask.remote(i, task, *given)) for i in which
+        )
         while coming:
-            yield self._answer(*coming.popleft())
+            answer = self._answer(*coming[0])
+            coming.popleft()
+            yield answer
 
     def _answer(self, i: int, coming: Any) -> Answer:
         """Return what a shard has answered, or raise what it has raised."""
@@ -192,9 +221,9 @@ class RayWorkers:
             )
             more = f" and {len(files) - 3} more" if len(files) > 3 else ""
             raise WorkerError(
-                f"actor {i % self.n} of {self.n} has died again and again, and was started again "
-                f"{self._options['max_restarts']} times: is there memory enough for its files "
-                f"({', '.join(files[:3])}{more})? Ray says: {error}"
+                f"actor {i % self.n} of {self.n} has died again and again, and is not started any "
+                f"more (max_restarts={self._options['max_restarts']}): is there memory enough for "
+                f"its files ({', '.join(files[:3])}{more})? Ray says: {error}"
             ) from None
         return answer
 
@@ -210,7 +239,14 @@ class RayWorkers:
         return found
 
     def close(self) -> None:
-        """End the actors."""
+        """End the actors, unless they are kept and have nothing to do."""
+        if self._are_kept and not self._coming:
+            for actor in self._actors:
+                actor.forget.remote()
+            return
+        # Else Ray would say of each that it would be tried again.
+        for _, asked in self._coming:
+            self._ray.cancel(asked)
         for actor in self._actors:
             self._ray.kill(actor)
-        self._actors = []
+        self._actors, self._coming = [], deque()
