@@ -1,5 +1,6 @@
 """What a run says of its speed: compiling, which happens once, is no part of it."""
 
+import pytest
 from river import dummy
 
 from connectors import MemorySource
@@ -23,8 +24,9 @@ def test_compiling_is_no_part_of_the_speed():
     seen = []
     source = MemorySource([({"i": i}, i % 2 == 0) for i in range(50)])
     report = Run(source, Compiling(), on_progress=seen.append).execute()
-    assert report.compile_seconds == 1000.0 == seen[-1].compile_seconds
-    assert report.as_dict()["compile_seconds"] == 1000.0
+    # Differences of a clock that has run before.
+    assert report.compile_seconds == seen[-1].compile_seconds == pytest.approx(1000.0)
+    assert report.as_dict()["compile_seconds"] == report.compile_seconds
     again = Run(MemorySource([({"i": 1}, True), ({"i": 2}, False)]), Compiling()).execute()
     assert again.compile_seconds == 0.0
 
