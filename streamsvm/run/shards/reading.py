@@ -15,6 +15,7 @@ from connectors.errors import SourceChangedError
 from connectors.kinds import kind_of
 from connectors.parquet import ParquetSource
 from connectors.parquet_files import ParquetPart, part_of
+from connectors.tabular import TabularOptions
 from streamsvm._parameter_checks import check_size
 from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
 from streamsvm.features.matrices import SparseMatrix, are_usable, bad_value
@@ -24,10 +25,7 @@ from streamsvm.run import parts
 from streamsvm.run.shards.exchange import Piece, Reading
 from streamsvm.support.rows import LARGEST
 
-_OPTIONS = (
-    "batch_size", "columns", "exclude", "keep", "max_categories", "parse_numbers", "timestamp",
-    "weight",
-)  # fmt: skip
+_OPTIONS = sorted(TabularOptions.__annotations__.keys() - {"shuffle_buffer", "seed"})
 
 _OF_COLUMNS = "columns", "exclude", "keep", "parse_numbers"
 """Those that list columns, some of which a file may lack."""

@@ -14,7 +14,8 @@ from streamsvm.support.rows import shape
 _FINEST = 1e-8
 """Gradients differ by so much through rounding: a smaller tau is never reached."""
 
-_FINER = 0.25
+_FINER, _MUCH_FINER = 1 / 4, 1 / 64
+"""The factors by which tau falls at once, at least and at most."""
 
 _MOST_TIMES = 100
 """The bias is settled so often at most; once or twice are enough but for rounding."""
@@ -56,8 +57,10 @@ class United:
     def _finish(self, allowed: float) -> None:
         learner = self.learner
         learner.finish()
-        while learner.kept_gap().total > allowed and self.tau > _FINEST:
-            self.tau *= _FINER
+        while (left := learner.kept_gap().total) > allowed and self.tau > _FINEST:
+            # The gap falls with tau. Each `finish` computes f of all rows of the reserve anew: one
+            # more takes longer than going further than needed.
+            self.tau *= min(_FINER, max(_MUCH_FINER, 0.5 * allowed / left))
             learner.finish()
             if learner.delta > self.tau:
                 return  # what is left is rounding
