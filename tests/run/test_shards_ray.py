@@ -103,8 +103,11 @@ def test_an_actor_that_dies_each_time_ends_the_training(data):
 
 
 def test_actors_without_room_and_errors_of_data(data):
-    with pytest.raises(WorkerError, match=r"missing: 2 of 2; each wants .*64.*'CPU': 2.0"):
-        trained(data, workers=RayWorkers(2, patience=1.0, num_cpus=64))
+    with (
+        RayWorkers(2, patience=1.0, num_cpus=64) as workers,
+        pytest.raises(WorkerError, match=r"missing: 2 of 2; each wants .*64.*'CPU': 2.0"),
+    ):
+        trained(data, workers=workers)
     workers = RayWorkers(3)
     for shards, n in [(2, 2), (5, 3)]:
         trained(data, workers=workers, shards=shards)

@@ -161,7 +161,7 @@ class RayWorkers:
         self._actors: list[Any] = []
         self._pieces: Sequence[list[Piece]] = ()
         self._plan: Any = None
-        # What was asked and not yet answered, in order: (shard, reference).
+        # What was asked and not yet answered, in order: (number of shard or actor, reference).
         self._coming: deque[tuple[int, Any]] = deque()
         self._are_kept = False
 
@@ -183,6 +183,7 @@ class RayWorkers:
         self._plan = self._ray.put((reading, pieces))
         self._actors += [self._kind.remote() for _ in range(self.n - len(self._actors))]
         coming = [actor.forget.remote() for actor in self._actors]
+        self._coming = deque(enumerate(coming))
         while coming:
             started, coming = self._ray.wait(coming, timeout=self._patience)
             if not started:
@@ -194,6 +195,7 @@ class RayWorkers:
                     f"{_shown(self._ray.cluster_resources())}, and free are "
                     f"{_shown(self._ray.available_resources())}"
                 )
+        self._coming.clear()
 
     def ask(self, task: str, which: Sequence[int], *given: Any) -> Iterator[Answer]:
         """Call a method of some shards, and yield what they return."""
@@ -240,9 +242,9 @@ class RayWorkers:
 
     def close(self) -> None:
         """End the actors, unless they are kept and have nothing to do."""
-        if self._are_kept and not self._coming:
-            for actor in self._actors:
-                actor.forget.remote()
+        if self._are_kept and self._actors and not self._coming:
+            forgetting = [actor.forget.remote() for actor in self._actors]
+            self._ray.wait(forgetting, num_returns=len(forgetting), timeout=self._patience)
             return
         # Else Ray would say of each that it would be tried again.
         for _, asked in self._coming:
