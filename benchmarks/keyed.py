@@ -88,8 +88,12 @@ def application(
         state_dir=folder,
         commit_interval=commit_seconds,
         consumer_extra_config={"session.timeout.ms": 10_000, "heartbeat.interval.ms": 500},
-        # Tansu takes the end of a partition to be behind the first record of its last batch.
-        producer_extra_config={"batch.num.messages": 1},
+        producer_extra_config={
+            # Tansu takes the end of a partition to be behind the first record of its last batch.
+            "batch.num.messages": 1,
+            # The same after a restart, so that the broker ends what the killed worker has begun.
+            "transactional.id": folder.name,
+        },
         processing_guarantee=guarantee,
         loglevel="WARNING",
     )
@@ -294,8 +298,8 @@ def speed(options: argparse.Namespace) -> str:
 class Paces:
     """Calls a function for each message, and takes the times of the first and the last."""
 
-    def __init__(self, called: Callable[..., Any], every: int = 0) -> None:
-        self._called, self._every, self.n, self.lines = called, every, 0, []
+    def __init__(self, called: Callable[..., Any]) -> None:
+        self._called, self.n = called, 0
 
     def __call__(self, *given: Any) -> Any:
         """Call the function."""
@@ -304,9 +308,6 @@ class Paces:
         self.n += 1
         found = self._called(*given)
         self.last = time.process_time()
-        if self._every and self.n % self._every == 0:
-            pages = int(Path("/proc/self/statm").read_text().split()[1])
-            print(f"{self.n:,} events: {pages * 4096 / 2**20:,.0f} MB", flush=True)
         return found
 
     def per_second(self) -> float:

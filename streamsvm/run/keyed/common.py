@@ -10,7 +10,10 @@ from typing import Any
 
 from streamsvm.errors import KeyedStateError, ParameterError
 from streamsvm.learners.active import ActiveLearner
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.compare import Compare
+from streamsvm.learners.conformal_sets import has_probabilities
+from streamsvm.learners.incremental_regressor import IncrementalSVMRegressor
 from streamsvm.learners.selective import Selective
 from streamsvm.model_files import container
 from streamsvm.run.keyed.records import Generation
@@ -19,6 +22,7 @@ SEED = 0
 """The seed of learners that have none: a model that is learnt again must not draw anew."""
 
 _CHANGED_BY_PREDICTING = ActiveLearner, Compare, Selective
+_LEARNERS = Learner, IncrementalSVMRegressor
 
 
 class CommonModels:
@@ -36,9 +40,9 @@ class CommonModels:
         self._kinds = [_kind_of(one) for one in self._models.values()]
         self.kind = self._kinds[0]
 
-    def new(self, digest: str) -> Any:
-        """Return a copy of a model."""
-        return copy.deepcopy(self._models[digest])
+    def new(self, digest: str | None = None) -> Any:
+        """Return a copy of a model; None: of the one that new keys begin with."""
+        return copy.deepcopy(self._models[digest or self.digest])
 
     def check(self, of: Generation, name: str) -> None:
         """Refuse, by KeyedStateError, a key that began with a model that is not given."""
@@ -63,25 +67,27 @@ def _file_of(model: Any, probabilities: bool) -> bytes:
     if isinstance(model, (str, Path)):
         file = Path(model).read_bytes()
         model = container.decoded(file, model)[0]
-    _check_predicts(model, probabilities)
-    container.check(model)
+    _check(model, probabilities)
     seeded = _seeded(model)
     return container.encoded(seeded) if file is None or seeded is not model else file
 
 
-def _check_predicts(model: Any, probabilities: bool) -> None:
+def _check(model: Any, probabilities: bool) -> None:
     if isinstance(model, _CHANGED_BY_PREDICTING):
         raise ParameterError(
             f"model: each prediction changes a {type(model).__name__}, and the log has those of "
             "learnt events only: give the learner that it is around"
         )
     last = container.steps_of(model)[-1]
-    wanted = ["learn_one", "predict_one"] + ["predict_proba_one"] * probabilities
-    if lacking := [name for name in wanted if not hasattr(last, name)]:
+    if not isinstance(last, _LEARNERS):
         raise ParameterError(
-            f"model: a {type(last).__name__} has no {lacking[0]}: use a learner of events, or "
-            "a pipeline that ends with one"
+            f"{' '.join(repr(model).split()):.80} is no model for keys to begin with: use a "
+            "learner of streamsvm with labels of one value, such as LASVMClassifier(), a pipeline "
+            "that ends with one, or the path of a model file"
         )
+    if probabilities and not has_probabilities(last):
+        raise ParameterError(f"probabilities=True: {type(last).__name__} has none; leave it out")
+    container.check(model)
 
 
 def _seeded(model: Any) -> Any:

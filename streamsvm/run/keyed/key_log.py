@@ -70,8 +70,12 @@ class Snapshots:
             if None in parts:
                 return None
         if hashlib.sha256(content).hexdigest() != of.sha256:
-            where = slot if of.file is None else f"the file {of.file}"
-            raise KeyedStateError(f"the snapshot in {where} is damaged: restore it from a copy")
+            if of.file is None:
+                raise records.damaged(f"the snapshot in {slot!r} is damaged")
+            raise KeyedStateError(
+                f"the snapshot {of.file} is damaged: restore that file in snapshot_dir= from a "
+                "copy, or take another consumer group to begin all keys anew"
+            )
         return zlib.decompress(content)
 
     def _read_file(self, name: str) -> bytes:
@@ -87,9 +91,9 @@ class Snapshots:
                 "another consumer group to begin all keys anew"
             ) from None
 
-    def remove(self, of: Generation | None) -> None:
+    def remove(self, of: Generation) -> None:
         """Remove the file of a generation that no key goes back to."""
-        if of is not None and of.file is not None and self.folder is not None:
+        if of.file is not None and self.folder is not None:
             (self.folder / of.file).unlink(missing_ok=True)
 
 
@@ -240,10 +244,8 @@ def restore(
         return log, learn(generation, model, _entries(log, kept.pages, state))
     if all(kept.generation.base is None for kept in found):
         return None  # the first commit of the key came in part, if at all
-    raise KeyedStateError(
-        f"no snapshot of the key is there as a whole ({', '.join(kept.slot for kept in found)}): "
-        "its state was altered"
-    )
+    where = ", ".join(kept.slot for kept in found)
+    raise records.damaged(f"no snapshot of the key is there as a whole ({where})")
 
 
 def _kept_in(state: KeyState, slot: str) -> _Kept | None:

@@ -35,7 +35,8 @@ LEAST_LOG_BYTES_OF_KERNELS = 4 * 1024
 
 _WEIGHED_EVERY = 64  # events: looking how large a model is takes as long as learning one
 _WATCHED = 1000  # events, after which it is seen how many models came back
-_NOT_OF_EVENT = StreamSVMError, MemoryError, OSError  # BadEventError says what it is
+NOT_OF_EVENT = StreamSVMError, MemoryError, OSError
+"""Errors that are no fault of an event, or BadEventError, which says so itself."""
 _OF_MACHINE = NewerModelFileError, MemoryError
 _BESIDE_ARRAYS = 200 * 1024  # of a small model: what reads its events, Python's objects
 _PLAIN = {float, int, str, bool, type(None)}
@@ -87,6 +88,9 @@ class KeyedModels:
                 raise ParameterError(f"{what}={value!r}: use a whole number of at least 1")
         if not isinstance(name, str):
             raise ParameterError(f"name={name!r}: use text")
+        if isinstance(previous_models, str) or not isinstance(previous_models, Sequence):
+            what = f"previous_models={previous_models!r:.80}"
+            raise ParameterError(f"{what}: use a list of models, or of paths of model files")
         self._common = CommonModels(model, previous_models, probabilities)
         folder = None if snapshot_dir is None else Path(snapshot_dir)
         if folder is not None:
@@ -126,13 +130,13 @@ class KeyedModels:
         self._thrash.count(self.n_restored)
         if held is not None and y is not None and position <= held.log.position:
             return _repeated(key, held.log, state, position)
-        model = self._new_model() if held is None else held.model
+        model = self._common.new() if held is None else held.model
         try:
             predicted = self._predicted(model, x)
             if y is None:
                 return Answer(*predicted, learnt=False, repeated=False)
             names, entry = self._learn(key, model, position, x, y, predicted, held)
-        except _NOT_OF_EVENT:
+        except NOT_OF_EVENT:
             raise
         except Exception as error:
             raise BadEventError(f"{type(error).__name__}: {error}") from error
@@ -244,9 +248,6 @@ class KeyedModels:
     def _drop(self, key: str | bytes) -> None:
         if (held := self._held.pop(key, None)) is not None:
             self.bytes -= held.bytes
-
-    def _new_model(self) -> Any:
-        return self._common.new(self._common.digest)
 
     def _learnt_again(self, of: Generation, file: bytes | None, events: Iterator[Entry]) -> Any:
         if of.made_by != self._made_by:

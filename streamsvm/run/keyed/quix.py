@@ -10,13 +10,12 @@ from typing import Any
 from connectors.errors import NotReadableError
 from connectors.one_hot import one_hot
 from connectors.source import Position, Reject, shown
-from streamsvm.errors import BadEventError, ParameterError, StreamSVMError
+from streamsvm.errors import BadEventError, ParameterError
 from streamsvm.run.bad_events import BadEvents, OnError, RefusedEvent
-from streamsvm.run.keyed.models import Answer, KeyedModels
+from streamsvm.run.keyed.models import NOT_OF_EVENT, Answer, KeyedModels
 
 _NUMBERS = {float, int, bool}
 _MAY_BE = "error", "repeated", "probabilities"  # fields that not all answers have
-_NOT_OF_EVENT = StreamSVMError, MemoryError, OSError  # BadEventError says what it is
 
 
 class ModelPerKey:
@@ -113,10 +112,14 @@ class ModelPerKey:
         on_error: OnError = "skip",
         path: str | Path | None = None,
     ) -> None:
+        if not isinstance(target, str):
+            raise ParameterError(f"target={target!r:.80}: use the name of the field of the label")
+        exclude = _names("exclude", exclude)
+        features = None if features is None else _names("features", features)
         if features is not None and target in features:
             raise ParameterError(f"features: {target!r} is the target: leave it out")
-        if isinstance(exclude, str) or isinstance(features, str):
-            raise ParameterError("features, exclude: use a list of names, not one text")
+        if not (transform is None or callable(transform)):
+            raise ParameterError(f"transform={transform!r:.80}: use a function of the message")
         self._target, self._features = target, features
         self._left_out = frozenset([*exclude, target])
         self._transform = transform
@@ -131,7 +134,7 @@ class ModelPerKey:
             target if name is None else name,
             {
                 "target": target,
-                "features": None if features is None else list(features),
+                "features": features,
                 "exclude": sorted(exclude),
             },
         )
@@ -140,9 +143,14 @@ class ModelPerKey:
         self.bad = BadEvents(on_error, path)
 
     def __call__(
-        self, value: Any, key: Any, timestamp: int, headers: Any, state: Any
+        self,
+        value: Any,
+        key: Any = None,
+        timestamp: int = 0,
+        headers: Any = None,
+        state: Any = None,
     ) -> dict[str, Any]:
-        """Predict and learn a message; Quix Streams calls it.
+        """Predict and learn a message; Quix Streams calls it, and gives all arguments.
 
         Parameters
         ----------
@@ -162,6 +170,8 @@ class ModelPerKey:
 
         Raises
         ------
+        ParameterError
+            It was given no state.
         KeyedStateError
             The state of the key is damaged, or of another set-up.
         BadEventError
@@ -170,6 +180,8 @@ class ModelPerKey:
         """
         from quixstreams import message_context
 
+        if state is None:
+            raise ParameterError("no state: use .apply(models, stateful=True, metadata=True)")
         context = message_context()
         self.bad.n_events += 1
         x: dict[str, Any] = {}
@@ -224,18 +236,16 @@ class ModelPerKey:
         """Return a message, as fields if it can be, and what the user's function makes of it."""
         if self._transform is None:
             return value, value
-        try:
-            found = self._transform(value)
-        except _NOT_OF_EVENT:
-            raise
-        except Exception as error:
-            raise _bad_event(error) from error
+        found = _made_of_event(self._transform, value)
         return value if isinstance(value, Mapping) else found, found
 
     def _event_of(self, found: Any) -> tuple[dict[str, Any], Any]:
         """Return features and label of a message, as it was transformed."""
         if not isinstance(found, Mapping):
-            raise BadEventError(f"the message is a {type(found).__name__}, not fields by name")
+            raise BadEventError(
+                f"the message is a {type(found).__name__}, not fields by name: transform= may make "
+                "them of it"
+            )
         y = found.get(self._target)
         if isinstance(y, float) and y != y:
             y = None
@@ -244,18 +254,11 @@ class ModelPerKey:
         else:
             x = {name: found[name] for name in self._features if name in found}
         if not all(type(v) in _NUMBERS for v in x.values()):
-            try:
-                x = one_hot(x)
-            except _NOT_OF_EVENT:
-                raise
-            except Exception as error:
-                raise _bad_event(error) from error
+            x = _made_of_event(one_hot, x)
         return x, y
 
     def _answered(self, value: Any, answer: Answer) -> dict[str, Any]:
-        fields = {**value} if isinstance(value, Mapping) else {"value": value}
-        for name in _MAY_BE:
-            fields.pop(name, None)
+        fields = _fields_of(value)
         fields |= {"prediction": answer.prediction, "learnt": answer.learnt}
         if self._probabilities:
             found = answer.probabilities
@@ -270,25 +273,45 @@ class ModelPerKey:
         """Return a message that cannot be used with the reason, and count it."""
         if isinstance(value, Mapping):
             self.bad.take(RefusedEvent(x, y, place, dict(value), 1.0), "bad event", reason)
-            fields = {**value}
         else:
-            self.bad.take(
-                Reject(place, "not an event", reason, shown(value)), "not an event", reason
-            )
-            fields = {"value": shown(value)}
-        for name in _MAY_BE:
-            fields.pop(name, None)
-        return fields | {"prediction": None, "learnt": False, "error": reason}
+            value = shown(value)
+            self.bad.take(Reject(place, "not an event", reason, value), "not an event", reason)
+        return _fields_of(value) | {"prediction": None, "learnt": False, "error": reason}
 
 
-def _bad_event(error: Exception) -> BadEventError:
-    is_ours = isinstance(error, NotReadableError)
-    return BadEventError(str(error) if is_ours else f"{type(error).__name__}: {error}")
+def _fields_of(value: Any) -> dict[str, Any]:
+    """Return a message without the fields that answers may have."""
+    fields = {**value} if isinstance(value, Mapping) else {"value": value}
+    for name in _MAY_BE:
+        fields.pop(name, None)
+    return fields
+
+
+def _names(what: str, given: Any) -> list[str]:
+    if not isinstance(given, Collection) or not all(isinstance(name, str) for name in given):
+        raise ParameterError(f"{what}={given!r:.80}: use a list of names of fields")
+    if isinstance(given, str):
+        raise ParameterError(f"{what}={given!r:.80}: use a list of names, not one text")
+    return list(given)
+
+
+def _made_of_event(function: Callable[[Any], Any], event: Any) -> Any:
+    """Call a function of an event; errors that are no one else's are the event's."""
+    try:
+        return function(event)
+    except NOT_OF_EVENT:
+        raise
+    except Exception as error:
+        is_ours = isinstance(error, NotReadableError)
+        why = str(error) if is_ours else f"{type(error).__name__}: {error}"
+        raise BadEventError(why) from error
 
 
 def _check_key(key: Any) -> None:
     if key is None:
-        raise BadEventError("the message has no key, by which models are told apart")
+        raise BadEventError(
+            "the message has no key, by which models are told apart: group_by() gives it one"
+        )
     if not isinstance(key, (str, bytes)):
         raise BadEventError(
             f"the key {key!r:.100} is a {type(key).__name__}: models are told apart by text or "

@@ -115,6 +115,14 @@ def generation_of(record: bytes | None, name: str) -> Generation | None:
     return Generation(**found)
 
 
+def damaged(what: str) -> KeyedStateError:
+    """Return the error of a state that is damaged."""
+    return KeyedStateError(
+        f"{what}: remove the folder of the worker's state (state_dir), to have it from the "
+        "changelog; if that is damaged, take another consumer group, to begin all keys anew"
+    )
+
+
 def id_of(record: bytes) -> bytes:
     """Return what parts and pages of a generation begin with; no others are taken for them."""
     return hashlib.sha256(record).digest()[:_ID_BYTES]
@@ -200,8 +208,5 @@ def _sealed(content: bytes) -> bytes:
 def _unsealed(value: bytes, name: str) -> bytes:
     content = value[_BODY]
     if value[:1] != _MARK or zlib.crc32(content).to_bytes(4, "big") != value[_CRC]:
-        raise KeyedStateError(
-            f"the value {name!r} is damaged, its checksum does not match: remove the disk's state, "
-            "to have it from the changelog; if that is damaged, take another consumer group"
-        )
+        raise damaged(f"the value {name!r} is damaged, its checksum does not match")
     return content

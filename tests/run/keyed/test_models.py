@@ -8,7 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import streamsvm
-from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier
+from streamsvm import (
+    IncrementalSVMRegressor,
+    LASVMClassifier,
+    SequencePA,
+    StandardScaler,
+    SVMSGDClassifier,
+)
 from streamsvm.errors import BadEventError, KeyedStateError, NewerModelFileError, ParameterError
 from streamsvm.model_files.container import encoded
 from streamsvm.run.keyed import models as keyed
@@ -279,7 +285,10 @@ def test_states_and_parameters_that_cannot_be_used():
     assert state.kept == kept
     with pytest.raises(ParameterError, match=r"max_models=0: use a whole number of at least 1"):
         KeyedModels(SVMSGDClassifier(seed=0), max_models=0)
-    with pytest.raises(ParameterError, match=r"StandardScaler has no predict_one"):
-        KeyedModels(StandardScaler())
     with pytest.raises(FileNotFoundError):
         KeyedModels("none.svm")
+    for model in (None, SVMSGDClassifier, [SVMSGDClassifier()], StandardScaler(), SequencePA()):
+        with pytest.raises(ParameterError, match=r".* is no model for keys to begin with: use a"):
+            KeyedModels(model)
+    with pytest.raises(ParameterError, match=r"probabilities=True: IncrementalSVMRegressor has"):
+        KeyedModels(IncrementalSVMRegressor(), probabilities=True)

@@ -71,7 +71,7 @@ def test_messages_and_a_new_worker(tmp_path):
         "value": "[1]",
         "prediction": None,
         "learnt": False,
-        "error": "the message is a list, not fields by name",
+        "error": "the message is a list, not fields by name: transform= may make them of it",
     }
     assert "JSONDecodeError" in found.pop(30)["error"]
     assert models.bad.counts == {"bad event": 2, "not an event": 2} and len(letters) == 4
@@ -81,11 +81,21 @@ def test_messages_and_a_new_worker(tmp_path):
     assert other.models.n_restored == 1 and seen == {True, False}
 
 
-def test_arguments_that_cannot_be_used():
-    with pytest.raises(ParameterError, match="features: 'y' is the target: leave it out"):
-        ModelPerKey(SVMSGDClassifier(), "y", features=["a", "y"])
-    with pytest.raises(ParameterError, match="use a list of names, not one text"):
-        ModelPerKey(SVMSGDClassifier(), "y", exclude="id")
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"features": ["a", "y"]}, "features: 'y' is the target: leave it out"),
+        ({"features": (name for name in "ab")}, "features=<generator .*: use a list of names"),
+        ({"exclude": "id"}, "exclude='id': use a list of names, not one text"),
+        ({"exclude": [1, "a"]}, r"exclude=\[1, 'a'\]: use a list of names of fields"),
+        ({"transform": "json"}, "transform='json': use a function of the message"),
+        ({"target": None}, "target=None: use the name of the field of the label"),
+        ({"previous_models": "old.svm"}, "previous_models='old.svm': use a list of models"),
+    ],
+)
+def test_arguments_that_cannot_be_used(given, said):
+    with pytest.raises(ParameterError, match=said):
+        ModelPerKey(SVMSGDClassifier(), **{"target": "y"} | given)
 
 
 @slow
@@ -136,7 +146,8 @@ def reset(address):
 
 
 @slow
-def test_workers_that_are_killed_lose_and_double_nothing():
+@pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
+def test_workers_that_are_killed_lose_and_double_nothing(guarantee):
     said = keyed.kills(
         argparse.Namespace(
             model="lasvm",
@@ -145,7 +156,7 @@ def test_workers_that_are_killed_lose_and_double_nothing():
             workers=2,
             kills=4,
             commit=0.5,
-            guarantee="at-least-once",
+            guarantee=guarantee,
             max_models=15,
             seed=1,
         )

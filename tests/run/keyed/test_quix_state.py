@@ -11,7 +11,7 @@ from quixstreams.models import MessageContext
 from quixstreams.state.rocksdb import RocksDBStorePartition
 
 from streamsvm import SVMSGDClassifier
-from streamsvm.errors import KeyedStateError
+from streamsvm.errors import KeyedStateError, ParameterError
 from streamsvm.run.keyed import ModelPerKey
 
 
@@ -83,6 +83,8 @@ def test_fields_and_keys_of_messages(tmp_path):
         (found,) = disk.deliver(2, [{"a": 1.0, "y": True}], models, key=key)
         assert not found["learnt"] and "key" in found["error"]
     assert models.bad.counts == {"bad event": 4}
+    with pytest.raises(ParameterError, match=r"use .apply\(models, stateful=True, metadata=True\)"):
+        models({"a": 1.0, "y": True}, disk.state())
 
 
 def test_ttl_in_another_step_stops_the_application(tmp_path):
