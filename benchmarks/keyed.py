@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import logging
 import multiprocessing
@@ -101,13 +102,30 @@ def application(
     return app, app.dataframe(app.topic(TOPIC, key_deserializer="str", config=config, **topic))
 
 
-def work(address: str, folder: Path, options: argparse.Namespace) -> None:
-    """Learn the topic until the process is ended; what a worker does."""
+def work(address: str, folder: Path, options: argparse.Namespace, dies: bool) -> None:
+    """Learn the topic until the process is ended, or dies in a commit; what a worker does."""
     logging.getLogger("quixstreams").setLevel(logging.WARNING)
+    if dies:
+        die_in_commit(4)
     app, stream = application(address, folder, options.commit, options.guarantee)
     models = ModelPerKey(_MODELS[options.model](), target="y", max_models=options.max_models)
     stream.apply(models, stateful=True, metadata=True)
     app.run()
+
+
+def die_in_commit(n: int) -> None:
+    """Kill this process in its nth commit, between the changelog and the offsets."""
+    from quixstreams.internal_producer import InternalProducer
+
+    flush, numbers = InternalProducer.flush, itertools.count(1)
+
+    def last(*given: Any, **named: Any) -> int:
+        found = flush(*given, **named)
+        if next(numbers) == n:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    InternalProducer.flush = last
 
 
 class Workers:
@@ -115,12 +133,15 @@ class Workers:
 
     def __init__(self, address: str, folder: Path, options: argparse.Namespace) -> None:
         self._given = address, folder, options
+        self._dying = options.in_commits
         self.members = [self._started(i) for i in range(options.workers)]
         self.kills = self.ended = 0
 
     def _started(self, i: int) -> Any:
         address, folder, options = self._given
-        process = _processes.Process(target=work, args=(address, folder / f"{i}", options))
+        given = address, folder / f"{i}", options, self._dying > 0
+        self._dying -= 1
+        process = _processes.Process(target=work, args=given)
         process.start()
         return process
 
@@ -131,7 +152,8 @@ class Workers:
         """
         for i, member in enumerate(self.members):
             if not member.is_alive():
-                self.ended += 1
+                self.kills += member.exitcode == -9
+                self.ended += member.exitcode != -9
                 self.members[i] = self._started(i)
 
     def kill(self, i: int) -> None:
@@ -319,11 +341,20 @@ def memory(options: argparse.Namespace) -> str:
     """Print the memory of a worker as it learns; most events are of a hundredth of the keys."""
     models = ModelPerKey(_MODELS[options.model](), target="y", max_models=options.max_models)
     messages = events(options.keys, options.events, hot=options.keys // 100)
+
+    def called(*given: Any) -> Any:
+        found, n = models(*given), models.bad.n_events
+        if n % (options.events // 10) == 0:
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            print(f"{n:,} events: {pages * 4096 / 2**20:,.0f} MB", end=", ")
+            print(f"of which {models.models.bytes / 2**20:,.0f} are the models'", flush=True)
+        return found
+
     with tempfile.TemporaryDirectory() as name, brokers.tansu() as address:
         brokers.make_topic(address, TOPIC, N_PARTITIONS, **{"retention.ms": "-1"})
         produce(address, messages)
         app, stream = application(address, Path(name), options.commit, options.guarantee)
-        paces = Paces(models, every=options.events // 10)
+        paces = Paces(called)
         stream.apply(paces, stateful=True, metadata=True)
         app.run(count=options.events, timeout=60, collect=False)
         disk = size_of(Path(name))
@@ -348,6 +379,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--in-commits", type=int, default=0, help="kills in a commit, besides")
     parser.add_argument("--commit", type=float, default=1.0, help="seconds between commits")
     parser.add_argument("--guarantee", default="at-least-once", help="or exactly-once")
     parser.add_argument("--max-models", type=int, default=1000)

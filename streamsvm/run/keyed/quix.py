@@ -288,10 +288,9 @@ def _fields_of(value: Any) -> dict[str, Any]:
 
 
 def _names(what: str, given: Any) -> list[str]:
-    if not isinstance(given, Collection) or not all(isinstance(name, str) for name in given):
+    are_several = isinstance(given, Collection) and not isinstance(given, str)
+    if not are_several or not all(isinstance(name, str) for name in given):
         raise ParameterError(f"{what}={given!r:.80}: use a list of names of fields")
-    if isinstance(given, str):
-        raise ParameterError(f"{what}={given!r:.80}: use a list of names, not one text")
     return list(given)
 
 

@@ -86,7 +86,7 @@ def test_messages_and_a_new_worker(tmp_path):
     [
         ({"features": ["a", "y"]}, "features: 'y' is the target: leave it out"),
         ({"features": (name for name in "ab")}, "features=<generator .*: use a list of names"),
-        ({"exclude": "id"}, "exclude='id': use a list of names, not one text"),
+        ({"exclude": "id"}, "exclude='id': use a list of names of fields"),
         ({"exclude": [1, "a"]}, r"exclude=\[1, 'a'\]: use a list of names of fields"),
         ({"transform": "json"}, "transform='json': use a function of the message"),
         ({"target": None}, "target=None: use the name of the field of the label"),
@@ -154,7 +154,8 @@ def test_workers_that_are_killed_lose_and_double_nothing(guarantee):
             keys=40,
             events=20_000,
             workers=2,
-            kills=4,
+            kills=2,
+            in_commits=4,
             commit=0.5,
             guarantee=guarantee,
             max_models=15,
