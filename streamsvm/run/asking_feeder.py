@@ -9,8 +9,7 @@ predicts a single event right after an answer by the last label, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -46,55 +45,9 @@ class AskingFeeder(Feeder):
         if epochs > 1:
             raise ParameterError(f"epochs={epochs!r}: an ActiveLearner reads a stream once")
 
-    def feed(self, batch: Batch, labels: Sequence[Any], first: int | None = None) -> Pairs:
-        """Predict each row, and learn those asked for; return pairs of all: see `Feeder`."""
-        labels = LabelColumn.of(labels)
-        if self.learner is None:
-            rows, found, _ = self._one_by_one(batch, labels)
-            return Pairs.of([(labels[i], p) for i, p in zip(rows, found, strict=True)])
-        if self.is_too_wide(batch):
-            pairs = Pairs()
-            for i, row in self._narrow_rows(batch):
-                pairs += self.feed(row, labels[i : i + 1])
-            return pairs
-        matrix, kept = self._scaled_rows(batch, labels)
-        return self._ask_and_learn(batch, matrix, labels, kept) if len(kept) else Pairs()
-
-    def predict_and_ask(self, batch: Batch) -> tuple[np.ndarray, list[Any], np.ndarray]:
-        """Predict rows whose labels are not known yet, and tell which are asked for."""
-        if self.learner is None:
-            rows, predicted, asked = self._one_by_one(batch, None)
-            return np.array(rows, np.int64), predicted, np.array(asked, bool)
-        if self.is_too_wide(batch):
-            found = [(i, *self.predict_and_ask(row)) for i, row in self._narrow_rows(batch)]
-            numbers = np.array([i for i, kept, _, _ in found if len(kept)], np.int64)
-            guesses = [p for _, _, predicted, _ in found for p in predicted]
-            return numbers, guesses, np.array([a for *_, asked in found for a in asked], bool)
-        matrix, kept = self._scaled_rows(batch, None)
-        refuse = partial(self._refuse, batch)
-        margins, taken = parts.margins_of_taken(self.learner, matrix, kept, refuse)
-        asked = [self._wants(margin) for margin in margins]
-        return taken, self.learner.targets.labels_of(margins).tolist(), np.array(asked, bool)
-
-    def learn(
-        self,
-        batch: Batch,
-        labels: Sequence[Any],
-        predicted: Sequence[Any],
-        are_answers: bool = True,
-    ) -> Pairs:
-        """Learn rows that were asked for: see `Feeder`."""
-        pairs = super().learn(batch, labels, predicted, are_answers)
-        for y, _ in pairs if are_answers else ():
-            self._note_answer(y)
-        return pairs
-
-    def _scaled_rows(
-        self, batch: Batch, labels: LabelColumn | None
-    ) -> tuple[parts.AnyMatrix, np.ndarray]:
-        """Return the rows that can be used, after the scaler has learnt them; and their numbers."""
-        matrix, kept = self.checked(batch, labels)
-        return self._scaled(batch, matrix, kept) if len(kept) else (matrix, kept)
+    def _awaited(self, margins: np.ndarray) -> np.ndarray:
+        """Return which rows with these margins are asked for, bool."""
+        return np.array([self._wants(margin) for margin in margins], bool)
 
     def _wants(self, margin: Any) -> bool:
         """Tell whether to ask for a row with this margin."""
@@ -102,10 +55,10 @@ class AskingFeeder(Feeder):
         known = self.learner.targets.labels.seen
         return self.model.asking.wants(self.learner.probabilities_of(margin) if known else {})
 
-    def _ask_and_learn(
-        self, batch: Batch, matrix: parts.AnyMatrix, labels: LabelColumn, kept: np.ndarray
+    def _feed_checked(
+        self, batch: Batch, matrix: Any, labels: LabelColumn, kept: np.ndarray, first: int | None
     ) -> Pairs:
-        """Predict checked rows, which have labels, and learn those asked for."""
+        """Predict checked rows, which have labels, and learn those asked for; return all pairs."""
         pairs, at, n_ahead = Pairs(), 0, 1
         while at < len(kept):
             rows = np.arange(at, min(at + n_ahead, len(kept)))
@@ -138,8 +91,7 @@ class AskingFeeder(Feeder):
         """Learn row i of the batch, whose label was asked for."""
         place, one = np.searchsorted(kept, [i]), np.array([i])
         pairs = self.learn_checked(batch, take(matrix, place), labels.take(one), one, None)
-        for y, _ in pairs:
-            self._note_answer(y)
+        self._note_answers(y for y, _ in pairs)
         return pairs
 
     # Any River classifier
@@ -149,6 +101,7 @@ class AskingFeeder(Feeder):
         guess, asks = self.model.predict_one(x)
         return guess, asks
 
-    def _note_answer(self, y: Any) -> None:
-        """Count an answer."""
-        self.model.asking.answered(y)
+    def _note_answers(self, labels: Iterable[Any]) -> None:
+        """Count answers."""
+        for y in labels:
+            self.model.asking.answered(y)

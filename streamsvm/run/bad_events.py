@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from connectors.source import Batch, Event, Position, Reject
-from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.errors import BadEventError, ParameterError, StreamSVMError
 from streamsvm.run.letter_file import DEFAULT_NAME, LetterFile
 
 _log = logging.getLogger(__name__)
@@ -275,6 +275,16 @@ def _numbers_of(batch: Batch, before: int) -> dict[Any, int]:
         # Both are of one partition: their rows are in its order.
         positions = sorted([*positions, *(reject.position for reject in batch.rejects)])
     return {position: before + i for i, position in enumerate(positions, 1)}
+
+
+def fault_in(error: Exception) -> str:
+    """Return why an event cannot be used; raise the error again if it is not about the event."""
+    if isinstance(error, BadEventError):
+        return str(error)
+    if isinstance(error, (StreamSVMError, MemoryError)):
+        raise error
+    # A classifier of River may raise anything at an odd event.
+    return f"{type(error).__name__}: {error}"
 
 
 def _payload(value: Any) -> str:

@@ -7,7 +7,7 @@ validation: it is learnt by the scaler (without its label) and scaled, predicted
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from connectors.source import Batch
-from streamsvm.errors import BadEventError, FeatureError, StreamSVMError
+from streamsvm.errors import FeatureError
 from streamsvm.features import frames
 from streamsvm.features.events import fault_of
 from streamsvm.features.frames import are_lists
 from streamsvm.features.matrices import are_usable, bad_value, take
+from streamsvm.labels.given import told
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.run import parts
-from streamsvm.run.bad_events import BadEvents, EventLike
+from streamsvm.run.bad_events import BadEvents, EventLike, fault_in
 from streamsvm.support.rows import LARGEST
 
 if TYPE_CHECKING:
@@ -45,11 +46,15 @@ class Feeder:
     in_turns = False
     """Whether a row can be predicted only after the labels that came before it were learnt."""
 
+    are_events = False
+    """Whether rows are taken as events, one by one, as those of River's classifiers always are."""
+
     def __init__(
         self, model: Any, bad: BadEvents, positive: str | None = None, target: str | None = None
     ) -> None:
         self.model, self.bad, self.positive = model, bad, positive
         self._target, self._missing = target, ""
+        self._are_answers = True  # whether somebody gave the labels that are learnt now
         self.truth: str | None = None  # a column kept that predictions are compared with
         self.requests: Requests | None = None  # if rows are learnt by ids, to be forgotten
         self.scaler: Any
@@ -91,7 +96,11 @@ class Feeder:
         `are_answers` is False for labels that nobody gave: the default of those that never came.
         Returns (label, prediction) of each row that was learnt.
         """
-        return self._predict_and_learn(batch, labels, predicted, None)
+        self._are_answers = are_answers
+        pairs = self._predict_and_learn(batch, labels, predicted, None)
+        if are_answers:
+            self._note_answers(y for y, _ in pairs)
+        return pairs
 
     def give_up(self, n: int) -> None:
         """Take that the labels of so many events that were predicted will not be learnt."""
@@ -100,9 +109,13 @@ class Feeder:
         self, batch: Batch, labels: Sequence[Any], given: Sequence[Any] | None, first: int | None
     ) -> Pairs:
         """Do what `feed` does, or `learn` if predictions are given."""
-        if self.learner is None:
+        if self.learner is None or self.are_events:
             rows, predicted, _ = self._one_by_one(batch, labels, given)
-            return Pairs.of([(labels[i], p) for i, p in zip(rows, predicted, strict=True)])
+            guesses = LabelColumn.of(told(predicted))
+            if self.learner is None:
+                return Pairs((LabelColumn.of([labels[i] for i in rows]), guesses))
+            own = LabelColumn.of(labels).take(rows)
+            return Pairs((self.judged(batch, rows, own, guesses), guesses))
         labels = LabelColumn.of(labels)
         if self.is_too_wide(batch):
             pairs = Pairs()
@@ -112,47 +125,57 @@ class Feeder:
                 pairs += self._predict_and_learn(row, labels[i : i + 1], before, number)
             return pairs
         matrix, kept = self.checked(batch, labels)
-        if len(kept) and given is None:
+        if given is None:
             matrix, kept = self._scaled(batch, matrix, kept)
         elif len(kept) and self.scaler is not None:
             matrix = self.scaler.transform_matrix(matrix)
         if not len(kept):
             return Pairs()
-        ids = None if first is None else first + 1 + kept
-        labels = labels if len(kept) == len(labels) else labels.take(kept)
-        earlier = None if given is None else LabelColumn.of(given).take(kept)
-        return self.learn_checked(batch, matrix, labels, kept, ids, earlier)
+        if given is None:
+            return self._feed_checked(batch, matrix, labels, kept, first)
+        earlier = LabelColumn.of(given).take(kept)
+        return self.learn_checked(batch, matrix, labels.take(kept), kept, None, earlier)
 
-    def predict(self, batch: Batch) -> tuple[np.ndarray, list[Any]]:
+    def _feed_checked(
+        self, batch: Batch, matrix: Any, labels: LabelColumn, kept: np.ndarray, first: int | None
+    ) -> Pairs:
+        """Predict and learn checked rows, `kept` of the batch; `labels` are those of all rows."""
+        ids = None if first is None else first + 1 + kept
+        own = labels if len(kept) == len(labels) else labels.take(kept)
+        return self.learn_checked(batch, matrix, own, kept, ids)
+
+    def predict(self, batch: Batch) -> tuple[np.ndarray, list[Any], np.ndarray]:
         """Predict rows whose labels are not known yet. The scaler learns them.
 
-        Returns the numbers in the batch of the rows that can be used, int64; and their predictions,
-        None before the first label was learnt.
+        Returns the numbers in the batch of the rows that can be used, int64; their predictions,
+        None before the first label was learnt; and whose labels are waited for, bool.
         """
-        if self.learner is None:
-            numbers, predicted, _ = self._one_by_one(batch, None)
-            return np.array(numbers, np.int64), predicted
+        if self.learner is None or self.are_events:
+            rows, predicted, awaited = self._one_by_one(batch, None)
+            return rows, predicted, np.array(awaited, bool)
         if self.is_too_wide(batch):
-            rows = [(i, self.predict(row)[1]) for i, row in self._narrow_rows(batch)]
-            numbers = [i for i, found in rows if found]
-            return np.array(numbers, np.int64), [p for _, found in rows for p in found]
-        matrix, kept = self.checked(batch)
-        if len(kept):
-            matrix, kept = self._scaled(batch, matrix, kept)
-        return self.predict_checked(batch, matrix, kept) if len(kept) else (kept, [])
-
-    def predict_and_ask(self, batch: Batch) -> tuple[np.ndarray, list[Any], np.ndarray]:
-        """Do what `predict` does; return also which labels are waited for, bool: all of them."""
-        kept, predicted = self.predict(batch)
-        return kept, predicted, np.ones(len(kept), bool)
+            found = [(i, *self.predict(row)[1:]) for i, row in self._narrow_rows(batch)]
+            numbers = np.array([i for i, guesses, _ in found if guesses], np.int64)
+            awaited = [waits for *_, of_row in found for waits in of_row]
+            guesses = [guess for _, of_row, _ in found for guess in of_row]
+            return numbers, guesses, np.array(awaited, bool)
+        matrix, kept = self._scaled(batch, *self.checked(batch))
+        if not len(kept):
+            return kept, [], np.zeros(0, bool)
+        return self.predict_checked(batch, matrix, kept)
 
     def predict_checked(
         self, batch: Batch, matrix: parts.AnyMatrix, kept: np.ndarray
-    ) -> tuple[np.ndarray, list[Any]]:
-        """Predict checked rows; return the numbers of those that the learner takes, and labels."""
+    ) -> tuple[np.ndarray, list[Any], np.ndarray]:
+        """Predict checked rows, those that the learner takes: see `predict`."""
         refuse = partial(self._refuse, batch)
         margins, taken = parts.margins_of_taken(self.learner, matrix, kept, refuse)
-        return taken, self.learner.targets.labels_of(margins).tolist()
+        awaited = self._awaited(margins)
+        return taken, self.learner.targets.labels_of(margins).tolist(), awaited
+
+    def _awaited(self, margins: np.ndarray) -> np.ndarray:
+        """Return which labels of rows with these margins are waited for, bool: all."""
+        return np.ones(len(margins), bool)
 
     def _refuse(self, batch: Batch, i: int, error: FeatureError) -> None:
         """Give row i, which the learner refuses, to `bad`."""
@@ -203,7 +226,7 @@ class Feeder:
         self, batch: Batch, matrix: parts.AnyMatrix, kept: np.ndarray
     ) -> tuple[parts.AnyMatrix, np.ndarray]:
         """Scale checked rows as they are learnt; give those that the scaler rejects to `bad`."""
-        if self.scaler is None:
+        if self.scaler is None or not len(kept):
             return matrix, kept
         scaled, refused = self.scaler.learn_transform_usable(matrix)
         good = np.flatnonzero(refused < 0)
@@ -275,7 +298,11 @@ class Feeder:
     ) -> Pairs:
         """Learn checked rows; return pairs of labels and predictions, `given` or made now."""
         if self.requests is not None and ids is None:
-            return self._learn_by_ids(batch, matrix, ys, kept, given)
+            assert batch.ids is not None
+            ids = batch.ids[kept]
+            # A row of a known id takes the place of that example.
+            some = self.requests.parts(ids)
+            return self._learn_parts(batch, matrix, some, ys, kept, ids, given)
         if given is not None and self.learner.observer is not None:
             self.learner.observer.expect(given.tolist())
         try:
@@ -285,16 +312,21 @@ class Feeder:
                 self._refuse(batch, int(kept[0]), error)
                 return Pairs()
             # The learner refuses some row: learn them one by one.
-            pairs = Pairs()
-            for i in range(len(ys)):
-                one = slice(i, i + 1)
-                own = take(matrix, np.array([i]))
-                numbers = None if ids is None else ids[one]
-                before = None if given is None else given[one]
-                pairs += self.learn_checked(batch, own, ys[one], kept[one], numbers, before)
-            return pairs
+            each = (slice(i, i + 1) for i in range(len(ys)))
+            return self._learn_parts(batch, matrix, each, ys, kept, ids, given)
         guesses = predicted if given is None else given
         return Pairs((self.judged(batch, kept, ys, guesses), guesses))
+
+    def _learn_parts(
+        self, batch: Batch, matrix: parts.AnyMatrix, some: Iterable[slice], *columns: Any
+    ) -> Pairs:
+        """Learn one part of checked rows after the other; `columns` are as of `learn_checked`."""
+        pairs = Pairs()
+        for one in some:
+            own = take(matrix, np.arange(one.start, one.stop))
+            cut: list[Any] = [None if column is None else column[one] for column in columns]
+            pairs += self.learn_checked(batch, own, *cut)
+        return pairs
 
     def judged(
         self, batch: Batch, rows: np.ndarray, labels: LabelColumn, guesses: LabelColumn
@@ -309,32 +341,15 @@ class Feeder:
         pairs = zip(truth, found, strict=True)
         return LabelColumn.of_values(label if true is None else true for true, label in pairs)
 
-    def _learn_by_ids(
-        self,
-        batch: Batch,
-        matrix: parts.AnyMatrix,
-        ys: LabelColumn,
-        kept: np.ndarray,
-        given: LabelColumn | None,
-    ) -> Pairs:
-        """Learn checked rows that have ids: one of a known id takes the place of that example."""
-        assert self.requests is not None and batch.ids is not None
-        ids, pairs = batch.ids[kept], Pairs()
-        for one in self.requests.parts(ids):
-            own = take(matrix, np.arange(one.start, one.stop))
-            before = None if given is None else given[one]
-            pairs += self.learn_checked(batch, own, ys[one], kept[one], ids[one], before)
-        return pairs
-
     # Any River classifier
 
     def _one_by_one(
         self, batch: Batch, labels: Sequence[Any] | None, given: Sequence[Any] | None = None
-    ) -> tuple[list[int], list[Any], list[bool]]:
+    ) -> tuple[np.ndarray, list[Any], list[bool]]:
         """Predict (if nothing is `given`) and learn (if there are labels) each row as an event.
 
-        Returns the numbers of the rows that can be used, their predictions, and whether their
-        labels are learnt, now or later.
+        Returns the numbers of the rows that can be used, int64, their predictions, and whether
+        their labels are learnt, now or later.
         """
         kept, predicted, wanted = [], [], []
         for i, event in enumerate(batch.events()):
@@ -352,25 +367,25 @@ class Feeder:
                 if labels is not None and is_wanted:
                     self._learn_event(x, event.w, labels[i], guess)
                     if given is None:
-                        self._note_answer(labels[i])
+                        self._note_answers([labels[i]])
             except Exception as error:
-                self.set_aside(batch, i, "bad event", _reason(error))
+                self.set_aside(batch, i, "bad event", fault_in(error))
             else:
                 kept.append(i)
                 predicted.append(guess)
                 wanted.append(is_wanted)
-        return kept, predicted, wanted
+        return np.array(kept, np.int64), predicted, wanted
 
     def _predict_event(self, x: dict[Any, Any], is_learnt: bool) -> tuple[Any, bool]:
-        """Return what is predicted for an event, and whether to learn its label: always."""
+        """Return what is predicted for an event, and whether its label is learnt: always."""
         return guess_of(self._classifier, x, is_learnt), True
 
     def _learn_event(self, x: dict[Any, Any], w: float, y: Any, guess: Any) -> None:
         """Learn an event, for which `guess` was predicted."""
         parts.learn_event(self._classifier, x, w, y)
 
-    def _note_answer(self, y: Any) -> None:
-        """Take note that a label was learnt as soon as it was wanted."""
+    def _note_answers(self, labels: Iterable[Any]) -> None:
+        """Take note of labels that were learnt."""
 
 
 def guess_of(model: Any, x: dict[Any, Any], is_learnt: bool) -> Any:
@@ -381,13 +396,3 @@ def guess_of(model: Any, x: dict[Any, Any], is_learnt: bool) -> Any:
     if is_first and all(v == v for v in x.values()):
         return None
     return model.predict_one(x)
-
-
-def _reason(error: Exception) -> str:
-    """Return why an event cannot be used; raise the error again if it is not about the event."""
-    if isinstance(error, BadEventError):
-        return str(error)
-    if isinstance(error, (StreamSVMError, MemoryError)):
-        raise error
-    # A classifier of River may raise anything at an odd event.
-    return f"{type(error).__name__}: {error}"

@@ -177,7 +177,7 @@ class LateLabels:
 
     def _predict_and_hold(self, batch: Batch, keys: Sequence[Any], feeder: Feeder) -> None:
         """Predict events without labels; hold those whose labels are waited for, and ask."""
-        kept, predicted, is_awaited = feeder.predict_and_ask(batch)
+        kept, predicted, is_awaited = feeder.predict(batch)
         for i in kept[~is_awaited].tolist():
             # As after its label: a label that comes for this key anyway is not of a later event.
             self._keys.note(keys[i], True)

@@ -125,7 +125,7 @@ class Taken:
         rows = list(chain.from_iterable((b.slice(i, 1) for i in range(len(b))) for b in batches))
 
         def predict(_: int, i: int) -> list[Any]:
-            found, is_awaited = self._feeder.predict_and_ask(rows[i])[1:]
+            found, is_awaited = self._feeder.predict(rows[i])[1:]
             if found and self._labels[i] is None:
                 self._refuse_unlabelled(rows[i], 0)
                 return []

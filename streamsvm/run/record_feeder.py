@@ -11,36 +11,24 @@ from connectors import Reject
 from connectors.sentences import SentenceBatch
 from connectors.source import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.sequence.parser_batches import read_candidates, words_of
 from streamsvm.learners.concept_labeler import ConceptLabeler
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.learners.ospas import OSPASParser
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.sentence_feeder import SentenceFeeder, SentencePairs
-from streamsvm.run.token_sets_feeder import TokenSetsFeeder
+from streamsvm.run.sentence_feeder import (
+    ScoredSentences,
+    SentenceFeeder,
+    TokenSetsFeeder,
+    token_pairs,
+)
 from streamsvm.structured.chunks import ChunkScore
 from streamsvm.structured.meaning_score import MeaningScore
 from streamsvm.structured.meanings import read_meaning
 from streamsvm.structured.words import words_in
 from streamsvm.structured.worlds import judged, read_meant, universe_of
-
-
-class MeaningPairs(Pairs):
-    """What sentences may say, and were predicted to: arguments of `MeaningScore.update`."""
-
-    def __init__(self, sentences: list[Any]) -> None:
-        super().__init__()
-        self.sentences = sentences
-
-    def __len__(self) -> int:
-        return len(self.sentences)
-
-    def add_to(self, score: MeaningScore) -> None:
-        """Count the sentences in a score."""
-        for one in self.sentences:
-            score.update(*one)
 
 
 class RecordFeeder(ABC):
@@ -165,9 +153,9 @@ class MeaningFeeder(RecordFeeder):
         bag = () if event.y is None else read_candidates(self.y_of(event))
         return len(words_of(event.x)), bag, truth, None if guess is None else guess.meaning
 
-    def pairs_of(self, rows: list[Any]) -> MeaningPairs:
+    def pairs_of(self, rows: list[Any]) -> ScoredSentences:
         """Return the rows as pairs."""
-        return MeaningPairs(rows)
+        return ScoredSentences(rows)
 
 
 class ConceptFeeder(RecordFeeder):
@@ -218,10 +206,10 @@ class ConceptFeeder(RecordFeeder):
             truth = judged(read_meant(self.y_of(event), n), guess)
         return truth, guess
 
-    def pairs_of(self, rows: list[Any]) -> SentencePairs:
+    def pairs_of(self, rows: list[Any]) -> ScoredSentences:
         """Return the rows that have true concepts as pairs."""
         known = [row for row in rows if row[0] is not None]
-        return SentencePairs([true for true, _ in known], [guess for _, guess in known])
+        return token_pairs([true for true, _ in known], [guess for _, guess in known])
 
 
 _REFUSED = (FeatureError, LabelError)

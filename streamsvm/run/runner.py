@@ -21,12 +21,12 @@ from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import parts
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint, Place
-from streamsvm.run.feeders import figures_of, row_feeder_of
 from streamsvm.run.forgetting import Requests
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.report import Progress, RunReport, accuracies, peak_memory
 from streamsvm.run.sentence_feeder import are_sentences
+from streamsvm.run.wrapper_feeders import figures_of, row_feeder_of
 from streamsvm.structured.meaning_score import MeaningScore
 
 # Fields of `Progress` that are attributes of the learner, if it has them, and of the report.

@@ -8,12 +8,15 @@ import numpy as np
 from connectors import Reject
 from connectors.source import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
+from streamsvm.labels.given import Given, told
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.labels.sequence_targets import SequenceTargets
-from streamsvm.learners.bases.sequence.read_sentence import check_steps
+from streamsvm.learners.bases.sequence.read_sentence import check_steps, each_of
+from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
 from streamsvm.preprocessing.chain import Chain
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.wrapper_feeders import check_reading
 from streamsvm.structured.chunks import ChunkScore
 from streamsvm.structured.sentences import Sentences, joined, read_sentences
 
@@ -21,21 +24,29 @@ _REFUSED = (FeatureError, LabelError, ParameterError)
 """What reading a sentence that cannot be used raises; learning what was read raises none."""
 
 
-class SentencePairs(Pairs):
-    """The pairs of all tokens of sentences; its length is the number of sentences."""
+class ScoredSentences(Pairs):
+    """What is counted of sentences: the arguments of a score's `update`, for each of them.
 
-    def __init__(self, true: list[list[Any]], predicted: list[list[Any]]) -> None:
-        self.sentences = list(zip(true, predicted, strict=True))
-        columns = (LabelColumn.of(chain.from_iterable(lists)) for lists in (true, predicted))
-        super().__init__((next(columns), next(columns)))
+    `columns` are the labels of all tokens, and the predictions, if tokens have any.
+    """
+
+    def __init__(self, sentences: list[Any], *columns: tuple[LabelColumn, LabelColumn]) -> None:
+        super().__init__(*columns)
+        self.sentences = sentences
 
     def __len__(self) -> int:
         return len(self.sentences)
 
-    def add_to(self, score: ChunkScore) -> None:
+    def add_to(self, score: Any) -> None:
         """Count the sentences in a score."""
-        for true, predicted in self.sentences:
-            score.update(true, predicted)
+        for one in self.sentences:
+            score.update(*one)
+
+
+def token_pairs(true: list[list[Any]], predicted: list[list[Any]]) -> ScoredSentences:
+    """Return the pairs of all tokens of sentences."""
+    labels, guesses = (LabelColumn.of(chain.from_iterable(lists)) for lists in (true, predicted))
+    return ScoredSentences(list(zip(true, predicted, strict=True)), (labels, guesses))
 
 
 class SentenceFeeder:
@@ -66,23 +77,23 @@ class SentenceFeeder:
         except (LabelError, TypeError):
             return LabelColumn.of([])
 
-    def feed(self, batch: Any, labels: Any, first: int | None = None) -> SentencePairs:
+    def feed(self, batch: Any, labels: Any, first: int | None = None) -> ScoredSentences:
         """Predict each sentence, then learn it; labels are those of the batch."""
         events = list(batch.events())
         features, kept = self._usable(events, is_learnt=True)
         true = [events[i].y for i in kept]
-        return SentencePairs(true, self.learner.predict_then_learn_many(features, true))
+        return token_pairs(true, self.learner.predict_then_learn_many(features, true))
 
     def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
         """Return the numbers of the sentences that can be used, int64, and the labels of each."""
         features, kept = self._usable(list(batch.events()), is_learnt=False)
         return np.array(kept, np.int64), self.learner.predict_many(features)
 
-    def judged(self, batch: Any, predicted: list[Any]) -> SentencePairs:
+    def judged(self, batch: Any, predicted: list[Any]) -> ScoredSentences:
         """Return true and predicted labels; of a sentence whose prediction is None, all wrong."""
         true = batch.labels
         pairs = zip(true, predicted, strict=True)
-        return SentencePairs(true, [[None] * len(y) if p is None else p for y, p in pairs])
+        return token_pairs(true, [[None] * len(y) if p is None else p for y, p in pairs])
 
     def _usable(self, events: list[Any], is_learnt: bool) -> tuple[Sentences, list[int]]:
         """Return the features of the sentences that can be used, and their numbers."""
@@ -116,6 +127,38 @@ class SentenceFeeder:
         if is_learnt:
             targets = targets.read([event.y for event in events], features)[2]
         return features, targets
+
+
+class TokenSetsFeeder(SentenceFeeder):
+    """Predicts and learns sentences with `ConformalSets`: each token gets its set."""
+
+    def __init__(self, model: ConformalSets, bad: BadEvents) -> None:
+        super().__init__(model.model, bad)
+        self._sets = model
+
+    def check_run(self, epochs: int, forgets: bool) -> None:
+        """Refuse a run that reads the stream again."""
+        check_reading(epochs, forgets)
+
+    def feed(self, batch: Any, labels: Any, first: int | None = None) -> ScoredSentences:
+        """Predict each sentence and its sets, then learn it; labels are those of the batch."""
+        events = list(batch.events())
+        features, kept = self._usable(events, is_learnt=True)
+        true, predicted = [events[i].y for i in kept], []
+        for sentence, y in zip(each_of(features), true, strict=True):
+            predicted.append(self.learner.predict_one(sentence))
+            self._sets.learn_one(sentence, y)
+        return token_pairs(true, predicted)
+
+    def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
+        """Return the numbers of the sentences that can be used, and a `Given` of each."""
+        features, kept = self._usable(list(batch.events()), is_learnt=False)
+        labels, sets = self.learner.predict_many(features), self._sets.predict_set_many(features)
+        return np.array(kept, np.int64), list(map(Given, labels, sets))
+
+    def judged(self, batch: Any, predicted: list[Any]) -> ScoredSentences:
+        """Return true and predicted labels: see `SentenceFeeder`."""
+        return super().judged(batch, told(predicted))
 
 
 def are_sentences(model: Any) -> bool:

@@ -81,7 +81,7 @@ def one_by_one(model, events, delays, monitor=None):
         while waiting and waiting[0][0] <= now:
             pairs += learnt_alone(feeder, *heapq.heappop(waiting)[2])
         batch = next(MemorySource([(x, y)]).batches())
-        kept, predicted = feeder.predict(batch)
+        kept, predicted, _ = feeder.predict(batch)
         if not len(kept):
             continue
         if y is None:
