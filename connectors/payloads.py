@@ -35,35 +35,36 @@ def name_of(decode: str | Decoder) -> str:
     return str(named or type(decode).__qualname__)
 
 
-def decoded(decode: Decoder, value: Any) -> Mapping[str, Any] | pa.RecordBatch:
-    """Return the content of a payload; raise a `PayloadError` if it holds no event."""
+def content_of(value: Any, decode: Decoder, transform: Decoder | None) -> Any:
+    """Return the content of a payload, transformed if there is a function for that.
+
+    PayloadError: it holds no event. Another error: it is a damaged record batch.
+    """
     if value is None:
         raise PayloadError("the message has no payload (a tombstone)")
-    if isinstance(value, (Mapping, pa.RecordBatch)):
-        return value
-    try:
-        found = decode(value)
-    except Exception as error:
-        # A decoder may raise anything; a bad payload must not stop the stream.
-        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise PayloadError(f"the payload cannot be decoded: {reason}") from error
-    if not isinstance(found, (Mapping, pa.RecordBatch)):
-        raise PayloadError(f"the payload is a {type(found).__name__}, not an object of features")
+    found = value
+    if not isinstance(value, (Mapping, pa.RecordBatch)):
+        found = _called(decode, value, "the payload cannot be decoded", "the payload is")
+    if transform is not None:
+        name = name_of(transform)
+        found = _called(transform, found, f"{name} cannot be applied", f"{name} returned")
+    if isinstance(found, pa.RecordBatch):
+        # Offsets beyond the data, and text that is not UTF-8, would be found too late.
+        found.validate(full=True)
     return found
 
 
-def transformed(transform: Decoder, found: Any) -> Mapping[str, Any] | pa.RecordBatch:
-    """Return what a function makes of a payload's content; raise a `PayloadError` if it fails."""
-    name = name_of(transform)
+def _called(function: Decoder, value: Any, failed: str, returned: str) -> Any:
+    """Return what a function of the user's makes of a value; `failed`, `returned`: for messages."""
     try:
-        changed = transform(found)
+        found = function(value)
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise PayloadError(f"{name} cannot be applied: {reason}") from error
-    if not isinstance(changed, (Mapping, pa.RecordBatch)):
-        kind = type(changed).__name__
-        raise PayloadError(f"{name} returned a {kind}, not an object of features")
-    return changed
+        # It may raise anything; a bad payload must not stop the stream.
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise PayloadError(f"{failed}: {reason}") from error
+    if not isinstance(found, (Mapping, pa.RecordBatch)):
+        raise PayloadError(f"{returned} a {type(found).__name__}, not an object of features")
+    return found
 
 
 def flatten(found: Any) -> Any:

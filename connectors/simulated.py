@@ -108,20 +108,11 @@ class SimulatedStream(Closing):
         """The source's number of rows."""
         return self.source.n_rows
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """The source's counts for the report of a run."""
-        return getattr(self.source, "counts", {})
-
-    @property
-    def number_texts(self) -> Any:
-        """The source's text columns that are numbers; None: it does not tell."""
-        return getattr(self.source, "number_texts", None)
-
-    @property
-    def empty_columns(self) -> list[str]:
-        """The source's columns without a value so far."""
-        return getattr(self.source, "empty_columns", [])
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the source has: its counts, the columns that it keeps, ..."""
+        if name.startswith("_") or name == "source":
+            raise AttributeError(name)
+        return getattr(self.source, name)
 
     def events(self) -> Iterator[Event]:
         """Return the unread events, each when it is due."""

@@ -14,7 +14,7 @@ from connectors.kafka.messages import Message, narrow, parts_of
 from connectors.kafka.record_ids import id_of_key
 from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type, type_of_items
 from connectors.one_hot import batch_of
-from connectors.payloads import Decoder, PayloadError, decoded, transformed
+from connectors.payloads import Decoder, PayloadError, content_of
 from connectors.source import Batch, Position, Reject
 
 _MOST_KEYS = 100_000
@@ -150,13 +150,9 @@ class MessageReader:
 
     def _read(self, place: str, message: Message) -> _Read | _Table | _Tombstone | Reject:
         try:
-            found = decoded(self._decode, message.value)
-            if self._transform is not None:
-                found = transformed(self._transform, found)
+            found = content_of(message.value, self._decode, self._transform)
             if not isinstance(found, pa.RecordBatch):
                 return self._event(found, message)
-            # Offsets beyond the data, and text that is not UTF-8, would be found too late.
-            found.validate(full=True)
             self._schemas.check(found.schema)
             if self.forgets and message.topic != self.answers:
                 _check_key(message, found.num_rows)

@@ -10,7 +10,7 @@ from connectors.kafka.first_messages import FirstMessages
 from connectors.kafka.kafka_source import DEFAULT_BATCH_SIZE, KafkaSource
 from connectors.kafka.message_fields import check_labels, reject_of
 from connectors.kafka.messages import Message
-from connectors.payloads import Decoder, PayloadError, decoded, decoder_of, transformed
+from connectors.payloads import Decoder, PayloadError, content_of, decoder_of
 from connectors.sentences import MOST_TOKENS, RecordEvent, SentenceBatch
 from connectors.source import Event, Position, Reject
 
@@ -145,14 +145,8 @@ class _SentenceReader:
 
     def _read(self, place: str, message: Message) -> _Part:
         try:
-            found = decoded(self._decode, message.value)
-            if self._transform is not None:
-                found = transformed(self._transform, found)
-            rows: list[Any] = [found]
-            if isinstance(found, pa.RecordBatch):
-                # Offsets beyond the data, and text that is not UTF-8, are found now.
-                found.validate(full=True)
-                rows = found.to_pylist()
+            found = content_of(message.value, self._decode, self._transform)
+            rows = found.to_pylist() if isinstance(found, pa.RecordBatch) else [found]
         except Exception as error:
             # Whatever a payload does must not stop the stream.
             return [reject_of(place, message, error)]

@@ -40,7 +40,7 @@ from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import AdaptiveState
 from streamsvm.support import states
-from streamsvm.support.locked import refuse_to_learn
+from streamsvm.support.locked import learning
 from streamsvm.support.rows import Rows, dense, shape
 
 _log = logging.getLogger(__name__)
@@ -352,6 +352,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         """Return the cost of the next example, if it has this label."""
         return 1.0 if self.in_use is None else float(self.in_use.cost_of(label, sign))
 
+    @learning
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Lead each model to the optimum over the examples that it keeps.
 
@@ -366,19 +367,12 @@ class AdaptiveSVMClassifier(SeveralModels):
             As for `learn_one`.
 
         """
-        with self.lock:
-            if self.is_learning:
-                refuse_to_learn()
-            self.is_learning = True
-            try:
-                standby.note_predictions(self)
-                standby.catch_up(self, np.inf)
-                for member in self.models:
-                    members.finish(member, progress)
-                # From now on rows are predicted, rather than the next event.
-                last_label_step.stop(self.state.repeats, self.offsets)
-            finally:
-                self.is_learning = False
+        standby.note_predictions(self)
+        standby.catch_up(self, np.inf)
+        for member in self.models:
+            members.finish(member, progress)
+        # From now on rows are predicted, rather than the next event.
+        last_label_step.stop(self.state.repeats, self.offsets)
 
     # Copies and files
 

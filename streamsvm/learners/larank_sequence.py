@@ -29,7 +29,7 @@ from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.sequences.inference import Batch
 from streamsvm.solvers.sequences.model import LARANK
 from streamsvm.structured import vocabulary
-from streamsvm.support.locked import refuse_to_learn
+from streamsvm.support.locked import learning
 
 
 class LaRankSequenceLabeler(SequenceLearner):
@@ -230,6 +230,7 @@ class LaRankSequenceLabeler(SequenceLearner):
             return Certificate(None, "no support pattern was looked at yet")
         return Certificate(value, "of the support patterns, after each sentence")
 
+    @learning
     def finish(
         self,
         X: Any = None,
@@ -266,15 +267,8 @@ class LaRankSequenceLabeler(SequenceLearner):
         """
         wanted = float(self.C) if gap is None else check_positive("gap", gap)
         check_size("max_passes", max_passes)
-        with self.lock:
-            if self.is_learning:
-                refuse_to_learn()
-            self.is_learning = True
-            try:
-                batch = None if X is None else self._all_of(X, y, w)
-                return self._finish(batch, wanted, max_passes, progress)
-            finally:
-                self.is_learning = False
+        batch = None if X is None else self._all_of(X, y, w)
+        return self._finish(batch, wanted, max_passes, progress)
 
     def _all_of(self, X: Any, y: Any, w: Any) -> Batch:
         """Return the sentences that were learnt as a batch."""

@@ -31,7 +31,7 @@ from streamsvm.support.feature_statistics import (
     VARIANCE,
     far_value,
 )
-from streamsvm.support.locked import refuse_to_learn
+from streamsvm.support.locked import learning, refuse_to_learn
 from streamsvm.support.rows import LARGEST
 
 _MOST_LAYOUTS = 64
@@ -132,28 +132,26 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         if learn(x):
             return
         with self.lock:
-            event = present(snapshot(x))
-            if self.is_learning:
-                refuse_to_learn()
-            self.is_learning = True
-            try:
-                names = tuple(event)
-                layout, are_known = self._layout_of(names)
-                # Refuses values before the schema changes.
-                values = values_of(layout, event)
-                if self.reject is not None:
-                    limit = self._limits[REJECT]
-                    far = far_value(self._fitted(), layout.columns, values, limit)
-                    if far >= 0:
-                        raise FeatureError(self.far_message(names[far], values[far]))
-                if not are_known:
-                    self.schema.extend(compress(names, layout.columns == UNKNOWN))
-                    layout = Layout.of(self._columns_of(names))
-                # Only now: `_fitted` adds statistics for all columns of the schema.
-                learn_event(self._fitted(), layout.columns, values, self._limits[CLIP])
-            finally:
-                self.is_learning = False
+            self._learn_event(x)
             self._bind_fast_path()
+
+    @learning
+    def _learn_event(self, x: Mapping[Name, Any]) -> None:
+        event = present(snapshot(x))
+        names = tuple(event)
+        layout, are_known = self._layout_of(names)
+        # Refuses values before the schema changes.
+        values = values_of(layout, event)
+        if self.reject is not None:
+            limit = self._limits[REJECT]
+            far = far_value(self._fitted(), layout.columns, values, limit)
+            if far >= 0:
+                raise FeatureError(self.far_message(names[far], values[far]))
+        if not are_known:
+            self.schema.extend(compress(names, layout.columns == UNKNOWN))
+            layout = Layout.of(self._columns_of(names))
+        # Only now: `_fitted` adds statistics for all columns of the schema.
+        learn_event(self._fitted(), layout.columns, values, self._limits[CLIP])
 
     def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
         """Return the scaled event; features not learnt yet are 0.

@@ -32,6 +32,26 @@ def locked(method: Method) -> Method:
     return cast(Method, with_lock)
 
 
+def learning(function: Method) -> Method:
+    """Let a function that changes a `Locked` object, its first argument, hold its lock.
+
+    ModelBusyError: the caller is in the middle of such a function of the same object.
+    """
+
+    @functools.wraps(function)
+    def with_lock(thing: Any, *args: Any, **kwargs: Any) -> Any:
+        with thing.lock:
+            if thing.is_learning:
+                refuse_to_learn()
+            thing.is_learning = True
+            try:
+                return function(thing, *args, **kwargs)
+            finally:
+                thing.is_learning = False
+
+    return cast(Method, with_lock)
+
+
 class Locked:
     """Base class of objects with a lock, which every method that uses the content holds.
 

@@ -21,7 +21,7 @@ from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases import late_rows, selecting
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.monitor.learnt import Learnt
-from streamsvm.support.locked import refuse_to_learn
+from streamsvm.support.locked import learning
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def last_number(learner: Learner) -> int:
     return learner.n_examples
 
 
+@learning
 def learn_batch(
     learner: Learner, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
 ) -> LabelColumn:
@@ -70,20 +71,6 @@ def learn_batch(
     The ids are not checked. If `late`, which tells what rows are only predicted, is given, `X` is a
     matrix of names.
     """
-    with learner.lock:
-        if learner.is_learning:
-            refuse_to_learn()
-        learner.is_learning = True
-        try:
-            return _checked_and_learnt(learner, X, y, w, ids, late)
-        finally:
-            learner.is_learning = False
-
-
-def _checked_and_learnt(
-    learner: Learner, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None
-) -> LabelColumn:
-    """Check a batch, and learn it."""
     if late is not None:
         if not learner.schema.buckets:
             X = late_rows.as_learnt(X, late.is_learnt, learner.schema.index)

@@ -17,7 +17,7 @@ from streamsvm.learners.bases import words
 from streamsvm.learners.bases.exact.exact_model import ExactModel, in_double
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, in_order
 from streamsvm.model_files import container
-from streamsvm.support.locked import Locked, locked, refuse_to_learn
+from streamsvm.support.locked import Locked, learning, locked
 from streamsvm.support.rows import Rows, shape
 
 
@@ -70,18 +70,12 @@ class ExactStream(ExactModel, Locked):
 
         self._learn(read, y, w, ids)
 
+    @learning
     def _learn(self, read: Callable[[], Any], y: np.ndarray | None, w: Any, ids: Any) -> None:
         """Learn the rows that `read` returns, and the names of new features."""
-        with self.lock:
-            if self.is_learning:
-                refuse_to_learn()
-            try:
-                # While rows are read, methods of the user's objects run, which must not learn here.
-                self.is_learning = True
-                rows, new = read()
-                self._learn_checked(rows, new, y, w, ids)
-            finally:
-                self.is_learning = False
+        # While rows are read, methods of the user's objects run, which must not learn here.
+        rows, new = read()
+        self._learn_checked(rows, new, y, w, ids)
 
     def _learn_checked(
         self, rows: Rows, new: list[Name], y: np.ndarray | None, w: Any, ids: Any

@@ -25,7 +25,7 @@ from streamsvm.learners.bases.kernel.remains import (
     kept_of,
 )
 from streamsvm.support.interruptions import Changes, change_together
-from streamsvm.support.locked import refuse_to_learn
+from streamsvm.support.locked import learning
 from streamsvm.support.row_columns import Columns
 from streamsvm.support.rows import Rows, joined, sparse, taken
 
@@ -83,14 +83,7 @@ def unlearn(learner: KernelLearner, ids: Iterable[int] | int) -> Unlearned:
 
     """
     wanted = checked_ids(ids)
-    with learner.lock:
-        if learner.is_learning:
-            refuse_to_learn()
-        learner.is_learning = True
-        try:
-            found = _remove(learner, wanted)
-        finally:
-            learner.is_learning = False
+    found = _remove(learner, wanted)
     # Its type as a learner that finishes: those without are not given this method.
     anyone = cast(Any, learner)
     if len(found) and learner.state is not None:
@@ -102,6 +95,7 @@ def unlearn(learner: KernelLearner, ids: Iterable[int] | int) -> Unlearned:
 # Removing
 
 
+@learning
 def _remove(learner: KernelLearner, wanted: np.ndarray) -> np.ndarray:
     """Remove what is kept of examples; return their ids."""
     own = kept_of(learner, wanted)

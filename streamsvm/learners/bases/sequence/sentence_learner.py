@@ -15,7 +15,7 @@ from streamsvm.learners.bases import words
 from streamsvm.model_files import container
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.monitor.learnt import Learnt
-from streamsvm.support.locked import Locked, refuse_to_learn
+from streamsvm.support.locked import Locked, learning
 
 _NONE: Any = None
 """The rows of a sentence: a monitor samples none."""
@@ -82,6 +82,7 @@ class SentenceLearner(Locked, base.Estimator):
         self._learn(*self._read([x], [y]), predicted)
         return predicted[0]
 
+    @learning
     def _learn(
         self,
         examples: Sequence[Any],
@@ -91,26 +92,19 @@ class SentenceLearner(Locked, base.Estimator):
         """Learn what was read; with `predicted` or a monitor, each example is predicted before."""
         if len(examples) != len(labels):
             raise LabelError(f"labels of {len(labels)} sentences, for {len(examples)} sentences")
-        with self.lock:
-            if self.is_learning:
-                refuse_to_learn()
-            self.is_learning = True
-            try:
-                self._check_room(examples, labels)
-                if predicted is None and self.observer is None:
-                    for example, label in zip(examples, labels, strict=True):
-                        self._learn_next(example, label)
-                    return
-                for example, label in zip(examples, labels, strict=True):
-                    guess = self._predict_next(example)
-                    began = working_time()
-                    self._learn_next(example, label)
-                    if predicted is not None:
-                        predicted.append(guess)
-                    if self.observer is not None:
-                        self._tell(*self._compared(label, guess), working_time() - began)
-            finally:
-                self.is_learning = False
+        self._check_room(examples, labels)
+        if predicted is None and self.observer is None:
+            for example, label in zip(examples, labels, strict=True):
+                self._learn_next(example, label)
+            return
+        for example, label in zip(examples, labels, strict=True):
+            guess = self._predict_next(example)
+            began = working_time()
+            self._learn_next(example, label)
+            if predicted is not None:
+                predicted.append(guess)
+            if self.observer is not None:
+                self._tell(*self._compared(label, guess), working_time() - began)
 
     def _tell(self, labels: list[Any], predicted: list[Any], seconds: float) -> None:
         """Tell the observer of the items of a sentence that took so long to learn."""

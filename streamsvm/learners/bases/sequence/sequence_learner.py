@@ -26,7 +26,7 @@ from streamsvm.monitor.learnt import Learnt
 from streamsvm.solvers.sequences.inference import Batch, SequenceSolver
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sentences import Sentences, read_sentences
-from streamsvm.support.locked import Locked, refuse_to_learn
+from streamsvm.support.locked import Locked, learning
 from streamsvm.support.rows import SparseRows
 
 LIMIT = 2**23
@@ -160,22 +160,16 @@ class SequenceLearner(Locked, base.Estimator):
         self._learn(sentences_in(X), label_lists(y), w, predicted)
         return predicted
 
+    @learning
     def _learn(
         self, sentences: Sentences, y: Sequence[Any], w: Any, predicted: list[Any] | None = None
     ) -> None:
         weights = weights_of(w, sentences.n)
-        with self.lock:
-            if self.is_learning:
-                refuse_to_learn()
-            self.is_learning = True
-            try:
-                before = self.targets.n_classes, self.n_known_features
-                labels, known, targets = self.targets.read(y, sentences)
-                x = self._entered(sentences, targets)
-                batch = Batch(x, sentences.first, labels, known, weights * self.cost)
-                self._learn_batch(batch, *before, predicted)
-            finally:
-                self.is_learning = False
+        before = self.targets.n_classes, self.n_known_features
+        labels, known, targets = self.targets.read(y, sentences)
+        x = self._entered(sentences, targets)
+        batch = Batch(x, sentences.first, labels, known, weights * self.cost)
+        self._learn_batch(batch, *before, predicted)
 
     def _entered(self, sentences: Sentences, targets: SequenceTargets) -> SparseRows:
         """Enter new features and labels; return the rows of the tokens."""
