@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from streamsvm.confidence import conformal
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.errors import ParameterError
-from streamsvm.model_files.json_values import checked, checked_scalar
+from streamsvm.model_files.json_values import checked, checked_number, checked_scalar
 from streamsvm.support.declaration import as_int
 
 OF_LABELS = ("by_class", "score", "may_be_empty")
@@ -75,6 +75,8 @@ class Sets(ABC):
         self.size = 0.0
         self.lately: deque[bool] = deque(maxlen=_LATELY)
         self.n_waiting, self.delay = 0, 0.0
+        # The threshold of all events: `thresholds` may be others.
+        self._all = self.new_threshold
         # Whether no set was given since the last late label, and how many waited after it.
         self._is_crowd, self._n_waited = False, -1
 
@@ -86,9 +88,9 @@ class Sets(ABC):
     def learn(self, y: Any, predicted: Any, given: Collection[Any]) -> bool:
         """Take the truth of an event, its prediction, and its set; return whether it was missed."""
 
-    @abstractmethod
     def thresholds(self) -> list[conformal.Threshold]:
         """Return the thresholds, each of which has a bound of its own."""
+        return [self._all]
 
     def at_rest(self) -> Sets:
         """Return sets of a model that does not learn: thresholds are quantiles at the coverage."""
@@ -96,9 +98,9 @@ class Sets(ABC):
         found.rest()
         return found
 
-    @abstractmethod
     def rest(self) -> None:
         """Replace the thresholds by those at rest."""
+        self._all = self._all.at_rest()
 
     def wait(self) -> None:
         """Take that a set is given while others wait."""
@@ -204,14 +206,14 @@ class Sets(ABC):
         """Set the state that `as_json` described."""
         for name in _SUMS[:-1]:
             setattr(self, name, as_int(name, content.get(name), 0))
-        self.size = _number(content.get("size"), "size", least=0.0)
+        self.size = checked_number(content.get("size"), "size", least=0.0)
         is_missed_less = self.n_new <= self.n_missed <= self.n
         if not is_missed_less or self.n_single + self.n_empty + self.n_whole > self.n:
             raise ValueError("there are more of some sets than sets")
         waiting, waited, delay = checked(content.get("waiting", [0, -1, 0.0]), list, "waiting")
         self.n_waiting = as_int("n_waiting", waiting, 0, _MOST_WAITING)
         self._n_waited = as_int("n_waited", waited, -1, _MOST_WAITING)
-        self.delay = _number(delay, "delay", _MARGIN * _MOST_WAITING, 0.0)
+        self.delay = checked_number(delay, "delay", _MARGIN * _MOST_WAITING, 0.0)
         text = checked(content.get("lately"), str, "lately")[-_LATELY:]
         self.lately.extend(c == "1" for c in text)
         if len(self.lately) > self.n or sum(self.lately) > self.n_missed:
@@ -221,15 +223,15 @@ class Sets(ABC):
         """Return a threshold that saw so many events, and misses."""
         level, deepest, scores, *late = checked(content, list, "a threshold")
         scores = checked(scores, list, "the scores")
-        known = [_number(one, "a score", math.inf, -math.inf) for one in scores]
+        known = [checked_number(one, "a score", math.inf, -math.inf) for one in scores]
         a, step = 1.0 - self.coverage, (1.0 - self.coverage) / self.steps
         least, most = a - step * (n_missed + 1), a + step * (n + 1)
-        levels = _number(level, "a level", most, least), known
-        lowest = _number(deepest, "a level", 0.0, min(least, -step))
+        levels = checked_number(level, "a level", most, least), known
+        lowest = checked_number(deepest, "a level", 0.0, min(least, -step))
         forgiven, delay = late or (0.0, 0.0)
-        forgiven = _number(forgiven, "forgiven", n_missed, 0.0)
+        forgiven = checked_number(forgiven, "forgiven", n_missed, 0.0)
         found = conformal.Threshold(a, *levels, lowest, forgiven, steps=self.steps)
-        found.damp(_number(delay, "delay", _MARGIN * _MOST_WAITING, 0.0), self.part)
+        found.damp(checked_number(delay, "delay", _MARGIN * _MOST_WAITING, 0.0), self.part)
         return found
 
 
@@ -242,11 +244,3 @@ def sets_in_words(found: Mapping[str, float | None]) -> str | None:
     wanted = f"{100.0 * shown['coverage_wanted']:.6g}%"
     sets = "{set_size:.2f} labels a set; {set_single:.1%} have one, {set_empty:.1%} none"
     return f"{{coverage:.2%}} of {wanted} ({interval}); {sets}".format(**shown)
-
-
-def _number(value: Any, what: str, most: float = 1e300, least: float = -1e300) -> float:
-    """Return a number of a file within limits."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not (is_number and least <= value <= most):
-        raise ValueError(f"{what} is {value!r:.40}, wanted a number")
-    return float(value)

@@ -56,7 +56,6 @@ class LabelSets(Sets):
         self._scores_of = SCORES[score]
         self._is_least = score == "least_ambiguous"
         self._is_plain = self._is_least and not by_class
-        self._all = self.new_threshold
         self._of_class: dict[Any, conformal.Threshold] = {}
 
     def of(self, predicted: Mapping[Any, float]) -> Full:
@@ -122,7 +121,7 @@ class LabelSets(Sets):
 
     def rest(self) -> None:
         """Replace the thresholds by those at rest."""
-        self._all = self._all.at_rest()
+        super().rest()
         self._of_class = {y: one.at_rest() for y, one in self._of_class.items()}
 
     @property
@@ -173,10 +172,6 @@ class Intervals(Sets):
 
     kind = "intervals"
 
-    def __init__(self, coverage: float) -> None:
-        super().__init__(coverage)
-        self._all = self.new_threshold
-
     def of(self, predicted: float) -> Full:
         """Return the ends of an interval; both are the prediction where a miss is due.
 
@@ -209,14 +204,6 @@ class Intervals(Sets):
         self.n_empty += low == high
         self.lately.append(is_missed)
         return is_missed
-
-    def rest(self) -> None:
-        """Replace the threshold by that at rest."""
-        self._all = self._all.at_rest()
-
-    def thresholds(self) -> list[conformal.Threshold]:
-        """Return the only threshold."""
-        return [self._all]
 
     @property
     def n_sized(self) -> int:

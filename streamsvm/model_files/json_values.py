@@ -152,6 +152,14 @@ def checked_scalar(value: Any, what: str) -> Any:
     return value
 
 
+def checked_number(value: Any, what: str, most: float = 1e300, least: float = -1e300) -> float:
+    """Return a JSON value as a float; raise ValueError if it is no number within limits."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not (is_number and least <= value <= most):
+        raise ValueError(f"{what} is {value!r:.40}, wanted a number")
+    return float(value)
+
+
 def distinct(values: Any, what: str) -> list[Any]:
     """Return a JSON list of labels or names; raise ValueError if two are equal, or one is NaN."""
     found = [checked_scalar(value, what) for value in checked(values, list, what)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +163,13 @@ class History:
             float64, one value a record; NaN where a record lacks it.
 
         """
-        values = [record.get(name) for record in self._records]
-        return np.array([np.nan if v is None else float(v) for v in values])
+        return column_of(self._records, name)
+
+
+def column_of(records: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
+    """Return one value of each record, float64 (n,); NaN where it is absent."""
+    values = [record.get(name) for record in records]
+    return np.array([np.nan if v is None else float(v) for v in values])
 
 
 def _column(values: list[Any]) -> pa.Array:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsvm._parameter_checks import check_number
+from streamsvm._parameter_checks import check_number, check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.history import History
 from streamsvm.monitor.learnt import Learnt
@@ -106,10 +106,9 @@ class TrackingMonitor(Presentation):
         confidence: float = 0.95,
         horizon: int = 10_000,
     ) -> None:
-        numbers = {"every": (every, 1), "sample": (sample, 1), "most": (most, 2)}
-        for name, (value, least) in (numbers | {"horizon": (horizon, 1)}).items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ParameterError(f"{name}={value!r}: use a whole number of at least {least}")
+        for name, value in (("every", every), ("sample", sample), ("horizon", horizon)):
+            check_whole(name, value, 1)
+        check_whole("most", most, 2)
         if not 0.0 < check_number("confidence", confidence, 0.0) < 1.0:
             raise ParameterError(f"confidence={confidence!r}: use a number between 0 and 1")
         self.model = model

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.monitor.history import column_of
 from streamsvm.monitor.hits import band
 from streamsvm.page.charts import Chart, Line, thousands
 
@@ -100,8 +101,7 @@ class _Columns:
         self.x = self[over]
 
     def __getitem__(self, name: str) -> np.ndarray:
-        values = [record.get(name) for record in self._records]
-        return np.array([np.nan if v is None else float(v) for v in values])
+        return column_of(self._records, name)
 
     def chart(
         self, of: str, names: dict[str, str], shown: Callable[[float], str], log: bool = False

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.errors import FeatureError
+from streamsvm.features.event_reader import packer
 from streamsvm.features.events import check_number_feature
 from streamsvm.features.names import Name
 from streamsvm.preprocessing.scaling import are_usable
@@ -24,12 +24,7 @@ class Layout(NamedTuple):
     @classmethod
     def of(cls, columns: Sequence[int] | np.ndarray) -> Layout:
         """Return the layout of events whose names have these columns."""
-        return cls(np.array(columns, np.int64), _packing(len(columns)))
-
-
-@lru_cache(256)
-def _packing(n: int) -> Callable[..., bytes]:
-    return struct.Struct(f"{n}d").pack
+        return cls(np.array(columns, np.int64), packer("d", len(columns)))
 
 
 def values_of(layout: Layout, event: dict[Name, Any]) -> np.ndarray:

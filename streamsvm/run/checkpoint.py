@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import (
     CheckpointError,
     DamagedModelFileError,
@@ -106,8 +107,7 @@ class Checkpoint:
         seconds: float | None = None,
         peers: str | None = None,
     ) -> None:
-        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise ParameterError(f"every={every!r}: use a whole number of at least 1")
+        check_whole("every", every, 1)
         if seconds is not None and not seconds > 0:
             raise ParameterError(f"seconds={seconds!r}: use a number above 0, or None")
         self.path = Path(path)

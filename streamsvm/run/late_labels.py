@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from connectors.source import Batch
+from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import members_of
 from streamsvm.labels.given import Given
@@ -92,9 +93,9 @@ class LateLabels:
         default: Any = None,
         ask: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
-        for name, n in (("most", most), ("patience", patience)):
-            if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
-                raise ParameterError(f"{name}={n!r}: use a whole number of at least 1")
+        check_whole("most", most, 1)
+        if patience is not None:
+            check_whole("patience", patience, 1)
         self._clock = LabelClock(delay, moment)
         if ask is not None and delay is not None:
             raise ParameterError(

@@ -19,7 +19,7 @@ from typing import Any
 
 from streamsvm._parameter_checks import check_number, check_seed, check_whole
 from streamsvm.errors import ParameterError
-from streamsvm.model_files.json_values import as_json, checked, checked_scalar
+from streamsvm.model_files.json_values import as_json, checked, checked_number, checked_scalar
 from streamsvm.selection.strategies import MOST_CANDIDATES
 from streamsvm.support.declaration import as_int
 from streamsvm.support.locked import Locked, locked
@@ -187,12 +187,12 @@ class Asking(Locked):
             raise ValueError("more labels were asked for than events came")
         labels = checked(content.get("labels"), list, "labels")
         self._labels = {checked_scalar(y, "a label") for y in labels[:2]}
-        last = [_number(d, "a distance") for d in checked(content.get("last"), list, "last")]
+        last = [checked_number(d, "a distance") for d in checked(content.get("last"), list, "last")]
         self._last.extend(last)
-        self._threshold = _number(content.get("threshold"), "threshold")
-        self._share = _number(content.get("asked_lately"), "asked_lately")
+        self._threshold = checked_number(content.get("threshold"), "threshold")
+        self._share = checked_number(content.get("asked_lately"), "asked_lately")
         version, state, gauss = checked(content.get("draws"), list, "draws")
-        gauss = None if gauss is None else _number(gauss, "draws")
+        gauss = None if gauss is None else checked_number(gauss, "draws")
         self._draws.setstate((version, tuple(checked(state, list, "draws")), gauss))
         self.waiting = [
             {checked_scalar(name, "a name"): checked_scalar(v, "a feature") for name, v in x}
@@ -210,10 +210,3 @@ def probability_margin(p: Mapping[Any, float]) -> float:
     ordered = sorted(p.values(), reverse=True)
     distance = ordered[0] - ordered[1] if len(ordered) > 1 else 1.0
     return distance if distance == distance else 0.0
-
-
-def _number(value: Any, what: str) -> float:
-    """Return a finite number of a file."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ValueError(f"{what} is {value!r:.40}, wanted a number")
-    return float(value)
