@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
         "name": ", ".join(options.topic),
     }
     by_key = options.labels_topic is not None
-    late = late_labels_of(options, by_key, _questions_from(options) or _abstained_from(options))
+    late = late_labels_of(options, by_key, _questions_from(options))
     letters = _letters_from(options)
     if is_of_sentences:
         source = _sentences_from(options, reading)
@@ -227,39 +227,29 @@ def _letters_from(options: argparse.Namespace) -> LetterTopic | None:
 
 
 def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
-    """Return the topic of questions for labels; None: nothing is asked."""
-    asks = options.label_budget is not None or isinstance(model_of(options), ActiveLearner)
-    if options.questions_topic is None:
-        if options.labels_topic is not None and asks:
-            raise ParameterError(
-                "--label-budget with --labels-topic: name --questions-topic TOPIC, where events go "
-                "that are asked for"
-            )
-        return None
-    if options.labels_topic is None or not asks:
+    """Return the topic of events whose labels are wanted; None: nobody is asked for them."""
+    model = model_of(options)
+    asks = options.label_budget is not None or isinstance(model, ActiveLearner)
+    answers = options.error is not None or isinstance(model, Selective)
+    if options.questions_topic is None and options.labels_topic is not None and asks:
         raise ParameterError(
-            "--questions-topic needs --labels-topic, where the answers come, and --label-budget"
+            "--label-budget with --labels-topic: name --questions-topic TOPIC, where events go "
+            "that are asked for"
         )
-    return _question_topic(options, "--questions-topic", options.questions_topic)
-
-
-def _abstained_from(options: argparse.Namespace) -> QuestionTopic | None:
-    """Return the topic of events without an answer; None: nobody is told of them."""
-    if options.abstain_topic is None:
-        return None
-    answers = options.error is not None or isinstance(model_of(options), Selective)
-    if options.labels_topic is None or not answers:
-        raise ParameterError(
-            "--abstain-topic needs --labels-topic, where the labels of its events come, and --error"
-        )
-    return _question_topic(options, "--abstain-topic", options.abstain_topic)
-
-
-def _question_topic(options: argparse.Namespace, option: str, topic: str) -> QuestionTopic:
-    """Return a topic for events whose labels are wanted; refuse one that is read from."""
-    if topic in (*options.topic, options.labels_topic):
-        raise ParameterError(f"{option} {topic}: it is read from, too; name another topic")
-    return QuestionTopic(_producer_from(options), topic)
+    wanted = (
+        ("questions", asks, "where the answers come, and --label-budget"),
+        ("abstain", answers, "where the labels of its events come, and --error"),
+    )
+    for name, is_meant, needs in wanted:
+        option, topic = f"--{name}-topic", getattr(options, f"{name}_topic")
+        if topic is None:
+            continue
+        if options.labels_topic is None or not is_meant:
+            raise ParameterError(f"{option} needs --labels-topic, {needs}")
+        if topic in (*options.topic, options.labels_topic):
+            raise ParameterError(f"{option} {topic}: it is read from, too; name another topic")
+        return QuestionTopic(_producer_from(options), topic)
+    return None
 
 
 def _producer_from(options: argparse.Namespace) -> Any:
