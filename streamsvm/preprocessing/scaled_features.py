@@ -13,7 +13,7 @@ from streamsvm.features.schema import Schema
 from streamsvm.native_events import availability
 from streamsvm.native_events.fast_path import Generation
 from streamsvm.native_events.scaler_path import ScalerFastPath
-from streamsvm.support.feature_statistics import N_CLIPPED, N_ROWS, VARIANCE
+from streamsvm.support.feature_statistics import COUNT, MEAN, N_CLIPPED, N_ROWS, VARIANCE
 from streamsvm.support.locked import Locked
 
 _NOT_COPIED = (
@@ -160,6 +160,22 @@ def widened(statistics: np.ndarray, n: int) -> np.ndarray:
     # would share few sets of the processor's cache.
     room = 8 + (1 << max(n - 9, 7).bit_length()) if n else 0
     return np.pad(statistics, ((0, 0), (0, room - statistics.shape[1])))
+
+
+def merged(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the statistics of two sets of rows together (Chan, Golub and LeVeque, 1979).
+
+    Both are float64 (N_ROWS, d). Recent values are not known any more: they begin anew.
+    """
+    out = np.zeros_like(a)
+    n = out[COUNT] = a[COUNT] + b[COUNT]
+    share = b[COUNT] / np.maximum(n, 1.0)
+    between = b[MEAN] - a[MEAN]
+    out[MEAN] = a[MEAN] + share * between
+    within = (1.0 - share) * a[VARIANCE] + share * b[VARIANCE]
+    out[VARIANCE] = within + share * (1.0 - share) * between**2
+    out[N_CLIPPED] = a[N_CLIPPED] + b[N_CLIPPED]
+    return out
 
 
 def _limit(name: str, value: float | None) -> float:

@@ -18,8 +18,7 @@ from streamsvm.model_files.codec import Content, register
 from streamsvm.model_files.container import register_pipeline
 from streamsvm.native_events.scaler_path import CLIP, ONE_HOT, REJECT, UNKNOWN
 from streamsvm.preprocessing.layouts import Layout, values_of
-from streamsvm.preprocessing.merging import merged
-from streamsvm.preprocessing.scaled_features import ScaledFeatures, widened
+from streamsvm.preprocessing.scaled_features import ScaledFeatures, merged, widened
 from streamsvm.preprocessing.scaling import learn_and_scale, learn_event, scale_event
 from streamsvm.support.declaration import Field, NamedArrays
 from streamsvm.support.feature_statistics import (
