@@ -9,7 +9,7 @@ from typing import Any
 
 from river import base
 
-from streamsvm._parameter_checks import check_whole
+from streamsvm._parameter_checks import LARGEST_ID, check_whole
 from streamsvm.confidence.comparison import NAMES, Comparison
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.labels.class_labels import too_many_classes
@@ -152,7 +152,7 @@ class Compare(ModelWrapper, base.Estimator):
             raise ParameterError(f"loss={self.loss!r}: use a function of label and prediction")
         if not (isinstance(largest, (int, float)) and 0 < largest < math.inf):
             raise ParameterError(f"largest_loss={largest!r}: use a finite number above 0")
-        check_whole("warm_up", warm_up, 0)
+        check_whole("warm_up", warm_up, 0, LARGEST_ID)
 
     @property
     def model(self) -> Any:
