@@ -215,25 +215,22 @@ def _sentences(options: argparse.Namespace, stack: contextlib.ExitStack) -> tupl
     model, truth = model_of(options), options.truth
     reading: dict[str, Any] = {"shuffle_buffer": options.shuffle_buffer, "seed": options.seed}
     reading["late_files"] = options.late_files
-    if (records := columns_of_records(options, model)) is not None:
-        found = open_records(options.file, records, options.target, truth, **reading)
-        source: Any = stack.enter_context(found)
-        test = None
-        if options.test is not None:
-            known = options.target, truth
-            test = stack.enter_context(open_records(options.test, records, *known, is_test=True))
-        check_outputs(options)
-        return source, test
-    if truth is not None:
-        raise ParameterError("--truth: not with label sequences")
-    columns = columns_of(options, model)
-    opened = open_sentences(options.file, options.target, columns, **reading)
-    source = stack.enter_context(opened)
+    records, columns = columns_of_records(options, model), None
+    if records is None:
+        if truth is not None:
+            raise ParameterError("--truth: not with label sequences")
+        columns = columns_of(options, model)
+
+    def opened(path: str, is_test: bool, **reading: Any) -> Any:
+        if records is None:
+            return stack.enter_context(open_sentences(path, options.target, columns, **reading))
+        found = open_records(path, records, options.target, truth, is_test, **reading)
+        return stack.enter_context(found)
+
+    source = opened(options.file, False, **reading)
     if isinstance(source, SentenceSource):
         columns = source.tokens
         options.columns = ",".join(columns)
-    test = None
-    if options.test is not None:
-        test = stack.enter_context(open_sentences(options.test, options.target, columns))
+    test = None if options.test is None else opened(options.test, True)
     check_outputs(options)
     return source, test
