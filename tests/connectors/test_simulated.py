@@ -1,5 +1,7 @@
 """Replaying at a pace, with a clock of its own."""
 
+import copy
+
 import pyarrow as pa
 import pytest
 
@@ -37,6 +39,14 @@ def clock():
 
 def paced(inner, clock, **pace):
     return SimulatedStream(inner, clock=clock, sleep=clock.sleep, **pace)
+
+
+def test_what_a_run_asks_for_is_the_sources_own(clock):
+    table = pa.table({"a": [1.0, None], "empty": pa.nulls(2), "truth": [True, False], "y": [1, 0]})
+    stream = paced(ArrowSource(table, "y", keep=["truth"]), clock, rate=1e6)
+    assert stream.keep == ["truth"] and stream.number_texts.names == []
+    assert len(list(stream.batches())) and stream.empty_columns == stream.source.empty_columns
+    assert not hasattr(stream, "counts") and not hasattr(copy.copy(stream), "_other")
 
 
 def test_without_a_pace_nothing_waits(clock):
