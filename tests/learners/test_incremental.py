@@ -1,7 +1,6 @@
 """The exact SVM as a classifier: what is taken back was never learnt, and what it tells is so."""
 
 import copy
-import sys
 from functools import partial
 
 import numpy as np
@@ -15,6 +14,7 @@ from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.model_files import codec
 from streamsvm.solvers.incremental import path
 from streamsvm.solvers.incremental.exact import ExactProblem
+from tests.interruptions import interrupted
 
 RBF = kernels.RBF(gamma=0.5)
 
@@ -259,27 +259,8 @@ def test_what_interrupts_a_change_of_all_leaves_the_model(monkeypatch):
     alike(model, learnt(events), events)
 
 
-def interrupted(do, k):
-    """Do something; KeyboardInterrupt comes at line number k of the solver's or the learner's."""
-    files, left = ("exact.py", "kept.py", "exact_model.py", "incremental.py"), [k]
-
-    def trace(frame, event, argument):
-        if not frame.f_code.co_filename.endswith(files):
-            return None
-        if event == "line":
-            left[0] -= 1
-            if left[0] == 0:
-                raise KeyboardInterrupt
-        return trace
-
-    sys.settrace(trace)
-    try:
-        do()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(None)
-    return False
+def is_ours(code):
+    return code.co_filename.endswith(("exact.py", "kept.py", "exact_model.py", "incremental.py"))
 
 
 @pytest.mark.parametrize("parameters", [{}, {"window": 30}, {"cache_mb": 0.0, "C": 10.0}])
@@ -294,12 +275,12 @@ def test_an_interruption_at_any_line_loses_and_doubles_nothing(parameters):
             for x, y in events[40:42]:
                 model.learn_one(x, y)
 
-        n_hits += interrupted(learn_two, k)
+        n_hits += interrupted(learn_two, k, is_ours)
         for x, y in events[model.n_examples :]:
             model.learn_one(x, y)
         kept = set(range(31, 61) if "window" in parameters else range(1, 61))
         gone = min(kept) + k % 30
-        interrupted(partial(model.unlearn_one, gone), k)
+        interrupted(partial(model.unlearn_one, gone), k, is_ours)
         model.predict_one(events[0][0])
         if gone in model.kept_numbers():
             model.unlearn_one(gone)

@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from streamsvm import (
 )
 from streamsvm.errors import FeatureError, LabelError, ModelFileError, ParameterError
 from streamsvm.selection import Random
+from tests.interruptions import interrupted
 
 RBF = kernels.RBF(gamma=0.5)
 CLASSES = [IncrementalSVMRegressor, IncrementalOneClassSVM]
@@ -234,26 +235,14 @@ def test_an_interruption_at_any_line_loses_and_doubles_nothing(cls):
     plain = learnt(cls(RBF, window=35), events[:40])
     expected = learnt(cls(RBF, window=35), events).dual
     n_hits = 0
+
+    def is_ours(code):
+        # Not in `finally`: what a signal cannot interrupt, a tracer can.
+        return "exact" in code.co_filename and code.co_name != "_learn"
+
     for k in range(1, 900, 29):
-        model, left = copy.deepcopy(plain), [k]
-
-        def trace(frame, event, argument, left=left):
-            code = frame.f_code
-            # Not in `finally`: what a signal cannot interrupt, a tracer can.
-            if "exact" not in code.co_filename or code.co_name == "_learn":
-                return None
-            left[0] -= event == "line"
-            if left[0] == 0:
-                raise KeyboardInterrupt
-            return trace
-
-        sys.settrace(trace)
-        try:
-            learnt(model, events[40:42])
-        except KeyboardInterrupt:
-            n_hits += 1
-        finally:
-            sys.settrace(None)
+        model = copy.deepcopy(plain)
+        n_hits += interrupted(partial(learnt, model, events[40:42]), k, is_ours)
         learnt(model, events[model.n_examples :])
         assert model.kept_numbers().tolist() != [] and model.n_kept == 35
         assert model.dual == pytest.approx(expected, rel=1e-9)

@@ -3,8 +3,8 @@
 import copy
 import pickle
 import random
-import sys
 import time
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -21,6 +21,7 @@ from streamsvm.structured.word_choice import EXPLORATIONS
 from streamsvm.support.draws import new_draws
 from streamsvm.support.rows import SparseRows
 from tests.examples.test_papers import FOLDER
+from tests.interruptions import interrupted
 from tests.reference import slow_ospas
 
 TRACED = ("sequence/parser.py", "sequence/grammar.py", "ospas/ranking.py")
@@ -100,39 +101,28 @@ def test_events_batches_files_and_copies_make_one_model(settings, house, tmp_pat
     assert 0 < model.sum_of_losses and model.n_updates > 10 and model.regret_bound < 100.0
 
 
+def is_ours(code):
+    return code.co_filename.endswith(TRACED)
+
+
 def test_an_interruption_at_any_line_leaves_a_whole_model():
     event = ("u0 w1 u2 " + " ".join(f"n{i}" for i in range(70)),
              ["r(y,z)", "q(s1,r(x,s2),s3)", "u(z,q(s4,s5))", "v(s6,s7,s8,y,s9)"])  # fmt: skip
     plain = OSPASParser(seed=0)
     for i in range(12):
         plain.learn_one(f"u{i % 3} w1 u{i % 2}", ["r(x,y)", "r(y)"])
-    asked, n_hits, is_done = ["u0 w1 u2", "n1 u2 n3 w1", event[0]], 0, False
+    asked, n_hits = ["u0 w1 u2", "n1 u2 n3 w1", event[0]], 0
     for k in range(1, 10_000, 3):
-        model, left = copy.deepcopy(plain), [k]
-
-        def trace(frame, event, argument, left=left):
-            if not frame.f_code.co_filename.endswith(TRACED):
-                return None
-            left[0] -= event == "line"
-            if left[0] == 0:
-                raise KeyboardInterrupt
-            return trace
-
-        sys.settrace(trace)
-        try:
-            model.learn_one(*event)
-            is_done = True
-        except KeyboardInterrupt:
-            n_hits += 1
-        finally:
-            sys.settrace(None)
+        model = copy.deepcopy(plain)
+        was = interrupted(partial(model.learn_one, *event), k, is_ours)
+        n_hits += was
         loaded = codec.from_file(*with_class(model))
         assert model.predict_many(asked) == loaded.predict_many(asked)
         for each in (model, loaded):
             each.learn_one(*event)
         assert content(model) == content(loaded)
         assert model.predict_many(asked) == loaded.predict_many(asked)
-        if is_done:
+        if not was:
             break
     assert n_hits > 50
 

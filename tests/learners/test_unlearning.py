@@ -1,8 +1,6 @@
 """Taking examples back from the large kernel learners: what is gone, what is left, and how well."""
 
-import contextlib
 import copy
-import sys
 import threading
 
 import numpy as np
@@ -29,6 +27,7 @@ from streamsvm.run.runner import Run
 from streamsvm.selection import Active
 from streamsvm.solvers.lasvm_pairs.problems import cache_of
 from streamsvm.support.rows import dense
+from tests.interruptions import interrupted
 from tests.reference import slow_unlearning
 from tests.slow import slow, slow_but
 
@@ -210,6 +209,10 @@ def test_a_coefficient_goes_where_the_slow_twin_sends_it(monkeypatch):
     assert model.state.info[0].lost - lost == pytest.approx(dual - model.dual, abs=1e-9)
 
 
+def is_ours(code):
+    return "streamsvm" in code.co_filename
+
+
 def test_an_interruption_at_any_line_leaves_all_of_it_or_nothing(monkeypatch):
     events = stream("two", 40)
     model = MAKE["two"]()
@@ -218,31 +221,17 @@ def test_an_interruption_at_any_line_leaves_all_of_it_or_nothing(monkeypatch):
     monkeypatch.setattr(LASVMClassifier, "finish", lambda self: None)
     before, at, outcomes = model.decision_function_one(events[0][0]), 0, set()
     while True:
-        at, left = at + 19, [at + 19]
-
-        def trace(frame, event, argument, left=left):
-            if "streamsvm" not in frame.f_code.co_filename:
-                return None
-            left[0] -= event == "line"
-            if left[0] == 0:
-                raise KeyboardInterrupt
-            return trace
-
+        at += 19
         watched = copy.deepcopy(monitor)
         own = watched.learner
-        sys.settrace(trace)
-        try:
-            with contextlib.suppress(KeyboardInterrupt):
-                own.unlearn(OWN)
-        finally:
-            sys.settrace(None)
+        was = interrupted(lambda own=own: own.unlearn(OWN), at, is_ours)
         is_kept = own.audit(OWN)[OWN].is_kept
         outcomes.add(is_kept)
         assert (SECRET in own.feature_names) == is_kept == (OWN in watched.passed_by.numbers)
         if is_kept:
             assert own.decision_function_one(events[0][0]) == before
         own.learn_one(*events[1])
-        if left[0] > 0:
+        if not was:
             break
     assert outcomes == {True, False}
 

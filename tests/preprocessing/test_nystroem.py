@@ -1,23 +1,16 @@
 """The Nystroem method: a twin in plain NumPy, events and batches, copies and files."""
 
-import copy
-import pickle
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
-import streamsvm
-from connectors import ArrowSource, MemorySource
-from streamsvm import Nystroem, StandardScaler, SVMSGDClassifier, kernels, predict_then_learn_many
+from streamsvm import Nystroem, kernels
 from streamsvm.errors import FeatureError, ModelFileError, ParameterError
 from streamsvm.features import frames
 from streamsvm.features.schema import Schema
 from streamsvm.model_files.codec import from_file, to_file
-from streamsvm.run.late_labels import LateLabels
-from streamsvm.run.runner import Run
 from streamsvm.support.draws import new_draws, uniform
-from tests.preprocessing.test_random_fourier import bananas, components, containers
+from tests.preprocessing.test_feature_maps import components, containers
 
 RBF, LINEAR = kernels.RBF(gamma=0.5), kernels.Linear()
 POLYNOMIAL = kernels.Polynomial(degree=2, gamma=0.3, coef0=1.0)
@@ -111,62 +104,6 @@ def test_rows_that_are_mapped_together_are_as_alone(n_centres, most):
         np.testing.assert_array_equal(model.transform_many(x[:size]), alone[:size])
 
 
-def pipeline(scaled=True, **parameters):
-    model = Nystroem(**{"kernel": kernels.RBF(gamma=1.0), "n_components": 128} | parameters)
-    return (StandardScaler() | model if scaled else model) | SVMSGDClassifier()
-
-
-@pytest.mark.parametrize("scaled", [True, False])
-def test_a_pipeline_learns_a_batch_as_its_events(scaled):
-    events, x, y = bananas()
-    events, x, y = events[:1500], x[:1500], y[:1500]
-    one, many, run = (pipeline(scaled, rate=0.3) for _ in range(3))
-    expected = []
-    *transformers, learner = one.steps.values()
-    for event, label in zip(events, y.tolist(), strict=True):
-        z = event
-        for transformer in transformers:
-            transformer.learn_one(z)
-            z = transformer.transform_one(z)
-        expected.append(learner.predict_one(z))
-        learner.learn_one(z, label)
-    table = pa.table({name: x[:, c] for c, name in enumerate(events[0])})
-    found = predict_then_learn_many(many, table[:700], y[:700])
-    found += predict_then_learn_many(many, table[700:], y[700:])
-    np.testing.assert_array_equal(found, expected)
-    report = Run(ArrowSource(table.append_column("y", [y]), "y"), run).execute()
-    assert report.accuracy == pytest.approx(np.mean(np.array(expected[1:]) == y[1:]))
-    margins = [m.predict_proba_one(events[3]) for m in (one, many, run)]
-    assert margins[0] == margins[1] == margins[2]
-
-
-def test_bananas():
-    _, x, y = bananas()
-    model = pipeline()
-    predicted = predict_then_learn_many(model, x, y)
-    # A linear learner alone errs on 45 % and more, LASVM on 10.6 %.
-    assert np.mean(np.array(predicted) != y) <= 0.12
-    assert model["Nystroem"].n_centres < 128
-
-
-@pytest.mark.parametrize("way", ["file", "pickle", "deepcopy"])
-def test_copies_go_on_alike(way, tmp_path):
-    events, x, y = bananas()
-    model = pipeline(rate=0.05, n_components=30, seed=5)
-    predict_then_learn_many(model, pa.table({"1": x[:300, 0], "2": x[:300, 1]}), y[:300])
-    n = model["Nystroem"].n_centres
-    if way == "file":
-        streamsvm.save(model, tmp_path / "m.svm")
-        other = streamsvm.load(tmp_path / "m.svm")
-    else:
-        other = pickle.loads(pickle.dumps(model)) if way == "pickle" else copy.deepcopy(model)
-    for event, label in zip(events[300:1000], y[300:1000].tolist(), strict=True):
-        assert model.predict_proba_one(event) == other.predict_proba_one(event)
-        model.learn_one(event, label)
-        other.learn_one(event, label)
-    assert 5 < n < other["Nystroem"].n_centres == model["Nystroem"].n_centres
-
-
 @pytest.mark.parametrize("change", ["lower", "diagonal", "squares", "counts", "draws"])
 def test_files_that_contradict_themselves(change):
     transformer = Nystroem(RBF, 4)
@@ -185,22 +122,6 @@ def test_files_that_contradict_themselves(change):
         arrays["draws"][0] = 0
     with pytest.raises((ValueError, ModelFileError)):
         from_file(content, arrays)
-
-
-class OneByOne(Nystroem):
-    """A transformer that runs do not know: they give the pipeline its events one by one."""
-
-
-def test_late_labels_give_the_model_of_single_events():
-    events, _, y = bananas()
-    items = list(zip(events[:1200], y[:1200].tolist(), strict=True))
-    found = []
-    for cls in (Nystroem, OneByOne):
-        model = cls(kernels.RBF(gamma=1.0), 64) | SVMSGDClassifier()
-        report = Run(MemorySource(items), model, late=LateLabels(delay=30)).execute()
-        assert report.rows == 1200 and report.accuracy > 0.85
-        found.append(model["Nystroem" if cls is Nystroem else "OneByOne"].n_centres)
-    assert found[0] == found[1] > 10
 
 
 def test_the_table_of_centres_is_bounded(monkeypatch):

@@ -1,36 +1,27 @@
 """Random Fourier features: a twin in plain NumPy, the kernel, events and batches."""
 
-import copy
 import hashlib
-import pickle
 import subprocess
 import sys
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from river import datasets
 
-import streamsvm
-from connectors import ArrowSource, MemorySource
 from streamsvm import (
     RandomFourierFeatures,
-    StandardScaler,
     SVMSGDClassifier,
-    predict_then_learn_many,
 )
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import frames
 from streamsvm.features.names import LONGEST_NAME
 from streamsvm.features.schema import Schema
 from streamsvm.preprocessing.random_fourier import text_of
-from streamsvm.run.late_labels import LateLabels
-from streamsvm.run.runner import Run
+from tests.preprocessing.test_feature_maps import bananas, components, containers
 
 
 def twin(x, gamma, n, seed):
@@ -44,12 +35,6 @@ def twin(x, gamma, n, seed):
         angles += value * np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
     angles *= np.sqrt(2.0 * gamma)
     return np.concatenate([np.cos(angles), np.sin(angles)]) / np.sqrt(n // 2)
-
-
-def components(transformer, x):
-    found = transformer.transform_one(x)
-    assert list(found) == list(range(transformer.n_components))
-    return np.array(list(found.values()))
 
 
 @pytest.mark.parametrize("seed", [0, 7])
@@ -78,19 +63,6 @@ def test_the_error_of_the_kernel_falls_as_the_square_root(gamma):
     # Of a pair of components the products have a variance of at most 1/2.
     assert errors[0] < 1.2 * np.sqrt(0.5 / 32)
     assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.2)
-
-
-def containers(x):
-    """Return rows as batches, and with each the rows of it that are events with names."""
-    named = [f"f{c}" for c in range(x.shape[1])]
-    return {
-        "array": (x, range(x.shape[1])),
-        "single": (np.asfortranarray(x), range(x.shape[1])),
-        "scipy": (sp.csr_array(x), range(x.shape[1])),
-        "table": (pa.table(dict(zip(named, x.T, strict=True))), named),
-        "pandas": (pd.DataFrame(x, columns=named, index=np.arange(len(x)) + 5), named),
-        "polars": (pl.DataFrame(dict(zip(named, x.T, strict=True))), named),
-    }
 
 
 @pytest.mark.parametrize("container", containers(np.zeros((1, 2))))
@@ -205,50 +177,6 @@ def test_parameters_that_are_refused(parameters, words):
         RandomFourierFeatures(**parameters)
 
 
-def pipeline(**parameters):
-    given = {"gamma": 1.0, "n_components": 128, **parameters}
-    return StandardScaler() | RandomFourierFeatures(**given) | SVMSGDClassifier()
-
-
-def bananas():
-    events = list(datasets.Bananas())
-    x = np.array([list(x.values()) for x, _ in events])
-    return [x for x, _ in events], x, np.array([y for _, y in events])
-
-
-@pytest.mark.parametrize(("seed", "n"), [(0, 256), (1, 256), (2, 64)])
-def test_bananas(seed, n):
-    _, x, y = bananas()
-    predicted = predict_then_learn_many(pipeline(seed=seed, n_components=n), x, y)
-    # A linear learner alone errs on 45 % and more, LASVM on 10.6 %.
-    assert np.mean(np.array(predicted) != y) <= 0.125
-
-
-@pytest.mark.parametrize("scaled", [True, False])
-def test_a_pipeline_learns_a_batch_as_its_events(scaled):
-    events, x, y = bananas()
-    events, x, y = events[:1500], x[:1500], y[:1500]
-    one, many, run = (pipeline() for _ in range(3))
-    if not scaled:
-        one, many, run = (list(m.steps.values())[1] | SVMSGDClassifier() for m in (one, many, run))
-    expected = []
-    for event, label in zip(events, y.tolist(), strict=True):
-        if scaled:
-            one["StandardScaler"].learn_one(event)
-            z = one["StandardScaler"].transform_one(event)
-        z = one["RandomFourierFeatures"].transform_one(z if scaled else event)
-        expected.append(one["SVMSGDClassifier"].predict_one(z))
-        one["SVMSGDClassifier"].learn_one(z, label)
-    table = pa.table({name: x[:, c] for c, name in enumerate(events[0])})
-    found = predict_then_learn_many(many, table[:700], y[:700])
-    found += predict_then_learn_many(many, table[700:], y[700:])
-    np.testing.assert_array_equal(found, expected)
-    report = Run(ArrowSource(table.append_column("y", [y]), "y"), run).execute()
-    assert report.accuracy == pytest.approx(np.mean(np.array(expected[1:]) == y[1:]))
-    margins = [m.predict_proba_one(events[3]) for m in (one, many, run)]
-    assert margins[0] == margins[1] == margins[2]
-
-
 @pytest.mark.parametrize("value", [1e9, 1e20, -1e30, 3e38])
 def test_huge_values_have_features_of_length_one_that_are_not_those_of_zero(value):
     mapped = RandomFourierFeatures(gamma=1.0, n_components=64)
@@ -268,39 +196,3 @@ def test_rivers_batches():
     predicted = model.predict_many(frame[3000:])
     assert list(predicted.index) == list(frame.index[3000:])
     assert np.mean(predicted.to_numpy() != y[3000:]) < 0.12
-
-
-@pytest.mark.parametrize("way", ["file", "pickle", "deepcopy", "clone"])
-def test_copies_go_on_alike(way, tmp_path):
-    events, x, y = bananas()
-    model = pipeline(seed=5)
-    predict_then_learn_many(model, pa.table({"1": x[:900, 0], "2": x[:900, 1]}), y[:900])
-    if way == "file":
-        streamsvm.save(model, tmp_path / "m.svm")
-        other = streamsvm.load(tmp_path / "m.svm")
-    else:
-        ways = {"pickle": lambda m: pickle.loads(pickle.dumps(m)), "deepcopy": copy.deepcopy}
-        ways["clone"] = lambda m: m.clone(include_attributes=True)
-        other = ways[way](model)
-    assert other["RandomFourierFeatures"].seed == 5
-    for event, label in zip(events[900:1000], y[900:1000].tolist(), strict=True):
-        assert model.predict_proba_one(event) == other.predict_proba_one(event)
-        model.learn_one(event, label)
-        other.learn_one(event, label)
-
-
-class OneByOne(RandomFourierFeatures):
-    """A transformer that runs do not know: they give the pipeline its events one by one."""
-
-
-@pytest.mark.parametrize("delay", [1, 30])
-def test_late_labels_give_the_model_of_single_events(delay):
-    events, _, y = bananas()
-    items = list(zip(events[:1200], y[:1200].tolist(), strict=True))
-    found = []
-    for cls in (RandomFourierFeatures, OneByOne):
-        model = cls(gamma=1.0, n_components=64) | SVMSGDClassifier()
-        report = Run(MemorySource(items), model, late=LateLabels(delay=delay)).execute()
-        assert report.rows == 1200 and report.accuracy > 0.85
-        found.append([model.predict_proba_one(x) for x in events[:50]])
-    assert found[0] == found[1]

@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from streamsvm.solvers.bounds import Unbounded, Window
+from streamsvm.solvers.bounds import Reservoir, Unbounded, Window
+from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.support import states
@@ -15,6 +16,7 @@ from streamsvm.support.dense_store import rows_of
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of
 from tests.kernels.test_values import values
+from tests.reference.slow_tracking import SlowTracking, optimum
 
 PLAIN = tracking.Schedule(
     steps=5.0, steps_per_r2=0.0, process=1.0, keep_zeros=1.0, averaged=1.0, tau=0.0,
@@ -46,8 +48,59 @@ def check_active_set(active, entered):
     return active.members[:m]
 
 
+TOTALS = ("process_gain", "lost", "skipped", "mean_gain", "scaled_gain", "width", "r2")
+
+
+def twin_of(stream, window=0):
+    s = stream.schedule
+    return SlowTracking(
+        stream.gram, stream.y, stream.cost, stream.state.draws[0], int(s.steps), s.process > 0,
+        s.keep_zeros > 0, s.tau, window,
+        int(s.bounds.limit) if isinstance(s.bounds, Reservoir) else 0,
+    )  # fmt: skip
+
+
+def check_after_every_row(stream, window):
+    """What the state holds is right, and what steps gain and removals lose is booked."""
+    gained = 0.0
+    for k in range(len(stream.y)):
+        stream.learn([k])
+        stream.check()
+        info = stream.info
+        # Steps never lower the dual: what it falls by is what was lost, and left out is left out.
+        assert info.dual + info.lost - gained >= -1e-9 * (1.0 + abs(gained))
+        gained = float(info.dual + info.lost)
+        booked = info.process_gain + stream.schedule.steps * info.mean_gain
+        booked -= info.skipped + info.lost
+        assert booked == pytest.approx(info.dual, rel=1e-9, abs=1e-9 * (1.0 + abs(info.lost)))
+        assert len(stream.members) <= min(stream.schedule.bounds.limit, window or np.inf)
+
+
+def check_finishing(stream, rel=1e-9):
+    """It reaches the optimum of another solver, and leaves what certificates are made of."""
+    names = {"n_seen", "n_steps", "n_null", *TOTALS} - {"lost", "r2"}
+    before = {name: float(stream.info[name]) for name in names}
+    gained = stream.info.dual + stream.info.lost
+    for _ in range(100):
+        arguments = stream.solver, stream.state, stream.solver_kernel, PLAIN, stream.x.shape[1]
+        if tracking_finish.finish_some(*arguments) <= 1e-6:
+            break
+    else:
+        raise AssertionError("no optimum")
+    stream.check(rel)
+    rows = np.sort(stream.state.store.entered[stream.members] - 1)
+    gram, y = stream.gram[np.ix_(rows, rows)], stream.y[rows]
+    a = optimum(gram, y, stream.cost[rows])
+    best = a.sum() - 0.5 * (y * a) @ gram @ (y * a)
+    assert best * (1 - 1e-6) <= stream.info.dual <= best * (1 + 1e-9)
+    assert {name: float(stream.info[name]) for name in names} == before
+    assert stream.info.dual + stream.info.lost == pytest.approx(gained, rel=1e-9)
+
+
 class TrackingStream:
     """A state, and rows to give it; rows are named by their index, their number is one more."""
+
+    solver = tracking
 
     def __init__(
         self, x, y, cost, kernel, schedule=PLAIN, seed=0, window=0, cache_bytes=10**6, capacity=64
@@ -73,7 +126,7 @@ class TrackingStream:
         margins, done = np.full(len(rows), np.nan), 0
         while done < len(rows):
             part = rows[done:]
-            done += tracking.learn_rows(
+            done += self.solver.learn_rows(
                 self.state, self.solver_kernel, self.x[part], self.y[part], self.cost[part],
                 self.cost[part], part + 1, self.diagonal[part], self.schedule, margins[done:],
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Runs, checkpoints, late labels, serving, monitor and commands with `Selective`."""
+"""Runs, serving, monitor and commands with `Selective`; loops: see `test_sets_runs`."""
 
 import json
 import subprocess
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from river import datasets, linear_model, preprocessing
 
 import streamsvm
 from connectors import MemorySource
@@ -21,60 +20,15 @@ from streamsvm import (
 from streamsvm.cli.main import main
 from streamsvm.errors import ParameterError
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from streamsvm.run.serving import Serving
 from tests import brokers
 from tests.run.test_late_labels import Script
+from tests.run.test_sets_runs import EVENTS
 
-EVENTS = [(dict(x), bool(y)) for x, y in datasets.Phishing()]
 ROOT = Path(__file__).resolve().parents[2]
 BANANAS = "examples/data/bananas.parquet"
-
-
-@pytest.mark.parametrize(
-    "make",
-    [SVMSGDClassifier, lambda: preprocessing.StandardScaler() | linear_model.LogisticRegression()],
-)
-def test_a_run_is_a_loop_of_events(make):
-    model, other = Selective(make(), 0.1), Selective(make(), 0.1)
-    report = Run(MemorySource(EVENTS), model).execute()
-    answers = 0
-    for x, y in EVENTS:
-        answers += other.predict_one(x) is not None
-        other.learn_one(x, y)
-    assert model.answering.as_json() == other.answering.as_json()
-    assert report.answers["n_answered"] == report.answers["n_checked"] == answers > 100
-    assert report.answers["answered_error"] < 0.1
-    assert report.learnt == 1250
-    assert report.accuracy > 0.7
-
-
-def test_late_labels_count_for_what_was_answered(tmp_path):
-    model, other = Selective(SVMSGDClassifier(), 0.1), Selective(SVMSGDClassifier(), 0.1)
-    report = Run(MemorySource(EVENTS), model, late=LateLabels(delay=30)).execute()
-    held = []
-    for i, (x, _) in enumerate(EVENTS):
-        if i >= 30:
-            other.learn_one(*EVENTS[i - 30], given=held[i - 30])
-        held.append(other.answer_one(x))
-    for i in range(1220, 1250):
-        other.learn_one(*EVENTS[i], given=held[i])
-    assert model.answering.as_json() == other.answering.as_json()
-    assert report.learnt == model.answering.n_labelled == 1250
-    assert report.answers["n_checked"] > 100
-    # With a checkpoint while answers are held: the same.
-    last = {}
-    for limit in (400, 777, None):
-        again = Selective(SVMSGDClassifier(), 0.1)
-        run = Run(
-            MemorySource(EVENTS), again, late=LateLabels(delay=30), limit=limit,
-            checkpoint=Checkpoint(tmp_path / "run.ckpt"),
-        )  # fmt: skip
-        last[limit] = run.execute()
-    assert again.answering.as_json() == model.answering.as_json()
-    assert last[None].accuracy == report.accuracy
 
 
 @pytest.mark.parametrize("audit", [0.0, 0.5])

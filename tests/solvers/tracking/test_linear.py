@@ -7,16 +7,18 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.solvers.bounds import Reservoir
-from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.support import states
-from tests.reference.slow_tracking import SlowTracking, optimum
 from tests.reference.tracking_stream import (
     PLAIN,
+    TOTALS,
     TrackingStream,
     check_active_set,
+    check_after_every_row,
+    check_finishing,
     problem,
+    twin_of,
     unequal,
 )
 
@@ -39,26 +41,17 @@ WAYS = [
 class LinearStream(TrackingStream):
     """The same rows for a state with explicit w."""
 
+    solver = tracking_linear
+
     def __init__(self, x, y, cost, kernel=KERNEL, schedule=PLAIN, seed=0, window=0, capacity=64):
         super().__init__(x, y, cost, kernel, schedule, seed, window, 0)
         self.state = tracking_linear.new_state(x.shape[1], window, seed, capacity)
         x = x.astype(float)
         self.gram = kernel.scale * x @ x.T
 
-    def learn(self, rows):
-        rows = np.asarray(rows)
-        margins, done = np.full(len(rows), np.nan), 0
-        while done < len(rows):
-            part = rows[done:]
-            done += tracking_linear.learn_rows(
-                self.state, self.kernel, self.x[part], self.y[part], self.cost[part],
-                self.cost[part], part + 1, self.diagonal[part], self.schedule, margins[done:],
-            )  # fmt: skip
-            if done < len(rows):
-                capacity = 2 * self.state.alpha.size
-                self.state = states.grown(self.state, capacity, self.x.shape[1], 0)
-        self.margins[rows] = margins
-        return self
+    @property
+    def solver_kernel(self):
+        return self.kernel
 
     def fresh_dual(self, coefficients=None):
         alpha, y = self.state.alpha[self.members], self.state.y[self.members]
@@ -84,15 +77,6 @@ class LinearStream(TrackingStream):
         assert self.info.cost_sum == pytest.approx(cost.sum(), rel=1e-9, abs=1e-9)
 
 
-def twin_of(stream, window):
-    s = stream.schedule
-    return SlowTracking(
-        stream.gram, stream.y, stream.cost, stream.state.draws[0], int(s.steps), s.process > 0,
-        s.keep_zeros > 0, s.tau, window,
-        int(s.bounds.limit) if isinstance(s.bounds, Reservoir) else 0,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("way", range(len(WAYS)))
 def test_each_row_does_what_the_slow_twin_does(way):
     schedule, window = WAYS[way]
@@ -110,7 +94,7 @@ def test_each_row_does_what_the_slow_twin_does(way):
         np.testing.assert_allclose(stream.of_rows(mine), slow.y * theirs, rtol=0, atol=1e-9)
     np.testing.assert_allclose(stream.margins, expected, rtol=1e-9, atol=1e-9)
     assert (stream.state.store.entered[stream.members] - 1).tolist() == slow.members
-    for name in ("process_gain", "lost", "skipped", "mean_gain", "scaled_gain", "width", "r2"):
+    for name in TOTALS:
         assert stream.info[name] == pytest.approx(getattr(slow, name), rel=1e-8, abs=1e-9), name
     assert stream.info.n_steps == 120 * schedule.steps and stream.info.n_seen == 120
     if schedule.tau:
@@ -149,16 +133,7 @@ def test_invariants_after_every_row(seed, n, d, C, way):
     schedule, window = way
     x, y = problem(seed, n, d)
     stream = LinearStream(x, y, unequal(seed, n, C), KERNEL, schedule, seed, window)
-    gained = 0.0
-    for k in range(n):
-        stream.learn([k])
-        stream.check()
-        info = stream.info
-        assert info.dual + info.lost - gained >= -1e-9 * (1.0 + abs(gained))
-        gained = float(info.dual + info.lost)
-        booked = info.process_gain + schedule.steps * info.mean_gain - info.skipped - info.lost
-        assert booked == pytest.approx(info.dual, rel=1e-9, abs=1e-9 * (1.0 + abs(info.lost)))
-        assert len(stream.members) <= min(schedule.bounds.limit, window or np.inf)
+    check_after_every_row(stream, window)
 
 
 @pytest.mark.parametrize("window", [0, 300])
@@ -229,24 +204,8 @@ def test_examples_that_come_again_and_rows_without_weight():
 def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(window):
     x, y = problem(9, 80, 3)
     stream = LinearStream(x, y, unequal(9, 80), window=window).all()
-    names = ("n_seen", "n_steps", "n_null", "mean_gain", "scaled_gain", "width", "process_gain")
-    before = {name: float(stream.info[name]) for name in names}
-    gained = stream.info.dual + stream.info.lost
-    worst = np.inf
-    for _ in range(100):
-        worst = tracking_finish.finish_some(tracking_linear, stream.state, KERNEL, PLAIN, 3)
-        if worst <= 1e-6:
-            break
-    assert worst <= 1e-6
-    stream.check()
+    check_finishing(stream)
     np.testing.assert_array_equal(stream.state.w_average, stream.state.w)
-    rows = np.sort(stream.state.store.entered[stream.members] - 1)
-    gram = stream.gram[np.ix_(rows, rows)]
-    a = optimum(gram, y[rows], stream.cost[rows])
-    best = a.sum() - 0.5 * (y[rows] * a) @ gram @ (y[rows] * a)
-    assert best * (1 - 1e-6) <= stream.info.dual <= best * (1 + 1e-9)
-    assert {name: float(stream.info[name]) for name in names} == before
-    assert stream.info.dual + stream.info.lost == pytest.approx(gained, rel=1e-9)
 
 
 def test_classes_may_be_exchanged():

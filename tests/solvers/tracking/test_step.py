@@ -13,8 +13,17 @@ from streamsvm.solvers.tracking import step as tracking
 from streamsvm.solvers.tracking.step import exact_step
 from streamsvm.support import states
 from tests.reference.slow_looks import SlowLooks
-from tests.reference.slow_tracking import SlowDraws, SlowTracking, optimum
-from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
+from tests.reference.slow_tracking import SlowDraws
+from tests.reference.tracking_stream import (
+    PLAIN,
+    TOTALS,
+    TrackingStream,
+    check_after_every_row,
+    check_finishing,
+    problem,
+    twin_of,
+    unequal,
+)
 
 RBF = kernels.RBF(gamma=0.5)
 ALL = (kernels.Linear(scale=0.7), kernels.Polynomial(degree=2, gamma=0.3), RBF)
@@ -41,13 +50,8 @@ WAYS = [
 ]
 
 
-def twin_of(stream, window=0):
-    s = stream.schedule
-    slow = SlowTracking(
-        stream.gram, stream.y, stream.cost, stream.state.draws[0], int(s.steps), s.process > 0,
-        s.keep_zeros > 0, s.tau, window,
-        int(s.bounds.limit) if isinstance(s.bounds, Reservoir) else 0,
-    )  # fmt: skip
+def twin_with_looks(stream, window=0):
+    slow = twin_of(stream, window)
     slow.looks = SlowLooks(stream.state.look_draws[0])
     return slow
 
@@ -59,7 +63,7 @@ def assert_twins(stream, slow):
     np.testing.assert_allclose(average, slow.y * slow.average, rtol=0, atol=1e-10 * scale)
     assert (stream.state.store.entered[stream.members] - 1).tolist() == slow.members
     info = stream.info
-    for name in ("process_gain", "lost", "skipped", "mean_gain", "scaled_gain", "width", "r2"):
+    for name in TOTALS:
         assert info[name] == pytest.approx(getattr(slow, name), rel=1e-8, abs=1e-9 * scale), name
     assert info.dual == pytest.approx(slow.dual, rel=1e-9, abs=1e-9 * scale)
     looks = slow.looks
@@ -90,7 +94,7 @@ def test_each_row_does_what_the_slow_twin_does(kernel, window, schedule, process
     # With equal C_i the draws of the steps are looks.
     cost = np.full(90, 2.0) if K == 20 else unequal(1, 90, C=2.0)
     stream = TrackingStream(x, y, cost, kernel, schedule, seed=K, window=window)
-    slow = twin_of(stream, window)
+    slow = twin_with_looks(stream, window)
     margins = []
     for k in range(90):
         margins.append(slow.learn(k))
@@ -109,7 +113,7 @@ def test_each_row_does_what_the_slow_twin_does(kernel, window, schedule, process
 def test_examples_that_come_again_are_stepped_on_not_entered(schedule, window):
     x, y = problem(2, 60, 3)
     stream = TrackingStream(x, y, unequal(2, 60), RBF, schedule, window=window)
-    slow = twin_of(stream, window)
+    slow = twin_with_looks(stream, window)
     rng = np.random.default_rng(0)
     for epoch in range(3):
         rows = rng.permutation(60) if epoch else np.arange(60)
@@ -145,7 +149,7 @@ def test_margins_are_the_averaged_classifiers_or_the_last_ones():
     averaged = TrackingStream(x, y, 1.0, RBF).all()
     last = TrackingStream(x, y, 1.0, RBF, PLAIN._replace(averaged=0.0)).all()
     np.testing.assert_array_equal(averaged.state.alpha, last.state.alpha)
-    slow, expected = twin_of(TrackingStream(x, y, 1.0, RBF)), []
+    slow, expected = twin_with_looks(TrackingStream(x, y, 1.0, RBF)), []
     for k in range(50):
         expected.append(slow.f(k))
         slow.learn(k)
@@ -173,18 +177,7 @@ def test_invariants_after_every_row(seed, n, d, kernel, C, way, weighted):
         kernel = RBF
     cost = unequal(seed, n, C) if weighted else C
     stream = TrackingStream(x, y, cost, kernel, schedule, seed, window)
-    gained = 0.0
-    for k in range(n):
-        stream.learn([k])
-        stream.check()
-        info = stream.info
-        # Steps never lower the dual: what it falls by is what was lost, and left out is left out.
-        rise = info.dual + info.lost - gained
-        assert rise >= -1e-9 * (1.0 + abs(gained))
-        gained = float(info.dual + info.lost)
-        booked = info.process_gain + schedule.steps * info.mean_gain - info.skipped - info.lost
-        assert booked == pytest.approx(info.dual, rel=1e-9, abs=1e-9 * (1.0 + abs(info.lost)))
-        assert len(stream.members) <= min(schedule.bounds.limit, window or np.inf)
+    check_after_every_row(stream, window)
 
 
 @settings(max_examples=200, deadline=None)
@@ -295,28 +288,7 @@ def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(kernel, 
     x, y = problem(9, 80, 3)
     cost = unequal(9, 80, C=3.0)
     stream = TrackingStream(x, y, cost, kernel, PLAIN._replace(tau=0.01), window=window).all()
-    names = (
-        "n_seen", "n_steps", "n_null", "mean_gain", "scaled_gain", "width", "skipped",
-        "process_gain",
-    )  # fmt: skip
-    before = {name: float(stream.info[name]) for name in names}
-    gained = stream.info.dual + stream.info.lost
-    for _ in range(50):
-        if (
-            tracking_finish.finish_some(tracking, stream.state, stream.solver_kernel, PLAIN, 3)
-            <= 1e-6
-        ):
-            break
-    else:
-        raise AssertionError("no optimum")
-    stream.check(rel=1e-8)
-    rows = np.sort(stream.state.store.entered[stream.members] - 1)
-    gram = stream.gram[np.ix_(rows, rows)]
-    a = optimum(gram, y[rows], cost[rows])
-    best = a.sum() - 0.5 * (y[rows] * a) @ gram @ (y[rows] * a)
-    assert best * (1 - 1e-6) <= stream.info.dual <= best * (1 + 1e-9)
-    assert {name: float(stream.info[name]) for name in names} == before
-    assert stream.info.dual + stream.info.lost == pytest.approx(gained, rel=1e-9)
+    check_finishing(stream, rel=1e-8)
     np.testing.assert_array_equal(stream.state.average, stream.state.alpha)
     if not window:
         stream.all().check(rel=1e-8)
