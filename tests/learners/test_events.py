@@ -162,14 +162,6 @@ def test_a_new_feature_on_the_way():
     check_same(model, plain)
 
 
-def test_a_monitor_sees_every_event():
-    model = MODELS["rbf"]()
-    run(model, STREAM[:100])
-    monitor = TrackingMonitor(model)
-    run(model, STREAM[100:200])
-    assert monitor.get()["n_examples"] == 100
-
-
 def test_the_classifier_given_out_may_change():
     model = MODELS["tracking"]()
     run(model, STREAM[:300])

@@ -116,16 +116,6 @@ def test_sparse_rows_learn_what_dense_ones_do():
     assert np.mean(np.array(dense.predict_many(x)) == sparse.predict_many(csr_array(x))) > 0.97
 
 
-def test_threads_do_not_change_a_bit():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(700, 300)).astype(np.float32), rng.integers(0, 4, 700).tolist()
-    models = [LaRankClassifier(n_jobs=n, seed=1) for n in (1, 2)]
-    for model in models:
-        model.learn_many(x, y)
-    same(*models)
-    np.testing.assert_array_equal(*(m.decision_function_many(x) for m in models))
-
-
 def test_finish_reaches_the_optimum_over_what_is_kept():
     x, y = problem(600)
     model = LaRankClassifier(C=10.0, tau=1e-4, seed=0)

@@ -103,16 +103,6 @@ def test_predictions_come_back_in_kind(container):
     assert column == [model.predict_proba_one(event)[True] for event, _ in events(x, y)]
 
 
-def test_predictions_are_made_before_learning():
-    x, y = rows(300)
-    one, many = LASVMClassifier(), LASVMClassifier()
-    before = []
-    for event, label in events(x, y):
-        before.append(one.predict_one(event))
-        one.learn_one(event, label)
-    assert many.predict_then_learn_many(CONTAINERS["table"](x), y) == before
-
-
 def test_before_any_label_and_with_one_class():
     model = LASVMClassifier()
     assert model.predict_one({"a": 1.0}) is None

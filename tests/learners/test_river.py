@@ -1,8 +1,5 @@
 """River's contract, and River's tools around our learners."""
 
-import copy
-import pickle
-
 import pytest
 from river import (
     active,
@@ -124,19 +121,3 @@ def test_active_learning():
             asked += 1
             sampler.learn_one(x, y)
     assert 0 < asked < 1500 and right > 1200
-
-
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
-def test_copies_go_on_alike(duplicate):
-    events = list(datasets.Phishing().take(400))
-    model = LASVMClassifier(class_weight="balanced")
-    for x, y in events[:200]:
-        model.learn_one(x, y)
-    other = duplicate(model)
-    for x, y in events[200:]:
-        assert model.decision_function_one(x) == other.decision_function_one(x)
-        model.learn_one(x, y)
-        other.learn_one(x, y)
-    model.finish()
-    other.finish()
-    assert model.dual == other.dual and model.bias == other.bias
