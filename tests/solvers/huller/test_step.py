@@ -14,9 +14,7 @@ from streamsvm.solvers.huller import step
 from streamsvm.solvers.huller.state import HullerState
 from streamsvm.support import states, stores
 from streamsvm.support.draws import new_draws
-from streamsvm.support.kernel_rows.bound_kernels import bound
-from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of
-from streamsvm.support.rows import cut, sparse
+from tests.reference.row_stream import RowStream
 from tests.reference.slow_huller import SlowHuller
 
 LINEAR, N = kernels.Linear(), 150
@@ -32,40 +30,17 @@ def problem(seed=0, n=N, noise=0.0):
     return x.astype(np.float32), y * np.where(draws.random(n) < noise, -1.0, 1.0)
 
 
-class Stream:
-    """A state that learns rows of a problem by their numbers, growing as a learner does."""
+class Stream(RowStream):
+    step = step
 
     def __init__(self, x, y, kernel=LINEAR, reprocess=1, is_sparse=False, cache_bytes=10**6):
+        super().__init__(x, y, np.ones(len(y)), kernel, step.Schedule(float(reprocess)), is_sparse)
         self.state = states.new_seeded(HullerState, 3, cache_bytes, 5, is_sparse, window=0)
-        self.kernel, self.schedule, self.y = kernel, step.Schedule(float(reprocess)), y
-        self.dense, self.x = x, sparse(x) if is_sparse else x
-        # With the same bits as the values of cached rows, which `kernels.evaluate` may lack.
-        self.diagonal = diagonal_of(kernel, x)
-
-    def learn(self, first, stop):
-        margins, done = np.zeros(stop - first), 0
-        numbers, cost = np.arange(1, len(self.y) + 1), np.ones(len(self.y))
-        while first + done < stop:
-            part = slice(first + done, stop)
-            done += step.learn_rows(
-                self.state, bound(self.kernel, self.state.store), cut(self.x, part.start, stop),
-                self.y[part], cost[part], cost[part], numbers[part], self.diagonal[part],
-                self.schedule, margins[done:],
-            )  # fmt: skip
-            if first + done < stop:
-                capacity = 2 * self.state.alpha.size
-                self.state = states.grown(self.state, capacity, 3, 10**6)
-        return margins
 
     def margins(self, x):
         out = np.zeros(len(x))
-        step.margins_of(self.state, bound(self.kernel, self.state.store), x, out)
+        step.margins_of(self.state, self.solver_kernel, x, out)
         return out
-
-    @property
-    def members(self):
-        active = self.state.active
-        return active.members[: active.counts[0].n_members]
 
     def check(self):
         """The scalars that are kept, against fresh ones; sums of coefficients; members."""
@@ -145,7 +120,7 @@ def test_a_change_of_the_kernel_recomputes_the_scalars():
     stream = Stream(x, y, kernels.RBF(0.5))
     stream.learn(0, N)
     stream.kernel = kernels.RBF(1.0)
-    huller_state.rebuild(stream.state, bound(stream.kernel, stream.state.store), 3)
+    huller_state.rebuild(stream.state, stream.solver_kernel, 3)
     stream.check()
     rows = stores.rows_of(stream.state.store, 1, 3)
     assert rows.shape == (1, 3)

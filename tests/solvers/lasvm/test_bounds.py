@@ -19,8 +19,7 @@ from streamsvm.solvers.lasvm import fading
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.support.dense_store import rows_of
-from tests.kernels.test_values import values
-from tests.solvers.lasvm.test_step import Stream, problem
+from tests.solvers.lasvm.test_step import Stream, live_of, problem
 
 RBF = kernels.RBF(gamma=0.5)
 LINEAR = kernels.Linear(scale=0.7)
@@ -48,62 +47,6 @@ WAYS = [
 ]
 
 
-def live_of(state):
-    return np.flatnonzero(state.lower != state.upper)
-
-
-def kernel_of_slots(stream):
-    n, d = int(stream.state.info[0].n), stream.x.shape[1]
-    rows = rows_of(stream.state.store, n, d)
-    return values(stream.kernel, rows, rows).astype(float) if n else np.zeros((0, 0))
-
-
-def fresh_dual(stream):
-    n = int(stream.state.info[0].n)
-    alpha, K = stream.state.alpha[:n], kernel_of_slots(stream)
-    return alpha @ stream.state.y[:n] - 0.5 * alpha @ K @ alpha
-
-
-def check(stream):
-    """The sum, boxes, gradients, the dual, counts and extremes, against fresh values."""
-    state, info = stream.state, stream.state.info[0]
-    n, live = int(info.n), live_of(state)
-    alpha, lower, upper, y = (a[:n] for a in (state.alpha, state.lower, state.upper, state.y))
-    costs = (upper - lower).sum()
-    assert abs(alpha.sum()) <= 1e-11 * (1.0 + costs)
-    assert (alpha >= lower).all() and (alpha <= upper).all()
-    assert (lower[live][y[live] > 0] == 0.0).all() and (upper[live][y[live] < 0] == 0.0).all()
-    dead = np.setdiff1d(np.arange(n), live)
-    assert not alpha[dead].any() and not state.store.entered[dead].any()
-    assert not state.alpha[n:].any()
-    numbers = state.store.entered[live]
-    # Merged vectors have negative ones, that of their newest part.
-    named = numbers[numbers > 0].tolist()
-    assert numbers.all() and len(set(named)) == len(named)
-    K = kernel_of_slots(stream)
-    scale = 1.0 + np.abs(K).max(initial=0.0) * (np.abs(alpha).sum() + costs)
-    fresh = y - K @ alpha
-    np.testing.assert_allclose(state.gradient[live], fresh[live], rtol=0, atol=1e-9 * scale)
-    dual = alpha @ y - 0.5 * alpha @ K @ alpha
-    assert info.dual == pytest.approx(dual, rel=1e-9, abs=1e-10 * scale * scale)
-    assert info.n_dead == len(dead)
-    assert info.n_zero == (alpha[live] == 0.0).sum()
-    g = state.gradient[:n]
-    assert info.g_max == max(g[alpha < upper], default=-np.inf)
-    assert info.g_min == min(g[alpha > lower], default=np.inf)
-    if info.i >= 0:
-        assert g[info.i] == info.g_max and alpha[info.i] < upper[info.i]
-    if info.j >= 0:
-        assert g[info.j] == info.g_min and alpha[info.j] > lower[info.j]
-    for slot in live:
-        line = state.cache.line_of[slot]
-        if line >= 0:
-            length = int(state.cache.length[line])
-            known = np.setdiff1d(np.arange(length), dead)
-            got = state.cache.values[line, known].astype(float)
-            np.testing.assert_array_equal(got, K[slot, known])
-
-
 @pytest.mark.parametrize("schedule", WAYS)
 @settings(max_examples=15, deadline=None)
 @given(
@@ -123,7 +66,7 @@ def test_invariants_after_every_row(schedule, seed, n, d, C, weighted, linear):
     gained = 0.0
     for k in range(n):
         stream.learn(k, k + 1)
-        check(stream)
+        stream.check()
         state, info = stream.state, stream.state.info[0]
         live = live_of(state)
         assert len(live) <= schedule.bounds.limit
@@ -150,10 +93,10 @@ def test_removing_all_one_after_the_other(seed, C, kernel):
     stream = Stream(x, y, np.full(40, C), kernel, PLAIN).all()
     rng = np.random.default_rng(seed)
     for slot in rng.permutation(live_of(stream.state)):
-        before, lost = fresh_dual(stream), float(stream.state.info[0].lost)
+        before, lost = stream.fresh_dual(), float(stream.state.info[0].lost)
         lasvm_bounds.remove(stream.state, stream.solver_kernel, int(slot), 3)
-        check(stream)
-        change = before - fresh_dual(stream)
+        stream.check()
+        change = before - stream.fresh_dual()
         booked = stream.state.info[0].lost - lost
         assert booked == pytest.approx(change, rel=1e-6, abs=1e-9 * (1.0 + abs(before)))
     assert len(live_of(stream.state)) == 0 and stream.state.info[0].dual == pytest.approx(0.0)
@@ -166,13 +109,13 @@ def test_making_room_again_and_again(seed, policy, C):
     stream = Stream(x, y, np.full(40, C), RBF, PLAIN).all()
     state, info = stream.state, stream.state.info[0]
     while len(live_of(state)) > 2:
-        m, before, lost = len(live_of(state)), fresh_dual(stream), float(info.lost)
+        m, before, lost = len(live_of(state)), stream.fresh_dual(), float(info.lost)
         costs, weights = (state.upper - state.lower).sum(), state.store.weight[live_of(state)].sum()
         slot = lasvm_bounds.make_room(state, stream.solver_kernel, policy, 2)
-        check(stream)
+        stream.check()
         live = live_of(state)
         assert len(live) == m - 1
-        change = before - fresh_dual(stream)
+        change = before - stream.fresh_dual()
         scale = 1.0 + abs(before) + (state.upper - state.lower).sum()
         assert info.lost - lost == pytest.approx(change, rel=1e-6, abs=1e-9 * scale)
         now = (state.upper - state.lower).sum(), state.store.weight[live].sum()
@@ -260,13 +203,13 @@ def test_further_epochs_and_finishing(policy):
     stream = Stream(x, y, np.full(100, 2.0), RBF, within(limit=15, policy=policy))
     for _ in range(3):
         stream.all()
-        check(stream)
+        stream.check()
         assert len(live_of(stream.state)) <= 15
     stream.finish()
-    check(stream)
+    stream.check()
     assert lasvm.delta(stream.state) <= 1e-3
     stream.all()
-    check(stream)
+    stream.check()
 
 
 @pytest.mark.parametrize("schedule", WAYS)
@@ -280,15 +223,15 @@ def test_all_is_right_after_many_rows(schedule):
     stream.state = lasvm_state.new_state(3, 10**6)
     stream.margins = np.zeros(4000)
     stream.all()
-    check(stream)
-    assert stream.state.info[0].dual == pytest.approx(fresh_dual(stream), rel=1e-6)
+    stream.check()
+    assert stream.state.info[0].dual == pytest.approx(stream.fresh_dual(), rel=1e-6)
 
 
 def test_rows_without_weight_do_not_keep_others_in_the_window():
     x, y = problem(0, 60, 3)
     cost = np.where(np.arange(60) % 3 == 0, 0.0, 1.0)
     stream = Stream(x, y, cost, RBF, within(window=10)).all()
-    check(stream)
+    stream.check()
     assert (stream.state.store.entered[live_of(stream.state)] > 50).all()
 
 
@@ -315,16 +258,16 @@ def test_fading_scales_coefficients_and_boxes_alike(rho):
     stream = flipped().learn(0, 300)
     state, info = stream.state, stream.state.info[0]
     alpha, upper, lost = state.alpha.copy(), state.upper.copy(), float(info.lost)
-    before = fresh_dual(stream)
+    before = stream.fresh_dual()
     fading.fade(state, rho)
     np.testing.assert_array_equal(state.alpha, rho * alpha)
     np.testing.assert_array_equal(state.upper, rho * upper)
-    check(stream)
-    assert info.lost - lost == pytest.approx(before - fresh_dual(stream))
+    stream.check()
+    assert info.lost - lost == pytest.approx(before - stream.fresh_dual())
     for _ in range(3000):
         fading.fade(state, rho)
     # Neither box nor slot is gone, even where coefficients are too small for a double.
-    check(stream)
+    stream.check()
     assert len(live_of(state)) == 20
 
 
@@ -347,7 +290,7 @@ def test_what_was_learnt_fades_when_errors_have_become_more_and_only_then():
         if rises:
             # The example itself enters afterwards, with weight 1.
             assert sum(now.values()) < 0.1 * sum(was.values()) + 1.01
-            check(stream)
+            stream.check()
             e, n_watched, n_wrong = 0.0, 0, 0
             faded.append(k)
     assert faded

@@ -13,7 +13,7 @@ from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.support import states
 from streamsvm.support.dense_store import rows_of
 from streamsvm.support.kernel_rows.bound_kernels import bound
-from tests.kernels.test_values import expected, values
+from tests.kernels.test_values import values
 from tests.reference.slow_lasvm import SlowLASVM
 
 PAPERS = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 0.0)
@@ -69,27 +69,58 @@ class Stream:
         alpha[entered[entered > 0] - 1] = self.state.alpha[:n][entered > 0]
         return alpha
 
+    def kernel_of_slots(self):
+        n, d = int(self.state.info[0].n), self.x.shape[1]
+        rows = rows_of(self.state.store, n, d)
+        return values(self.kernel, rows, rows).astype(float) if n else np.zeros((0, 0))
+
+    def fresh_dual(self):
+        n = int(self.state.info[0].n)
+        alpha, K = self.state.alpha[:n], self.kernel_of_slots()
+        return alpha @ self.state.y[:n] - 0.5 * alpha @ K @ alpha
+
     def check(self):
-        """Boxes, the sum, the dual, cached gradients and extremes against fresh ones."""
-        state, n = self.state, int(self.state.info[0].n)
-        alpha, C = state.alpha[:n], self.cost.max()
-        live = state.lower[:n] != state.upper[:n]
-        assert (alpha >= state.lower[:n]).all() and (alpha <= state.upper[:n]).all()
-        assert not alpha[~live].any() and not state.alpha[n:].any()
-        assert abs(alpha.sum()) <= 1e-9 * C * max(n, 1)
-        rows = rows_of(state.store, n, self.x.shape[1])
-        K = expected(self.kernel, rows, rows) if n else np.zeros((0, 0))
-        fresh = state.y[:n] - K @ alpha
-        scale = 1.0 + np.abs(K).max(initial=0.0) * np.abs(alpha).sum()
-        np.testing.assert_allclose(state.gradient[:n][live], fresh[live], atol=2e-6 * scale)
-        dual = alpha @ state.y[:n] - 0.5 * alpha @ K @ alpha
-        assert state.info[0].dual == pytest.approx(dual, rel=1e-5, abs=1e-6 * scale * scale)
+        """The sum, boxes, gradients, the dual, counts and extremes, against fresh values."""
+        state, info = self.state, self.state.info[0]
+        n, live = int(info.n), live_of(state)
+        alpha, lower, upper, y = (a[:n] for a in (state.alpha, state.lower, state.upper, state.y))
+        costs = (upper - lower).sum()
+        assert abs(alpha.sum()) <= 1e-11 * (1.0 + costs)
+        assert (alpha >= lower).all() and (alpha <= upper).all()
+        assert (lower[live][y[live] > 0] == 0.0).all() and (upper[live][y[live] < 0] == 0.0).all()
+        dead = np.setdiff1d(np.arange(n), live)
+        assert not alpha[dead].any() and not state.store.entered[dead].any()
+        assert not state.alpha[n:].any()
+        numbers = state.store.entered[live]
+        # Merged vectors have negative ones, that of their newest part.
+        named = numbers[numbers > 0].tolist()
+        assert numbers.all() and len(set(named)) == len(named)
+        K = self.kernel_of_slots()
+        scale = 1.0 + np.abs(K).max(initial=0.0) * (np.abs(alpha).sum() + costs)
+        fresh = y - K @ alpha
+        np.testing.assert_allclose(state.gradient[live], fresh[live], rtol=0, atol=1e-9 * scale)
+        dual = alpha @ y - 0.5 * alpha @ K @ alpha
+        assert info.dual == pytest.approx(dual, rel=1e-9, abs=1e-10 * scale * scale)
+        assert info.n_dead == len(dead)
+        assert info.n_zero == (alpha[live] == 0.0).sum()
         g = state.gradient[:n]
-        rising, falling = alpha < state.upper[:n], alpha > state.lower[:n]
-        assert state.info[0].g_max == max(g[rising], default=-np.inf)
-        assert state.info[0].g_min == min(g[falling], default=np.inf)
-        assert state.info[0].n_dead == np.sum(~live)
-        assert state.info[0].n_zero == np.sum(live & (alpha == 0.0))
+        assert info.g_max == max(g[alpha < upper], default=-np.inf)
+        assert info.g_min == min(g[alpha > lower], default=np.inf)
+        if info.i >= 0:
+            assert g[info.i] == info.g_max and alpha[info.i] < upper[info.i]
+        if info.j >= 0:
+            assert g[info.j] == info.g_min and alpha[info.j] > lower[info.j]
+        for slot in live:
+            line = state.cache.line_of[slot]
+            if line >= 0:
+                length = int(state.cache.length[line])
+                known = np.setdiff1d(np.arange(length), dead)
+                got = state.cache.values[line, known].astype(float)
+                np.testing.assert_array_equal(got, K[slot, known])
+
+
+def live_of(state):
+    return np.flatnonzero(state.lower != state.upper)
 
 
 def problem(seed, n, d, noise=0.5):

@@ -15,7 +15,8 @@ from streamsvm.solvers.perceptron.state import PerceptronState
 from streamsvm.support import states, stores
 from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows.bound_kernels import bound
-from streamsvm.support.rows import cut, sparse
+from streamsvm.support.rows import dense
+from tests.reference.row_stream import RowStream
 from tests.reference.slow_perceptron import SlowPerceptron
 from tests.slow import compiles, slow_but
 
@@ -62,51 +63,25 @@ def schedule_of(rule, name=None, averaged=True, margin=None, limit=LIMIT):
     return step.Schedule(RULES[rule], margin, l2, float(averaged), bounds, MISTAKE)
 
 
-class Stream:
-    """A state that learns rows of a problem by their numbers, growing as a learner does."""
+class Stream(RowStream):
+    step = step
 
     def __init__(self, schedule, x, y, cost, is_sparse=False, cache_bytes=10**6):
+        super().__init__(x, y, cost, kernels.RBF(GAMMA), schedule, is_sparse)
         is_projected = schedule.bounds != UNBOUNDED and schedule.bounds.policy in PROJECTING
         basis = int(schedule.bounds.limit) if is_projected else 0
         self.state = states.new_seeded(PerceptronState, 3, cache_bytes, 5, is_sparse, basis=basis)
-        self.schedule, self.y, self.cost = schedule, y, cost
-        self.x = sparse(x) if is_sparse else x
-
-    def learn(self, first, stop, numbers=None):
-        numbers = np.arange(first + 1, stop + 1) if numbers is None else numbers
-        margins, done = np.zeros(stop - first), 0
-        while first + done < stop:
-            part = slice(first + done, stop)
-            done += step.learn_rows(
-                self.state, bound(kernels.RBF(GAMMA), self.state.store),
-                cut(self.x, first + done, stop), self.y[part], self.cost[part], self.cost[part],
-                numbers[done:], np.ones(stop - first - done, np.float32), self.schedule,
-                margins[done:],
-            )  # fmt: skip
-            if first + done < stop:
-                capacity = 2 * self.state.alpha.size
-                self.state = states.grown(self.state, capacity, 3, 10**6)
-        return margins
 
     def gram(self):
         rows = self.rows()
         return np.exp(-GAMMA * ((rows[:, None] - rows[None]) ** 2).sum(axis=2))
 
     def rows(self):
-        rows = stores.rows_of(self.state.store, self.n, 3)
-        return rows.astype(float) if isinstance(rows, np.ndarray) else np.array(_dense(rows))
+        return dense(stores.rows_of(self.state.store, self.n, 3)).astype(float)
 
     @property
     def n(self):
         return int(self.state.info[0].n)
-
-
-def _dense(rows):
-    out = np.zeros((rows.start.size - 1, rows.d))
-    for r in range(len(out)):
-        part = slice(rows.start[r], rows.start[r + 1])
-        out[r, rows.columns[part]] = rows.values[part]
-    return out
 
 
 def slow(schedule, rule, name):
@@ -135,8 +110,7 @@ def test_it_is_its_slow_twin(rule, name, averaged):
     assert fast.n == len(rows) and fast.state.info[0].n_steps == twin.mistakes
     np.testing.assert_allclose(fast.rows(), rows, rtol=0, atol=1e-3)
     out = np.zeros(20)
-    kernel = bound(kernels.RBF(GAMMA), fast.state.store)
-    step.margins_of(fast.state, kernel, schedule, x[:20], out)
+    step.margins_of(fast.state, fast.solver_kernel, schedule, x[:20], out)
     k = np.exp(-GAMMA * ((x[:20, None] - rows[None]) ** 2).sum(axis=2))
     np.testing.assert_allclose(out, k @ coefficients, rtol=0, atol=3e-4 * size)
 
@@ -163,13 +137,12 @@ def test_the_average_stays_the_same_when_models_fade(rule):
     schedule, out = schedule_of(rule, "merge"), np.zeros((2, N))
     fast = Stream(schedule, x, y, cost)
     fast.learn(0, N)
-    kernel = bound(kernels.RBF(GAMMA), fast.state.store)
-    step.margins_of(fast.state, kernel, schedule, x, out[0])
+    step.margins_of(fast.state, fast.solver_kernel, schedule, x, out[0])
     # It is called after the next example was counted.
     fast.state.info[0].n_seen += 1
     perceptron_state.fade_average(fast.state)
     fast.state.info[0].n_seen -= 1
-    step.margins_of(fast.state, kernel, schedule, x, out[1])
+    step.margins_of(fast.state, fast.solver_kernel, schedule, x, out[1])
     np.testing.assert_allclose(out[1], out[0], rtol=1e-9)
 
 
@@ -189,8 +162,7 @@ def test_votes_are_those_of_all_models():
     assert twin.closest > 1e-5
     assert fast.n == len(twin.rows) == twin.mistakes > len(set(twin.entered))
     out, fresh = np.zeros(N), problem(5)[0]
-    kernel = bound(kernels.RBF(GAMMA), fast.state.store)
-    step.margins_of(fast.state, kernel, schedule, fresh, out)
+    step.margins_of(fast.state, fast.solver_kernel, schedule, fresh, out)
     votes = [twin.vote(twin.row(row)) for row in fresh.astype(float)]
     np.testing.assert_allclose(out, votes, rtol=0, atol=1e-9)
     assert len(np.unique(out)) > 20 and np.abs(out).max() <= 1.0

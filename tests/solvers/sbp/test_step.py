@@ -13,9 +13,7 @@ from streamsvm.solvers.sbp import state as sbp_state
 from streamsvm.solvers.sbp.state import SBPState
 from streamsvm.support import states
 from streamsvm.support.draws import new_draws
-from streamsvm.support.kernel_rows.bound_kernels import bound
-from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of
-from streamsvm.support.rows import cut, sparse
+from tests.reference.row_stream import RowStream
 from tests.reference.slow_sbp import SlowSBP
 
 RBF, N = kernels.RBF(0.5), 120
@@ -34,44 +32,30 @@ def gram_of(kernel, x):
     return np.array([[kernels.evaluate(kernel, a, b) for b in x] for a in x])
 
 
-class Stream:
-    """A state that learns rows of a problem by their numbers, growing as a learner does."""
+class Stream(RowStream):
+    step = step
 
     def __init__(self, x, y, copies, is_sparse=False, cache_bytes=10**6, **parameters):
         given = {"nu": 0.1, "bias": True, "steps": 1, "averaged": True, "window": 0, "reservoir": 0}
         given |= parameters
-        kept, self.y, self.copies = given["window"] or given["reservoir"], y, copies.astype(float)
+        kept = given["window"] or given["reservoir"]
         horizon = given["steps"] * kept if kept else 2.0**62
         first = [float(given[name]) for name in ("steps", "nu", "bias", "averaged")]
         bounds = UNBOUNDED
         if kept:
             bounds = Window(float(kept)) if given["window"] else Reservoir(float(kept))
-        self.schedule = step.Schedule(step.Numbers(*first, float(horizon)), bounds)
+        schedule = step.Schedule(step.Numbers(*first, float(horizon)), bounds)
+        super().__init__(x, y, copies.astype(float), RBF, schedule, is_sparse)
         self.state = states.new_seeded(
             SBPState, 3, cache_bytes, 5, is_sparse, window=given["window"]
         )
-        self.x, self.diagonal = sparse(x) if is_sparse else x, diagonal_of(RBF, x)
-
-    def learn(self, first, stop):
-        margins, done, numbers = np.zeros(stop - first), 0, np.arange(1, len(self.y) + 1)
-        while first + done < stop:
-            part = slice(first + done, stop)
-            done += step.learn_rows(
-                self.state, bound(RBF, self.state.store), cut(self.x, part.start, stop),
-                self.y[part], self.copies[part], self.copies[part], numbers[part],
-                self.diagonal[part], self.schedule, margins[done:],
-            )  # fmt: skip
-            if first + done < stop:
-                self.state = states.grown(self.state, 2 * self.state.alpha.size, 3, 10**6)
-        return margins
 
     def finish(self, n):
-        kernel = bound(RBF, self.state.store)
-        finish.finish_some(self.state, kernel, self.schedule.numbers, 3, n)
+        finish.finish_some(self.state, self.solver_kernel, self.schedule.numbers, 3, n)
 
     def margins(self, x):
         out = np.zeros(len(x))
-        step.margins_of(self.state, bound(RBF, self.state.store), self.schedule, x, out)
+        step.margins_of(self.state, self.solver_kernel, self.schedule, x, out)
         return out
 
     def coefficients(self, n, averaged=True):
@@ -80,9 +64,7 @@ class Stream:
         w = info.scale * state.alpha
         if averaged:
             w = (info.sum_scale * state.alpha - state.late) / info.sum_weight
-        active = state.active
-        members = active.members[: active.counts[0].n_members]
-        found[state.store.entered[members] - 1] = w[members]
+        found[state.store.entered[self.members] - 1] = w[self.members]
         return found
 
 
