@@ -34,14 +34,12 @@ SEQUENCES = (LaRankSequenceLabeler, SequencePA, SequencePerceptron)
 compiled = pytest.mark.skipif(not _compile.JIT, reason="compiled code is switched off")
 
 # Counts what is compiled or loaded: the cache may have it already, but not the process.
-LEARNS = """
-import sys
+SPECIALISATIONS = """
 import numpy as np
 import streamsvm
 from streamsvm import *
-from streamsvm import _compile
-from streamsvm.learners.bases import label_runs, rehearsal
-from streamsvm.learners.bases.registry import registered_learners
+from streamsvm import _compile, kernels
+from streamsvm.learners.bases import rehearsal
 
 def specialisations():
     return sum(
@@ -49,7 +47,8 @@ def specialisations():
         else len(function.overloads)
         for function in _compile._compiled
     )
-
+"""
+LEARNS = """
 rng = np.random.default_rng(1)
 rows = rng.normal(size=(3002, 4)).tolist()
 model = {model}
@@ -96,14 +95,15 @@ def run(program, **environment):
 def test_nothing_is_compiled_or_loaded_late(model):
     """What a first event in a cold cache does ahead of the others is done here by hand."""
     prepare = "rehearsal.compile_ahead(model)"
-    assert run(LEARNS.format(model=model, prepare=prepare)) == ["True"]
+    assert run(SPECIALISATIONS + LEARNS.format(model=model, prepare=prepare)) == ["True"]
 
 
 @pytest.mark.slow
 @compiled
 def test_nothing_is_compiled_late_after_warm():
     prepare = "streamsvm.warm(model)"
-    assert run(LEARNS.format(model="SVMSGDClassifier()", prepare=prepare)) == ["True"]
+    program = LEARNS.format(model="SVMSGDClassifier()", prepare=prepare)
+    assert run(SPECIALISATIONS + program) == ["True"]
 
 
 @pytest.fixture
@@ -235,21 +235,13 @@ print(streamsvm.warm(transformers))
     assert run(program, NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "(2,", "2,", "'')", "0"]
 
 
-@compiled
-@pytest.mark.parametrize("inference", slow_but(["greedy", "exact"], "exact"))
-def test_after_warm_sentences_compile_nothing(inference, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    program = f"""
-import streamsvm
-from streamsvm import Chain, LaRankSequenceLabeler, SequencePA, _compile
-learners = LaRankSequenceLabeler("{inference}"), SequencePA("{inference}")
+OF_SENTENCES = """
+learners = LaRankSequenceLabeler("{0}"), SequencePA("{0}")
 streamsvm.warm(list(learners))
-def specialisations():
-    return sum(len(f.overloads) for f in _compile._compiled if hasattr(f, "overloads"))
 before = specialisations()
 words = [[f"w{{(5 * i + t) % 7}}" for t in range(1 + i % 9)] for i in range(300)]
 labels = [[word > "w3" for word in sentence] for sentence in words]
-bounded = LaRankSequenceLabeler("{inference}", window=20, class_weight={{True: 2}})
+bounded = LaRankSequenceLabeler("{0}", window=20, class_weight={{True: 2}})
 for learner in (*learners, bounded):
     model = Chain() | learner
     model.learn_many(words, labels)
@@ -260,21 +252,12 @@ for learner in (*learners, bounded):
     streamsvm.load("m.svm").learn_many(words, labels)
     if hasattr(learner, "finish"):
         learner.finish()
-print(specialisations() - before)
 """
-    assert run(program)[-1] == "0"
-
-
-@pytest.mark.slow
-@compiled
-def test_after_warm_whole_sentences_compile_nothing(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    program = """
-import streamsvm
-from streamsvm import ConceptLabeler, OSPASParser, _compile
+AFTER_WARM = {
+    "exact": OF_SENTENCES.format("exact"),
+    "greedy": OF_SENTENCES.format("greedy"),
+    "whole sentences": """
 streamsvm.warm([ConceptLabeler, OSPASParser])
-def specialisations():
-    return sum(len(f.overloads) for f in _compile._compiled if hasattr(f, "overloads"))
 before = specialisations()
 words = [[f"w{(5 * i + t) % 7}" for t in range(1 + i % 9)] for i in range(200)]
 world = {"a": {f"c{i}": f"c{i % 3}" for i in range(7)}, "b": {"c1": "c2"}, "d": {}}
@@ -289,22 +272,9 @@ for settings in OSPASParser._unit_test_params():
     model.match_one("w1 w2", ["r(w1)"])
     model.save("m.svm")
     streamsvm.load("m.svm").learn_one("w1 w2", ["r(w1, w2)"])
-print(specialisations() - before)
-"""
-    assert run(program)[-1] == "0"
-
-
-@pytest.mark.slow
-@compiled
-def test_after_warm_tokens_with_a_kernel_compile_nothing(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    program = """
-import numpy as np
-import streamsvm
-from streamsvm import LaRankSequenceLabeler, _compile, kernels
+""",
+    "tokens with a kernel": """
 streamsvm.warm(LaRankSequenceLabeler(kernel=kernels.RBF(gamma=0.5)))
-def specialisations():
-    return sum(len(f.overloads) for f in _compile._compiled if hasattr(f, "overloads"))
 before = specialisations()
 random = np.random.default_rng(0)
 words = [random.normal(size=(1 + i % 9, 3)) for i in range(200)]
@@ -316,8 +286,15 @@ for bounds in ({}, {"window": 20}, {"max_support_patterns": 20}):
     model.save("m.svm")
     streamsvm.load("m.svm").learn_many(words, labels)
     model.finish(gap=1e-9, max_passes=1)
-print(specialisations() - before)
-"""
+""",
+}
+
+
+@compiled
+@pytest.mark.parametrize("what", slow_but(AFTER_WARM, "exact"))
+def test_after_warm_sentences_compile_nothing(what, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program = f"{SPECIALISATIONS}\n{AFTER_WARM[what]}\nprint(specialisations() - before)"
     assert run(program)[-1] == "0"
 
 
