@@ -19,11 +19,7 @@ from connectors.kafka.messages import Message
 from connectors.payloads import avro, flatten, name_of
 from streamsvm import SVMSGDClassifier
 from streamsvm.run.runner import Run
-
-
-class Partition:
-    def __init__(self, topic, partition, offset=-1001):
-        self.topic, self.partition, self.offset = topic, partition, offset
+from tests.consumers import Confluent, MethodMessage
 
 
 class Error:
@@ -38,88 +34,6 @@ class Error:
 
     def __str__(self):
         return f"error {self._code}"
-
-
-class MethodMessage:
-    """A message of confluent-kafka: all attributes are methods, errors are messages."""
-
-    def __init__(self, partition, offset, value, error=None, timestamp=(1, 2500)):
-        self._fields = ("t", partition, offset, value, error, timestamp)
-
-    def topic(self):
-        return self._fields[0]
-
-    def partition(self):
-        return self._fields[1]
-
-    def offset(self):
-        return self._fields[2]
-
-    def value(self):
-        return self._fields[3]
-
-    def error(self):
-        return self._fields[4]
-
-    def timestamp(self):
-        return self._fields[5]
-
-    def key(self):
-        return b"k"
-
-
-class Confluent:
-    """What confluent_kafka.Consumer does with a log of messages by partition."""
-
-    def __init__(self, log, errors=(), committed=None):
-        self.log, self.errors = log, list(errors)
-        self.places = {}
-        self.commits = dict(committed or {})
-        self.closed = False
-        self._pending = None
-
-    def subscribe(self, topics, on_assign, on_revoke, on_lost):
-        self.on_assign, self.on_revoke = on_assign, on_revoke
-        self._pending = sorted(self.log)
-
-    def committed(self, partitions, timeout):
-        return [
-            Partition(p.topic, p.partition, self.commits.get(p.partition, -1001))
-            for p in partitions
-        ]
-
-    def assign(self, partitions):
-        self.places = {p.partition: max(0, p.offset) for p in partitions}
-
-    def unassign(self):
-        self.places = {}
-
-    def assignment(self):
-        return [Partition("t", p) for p in self.places]
-
-    def rebalance(self, partitions):
-        self.on_revoke(self, [Partition("t", p) for p in self.places])
-        self._pending = partitions
-
-    def consume(self, n, timeout):
-        if self.errors:
-            return [MethodMessage(0, -1, None, self.errors.pop(0))]
-        if self._pending is not None:
-            pending, self._pending = self._pending, None
-            self.on_assign(self, [Partition("t", p) for p in pending])
-        found = []
-        for p in sorted(self.places):
-            values = self.log[p][self.places[p] : self.places[p] + n]
-            found += [MethodMessage(p, self.places[p] + i, v) for i, v in enumerate(values)]
-            self.places[p] += len(values)
-        return found
-
-    def commit(self, offsets, asynchronous):
-        assert asynchronous is False
-        self.commits |= {p.partition: p.offset for p in offsets}
-
-    def close(self):
-        self.closed = True
 
 
 class Record(NamedTuple):

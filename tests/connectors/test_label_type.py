@@ -10,6 +10,7 @@ from streamsvm import LASVMClassifier
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
+from tests.consumers import Confluent, Partition
 
 
 def payloads(labels, **more):
@@ -101,48 +102,12 @@ def test_rare_labels_are_not_waited_for_without_end():
     assert source.snapshot()["offsets"]["kafka[0]"] <= 1000
 
 
-class Grouped:
-    """A consumer of confluent-kafka's kind, whose partitions are taken and given by hand."""
-
-    def __init__(self, values):
-        self.values, self.next, self.owned = values, 0, False
-
-    def subscribe(self, topics, on_assign, on_revoke, on_lost):
-        self.on_assign, self.on_revoke = on_assign, on_revoke
-
-    def committed(self, partitions, timeout):
-        return [self.partition(-1001) for _ in partitions]
-
-    def partition(self, offset=-1001):
-        found = type("Partition", (), {})()
-        found.topic, found.partition, found.offset = "t", 0, offset
-        return found
-
-    def assign(self, partitions):
-        self.owned, self.next = True, max(0, partitions[0].offset)
-
-    def unassign(self):
-        self.owned = False
-
-    def assignment(self):
-        return [self.partition()] if self.owned else []
-
-    def consume(self, n, timeout):
-        found = [
-            Message("t", 0, i, None, self.values[i], None)
-            for i in range(self.next, min(self.next + n, len(self.values)))
-        ]
-        self.next += len(found)
-        return found if self.owned else []
-
-
 def test_what_is_held_is_dropped_with_its_partition_and_read_again():
-    consumer = Grouped(payloads(BOOLEANS))
+    consumer = Confluent({0: payloads(BOOLEANS)})
     source = KafkaSource(consumer, "y", topics=["t"], batch_size=20, timeout=0.01, idle=0.05)
-    consumer.on_assign(consumer, [consumer.partition()])
     batches = source.batches()
     assert [len(next(batches)) for _ in range(2)] == [0, 0]  # 40 are held
-    consumer.on_revoke(consumer, [consumer.partition()])
+    consumer.on_revoke(consumer, [Partition("t", 0)])
     assert source.snapshot()["offsets"] == {"t[0]": 0}
-    consumer.on_assign(consumer, [consumer.partition()])
+    consumer.on_assign(consumer, [Partition("t", 0)])
     assert [row for batch in batches for row in batch.rows.tolist()] == list(range(300))

@@ -12,7 +12,7 @@ from streamsvm._compiling import clock
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
-from tests.connectors.test_kafka import Confluent, Partition
+from tests.consumers import Confluent, Partition
 
 EVENTS = [({"a": 1.0}, True), ({"a": -1.0}, False), ({"a": float("inf")}, True)] * 5
 

@@ -7,13 +7,13 @@ import random
 import pytest
 
 from connectors import KafkaSource
-from connectors.kafka.messages import Message
 from streamsvm import LASVMClassifier
 from streamsvm.errors import CheckpointError
 from streamsvm.model_files import container as model_file
 from streamsvm.run import checkpoint as checkpoints
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
+from tests.consumers import Confluent, Partition
 
 N = 400  # messages in each partition
 MOMENTS = ("before the checkpoint", "before the commit", "after the commit")
@@ -23,44 +23,15 @@ class KilledError(BaseException):
     """What a hook raises, in the place of kill -9: nothing is tidied up."""
 
 
-class Partition:
-    def __init__(self, topic, partition, offset=-1001):
-        self.topic, self.partition, self.offset = topic, partition, offset
-
-
-class Member:
-    """A consumer of confluent-kafka's kind; what it commits is kept in `commits`."""
+class Member(Confluent):
+    """A consumer; what it commits is kept in `commits`, which members share."""
 
     def __init__(self, commits, partitions):
-        self.commits, self.partitions, self.places, self.fetched = commits, partitions, {}, []
-
-    def subscribe(self, topics, on_assign, on_revoke, on_lost):
-        self.on_assign = on_assign
-
-    def committed(self, partitions, timeout):
-        return [
-            Partition("t", p.partition, self.commits.get(p.partition, -1001)) for p in partitions
-        ]
-
-    def assign(self, partitions):
-        self.places = {p.partition: max(0, p.offset) for p in partitions}
-
-    def assignment(self):
-        return [Partition("t", p) for p in self.places]
-
-    def consume(self, n, timeout):
-        if not self.places:
-            self.on_assign(self, [Partition("t", p) for p in self.partitions])
-        found = []
-        for p, start in self.places.items():
-            for i in range(start, min(start + n, N)):
-                value = json.dumps({"a": i % 7, "n": p * N + i, "y": i % 7 > 3}).encode()
-                found.append(Message("t", p, i, None, value, None))
-            self.places[p] = min(start + n, N)
-        return found
-
-    def commit(self, offsets, asynchronous):
-        self.commits |= {p.partition: p.offset for p in offsets}
+        rows = {
+            p: [{"a": i % 7, "n": p * N + i, "y": i % 7 > 3} for i in range(N)] for p in partitions
+        }
+        super().__init__({p: [json.dumps(x).encode() for x in log] for p, log in rows.items()})
+        self.commits = commits
 
 
 def learn(consumer, path, peers, monkeypatch, kill_at=None, after=1):
