@@ -26,6 +26,7 @@ from streamsvm import SVMSGDClassifier
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 from tests.brokers import make_topic, produce, tansu
+from tests.consumers import arrow_bytes
 
 _ROWS = 256
 
@@ -42,10 +43,7 @@ def _payloads(n: int) -> dict[str, list[bytes]]:
     for start in range(0, n, _ROWS):
         columns = {name: x[start : start + _ROWS, i] for i, name in enumerate(names)}
         batch = pa.record_batch(columns | {"label": labels[start : start + _ROWS]})
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        tables.append(sink.getvalue().to_pybytes())
+        tables.append(arrow_bytes(batch))
     return {"json": [json.dumps(row).encode() for row in rows], "arrow": tables}
 
 

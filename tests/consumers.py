@@ -1,4 +1,14 @@
-"""A consumer of confluent-kafka's kind that reads a log in memory."""
+"""A consumer of confluent-kafka's kind that reads a log in memory, and payloads of Arrow."""
+
+import pyarrow as pa
+
+
+def arrow_bytes(batch):
+    """Return a record batch as a message's payload."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
 
 
 class Partition:

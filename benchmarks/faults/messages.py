@@ -17,6 +17,7 @@ from streamsvm import LASVMClassifier, SVMSGDClassifier
 from streamsvm.errors import BadEventError
 from streamsvm.run.late_labels import LateLabels
 from tests import brokers
+from tests.consumers import arrow_bytes
 
 
 @fault('a lone surrogate (`"\\ud800"`) as text, name or label', "a dead letter")
@@ -42,13 +43,6 @@ def large_numbers(_: Path) -> None:
         expect(report.learnt == 200 and len(letters) == 1, name, report.learnt)
 
 
-def _arrow(found: list[dict]) -> bytes:
-    batch, sink = pa.RecordBatch.from_pylist(found), pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
-
-
 @fault(
     "2,000 damaged payloads of JSON, Arrow and Avro each, among 2,000 good ones",
     "each is learnt or a dead letter, and no good one is dead",
@@ -67,7 +61,7 @@ def fuzz(_: Path) -> None:
     found, rng = examples(2000), random.Random(0)
     for decode, encode in (
         ("json", lambda e: json.dumps(e).encode()),
-        ("arrow", lambda e: _arrow([e])),
+        ("arrow", lambda e: arrow_bytes(pa.RecordBatch.from_pylist([e]))),
         (avro(schema), written),
     ):
         good = [(encode(event), True) for event in found]

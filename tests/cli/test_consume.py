@@ -25,6 +25,7 @@ from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 from tests import brokers
+from tests.consumers import arrow_bytes
 from tests.slow import slow_but
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
@@ -147,13 +148,9 @@ def test_partitions_bad_messages_and_a_stop(cluster, tmp_path):
 @pytest.mark.slow
 def test_arrow_messages(cluster, tmp_path):
     address, producer = cluster
-    found, payloads = events(3000), []
-    for i in range(0, 3000, 250):
-        batch = pa.RecordBatch.from_pylist(found[i : i + 250])
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        payloads.append(sink.getvalue().to_pybytes())
+    found = events(3000)
+    batches = (pa.RecordBatch.from_pylist(found[i : i + 250]) for i in range(0, 3000, 250))
+    payloads = [arrow_bytes(batch) for batch in batches]
     produce(producer, "arrow", payloads, 1)
     produce(producer, "json", [json.dumps(e).encode() for e in found], 1)
     options = ("--idle", 3, "--no-scale", "--no-monitor")

@@ -8,6 +8,7 @@ import pytest
 
 from streamsvm.cli.main import main
 from tests import brokers
+from tests.consumers import arrow_bytes
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
 
@@ -77,10 +78,7 @@ def test_arrow_list_columns_a_sentence_a_row(topic, capsys):
     payloads = []
     for i in range(0, len(words), 4):
         columns = {"w": words[i : i + 4], "tag": tags[i : i + 4], "y": labels[i : i + 4]}
-        batch, sink = pa.record_batch(columns), pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        payloads.append(sink.getvalue().to_pybytes())
+        payloads.append(arrow_bytes(pa.record_batch(columns)))
     arguments = [*topic("arrow", payloads), "--decode", "arrow", "--checkpoint", "c"]
     assert main(arguments) == 2
     assert "--columns: name the field of the tokens" in capsys.readouterr().err

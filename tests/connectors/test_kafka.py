@@ -19,7 +19,7 @@ from connectors.kafka.messages import Message
 from connectors.payloads import avro, flatten, name_of
 from streamsvm import SVMSGDClassifier
 from streamsvm.run.runner import Run
-from tests.consumers import Confluent, MethodMessage
+from tests.consumers import Confluent, MethodMessage, arrow_bytes
 
 
 class Error:
@@ -182,11 +182,7 @@ def test_missing_labels_nan_and_text_are_for_the_run_to_judge():
 
 
 def arrow(**columns):
-    batch = pa.record_batch(columns)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    return arrow_bytes(pa.record_batch(columns))
 
 
 def test_arrow_payloads():

@@ -14,6 +14,7 @@ from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
+from tests.consumers import arrow_bytes
 
 
 def message(topic, offset, value, key=None, seconds=None):
@@ -21,11 +22,7 @@ def message(topic, offset, value, key=None, seconds=None):
 
 
 def arrow(rows):
-    batch = pa.RecordBatch.from_pylist(rows)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    return arrow_bytes(pa.RecordBatch.from_pylist(rows))
 
 
 def test_labels_of_another_topic_find_their_events_by_the_message_key():

@@ -26,6 +26,7 @@ from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
+from tests.consumers import arrow_bytes
 
 MODELS = {
     "sgd": lambda: StandardScaler() | SVMSGDClassifier(),
@@ -167,13 +168,6 @@ def test_json_with_keys_times_and_late_labels(odd, seed, has_key):
     assert len(set(places)) == len(places)
     assert report.late["held"] + report.learnt <= report.rows
     assert learner_of(made).n_examples == report.learnt
-
-
-def arrow_bytes(batch):
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
 
 
 ARROW_TYPES = [
