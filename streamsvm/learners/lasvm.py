@@ -30,7 +30,7 @@ from streamsvm.learners.bases.kernel.support_vectors import in_problems
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.selection.strategies import Selection
-from streamsvm.solvers.bounds import bounds_of
+from streamsvm.solvers.bounds import UNBOUNDED, bounds_of
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm_pairs import inspection
 from streamsvm.support.locked import locked
@@ -308,7 +308,8 @@ class LASVMClassifier(KernelLearner):
         """
         with self.lock:
             adapting.rebalance(self)
-        schedule = self.solver.schedule._replace(second_order=1.0)
+        # Its steps keep to no bounds: without them the same machine code serves all.
+        schedule = self.solver.schedule._replace(second_order=1.0, bounds=UNBOUNDED)
 
         some = functools.partial(self._finish_some, schedule)
         finishing.look_again(self, lambda: finishing.improve(self, some, progress))

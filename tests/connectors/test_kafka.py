@@ -504,6 +504,8 @@ def test_time_of_learning_does_not_make_a_topic_idle():
 
     values = [json.dumps({"a": i, "label": i % 2}).encode() for i in range(5)]
     source = KafkaSource(OneByOne({0: values}), "label", topics=["t"], timeout=0.01, idle=0.1)
+    # Nothing is held until the type of the labels is known.
+    source.resume({"source": "KafkaSource", "offsets": {}, "labels": "float"})
     n_rows = 0
     for batch in source.batches():
         n_rows += len(batch)

@@ -27,8 +27,14 @@ from tests.slow import compiles
 
 # Compiled for these tests alone, of bounds that other tests of their solvers know.
 RARE = {"larank-3", "sbp-3"}
+
+
+def marks_of(name):
+    return compiles(name) if name in RARE else ()
+
+
 CASES = [
-    pytest.param(learner.cls, parameters, id=name, marks=compiles(name) if name in RARE else ())
+    pytest.param(learner.cls, parameters, id=name, marks=marks_of(name))
     for learner in registered_learners("rows")
     for i, parameters in enumerate(learner.configurations)
     for name in [f"{learner.name}-{i}"]

@@ -15,7 +15,6 @@ from river import (
 )
 
 from streamsvm import (
-    AdaptiveSVMClassifier,
     LASVMClassifier,
     Nystroem,
     RandomFourierFeatures,
@@ -23,16 +22,18 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.learners.bases.registry import registered_learners
+from tests.learners.test_all_learners import marks_of
 from tests.slow import slow
 
-MODELS = [
-    learner.cls(**parameters)
+MODELS = {
+    f"{learner.name}-{i}": learner.cls(**parameters)
     for learner in registered_learners("rows")
-    for parameters in learner.configurations
-]
-MODELS += [StandardScaler(), RandomFourierFeatures(gamma=0.5, n_components=16)]
-MODELS += [Nystroem(kernels.RBF(gamma=0.5), n_components=16, rate=0.5)]
-FIRST = {type(model): model for model in reversed(MODELS)}
+    for i, parameters in enumerate(learner.configurations)
+}
+MODELS["scaler"] = StandardScaler()
+MODELS["random features"] = RandomFourierFeatures(gamma=0.5, n_components=16)
+MODELS["Nystroem"] = Nystroem(kernels.RBF(gamma=0.5), n_components=16, rate=0.5)
+FIRST = {type(model): model for model in reversed(MODELS.values())}
 """The configuration of each class that passes all checks; the others pass some."""
 
 OF_OTHERS = ("check_learn_one", "check_clone_is_independent", "check_pickling")
@@ -51,16 +52,16 @@ def checks_of(model):
     return [first[name] for name in OF_OTHERS if name in first]
 
 
-def marks(model, check):
+def marks(name, check):
     """River checks memory with two data sets and for long; by default of one kind only."""
     is_long = check.__name__ == "check_bounded_memory_growth"
-    return slow if is_long and not isinstance(model, AdaptiveSVMClassifier) else ()
+    return slow if is_long and not name.startswith("adaptive") else marks_of(name)
 
 
 CHECKS = [
-    pytest.param(model, check, id=f"{type(model).__name__}{i}-{name}", marks=marks(model, check))
-    for i, model in enumerate(MODELS)
-    for name, check in checks_of(model)
+    pytest.param(model, check, id=f"{name}-{of_check}", marks=marks(name, check))
+    for name, model in MODELS.items()
+    for of_check, check in checks_of(model)
 ]
 
 
@@ -70,7 +71,7 @@ def test_rivers_checks(model, check):
 
 
 def test_no_check_of_rivers_is_skipped():
-    assert not any(model._unit_test_skips() for model in MODELS)
+    assert not any(model._unit_test_skips() for model in MODELS.values())
 
 
 def test_bananas_with_default_parameters():

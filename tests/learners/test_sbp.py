@@ -6,6 +6,7 @@ import pytest
 import streamsvm
 from streamsvm import SBPClassifier, kernels
 from streamsvm.errors import ParameterError
+from tests.slow import compiles
 
 RBF = kernels.RBF(gamma=1.0)
 
@@ -67,7 +68,9 @@ def test_a_class_weight_is_a_weight():
     assert (found > 0).sum() > (plain.decision_function_many(x) > 0).sum()
 
 
-@pytest.mark.parametrize("parameters", [{"window": 100}, {"reservoir": 100}])
+@pytest.mark.parametrize(
+    "parameters", [{"window": 100}, pytest.param({"reservoir": 100}, marks=compiles("sbp-3"))]
+)
 def test_a_row_that_has_left_does_not_matter_any_more(parameters, tmp_path):
     x, y = rings(1000)
     weights = np.ones(1000)

@@ -15,6 +15,7 @@ from streamsvm.support import states
 from streamsvm.support.draws import new_draws
 from tests.reference.row_stream import RowStream
 from tests.reference.slow_sbp import SlowSBP
+from tests.slow import slow_but
 
 RBF, N = kernels.RBF(0.5), 120
 
@@ -76,11 +77,12 @@ CASES = {
     "window": {"window": 40, "steps": 2},
     "reservoir": {"reservoir": 40, "bias": False},
 }
+NAMES = slow_but(CASES, *set(CASES) - {"reservoir"}, compiling="sbp-3")
 
 
 @pytest.mark.parametrize("heavy", [0, 2000])
 @pytest.mark.parametrize("most", [1, 3])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_it_is_its_slow_twin(name, most, heavy):
     x, y, copies = problem(3, most=most)
     copies[20] += heavy
@@ -97,7 +99,7 @@ def test_it_is_its_slow_twin(name, most, heavy):
     np.testing.assert_allclose(found, [twin.margin(k) for k in range(N)], rtol=2e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_any_batches_and_any_cache_give_the_same_bits(name):
     x, y, copies = problem(1, most=2)
     once = Stream(x, y, copies, **CASES[name])
