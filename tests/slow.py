@@ -26,3 +26,7 @@ def slow_but(cases, *kept, compiling=None):
         else pytest.param(case, marks=mark(case))
         for case in cases
     ]
+
+
+of_tracking_bounds = compiles("TrackingSVMClassifier bounds")
+"""The mark of budgets and reservoirs of tracking; windows are tried always."""

@@ -16,6 +16,7 @@ from streamsvm.solvers.tracking.state import INFO
 from streamsvm.solvers.tracking.step import exact_step
 from tests.kernels.test_values import expected
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
+from tests.slow import of_tracking_bounds
 
 RBF = kernels.RBF(gamma=0.5)
 ALL = (kernels.Linear(scale=3.0), kernels.Polynomial(degree=2, gamma=0.5), RBF)
@@ -149,8 +150,8 @@ def test_the_lemma_needs_the_width_of_unequal_boxes():
         (RBF, {}, 0),
         (kernels.Polynomial(degree=2, gamma=0.3), {}, 0),
         (RBF, {}, 40),
-        (RBF, {"bounds": Reservoir(40.0)}, 0),
-        (RBF, {"bounds": Budget(30.0)}, 0),
+        pytest.param(RBF, {"bounds": Reservoir(40.0)}, 0, marks=of_tracking_bounds),
+        pytest.param(RBF, {"bounds": Budget(30.0)}, 0, marks=of_tracking_bounds),
         (RBF, {"keep_zeros": 0.0, "tau": 0.01}, 0),
     ],
 )

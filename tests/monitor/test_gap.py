@@ -16,8 +16,8 @@ from streamsvm.solvers.lasvm.gap import lasvm_gap
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking.gap import linear_gap, tracking_gap
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
-from tests.solvers.lasvm.test_bounds import check, kernel_of_slots, live_of
-from tests.solvers.lasvm.test_step import Stream
+from tests.slow import of_tracking_bounds
+from tests.solvers.lasvm.test_step import Stream, live_of
 from tests.solvers.tracking.test_linear import KERNEL, LinearStream
 
 RBF = kernels.RBF(gamma=0.5)
@@ -31,16 +31,22 @@ def from_scratch(K, y, cost, alpha):
     return primal - (y @ alpha - 0.5 * alpha @ f)
 
 
-@settings(max_examples=50, deadline=None)
-@given(
-    st.integers(0, 2**31),
-    st.integers(1, 60),
-    st.sampled_from(ALL),
-    st.sampled_from([0.05, 2.0, 50.0]),
-    st.sampled_from([{}, {"keep_zeros": 0.0}, {"bounds": Budget(15.0, PROJECT)}, {"process": 0.0}]),
-    st.sampled_from([0, 20]),
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({}, {"keep_zeros": 0.0}, {"process": 0.0}),
+        pytest.param({"bounds": Budget(15.0, PROJECT)}, marks=of_tracking_bounds),
+    ],
 )
-def test_the_gap_of_kernels_averaged_and_not(seed, n, kernel, C, changes, window):
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    n=st.integers(1, 60),
+    kernel=st.sampled_from(ALL),
+    C=st.sampled_from([0.05, 2.0, 50.0]),
+    window=st.sampled_from([0, 20]),
+)
+def test_the_gap_of_kernels_averaged_and_not(changes, seed, n, kernel, C, window):
     x, y = problem(seed, n, 3)
     stream = TrackingStream(
         x, y, unequal(seed, n, C), kernel, PLAIN._replace(**changes), seed, window, 0
@@ -134,7 +140,7 @@ def test_the_gap_of_lasvm_is_the_least_over_the_bias(seed, n, kernel, C, limit, 
     stream = Stream(x, y, unequal(seed, n, C), kernel, schedule).all()
     if finished:
         stream.finish()
-    check(stream)
+    stream.check()
     state = stream.state
     live = live_of(state)
     bias = float(lasvm.bias(state))
@@ -142,7 +148,7 @@ def test_the_gap_of_lasvm_is_the_least_over_the_bias(seed, n, kernel, C, limit, 
     cost = (state.upper - state.lower)[live]
     candidates = np.r_[state.gradient[live], bias, np.linspace(-3, 3, 25)]
     least = min(gap_at(state, b) for b in candidates)
-    K = kernel_of_slots(stream)
+    K = stream.kernel_of_slots()
     scale = 1.0 + cost.sum() * (1.0 + np.abs(K).max() * np.abs(state.alpha).sum())
     assert kept.total == pytest.approx(least, rel=1e-9, abs=1e-10 * scale)
     assert gap_at(state, bias + kept.shift) == pytest.approx(least, rel=1e-9, abs=1e-10 * scale)

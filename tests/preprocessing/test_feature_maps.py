@@ -147,6 +147,9 @@ def test_late_labels_give_the_model_of_single_events(cls, delay):
         model = new_map(kind, n_components=64) | SVMSGDClassifier()
         report = Run(MemorySource(items), model, late=LateLabels(delay=delay)).execute()
         assert report.rows == 1200 and report.accuracy > 0.85
-        centres = getattr(model[kind.__name__], "n_centres", None)
-        found.append((centres, [model.predict_proba_one(x) for x in events[:50]]))
-    assert found[0] == found[1] and (found[0][0] or 99) > 10
+        if cls is Nystroem:
+            found.append(model[kind.__name__].n_centres)
+            assert found[-1] > 10
+        else:
+            found.append([model.predict_proba_one(x) for x in events[:50]])
+    assert found[0] == found[1]

@@ -39,7 +39,7 @@ MAKERS = {
     "lasvm, budget": (LASVMClassifier, KERNEL | {"max_support_vectors": 12}),
     "lasvm, window": (LASVMClassifier, KERNEL | {"window": 15}),
     "tracking": (TrackingSVMClassifier, KERNEL | {"seed": 3}),
-    "tracking, budget": (TrackingSVMClassifier, KERNEL | {"seed": 3, "max_support_vectors": 12}),
+    "tracking, window": (TrackingSVMClassifier, KERNEL | {"seed": 3, "window": 15}),
     "larank": (LaRankClassifier, KERNEL | {"seed": 3}),
     "perceptron": (KernelPerceptronClassifier, {"kernel": KERNEL["kernel"], "seed": 3}),
     "merging": (
@@ -131,7 +131,7 @@ def test_batches_events_and_files_give_the_same_model(name, rule, tmp_path):
 
 
 def test_kept_kernel_values_are_those_computed_anew():
-    for name in ("lasvm", "lasvm, budget", "lasvm, window", "tracking, budget", "merging"):
+    for name in ("lasvm", "lasvm, budget", "lasvm, window", "tracking, window", "merging"):
         cls, parameters = MAKERS[name]
         model = cls(**parameters, selection=Active(candidates=7, share=0.5))
         for x, y in stream(300):

@@ -13,7 +13,9 @@ from streamsvm.solvers.tracking.state import settle, shift
 from streamsvm.support.dense_store import rows_of
 from tests.kernels.test_values import expected, values
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
+from tests.slow import of_tracking_bounds
 
+pytestmark = of_tracking_bounds
 RBF = kernels.RBF(gamma=0.5)
 ALL = (kernels.Linear(scale=0.7), kernels.Polynomial(degree=2, gamma=0.3), RBF)
 POLICIES = (REMOVE, SMALLEST, PROJECT, MERGE, MERGE_MEAN)
