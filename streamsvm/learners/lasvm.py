@@ -310,7 +310,6 @@ class LASVMClassifier(KernelLearner):
             adapting.rebalance(self)
         # Its steps keep to no bounds: without them the same machine code serves all.
         schedule = self.solver.schedule._replace(second_order=1.0, bounds=UNBOUNDED)
-
         some = functools.partial(self._finish_some, schedule)
         finishing.look_again(self, lambda: finishing.improve(self, some, progress))
 
