@@ -1,4 +1,4 @@
-"""What users and monitors ask of LASVM for several classes: as `lasvm.inspection`, over problems.
+"""What users and monitors ask of LASVM for several classes.
 
 It is measured now and then: NumPy is fast enough, and takes no seconds to compile.
 """

@@ -16,15 +16,13 @@ from streamsvm.solvers.bounds import Budget
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
 from streamsvm.solvers.lasvm import finish as lasvm_finish
-from streamsvm.solvers.lasvm import inspection as lasvm_inspection
 from streamsvm.solvers.lasvm import reweighting
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
-from streamsvm.solvers.lasvm.gap import Outside
+from streamsvm.solvers.lasvm.gap import Outside, lasvm_gap
 from streamsvm.solvers.lasvm_pairs import bounds as pairs_bounds
-from streamsvm.solvers.lasvm_pairs import classes, files, layout
+from streamsvm.solvers.lasvm_pairs import classes, files, inspection, layout
 from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
-from streamsvm.solvers.lasvm_pairs import inspection as pairs_inspection
 from streamsvm.solvers.lasvm_pairs import state as pairs_state
 from streamsvm.solvers.lasvm_pairs import step as pairs
 from streamsvm.solvers.lasvm_pairs.needed import may_leave_out
@@ -48,9 +46,6 @@ class LASVMSolver(ReservingSolver):
     """
 
     step, states = lasvm, reweighting
-    inspection: Any = lasvm_inspection
-    """The module by which the state is asked."""
-
     revisits = Revisits
     finishing: Any = lasvm_finish
     """The module with `finish_some`, which makes steps on the rows kept, and `add_rows`."""
@@ -134,50 +129,45 @@ class LASVMSolver(ReservingSolver):
         margin: float = margins.item(-1)
         return margin * sign
 
-    # Inspection: what follows is that of two classes, or the sum over the problems of several
+    # Inspection, by NumPy: it is fast enough for what is asked now and then, and is not compiled
 
     def coefficients(self, n: int) -> np.ndarray:
         """Return the coefficients of the slots in use; of several classes (n, problems)."""
-        return np.asarray(self.inspection.coefficients(self.state))
-
-    @property
-    def n_support_vectors(self) -> int:
-        """Number of examples with a nonzero coefficient, in some problem at least."""
-        return 0 if self.state is None else int(self.inspection.n_support_vectors(self.state))
-
-    @property
-    def dual(self) -> float:
-        """The value of the dual objective."""
-        return float(self.inspection.dual(self.state))
-
-    def squared_norm(self, n_features: int) -> float:
-        """Return the square of |w|."""
-        return float(self.inspection.squared_norm(self.state))
+        return np.asarray(self.state.alpha[:n])
 
     @property
     def biases(self) -> list[float]:
         """The constant b of the decision function, or of that of each problem."""
-        return [] if self.state is None else list(self.inspection.biases(self.state))
+        if self.state is None:
+            return []
+        info = self.state.info[0]
+        if info.i >= 0 and info.j >= 0:
+            return [float(0.5 * (info.g_max + info.g_min))]
+        return [float(info.g_max if info.i >= 0 else info.g_min if info.j >= 0 else 0.0)]
 
     @property
     def delta(self) -> float:
         """The gradient gap of the worst pair."""
-        return 0.0 if self.state is None else float(self.inspection.delta(self.state))
+        if self.state is None:
+            return 0.0
+        info = self.state.info[0]
+        return float(info.g_max - info.g_min) if info.i >= 0 and info.j >= 0 else 0.0
 
     def kept_gap(self, n_features: int) -> KeptGap:
         """Return the gap on the examples kept, not normalised."""
-        gap: KeptGap = self.inspection.kept_gap(self.state)
-        return gap
+        return lasvm_gap(self.state, self.biases[0])
 
     def gap_beside(
         self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray, n_features: int
     ) -> KeptGap:
         """Return the gap on the examples kept, at the bias that is best for others, too."""
-        return lasvm_inspection.kept_gap(self.state, Outside(signs, margins, costs))
+        return lasvm_gap(self.state, self.biases[0], Outside(signs, margins, costs))
 
     def at_bound(self) -> np.ndarray:
         """Return whether each support vector is at its upper bound C_i, in some problem."""
-        return np.asarray(self.inspection.at_bound(self.state))
+        state = self.state
+        is_at_bound = (state.alpha == state.lower) | (state.alpha == state.upper)
+        return np.asarray(is_at_bound[state.alpha != 0.0])
 
     def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
         """Tell whether the gradients of the rows in the slots `at` are right."""
@@ -192,7 +182,7 @@ class LASVMSolver(ReservingSolver):
 class PairsSolver(LASVMSolver):
     """LASVM for several classes: a problem for each pair of them, or each class and the rest."""
 
-    step, states, inspection = pairs, pairs_finish, pairs_inspection
+    step, states = pairs, pairs_finish
     revisits = RevisitsOfClasses
     finishing = pairs_finish
 
@@ -273,7 +263,43 @@ class PairsSolver(LASVMSolver):
         margin: float = margins.item(-1)
         return margin
 
-    # Inspection
+    # Inspection: over all problems
+
+    def coefficients(self, n: int) -> np.ndarray:
+        """Return the coefficients of the slots in use, float64 (n, problems)."""
+        return inspection.coefficients(self.state)
+
+    @property
+    def n_support_vectors(self) -> int:
+        """Number of examples with a nonzero coefficient in some problem."""
+        return 0 if self.state is None else inspection.n_support_vectors(self.state)
+
+    @property
+    def dual(self) -> float:
+        """The value of the dual objective, summed over the problems."""
+        return inspection.dual(self.state)
+
+    def squared_norm(self, n_features: int) -> float:
+        """Return the square of |w|, summed over the problems."""
+        return inspection.squared_norm(self.state)
+
+    @property
+    def biases(self) -> list[float]:
+        """The constant b of each problem."""
+        return [] if self.state is None else inspection.biases(self.state)
+
+    @property
+    def delta(self) -> float:
+        """The gradient gap of the worst pair of all problems."""
+        return 0.0 if self.state is None else inspection.delta(self.state)
+
+    def kept_gap(self, n_features: int) -> KeptGap:
+        """Return the gap on the examples kept, summed over the problems."""
+        return inspection.kept_gap(self.state)
+
+    def at_bound(self) -> np.ndarray:
+        """Return whether each support vector is at its upper bound C_i in some problem."""
+        return inspection.at_bound(self.state)
 
     def gap_beside(
         self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray, n_features: int
@@ -315,7 +341,7 @@ class PairsSolver(LASVMSolver):
     @property
     def counters(self) -> dict[str, int]:
         """Counts since the first example, over all problems."""
-        return super().counters if self.state is None else pairs_inspection.counters(self.state)
+        return super().counters if self.state is None else inspection.counters(self.state)
 
 
 def as_file(learner: KernelLearner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
