@@ -14,6 +14,7 @@ from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
 from streamsvm.model_files.codec import LARGEST_COUNT, Content
 from streamsvm.model_files.json_values import as_json, distinct
 from streamsvm.solvers.concepts import search, state, step
+from streamsvm.structured import vocabulary
 from streamsvm.structured.meanings import NOTHING
 from streamsvm.structured.worlds import (
     ConceptTarget,
@@ -336,7 +337,7 @@ class ConceptLabeler(SentenceLearner):
     def memory_usage(self) -> int:
         """Bytes of all arrays."""
         tables = (self.model.concepts, self.model.links, self.model.meanings)
-        return sum(array.nbytes for table in tables for array in table)
+        return sum(array.nbytes for table in tables for array in (*table.rows, *table[1:]))
 
     # Files
 
@@ -350,8 +351,8 @@ class ConceptLabeler(SentenceLearner):
         for name, table in self.model._asdict().items():
             if name == "info":
                 continue
-            n = int(table.n[0])
-            arrays[f"{name}_keys"] = table.known[:n]
+            n = vocabulary.size(table.rows)
+            arrays[f"{name}_keys"] = vocabulary.keys_of(table.rows, n)
             arrays[f"{name}_weights"] = table.weights[:n]
             if name in _WEIGHTED:
                 arrays[f"{name}_late"] = table.late[:n]
@@ -370,8 +371,8 @@ class ConceptLabeler(SentenceLearner):
         ):
             raise ValueError("relations: there are too many, or one is no string")
         self._number = {concept: k for k, concept in enumerate(concepts)}
-        names = (*_WEIGHTED, "meanings")
-        tables = {name: _table(name, arrays, self.max_contexts) for name in names}
+        most = self.max_contexts
+        tables = {name: _table(name, arrays, most) for name in (*_WEIGHTED, "meanings")}
         self.model = state.new_model()._replace(**tables)
         for name in state.INFO.names or ():
             value = content.get(name)

@@ -31,10 +31,11 @@ def new_vocabulary(n: int = 0) -> Vocabulary:
     )
 
 
-def with_keys(keys: np.ndarray) -> Vocabulary:
-    """Return a vocabulary of distinct keys, uint64 (n,), in their order."""
-    new = new_vocabulary(keys.size)
-    _enter(new, keys, np.empty(keys.size, np.int32), 0, keys.size)
+def with_keys(keys: np.ndarray, room: int = 0) -> Vocabulary:
+    """Return a vocabulary of distinct keys, uint64 (n,), in their order, with room for so many."""
+    new = new_vocabulary(max(room, keys.size))
+    if keys.size:
+        _enter(new, keys, np.empty(keys.size, np.int32), 0, keys.size)
     return new
 
 
@@ -66,9 +67,7 @@ def learnt_rows(
     columns = np.empty(sentences.keys.size, np.int32)
     done = _enter(vocabulary, sentences.keys, columns, 0, limit)
     while done < columns.size:
-        larger = new_vocabulary(vocabulary.key.size)
-        n = size(vocabulary)
-        _enter(larger, vocabulary.known[:n], np.empty(n, np.int32), 0, n)
+        larger = with_keys(keys_of(vocabulary, size(vocabulary)), vocabulary.key.size)
         larger.counts[1] = vocabulary.counts[1]
         vocabulary = larger
         done = _enter(vocabulary, sentences.keys, columns, done, limit)
@@ -100,10 +99,36 @@ def place(key, column, wanted):
     return at
 
 
+@compiled_within
+def column_of(vocabulary, wanted):
+    """Return the column of a key, -1 if it has none."""
+    return vocabulary.column[place(vocabulary.key, vocabulary.column, wanted)]
+
+
+@compiled_within
+def _add(vocabulary, at, key):
+    """Give a key the next column, at its place."""
+    n = vocabulary.counts[0]
+    vocabulary.key[at], vocabulary.column[at], vocabulary.known[n] = key, n, key
+    vocabulary.counts[0] = n + 1
+
+
+@compiled_within
+def entered(vocabulary, wanted, most):
+    """Return the column of a key, which gets one if there are fewer than `most`; else -1.
+
+    The caller has made room.
+    """
+    at = place(vocabulary.key, vocabulary.column, wanted)
+    if vocabulary.column[at] < 0 and vocabulary.counts[0] < most:
+        _add(vocabulary, at, wanted)
+    return vocabulary.column[at]
+
+
 @compiled
 def _find(vocabulary, keys, columns):
     for j in range(keys.size):
-        columns[j] = vocabulary.column[place(vocabulary.key, vocabulary.column, keys[j])]
+        columns[j] = column_of(vocabulary, keys[j])
 
 
 @compiled
@@ -119,9 +144,6 @@ def _enter(vocabulary, keys, columns, first, limit):
                 continue
             if counts[0] >= vocabulary.known.size:
                 return j
-            vocabulary.key[at] = keys[j]
-            vocabulary.column[at] = counts[0]
-            vocabulary.known[counts[0]] = keys[j]
-            counts[0] += 1
+            _add(vocabulary, at, keys[j])
         columns[j] = vocabulary.column[at]
     return keys.size

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled_within
-from streamsvm.support.declaration import COUNT, Field, Record, count_of, index_of
+from streamsvm.support.declaration import COUNT, Record, count_of, field, index_of
 from streamsvm.support.draws import below
-from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
 from streamsvm.support.states import declare
 
 NONE, REFUSED = -1, -2
@@ -29,15 +28,25 @@ COUNTS = np.dtype(
 )
 
 
+_A_SLOT = index_of("slots")
+
+
 class ActiveSet(NamedTuple):
     """Members, free slots and arrivals, for `capacity` slots."""
 
-    members: np.ndarray  # the slots of the active set; n_members entries are used
-    place: np.ndarray  # the position of a slot in `members`, or -1
-    free: np.ndarray  # a stack of free slots; n_free entries are used
-    arrival: np.ndarray  # the value of n_offered when the slot's example arrived
-    ring: np.ndarray  # the slot of the example that arrived at t, at position t modulo window
-    counts: Any  # record array (1,) of COUNTS
+    # The slots of the active set.
+    members: np.ndarray = field("slots", dtype=np.int64, range=_A_SLOT, n_used="n_members")
+    # The position of a slot in `members`, or -1.
+    place: np.ndarray = field("slots", dtype=np.int64, fill=NONE, range=index_of("slots", NONE))
+    # A stack of free slots.
+    free: np.ndarray = field("slots", dtype=np.int64, range=_A_SLOT, n_used="n_free")
+    # The value of n_offered when the slot's example arrived.
+    arrival: np.ndarray = field("slots", dtype=np.int64, range=COUNT)
+    # The slot of the example that arrived at t, at position t modulo window.
+    ring: np.ndarray = field("window", dtype=np.int64, fill=NONE, range=index_of("slots", NONE))
+    counts: Any = Record(
+        COUNTS, ranges={"n_members": count_of("slots"), "n_free": count_of("slots")}
+    )
 
 
 def _check(active: ActiveSet, sizes: dict[str, int]) -> None:
@@ -52,24 +61,8 @@ def _check(active: ActiveSet, sizes: dict[str, int]) -> None:
         raise ValueError("members, places and free slots contradict each other")
 
 
-FIELDS = declare(
-    ActiveSet,
-    {
-        "members": Field(("slots",), np.int64, range=index_of("slots"), n_used="n_members"),
-        "place": Field(("slots",), np.int64, NONE, index_of("slots", NONE)),
-        "free": Field(("slots",), np.int64, range=index_of("slots"), n_used="n_free"),
-        "arrival": Field(("slots",), np.int64, range=COUNT),
-        "ring": Field(("window",), np.int64, NONE, index_of("slots", NONE)),
-        "counts": Record(
-            COUNTS, ranges={"n_members": count_of("slots"), "n_free": count_of("slots")}
-        ),
-    },
-    _check,
-)
-
-
-PARTS = {"store": STORE, "cache": CACHE, "active": FIELDS, "block": BLOCK_SCRATCH}
-"""The first fields of a state with an active set and kernel rows."""
+ACTIVE: Any = declare(ActiveSet, _check)
+"""An active set, as a field of a state."""
 
 
 @compiled_within

@@ -87,6 +87,23 @@ class Field(NamedTuple):
         return np.full(self.shape(lengths), self.fill, self.dtype)
 
 
+def field(
+    *axes: int | str,
+    dtype: Any = np.float64,
+    fill: float = 0,
+    range: Range = FINITE,
+    n_used: str | None = None,
+    scratch: bool = False,
+    optional: bool = False,
+) -> Any:
+    """Return the declaration of an array, as the default of a field: see `states.declare`."""
+    return Field(axes, dtype, fill, range, n_used, scratch, optional)
+
+
+DRAWS = field(1, dtype=np.uint64, range=Range(1))
+"""The state of a random generator: see `support.draws`."""
+
+
 class Record(NamedTuple):
     """A record array of one row: the scalars of a state."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.support.declaration import Field, Range
+from streamsvm.support.declaration import Range, field
 from streamsvm.support.draws import uniform
 
 SCALARS = [
@@ -28,7 +28,7 @@ SCALARS = [
 ]
 """The scalars that a solver with looks has in its record `info`."""
 
-DRAWS = Field((1,), np.uint64, 0x9E3779B97F4A7C15, Range(1), optional=True)
+DRAWS = field(1, dtype=np.uint64, fill=0x9E3779B97F4A7C15, range=Range(1), optional=True)
 """The state of the generator of looks, see `support.draws`; older files do not have it."""
 
 TRIES = 32

@@ -52,7 +52,7 @@ def _new_block(sizes: Sizes, sparse: bool) -> Any:
     return fresh_block.new_block(sizes["slots"], sizes["features"], sparse)
 
 
-STORE = Part(
+STORE: Any = Part(
     new=lambda sizes, sparse, _: stores.new_store(sizes["slots"], sizes["features"], sparse),
     grown=lambda store, sizes, sparse, _: stores.grown(store, sizes["slots"], sizes["features"]),
     stripped=lambda store, sizes, sparse: store,
@@ -62,10 +62,10 @@ STORE = Part(
 """A store of rows in panels, or of sparse rows. It must be the first field: the other fields have
 as many slots as it has."""
 
-ROWS = STORE._replace(new=_new_rows)
+ROWS: Any = STORE._replace(new=_new_rows)
 """A store of contiguous dense rows, or of sparse rows."""
 
-CACHE = Part(
+CACHE: Any = Part(
     new=_new_cache,
     grown=_grown_cache,
     stripped=lambda cache, sizes, sparse: row_cache.new_cache(sizes["slots"], 1, 0),
@@ -75,7 +75,7 @@ CACHE = Part(
 )
 """Cached kernel rows."""
 
-BLOCK_SCRATCH = Part(
+BLOCK_SCRATCH: Any = Part(
     new=lambda sizes, sparse, _: _new_block(sizes, sparse),
     grown=lambda block, sizes, sparse, _: _new_block(sizes, sparse),
     stripped=lambda block, sizes, sparse: fresh_block.new_block(0, 0, sparse),

@@ -34,15 +34,15 @@ class Layout(NamedTuple):
 _layouts: dict[type, Layout] = {}
 
 
-def declare(cls: type, fields: dict[str, Any], check: Check = lambda state, sizes: None) -> Layout:
-    """Declare each field of a NamedTuple of arrays, in order: a Field, Record, Part or Layout.
+def declare(cls: Any, check: Check = lambda state, sizes: None) -> Any:
+    """Declare a NamedTuple of arrays, whose fields have as defaults what they are.
 
+    That is a `field`, Record or Part, or the result of this function for another NamedTuple.
     ``check(state, sizes)`` raises ValueError if parts of a state from a file contradict each other.
-    The result can be a field of another declaration.
     """
-    if tuple(fields) != cls._fields:  # type: ignore[attr-defined]
-        raise AssertionError(f"{cls.__name__}: declare all fields, in their order")
-    _layouts[cls] = Layout(cls, fields, check)
+    if tuple(cls._field_defaults) != cls._fields:
+        raise AssertionError(f"{cls.__name__}: say of each field what it is")
+    _layouts[cls] = Layout(cls, cls._field_defaults, check)
     return _layouts[cls]
 
 
@@ -249,6 +249,12 @@ def made_sparse(state: Any, cache_bytes: int) -> Any:
         return declared.made_sparse(value, sizes, cache_bytes) if is_part else value
 
     return map_fields(state, change)
+
+
+def negate(*arrays: np.ndarray) -> None:
+    """Change the sign of all entries, in place: for solvers whose classes are exchanged."""
+    for array in arrays:
+        np.negative(array, out=array)
 
 
 def memory_parts(state: Any) -> dict[str, int]:

@@ -95,7 +95,7 @@ def test_odd_sentences_and_universes():
     few = ConceptLabeler(max_contexts=100, window=2)
     few.learn_many(examples(STORY[:200], *RELATIONS), [told.concepts for told in STORY[:200]])
     assert few.n_ignored_contexts > 0 == model.n_ignored_contexts
-    assert few.model.links.n[0] <= 100
+    assert few.model.links.rows.counts[0] <= 100
 
 
 def test_memory_is_what_the_page_says():

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.solvers.adaptive import last_label
-from streamsvm.support.declaration import COUNT, FLAG, Field, Range, Sizes
+from streamsvm.support.declaration import COUNT, FLAG, Range, Sizes, field
 from streamsvm.support.states import declare
 
 IN_USE, N, N_WRONG, N_DRIFTS, LAST_DRIFT = range(5)
@@ -22,23 +22,23 @@ APART = 1000
 class AdaptiveState(NamedTuple):
     """What is known of each model, and of the predictions."""
 
-    faded: np.ndarray
+    faded: np.ndarray = field("models", range=Range(0.0, 1.0))
     """The share of errors, in which each example counts less than the next one."""
-    info: np.ndarray
-    waiting: np.ndarray
+    info: np.ndarray = field(N_INFO, dtype=np.int64, range=COUNT)
+    waiting: np.ndarray = field("models", dtype=np.int64, range=COUNT, optional=True)
     """How many of the last examples are not in that share yet; the model in use has learnt them
     all the same, the others have not."""
-    uncounted: np.ndarray
+    uncounted: np.ndarray = field("models", dtype=np.int64, range=COUNT, optional=True)
     """How many of these came before the model began anew: what it errs on them does not count."""
-    asleep: np.ndarray
+    asleep: np.ndarray = field("models", dtype=np.int64, range=FLAG, optional=True)
     """1 of models that do not learn at present."""
-    alarm: np.ndarray
+    alarm: np.ndarray = field(1, dtype=np.int64, range=FLAG, optional=True)
     """1 from when a drift is noticed until errors are as before."""
-    latest: np.ndarray
+    latest: np.ndarray = field(1, range=Range(0.0, 1.0), optional=True)
     """The share of wrong predictions, in which examples count for a shorter time."""
-    risen: np.ndarray
+    risen: np.ndarray = field(1, dtype=np.int64, range=COUNT, optional=True)
     """For how many examples errors have been far more than before; 0: they are not."""
-    repeats: np.ndarray
+    repeats: np.ndarray = field(last_label.N_REPEATS, optional=True)
     """What is known of labels that repeat: see `last_label`."""
 
 
@@ -52,21 +52,7 @@ def _check(state: AdaptiveState, sizes: Sizes) -> None:
     last_label.check(state.repeats)
 
 
-declare(
-    AdaptiveState,
-    {
-        "faded": Field(("models",), range=Range(0.0, 1.0)),
-        "info": Field((N_INFO,), np.int64, range=COUNT),
-        "waiting": Field(("models",), np.int64, range=COUNT, optional=True),
-        "uncounted": Field(("models",), np.int64, range=COUNT, optional=True),
-        "asleep": Field(("models",), np.int64, range=FLAG, optional=True),
-        "alarm": Field((1,), np.int64, range=FLAG, optional=True),
-        "latest": Field((1,), range=Range(0.0, 1.0), optional=True),
-        "risen": Field((1,), np.int64, range=COUNT, optional=True),
-        "repeats": Field((last_label.N_REPEATS,), optional=True),
-    },
-    _check,
-)
+declare(AdaptiveState, _check)
 
 
 def begin_anew(state: AdaptiveState) -> None:

@@ -10,12 +10,12 @@ from streamsvm._compile import compiled, compiled_within
 from streamsvm.support import looks, stores
 from streamsvm.support.declaration import (
     BOX,
+    DRAWS,
     FLAG,
     NOT_NEGATIVE,
-    Field,
-    Range,
     Record,
     count_of,
+    field,
     index_of,
 )
 from streamsvm.support.kernel_rows import row_cache
@@ -50,6 +50,12 @@ INFO = np.dtype(
 )
 
 
+_INFO: Any = Record(INFO, ranges={"n_classes": count_of("classes")}, reset=("ready",))
+_OF_LABELS = field("classes", scratch=True)
+_IN_BAG = field("classes", dtype=np.int64, scratch=True)
+"""Whether label y is in the bag."""
+
+
 class LinearState(NamedTuple):
     """The arrays with explicit weights. No rows are kept: `store` tells the room for features.
 
@@ -57,47 +63,42 @@ class LinearState(NamedTuple):
     after m others is in all but m of them: the sums have m times each step.
     """
 
-    store: RowStore | SparseStore
-    weights: np.ndarray
-    sums: np.ndarray  # of shape (0, ...) if the last weights predict
-    bias: np.ndarray  # of each label, and its sums
-    info: Any  # record array (1,) of INFO
-    scores: np.ndarray  # scratch: s_y of a row
-    late: np.ndarray  # scratch: the products of a row with the sums
-    u: np.ndarray  # scratch: u_y
-    in_bag: np.ndarray  # scratch: whether label y is in the bag
+    store: RowStore | SparseStore = ROWS
+    weights: np.ndarray = field("features", "classes")
+    # Without parts if the last weights predict.
+    sums: np.ndarray = field("parts", "features", "classes", optional=True)
+    bias: np.ndarray = field(2, "classes", optional=True)  # of each label, and its sums
+    info: Any = _INFO
+    scores: np.ndarray = _OF_LABELS  # s_y of a row
+    late: np.ndarray = _OF_LABELS  # the products of a row with the sums
+    u: np.ndarray = _OF_LABELS  # u_y
+    in_bag: np.ndarray = _IN_BAG
 
 
 class AmbiguousState(NamedTuple):
     """The arrays with a kernel; a slot is a position in all arrays of length `capacity`."""
 
-    store: Store
-    cache: RowCache
-    beta: np.ndarray  # sum_c alpha_s^c u_y(c), by label and slot
-    f: np.ndarray  # the score of label y for the example in slot s
-    bag: np.ndarray  # 1: label y is in the bag of slot s
-    alpha: np.ndarray  # sum_c alpha_s^c, at most C_s
-    delta: np.ndarray  # sum_c alpha_s^c Delta(c)
-    cost: np.ndarray  # C_s
-    known: np.ndarray  # of how many labels the loss of slot s is
-    diagonal: np.ndarray  # k(x_s, x_s)
-    members: np.ndarray  # members[s] is s: of what looks are drawn
-    draws: np.ndarray  # state of the random generator, see `support.draws`
-    look_draws: np.ndarray  # the same of the generator of looks
-    info: Any  # record array (1,) of INFO
-    block: np.ndarray  # scratch: kernel values of fresh rows
-    scores: np.ndarray  # scratch: s_y of a row
-    u: np.ndarray  # scratch: u_y
-    in_bag: np.ndarray  # scratch: whether label y is in the bag
-
-
-_BY_LABEL = ("classes", "slots")
-_SCRATCH = {
-    "scores": Field(("classes",), scratch=True),
-    "u": Field(("classes",), scratch=True),
-    "in_bag": Field(("classes",), np.int64, scratch=True),
-}
-_INFO = Record(INFO, ranges={"n_classes": count_of("classes")}, reset=("ready",))
+    store: Store = STORE
+    cache: RowCache = CACHE
+    beta: np.ndarray = field("classes", "slots")  # sum_c alpha_s^c u_y(c), by label and slot
+    f: np.ndarray = field("classes", "slots")  # the score of label y for the example in slot s
+    # 1: label y is in the bag of slot s.
+    bag: np.ndarray = field("classes", "slots", dtype=np.int32, range=FLAG)
+    alpha: np.ndarray = field("slots", range=NOT_NEGATIVE)  # sum_c alpha_s^c, at most C_s
+    delta: np.ndarray = field("slots", range=NOT_NEGATIVE)  # sum_c alpha_s^c Delta(c)
+    cost: np.ndarray = field("slots", range=BOX)  # C_s
+    # Of how many labels the loss of slot s is.
+    known: np.ndarray = field("slots", dtype=np.int64, range=count_of("classes"))
+    diagonal: np.ndarray = field("slots", dtype=np.float32, range=NOT_NEGATIVE)  # k(x_s, x_s)
+    # members[s] is s: of what looks are drawn.
+    members: np.ndarray = field("slots", dtype=np.int64, range=index_of("slots"))
+    draws: np.ndarray = DRAWS  # state of the random generator, see `support.draws`
+    look_draws: np.ndarray = looks.DRAWS  # the same of the generator of looks
+    info: Any = _INFO
+    block: np.ndarray = field(BLOCK, "slots", dtype=np.float32, scratch=True)  # of fresh rows
+    scores: np.ndarray = _OF_LABELS  # s_y of a row
+    u: np.ndarray = _OF_LABELS  # u_y
+    in_bag: np.ndarray = _IN_BAG
 
 
 def _check(state: AmbiguousState, sizes: dict[str, int]) -> None:
@@ -114,42 +115,8 @@ def _check(state: AmbiguousState, sizes: dict[str, int]) -> None:
         raise ValueError("a bag has a label that is not known")
 
 
-declare(
-    LinearState,
-    {
-        "store": ROWS,
-        "weights": Field(("features", "classes")),
-        "sums": Field(("parts", "features", "classes"), optional=True),
-        "bias": Field((2, "classes"), optional=True),
-        "info": _INFO,
-        "scores": _SCRATCH["scores"],
-        "late": _SCRATCH["scores"],
-        "u": _SCRATCH["u"],
-        "in_bag": _SCRATCH["in_bag"],
-    },
-)
-declare(
-    AmbiguousState,
-    {
-        "store": STORE,
-        "cache": CACHE,
-        "beta": Field(_BY_LABEL),
-        "f": Field(_BY_LABEL),
-        "bag": Field(_BY_LABEL, np.int32, range=FLAG),
-        "alpha": Field(("slots",), range=NOT_NEGATIVE),
-        "delta": Field(("slots",), range=NOT_NEGATIVE),
-        "cost": Field(("slots",), range=BOX),
-        "known": Field(("slots",), np.int64, range=count_of("classes")),
-        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
-        "members": Field(("slots",), np.int64, range=index_of("slots")),
-        "draws": Field((1,), np.uint64, range=Range(1)),
-        "look_draws": looks.DRAWS,
-        "info": _INFO,
-        "block": Field((BLOCK, "slots"), np.float32, scratch=True),
-        **_SCRATCH,
-    },
-    _check,
-)
+declare(LinearState)
+declare(AmbiguousState, _check)
 
 
 @compiled_within

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
-from streamsvm.solvers.concepts.state import row_of
+from streamsvm.structured.vocabulary import column_of
 
 MOST_WINDOW = 12
 MOST_RELATIONS = 8
@@ -115,7 +115,7 @@ def _word_scores(model, sentence, settings, mean, out):
         sums[:] = 0.0
         for o in range(max(0, i - w), min(n, i + w + 1)):
             for a in range(sums.shape[0]):
-                row = row_of(table, key_of(UNARY, a, o - i + w, words[o]))
+                row = column_of(table.rows, key_of(UNARY, a, o - i + w, words[o]))
                 if row >= 0:
                     for c in range(width if a < n_related else 2):
                         sums[a, c] += _weight(table, row, c, mean)
@@ -136,14 +136,14 @@ def _add_neighbour(model, sentence, settings, mean, i, j, meant, links, out):
     concept, table, n = related[0, meant], model.concepts, words.size
     if concept == 0:
         return
-    row = row_of(table, key_of(NEIGHBOUR, 0, j - i + w, concept))
+    row = column_of(table.rows, key_of(NEIGHBOUR, 0, j - i + w, concept))
     if row >= 0:
         for k in range(related.shape[1]):
             if related[0, k] < table.weights.shape[1]:
                 out[k] += _weight(table, row, related[0, k], mean)
     links[:] = 0.0
     for o in range(max(0, i - w), min(n, i + w + 1)):
-        row = row_of(model.links, key_of(LINK, j - i + w, o - i + w, words[o]))
+        row = column_of(model.links.rows, key_of(LINK, j - i + w, o - i + w, words[o]))
         if row >= 0:
             for p in range(links.size):
                 links[p] += _weight(model.links, row, p, mean)

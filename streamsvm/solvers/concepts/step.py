@@ -38,7 +38,7 @@ from streamsvm.solvers.concepts.search import (
     pair,
     start,
 )
-from streamsvm.solvers.concepts.state import entered, row_of
+from streamsvm.structured.vocabulary import column_of, entered
 
 PRIOR = 10.0
 _SMALL = 0.01
@@ -47,7 +47,7 @@ _SWEEPS = 3
 
 @compiled_within
 def _add_entry(table, which, key, column, settings, info, entries, n):
-    row = entered(table, key, settings.most)
+    row = entered(table.rows, key, settings.most)
     if row < 0:
         info[0].n_ignored += 1
         return n
@@ -153,14 +153,17 @@ def _best_actions(sentence, settings, search):
 
 
 @compiled_within
+def _holds(rows, more, most):
+    return rows.known.size >= min(rows.counts[0] + more, most)
+
+
+@compiled_within
 def _has_room(model, sentence, settings):
     """Tell whether there is room for all contexts of two more actions."""
     wide = 2 * settings.window + 1
     of_words = (sentence.related.shape[0] + sentence.used.shape[0] + 1) * wide
-    a, b = model.concepts, model.links
-    return a.known.size >= min(a.n[0] + 2 * of_words, settings.most) and b.known.size >= min(
-        b.n[0] + 2 * wide * wide, settings.most
-    )
+    a, b = model.concepts.rows, model.links.rows
+    return _holds(a, 2 * of_words, settings.most) and _holds(b, 2 * wide * wide, settings.most)
 
 
 @compiled
@@ -219,7 +222,7 @@ def shares_of(model, sentence, most):
             j += 1
     shares = np.empty((n, n))
     for i in range(n):
-        row = entered(table, key_of(WORD, 0, 0, words[i]), most)
+        row = entered(table.rows, key_of(WORD, 0, 0, words[i]), most)
         total = 1.0 if row < 0 else 1.0 + table.weights[row].sum()
         for j in range(n):
             count = 0.0 if row < 0 else table.weights[row, concept[j]]
@@ -230,7 +233,7 @@ def shares_of(model, sentence, most):
         for i in range(n):
             shares[i] /= shares[i].sum()
     for i in range(n):
-        row = row_of(table, key_of(WORD, 0, 0, words[i]))
+        row = column_of(table.rows, key_of(WORD, 0, 0, words[i]))
         for j in range(n):
             if row >= 0:
                 table.weights[row, concept[j]] += shares[i, j]

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf
-from streamsvm.support import active_set
-from streamsvm.support.active_set import ActiveSet
-from streamsvm.support.declaration import NOT_NEGATIVE, Field, Range, Record
+from streamsvm.support.active_set import ACTIVE, ActiveSet
+from streamsvm.support.declaration import DRAWS, NOT_NEGATIVE, Range, Record, field
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.states import declare
+from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
+from streamsvm.support.states import declare, negate
 from streamsvm.support.stores import Store
 
 INFO = np.dtype(
@@ -35,26 +35,18 @@ INFO = np.dtype(
 class HullerState(NamedTuple):
     """The arrays of the Huller; a slot is a position in arrays of length `capacity`."""
 
-    store: Store
-    cache: RowCache
-    active: ActiveSet
-    block: FreshBlock
-    alpha: np.ndarray  # coefficients of X_P, and minus those of X_N; 0 in free slots
-    diagonal: np.ndarray  # k(x_s, x_s)
-    draws: np.ndarray  # state of the random generator, see `support.draws`
-    info: Any  # record array (1,) of INFO
+    store: Store = STORE
+    cache: RowCache = CACHE
+    active: ActiveSet = ACTIVE
+    block: FreshBlock = BLOCK_SCRATCH
+    # Coefficients of X_P, and minus those of X_N; 0 in free slots.
+    alpha: np.ndarray = field("slots", range=Range(-1.5, 1.5))
+    diagonal: np.ndarray = field("slots", dtype=np.float32, range=NOT_NEGATIVE)  # k(x_s, x_s)
+    draws: np.ndarray = DRAWS  # state of the random generator, see `support.draws`
+    info: Any = Record(INFO, reset=("ready",))
 
 
-declare(
-    HullerState,
-    {
-        **active_set.PARTS,
-        "alpha": Field(("slots",), range=Range(-1.5, 1.5)),
-        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
-        "draws": Field((1,), np.uint64, range=Range(1)),
-        "info": Record(INFO, reset=("ready",)),
-    },
-)
+declare(HullerState)
 
 
 @compiled_leaf
@@ -114,11 +106,9 @@ def rebuild(state, kernel, d):
             info.nn -= state.alpha[s] * q
 
 
-@compiled
-def exchange_classes(state):
+def exchange_classes(state: HullerState) -> None:
     """Exchange the negative and the positive class."""
     info = state.info[0]
     info.pp, info.nn = info.nn, info.pp
     info.n_positive, info.n_negative = info.n_negative, info.n_positive
-    for s in range(state.alpha.size):
-        state.alpha[s] = -state.alpha[s]
+    negate(state.alpha)

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
+from streamsvm.support import states
+from streamsvm.support.declaration import Record, field
+from streamsvm.support.states import declare
 
 AT_LOW, AT_HIGH, MARGIN, PENDING = range(4)
 """What a slot is: at a bound of its coefficient; between them, with gradient 0; or not settled: its
@@ -38,52 +41,35 @@ INFO = np.dtype(
 class ExactState(NamedTuple):
     """Arrays over `slots` examples, of which the first n are in use, and over the margin set."""
 
-    beta: np.ndarray  # float64 (slots,): signed coefficients
-    low: np.ndarray  # float64 (slots,): their lower bounds
-    high: np.ndarray  # float64 (slots,): their upper bounds
-    target: np.ndarray  # float64 (slots,): q_i
-    h: np.ndarray  # float64 (slots,): gradients, target - f
-    kind: np.ndarray  # int64 (slots,)
-    place: np.ndarray  # int64 (slots,): number in the margin set, or -1
-    diagonal: np.ndarray  # float64 (slots,): k(x, x)
-    row_of: np.ndarray  # int64 (slots,): the number of its row in `rows`, or -1
-    rows: np.ndarray  # float64 (rows, slots): kernel values of some slots with all
-    owner: np.ndarray  # int64 (rows,): the slot of each row, or -1
-    used: np.ndarray  # int64 (rows,): tick of the last use
-    members: np.ndarray  # int64 (margin,): slots of the margin set
-    inverse: np.ndarray  # float64 (margin + 1, margin + 1): of Q
-    v: np.ndarray  # float64 (margin + 1,): sensitivities of b and the margin set; scratch
-    residual: np.ndarray  # float64 (margin + 1,): scratch
-    gamma: np.ndarray  # float64 (slots,): of the gradients, with changed sign; scratch
-    line: np.ndarray  # float64 (slots,): the same along the line, if no coefficient followed
-    info: Any  # record array (1,) of INFO
+    beta: np.ndarray = field("slots")  # signed coefficients
+    low: np.ndarray = field("slots")  # their lower bounds
+    high: np.ndarray = field("slots")  # their upper bounds
+    target: np.ndarray = field("slots")  # q_i
+    h: np.ndarray = field("slots")  # gradients, target - f
+    kind: np.ndarray = field("slots", dtype=np.int64)
+    place: np.ndarray = field("slots", dtype=np.int64, fill=-1)  # number in the margin set, or -1
+    diagonal: np.ndarray = field("slots")  # k(x, x)
+    row_of: np.ndarray = field("slots", dtype=np.int64, fill=-1)  # number in `rows`, or -1
+    rows: np.ndarray = field("rows", "slots")  # kernel values of some slots with all
+    owner: np.ndarray = field("rows", dtype=np.int64, fill=-1)  # the slot of each row, or -1
+    used: np.ndarray = field("rows", dtype=np.int64)  # tick of the last use
+    members: np.ndarray = field("margin", dtype=np.int64)  # slots of the margin set
+    inverse: np.ndarray = field("margin + 1", "margin + 1")  # of Q
+    v: np.ndarray = field("margin + 1", scratch=True)  # sensitivities of b and the margin set
+    residual: np.ndarray = field("margin + 1", scratch=True)
+    gamma: np.ndarray = field("slots", scratch=True)  # of the gradients, with changed sign
+    line: np.ndarray = field("slots")  # the same along the line, if no coefficient followed
+    info: Any = Record(INFO, initial={"tube": np.inf, "scale": 1.0})
+
+
+declare(ExactState)
 
 
 def new_state(n_slots: int, n_rows: int, n_margin: int) -> ExactState:
     """Return an empty state with room for so many slots, kernel rows, and margin vectors."""
-    info: Any = np.zeros(1, INFO).view(np.recarray)
-    info.tube, info.scale = np.inf, 1.0
-    return ExactState(
-        beta=np.zeros(n_slots),
-        low=np.zeros(n_slots),
-        high=np.zeros(n_slots),
-        target=np.zeros(n_slots),
-        h=np.zeros(n_slots),
-        kind=np.zeros(n_slots, np.int64),
-        place=np.full(n_slots, -1),
-        diagonal=np.zeros(n_slots),
-        row_of=np.full(n_slots, -1),
-        rows=np.zeros((n_rows, n_slots)),
-        owner=np.full(n_rows, -1),
-        used=np.zeros(n_rows, np.int64),
-        members=np.zeros(n_margin, np.int64),
-        inverse=np.zeros((n_margin + 1, n_margin + 1)),
-        v=np.zeros(n_margin + 1),
-        residual=np.zeros(n_margin + 1),
-        gamma=np.zeros(n_slots),
-        line=np.zeros(n_slots),
-        info=info,
-    )
+    sizes = {"slots": n_slots, "rows": n_rows, "margin": n_margin, "margin + 1": n_margin + 1}
+    state: ExactState = states.new(ExactState, sizes)
+    return state
 
 
 @compiled

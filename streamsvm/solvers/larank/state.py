@@ -10,11 +10,12 @@ from streamsvm._compile import compiled, compiled_within
 from streamsvm.support import looks, states, stores
 from streamsvm.support.declaration import (
     BOX,
+    DRAWS,
     NOT_NEGATIVE,
-    Field,
     Range,
     Record,
     count_of,
+    field,
     index_of,
 )
 from streamsvm.support.draws import new_draws
@@ -68,30 +69,43 @@ class LaRankState(NamedTuple):
     coefficient at position p belongs to slot[c, p], and place[c, s] is the position for slot s.
     """
 
-    store: Store
-    cache: RowCache
-    gradient: np.ndarray  # g_{s,c} = [c = y_s] - f_c(x_s)
-    coefficient: np.ndarray  # nonzero coefficients beta by class and position
-    slot: np.ndarray  # the slot of each of them
-    place: np.ndarray  # by class and slot: the position of the coefficient, or ABSENT
-    n_vectors: np.ndarray  # number of nonzero coefficients of each class
-    own: np.ndarray  # own[s, :n_own[s]]: the classes for which slot s has a nonzero coefficient
-    n_own: np.ndarray  # number of these classes
-    y: np.ndarray  # class of the example
-    cost: np.ndarray  # C_s; 0 marks dead and unused slots
-    diagonal: np.ndarray  # k(x_s, x_s)
-    alive: np.ndarray  # alive[:n_alive]: the slots of support patterns, in no order
-    where: np.ndarray  # position of a slot in `alive`
-    draws: np.ndarray  # state of the random generator, see `support.draws`
-    look_draws: np.ndarray  # the same of the generator of looks
-    info: Any  # record array (1,) of INFO
-    block: np.ndarray  # scratch: kernel values of fresh rows
-    scores: np.ndarray  # scratch: f_c of a row
-    order: np.ndarray  # scratch: slots
-
-
-_BY_CLASS = ("classes", "slots")
-_A_SLOT = index_of("slots")
+    store: Store = STORE
+    cache: RowCache = CACHE
+    gradient: np.ndarray = field("classes", "slots")  # g_{s,c} = [c = y_s] - f_c(x_s)
+    # Nonzero coefficients beta by class and position, and the slot of each of them.
+    coefficient: np.ndarray = field("classes", "slots")
+    slot: np.ndarray = field("classes", "slots", dtype=np.int32)
+    # By class and slot: the position of the coefficient, or ABSENT.
+    place: np.ndarray = field(
+        "classes", "slots", dtype=np.int32, fill=ABSENT, range=index_of("slots", none=ABSENT)
+    )
+    # The number of nonzero coefficients of each class.
+    n_vectors: np.ndarray = field("classes", dtype=np.int64, range=count_of("slots"))
+    # own[s, :n_own[s]]: the classes for which slot s has a nonzero coefficient.
+    own: np.ndarray = field("slots", "classes", dtype=np.int32)
+    n_own: np.ndarray = field("slots", dtype=np.int64, range=count_of("classes"))
+    y: np.ndarray = field("slots", dtype=np.int64, range=index_of("classes"))
+    cost: np.ndarray = field("slots", range=BOX)  # C_s; 0 marks dead and unused slots
+    diagonal: np.ndarray = field("slots", dtype=np.float32, range=NOT_NEGATIVE)  # k(x_s, x_s)
+    # The slots of support patterns, in no order; and the position of a slot among them.
+    alive: np.ndarray = field("slots", dtype=np.int64, range=index_of("slots"), n_used="n_alive")
+    where: np.ndarray = field("slots", dtype=np.int64)
+    draws: np.ndarray = DRAWS  # state of the random generator, see `support.draws`
+    look_draws: np.ndarray = looks.DRAWS  # the same of the generator of looks
+    info: Any = Record(
+        INFO,
+        initial={"rate_new": 1.0, "rate_old": 1.0, "rate_optimize": 1.0},
+        ranges={
+            "n_alive": count_of("slots"),
+            "n_classes": count_of("classes"),
+            "began": Range(),
+        },
+        reset=("ready",),
+    )
+    # Kernel values of fresh rows; f_c of a row; slots.
+    block: np.ndarray = field(BLOCK, "slots", dtype=np.float32, scratch=True)
+    scores: np.ndarray = field("classes", scratch=True)
+    order: np.ndarray = field("slots", dtype=np.int64, scratch=True)
 
 
 def _check(state: LaRankState, sizes: dict[str, int]) -> None:
@@ -121,41 +135,7 @@ def _check(state: LaRankState, sizes: dict[str, int]) -> None:
         raise ValueError("a coefficient is out of its bounds, or the sum of some is not 0")
 
 
-declare(
-    LaRankState,
-    {
-        "store": STORE,
-        "cache": CACHE,
-        "gradient": Field(_BY_CLASS),
-        "coefficient": Field(_BY_CLASS),
-        "slot": Field(_BY_CLASS, np.int32),
-        "place": Field(_BY_CLASS, np.int32, ABSENT, index_of("slots", none=ABSENT)),
-        "n_vectors": Field(("classes",), np.int64, range=count_of("slots")),
-        "own": Field(("slots", "classes"), np.int32),
-        "n_own": Field(("slots",), np.int64, range=count_of("classes")),
-        "y": Field(("slots",), np.int64, range=index_of("classes")),
-        "cost": Field(("slots",), range=BOX),
-        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
-        "alive": Field(("slots",), np.int64, range=_A_SLOT, n_used="n_alive"),
-        "where": Field(("slots",), np.int64),
-        "draws": Field((1,), np.uint64, range=Range(1)),
-        "look_draws": looks.DRAWS,
-        "info": Record(
-            INFO,
-            initial={"rate_new": 1.0, "rate_old": 1.0, "rate_optimize": 1.0},
-            ranges={
-                "n_alive": count_of("slots"),
-                "n_classes": count_of("classes"),
-                "began": Range(),
-            },
-            reset=("ready",),
-        ),
-        "block": Field((BLOCK, "slots"), np.float32, scratch=True),
-        "scores": Field(("classes",), scratch=True),
-        "order": Field(("slots",), np.int64, scratch=True),
-    },
-    _check,
-)
+declare(LaRankState, _check)
 
 
 def new_state(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.lasvm.state import rebuild, refresh_extremes
+from streamsvm.solvers.lasvm.state import LASVMState, rebuild, refresh_extremes
 from streamsvm.support.looks import note_cost
+from streamsvm.support.states import negate
 
 
 @compiled
@@ -53,13 +54,9 @@ def set_costs(state, kernel, c_negative, c_positive, d):
     return True
 
 
-@compiled
-def exchange_classes(state):
+def exchange_classes(state: LASVMState) -> None:
     """Exchange the negative and the positive class, while all alpha are 0."""
-    for s in range(state.info[0].n):
-        state.y[s] = -state.y[s]
-        state.gradient[s] = -state.gradient[s]
-        lower = state.lower[s]
-        state.lower[s] = -state.upper[s]
-        state.upper[s] = -lower
+    n = int(state.info[0].n)
+    negate(state.y[:n], state.gradient[:n])
+    state.lower[:n], state.upper[:n] = -state.upper[:n], -state.lower[:n]
     refresh_extremes(state)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_within
 from streamsvm.solvers.lasvm.extreme_lanes import LANES
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.support import looks, states, stores
@@ -14,10 +14,10 @@ from streamsvm.support.declaration import (
     BOX,
     NOT_NEGATIVE,
     SIGN,
-    Field,
     Range,
     Record,
     count_of,
+    field,
     index_of,
 )
 from streamsvm.support.kernel_rows import row_cache
@@ -53,26 +53,41 @@ INFO = np.dtype(
 )
 
 
+_A_SLOT = index_of("slots", none=-1)
+
+
 class LASVMState(NamedTuple):
     """The arrays of LASVM; a slot is a position in all arrays of length `capacity`."""
 
-    store: Store
-    cache: RowCache
-    alpha: np.ndarray  # signed coefficients, A <= alpha <= B, sum 0
-    gradient: np.ndarray  # g_s = y_s - sum_i alpha_i k(x_i, x_s)
-    lower: np.ndarray  # A = min(0, C y)
-    upper: np.ndarray  # B = max(0, C y); A = B marks dead and unused slots
-    y: np.ndarray  # +1 or -1
-    diagonal: np.ndarray  # k(x_s, x_s)
-    look_draws: np.ndarray  # state of the generator of looks, see `support.draws`
-    info: Any  # record array (1,) of INFO
-    block: np.ndarray  # scratch: kernel values of fresh rows
-    order: np.ndarray  # scratch: a permutation of slots
-    lanes: np.ndarray  # scratch of `extreme_lanes`: values
-    groups: np.ndarray  # scratch of `extreme_lanes`: groups in which the values occurred
-
-
-_A_SLOT = index_of("slots", none=-1)
+    store: Store = STORE
+    cache: RowCache = CACHE
+    alpha: np.ndarray = field("slots")  # signed coefficients, A <= alpha <= B, sum 0
+    gradient: np.ndarray = field("slots")  # g_s = y_s - sum_i alpha_i k(x_i, x_s)
+    lower: np.ndarray = field("slots", range=Range(-BOX.high, 0.0))  # A = min(0, C y)
+    upper: np.ndarray = field("slots", range=BOX)  # B = max(0, C y); A = B: dead and unused slots
+    y: np.ndarray = field("slots", range=SIGN)
+    diagonal: np.ndarray = field("slots", dtype=np.float32, range=NOT_NEGATIVE)  # k(x_s, x_s)
+    look_draws: np.ndarray = looks.DRAWS  # state of the generator of looks, see `support.draws`
+    info: Any = Record(
+        INFO,
+        initial={"i": -1, "j": -1, "g_max": -np.inf, "g_min": np.inf},
+        ranges={
+            "n_dead": count_of("slots"),
+            "n_zero": count_of("slots"),
+            "i": _A_SLOT,
+            "j": _A_SLOT,
+            "g_max": Range(infinite=True),
+            "g_min": Range(infinite=True),
+            "wrong_of_late": Range(0.0, 1.0),
+        },
+        reset=("ready",),
+    )
+    # Kernel values of fresh rows; a permutation of slots.
+    block: np.ndarray = field(BLOCK, "slots", dtype=np.float32, scratch=True)
+    order: np.ndarray = field("slots", dtype=np.int64, scratch=True)
+    # Of `extreme_lanes`: values, and groups in which they occurred.
+    lanes: np.ndarray = field(2, LANES, scratch=True)
+    groups: np.ndarray = field(2, LANES, dtype=np.int64, scratch=True)
 
 
 def are_feasible(alpha: Any, lower: Any, upper: Any, owner: Any) -> bool:
@@ -96,39 +111,7 @@ def _check(state: LASVMState, sizes: Any) -> None:
         raise ValueError("a coefficient is not within its box, or counts or sums do not fit")
 
 
-declare(
-    LASVMState,
-    {
-        "store": STORE,
-        "cache": CACHE,
-        "alpha": Field(("slots",)),
-        "gradient": Field(("slots",)),
-        "lower": Field(("slots",), range=Range(-BOX.high, 0.0)),
-        "upper": Field(("slots",), range=BOX),
-        "y": Field(("slots",), range=SIGN),
-        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
-        "look_draws": looks.DRAWS,
-        "info": Record(
-            INFO,
-            initial={"i": -1, "j": -1, "g_max": -np.inf, "g_min": np.inf},
-            ranges={
-                "n_dead": count_of("slots"),
-                "n_zero": count_of("slots"),
-                "i": _A_SLOT,
-                "j": _A_SLOT,
-                "g_max": Range(infinite=True),
-                "g_min": Range(infinite=True),
-                "wrong_of_late": Range(0.0, 1.0),
-            },
-            reset=("ready",),
-        ),
-        "block": Field((BLOCK, "slots"), np.float32, scratch=True),
-        "order": Field(("slots",), np.int64, scratch=True),
-        "lanes": Field((2, LANES), scratch=True),
-        "groups": Field((2, LANES), np.int64, scratch=True),
-    },
-    _check,
-)
+declare(LASVMState, _check)
 
 
 def new_state(
@@ -139,17 +122,20 @@ def new_state(
     return states.new(LASVMState, sizes, sparse=sparse, cache_bytes=cache_bytes)
 
 
-@compiled
-def bias(state):
+@compiled_within
+def bias_of(info):
     """Return b: the middle of [g_min, g_max]; if only one of them exists, that one; else 0."""
-    info = state.info[0]
     if info.i >= 0 and info.j >= 0:
         return 0.5 * (info.g_max + info.g_min)
     if info.i >= 0:
         return info.g_max
-    if info.j >= 0:
-        return info.g_min
-    return 0.0
+    return info.g_min if info.j >= 0 else 0.0
+
+
+@compiled
+def bias(state):
+    """Return b."""
+    return bias_of(state.info[0])
 
 
 @compiled

@@ -16,9 +16,10 @@ from streamsvm._compile import chosen_by, compiled
 from streamsvm.solvers.bounds import MERGE, PROJECT, SMALLEST, Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.bounds import nearest, project, remove
 from streamsvm.solvers.lasvm.fading import LEAST_COST, RHO, errs_more, fade, note_error
+from streamsvm.solvers.lasvm.state import bias_of
 from streamsvm.solvers.lasvm_pairs.looks import note_problem
 from streamsvm.solvers.lasvm_pairs.merging import lightest, merge_two
-from streamsvm.solvers.lasvm_pairs.problems import NONE, bias_of, n_turns, problem_of_turn
+from streamsvm.solvers.lasvm_pairs.problems import NONE, n_turns, problem_of_turn
 from streamsvm.solvers.lasvm_pairs.state import problem
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import renew_column

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.lasvm_pairs.problems import bias_of
+from streamsvm.solvers.lasvm.state import bias_of
 from streamsvm.support import looks
 from streamsvm.support.draws import uniform
 

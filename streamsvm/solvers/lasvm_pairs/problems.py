@@ -67,16 +67,6 @@ class Problems(NamedTuple):
 
 
 @compiled_within
-def bias_of(scalars):
-    """Return the bias of a problem, as `bias` does, given its scalars."""
-    if scalars.i >= 0 and scalars.j >= 0:
-        return 0.5 * (scalars.g_max + scalars.g_min)
-    if scalars.i >= 0:
-        return scalars.g_max
-    return scalars.g_min if scalars.j >= 0 else 0.0
-
-
-@compiled_within
 def n_turns(problems):
     """Return the number of values of `turn` that `problem_of_turn` takes."""
     return problems.problem_of.shape[0]

@@ -18,7 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf, compiled_within
-from streamsvm.solvers.lasvm_pairs.problems import REST, bias_of
+from streamsvm.solvers.lasvm.state import bias_of
+from streamsvm.solvers.lasvm_pairs.problems import REST
 from streamsvm.support.calibration import probability
 
 _LEAST = 1e-9

@@ -21,10 +21,10 @@ from streamsvm.support import looks, states, stores
 from streamsvm.support.declaration import (
     BOX,
     NOT_NEGATIVE,
-    Field,
     Range,
     Record,
     count_of,
+    field,
     index_of,
 )
 from streamsvm.support.kernel_rows.fresh_block import BLOCK as BLOCK
@@ -53,25 +53,6 @@ INFO = np.dtype(
 )
 
 
-class PairsState(NamedTuple):
-    """The arrays of LASVM for several classes; a slot is a position in those of `capacity`."""
-
-    store: Store
-    y: np.ndarray  # class of the example
-    cost: np.ndarray  # its C_s
-    diagonal: np.ndarray  # k(x_s, x_s)
-    wanted: np.ndarray  # number of problems that it is a member of; 0 marks dead and unused slots
-    problems: Problems
-    look_draws: np.ndarray  # state of the generator of looks, see `support.draws`
-    info: Any  # record array (1,) of INFO
-    block: np.ndarray  # scratch: kernel values of fresh rows
-    skipped: np.ndarray  # scratch: the number of values that each row of `block` lacks
-    needed_by: np.ndarray  # scratch: the classes whose examples need a vector, see `needed`
-    order: np.ndarray  # scratch: a permutation of slots, or of members
-    removal_cost: np.ndarray  # scratch: what removing each slot costs
-    fresh: np.ndarray  # scratch: see `MemberStore`
-
-
 def _grown_problems(problems: Any, sizes: Any, sparse: bool, cache_bytes: int) -> Any:
     width = 1 if sparse else sizes["features"]
     is_stripped = problems.values.size == 0
@@ -86,7 +67,7 @@ def _problems_for_thread(problems: Any, block: bool) -> Any:
     return problems._replace(**own)
 
 
-PROBLEMS = Part(
+PROBLEMS: Any = Part(
     new=lambda sizes, sparse, _: of_problems.none(
         sizes["classes"], 1 if sparse else sizes["features"]
     ),
@@ -101,33 +82,38 @@ PROBLEMS = Part(
     ),
 )
 
-declare(
-    PairsState,
-    {
-        "store": STORE,
-        "y": Field(("slots",), np.int64, range=index_of("classes")),
-        "cost": Field(("slots",), range=BOX),
-        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
-        "wanted": Field(("slots",), np.int64, range=NOT_NEGATIVE),
-        "problems": PROBLEMS,
-        "look_draws": looks.DRAWS,
-        "info": Record(
-            INFO,
-            ranges={
-                "n_dead": count_of("slots"),
-                "n_classes": count_of("classes"),
-                "wrong_of_late": Range(0.0, 1.0),
-            },
-            reset=("ready", "n_grouped", "crowded"),
-        ),
-        "block": Field((BLOCK, "slots"), np.float32, scratch=True),
-        "skipped": Field((BLOCK,), np.int64, scratch=True),
-        "needed_by": Field(("slots",), np.uint64, scratch=True),
-        "order": Field(("slots",), np.int64, scratch=True),
-        "removal_cost": Field(("slots",), scratch=True),
-        "fresh": Field((1,), np.int64, scratch=True),
-    },
-)
+
+class PairsState(NamedTuple):
+    """The arrays of LASVM for several classes; a slot is a position in those of `capacity`."""
+
+    store: Store = STORE
+    y: np.ndarray = field("slots", dtype=np.int64, range=index_of("classes"))
+    cost: np.ndarray = field("slots", range=BOX)  # C_s
+    diagonal: np.ndarray = field("slots", dtype=np.float32, range=NOT_NEGATIVE)  # k(x_s, x_s)
+    # The number of problems that it is a member of; 0 marks dead and unused slots.
+    wanted: np.ndarray = field("slots", dtype=np.int64, range=NOT_NEGATIVE)
+    problems: Problems = PROBLEMS
+    look_draws: np.ndarray = looks.DRAWS  # state of the generator of looks, see `support.draws`
+    info: Any = Record(
+        INFO,
+        ranges={
+            "n_dead": count_of("slots"),
+            "n_classes": count_of("classes"),
+            "wrong_of_late": Range(0.0, 1.0),
+        },
+        reset=("ready", "n_grouped", "crowded"),
+    )
+    # Kernel values of fresh rows, and the number of values that each row lacks.
+    block: np.ndarray = field(BLOCK, "slots", dtype=np.float32, scratch=True)
+    skipped: np.ndarray = field(BLOCK, dtype=np.int64, scratch=True)
+    # The classes whose examples need a vector, see `needed`.
+    needed_by: np.ndarray = field("slots", dtype=np.uint64, scratch=True)
+    order: np.ndarray = field("slots", dtype=np.int64, scratch=True)  # of slots, or of members
+    removal_cost: np.ndarray = field("slots", scratch=True)  # what removing each slot costs
+    fresh: np.ndarray = field(1, dtype=np.int64, scratch=True)  # see `MemberStore`
+
+
+declare(PairsState)
 
 
 def new_state(

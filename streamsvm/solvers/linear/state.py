@@ -14,7 +14,7 @@ import numpy as np
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm.losses import SQUARED_HINGE, value
 from streamsvm.support import states
-from streamsvm.support.declaration import Field, Range, copy_arrays
+from streamsvm.support.declaration import Range, copy_arrays, field
 from streamsvm.support.rows import SparseRows, count
 from streamsvm.support.states import declare
 
@@ -38,17 +38,13 @@ class LinearState(NamedTuple):
     record array or an object that holds them ten times that.
     """
 
-    weights: np.ndarray  # v; u if averaged, or B if QN
-    info: np.ndarray  # the numbers of each output
+    # v; u if averaged, or B if QN.
+    weights: np.ndarray = field("outputs", "parts", "features", range=Range(infinite=True))
+    # The numbers of each output.
+    info: np.ndarray = field("outputs", N_INFO, range=Range(infinite=True))
 
 
-declare(
-    LinearState,
-    {
-        "weights": Field(("outputs", "parts", "features"), range=Range(infinite=True)),
-        "info": Field(("outputs", N_INFO), range=Range(infinite=True)),
-    },
-)
+declare(LinearState)
 
 
 class Schedule(NamedTuple):

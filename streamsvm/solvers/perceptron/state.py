@@ -14,13 +14,13 @@ import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
 from streamsvm.support import stores
-from streamsvm.support.declaration import NOT_NEGATIVE, Field, Range, Record
+from streamsvm.support.declaration import DRAWS, NOT_NEGATIVE, Record, field
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
-from streamsvm.support.states import declare
+from streamsvm.support.states import declare, negate
 from streamsvm.support.stores import Store
 
 INFO = np.dtype(
@@ -45,16 +45,17 @@ INFO = np.dtype(
 class PerceptronState(NamedTuple):
     """The arrays of the family; a slot is a position in all arrays of length `capacity`."""
 
-    store: Store
-    cache: RowCache
-    block: FreshBlock
-    alpha: np.ndarray  # signed coefficients, before the scale
-    late: np.ndarray  # sum of (change of alpha) A_(t - 1)
-    f: np.ndarray  # sum_t alpha_t k(x_t, x_s), kept up to date under the policy REMOVE only
-    diagonal: np.ndarray  # k(x_s, x_s)
-    inverse: np.ndarray  # of the kernel matrix of the slots, under policies that project only
-    draws: np.ndarray  # state of the random generator, see `support.draws`
-    info: Any  # record array (1,) of INFO
+    store: Store = STORE
+    cache: RowCache = CACHE
+    block: FreshBlock = BLOCK_SCRATCH
+    alpha: np.ndarray = field("slots")  # signed coefficients, before the scale
+    late: np.ndarray = field("slots")  # sum of (change of alpha) A_(t - 1)
+    f: np.ndarray = field("slots")  # sum_t alpha_t k(x_t, x_s), up to date under REMOVE only
+    diagonal: np.ndarray = field("slots", dtype=np.float32, range=NOT_NEGATIVE)  # k(x_s, x_s)
+    # Of the kernel matrix of the slots, under policies that project only.
+    inverse: np.ndarray = field("basis", "basis")
+    draws: np.ndarray = DRAWS  # state of the random generator, see `support.draws`
+    info: Any = Record(INFO, reset=("ready",))
 
 
 def _check_room(state: Any, sizes: dict[str, int]) -> None:
@@ -63,20 +64,7 @@ def _check_room(state: Any, sizes: dict[str, int]) -> None:
         raise ValueError("more slots than the inverse of the kernel matrix has rows")
 
 
-declare(
-    PerceptronState,
-    {
-        "store": STORE,
-        "cache": CACHE,
-        "block": BLOCK_SCRATCH,
-        **dict.fromkeys(("alpha", "late", "f"), Field(("slots",))),
-        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
-        "inverse": Field(("basis", "basis")),
-        "draws": Field((1,), np.uint64, range=Range(1)),
-        "info": Record(INFO, reset=("ready",)),
-    },
-    _check_room,
-)
+declare(PerceptronState, _check_room)
 
 
 @compiled_within
@@ -161,9 +149,6 @@ def rebuild(state, kernel, d):
             extend_inverse(state, solved, max(distance, 1e-6 * np.float64(row[s]) + 1e-30), s)
 
 
-@compiled
-def exchange_classes(state):
+def exchange_classes(state: PerceptronState) -> None:
     """Exchange the negative and the positive class."""
-    for array in (state.alpha, state.late, state.f):
-        for s in range(array.size):
-            array[s] = -array[s]
+    negate(state.alpha, state.late, state.f)

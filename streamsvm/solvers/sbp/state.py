@@ -14,13 +14,22 @@ import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf
 from streamsvm.support import active_set, stores
-from streamsvm.support.active_set import ActiveSet
-from streamsvm.support.declaration import BOX, NOT_NEGATIVE, SIGN, Field, Range, Record
+from streamsvm.support.active_set import ACTIVE, ActiveSet
+from streamsvm.support.declaration import (
+    BOX,
+    DRAWS,
+    NOT_NEGATIVE,
+    SIGN,
+    Range,
+    Record,
+    field,
+)
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.states import declare
+from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
+from streamsvm.support.states import declare, negate
 from streamsvm.support.stores import Store
 
 INFO = np.dtype(
@@ -55,22 +64,33 @@ _SMALLEST_SCALE, _LARGEST_WEIGHT = 1e-2, 1e100
 class SBPState(NamedTuple):
     """The arrays of the learner; a slot is a position in arrays of length `capacity`."""
 
-    store: Store
-    cache: RowCache
-    active: ActiveSet
-    block: FreshBlock
-    alpha: np.ndarray  # signed coefficients of the last iterate, before the scale
-    late: np.ndarray  # sum of (change of alpha) A
-    f: np.ndarray  # sum_t alpha_t k(x_t, x_s)
-    late_f: np.ndarray  # sum_t late_t k(x_t, x_s)
-    cost: np.ndarray  # class weight times example weight; 0 in free slots
-    y: np.ndarray  # +1 or -1
-    diagonal: np.ndarray  # k(x_s, x_s)
-    heights: np.ndarray  # scratch: responses y_s <w, x_s>
-    levels: np.ndarray  # float64 (2, 3): water levels of both classes, and the band around them
-    tops: np.ndarray  # scratch: float64 (2, 2), see `water.find_levels`
-    draws: np.ndarray  # state of the random generator, see `support.draws`
-    info: Any  # record array (1,) of INFO
+    store: Store = STORE
+    cache: RowCache = CACHE
+    active: ActiveSet = ACTIVE
+    block: FreshBlock = BLOCK_SCRATCH
+    alpha: np.ndarray = field("slots")  # signed coefficients of the last iterate, before the scale
+    late: np.ndarray = field("slots")  # sum of (change of alpha) A
+    f: np.ndarray = field("slots")  # sum_t alpha_t k(x_t, x_s)
+    late_f: np.ndarray = field("slots")  # sum_t late_t k(x_t, x_s)
+    cost: np.ndarray = field("slots", range=BOX)  # both weights, multiplied; 0 in free slots
+    y: np.ndarray = field("slots", range=SIGN)
+    diagonal: np.ndarray = field("slots", dtype=np.float32, range=NOT_NEGATIVE)  # k(x_s, x_s)
+    heights: np.ndarray = field("slots", scratch=True)  # responses y_s <w, x_s>
+    levels: np.ndarray = field(2, 3)  # water levels of both classes, and the band around them
+    tops: np.ndarray = field(2, 2, scratch=True)  # see `water.find_levels`
+    draws: np.ndarray = DRAWS  # state of the random generator, see `support.draws`
+    info: Any = Record(
+        INFO,
+        initial={"scale": 1.0},
+        ranges={
+            "scale": Range(_SMALLEST_SCALE * 1e-6, 1.0),
+            "square": Range(0.0, 1.1),
+            "sum_weight": NOT_NEGATIVE,
+            "r2": NOT_NEGATIVE,
+        },
+        reset=("ready",),
+        retired=("cost_least",),
+    )
 
 
 def _check(state: SBPState, sizes: dict[str, int]) -> None:
@@ -87,33 +107,7 @@ def _check(state: SBPState, sizes: dict[str, int]) -> None:
     info.cost_most, info.r2 = kept.max(initial=0.0), state.diagonal[members].max(initial=0.0)
 
 
-declare(
-    SBPState,
-    {
-        **active_set.PARTS,
-        **dict.fromkeys(("alpha", "late", "f", "late_f"), Field(("slots",))),
-        "cost": Field(("slots",), range=BOX),
-        "y": Field(("slots",), range=SIGN),
-        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
-        "heights": Field(("slots",), scratch=True),
-        "levels": Field((2, 3)),
-        "tops": Field((2, 2), scratch=True),
-        "draws": Field((1,), np.uint64, range=Range(1)),
-        "info": Record(
-            INFO,
-            initial={"scale": 1.0},
-            ranges={
-                "scale": Range(_SMALLEST_SCALE * 1e-6, 1.0),
-                "square": Range(0.0, 1.1),
-                "sum_weight": NOT_NEGATIVE,
-                "r2": NOT_NEGATIVE,
-            },
-            reset=("ready",),
-            retired=("cost_least",),
-        ),
-    },
-    _check,
-)
+declare(SBPState, _check)
 
 
 @compiled_leaf
@@ -245,13 +239,9 @@ def rebuild(state, kernel, d):
     project(state)
 
 
-@compiled
-def exchange_classes(state):
+def exchange_classes(state: SBPState) -> None:
     """Exchange the negative and the positive class."""
     info = state.info[0]
     info.cost_positive, info.cost_negative = info.cost_negative, info.cost_positive
-    for s in range(state.alpha.size):
-        state.y[s], state.alpha[s], state.late[s] = -state.y[s], -state.alpha[s], -state.late[s]
-        state.f[s], state.late_f[s] = -state.f[s], -state.late_f[s]
-    for row in range(2):
-        state.levels[row, 0], state.levels[row, 1] = state.levels[row, 1], state.levels[row, 0]
+    negate(state.y, state.alpha, state.late, state.f, state.late_f)
+    state.levels[:, [0, 1]] = state.levels[:, [1, 0]]

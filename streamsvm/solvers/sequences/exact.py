@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm._compile import borrowed, compiled
 from streamsvm.solvers.sequences import label_pool
+from streamsvm.solvers.sequences.greedy import move
 from streamsvm.solvers.sequences.label_pool import sequence_of
 from streamsvm.solvers.sequences.looks import look_at_sentence
 from streamsvm.solvers.sequences.model import (
@@ -48,9 +49,6 @@ from streamsvm.structured.viterbi import max_marginals, viterbi
 from streamsvm.support import active_set, sparse_store
 from streamsvm.support.draws import below
 from streamsvm.support.rows import SparseRows
-
-_TINY = 1e-12
-"""A coefficient smaller than this share of C is 0 but for rounding."""
 
 
 @compiled
@@ -100,22 +98,11 @@ def process_old(model, patterns, order, slot, n, scratch, only_vectors):
             move_weights(
                 model.weights, model.moves, order, columns, values, offsets, high, low, step
             )
-            _move(beta, up, down, step, cost if up == head else 0.0, cost)
+            move(beta, head, cost, up, down, step)
     drop_zeros(patterns, slot)
     if beta[head] == 0.0:
         release(patterns, slot)
     return gain
-
-
-@compiled_within
-def _move(beta, up, down, step, bound, cost):
-    """Move a coefficient; what is at a bound but for rounding is set to it."""
-    beta[up] += step
-    beta[down] -= step
-    if abs(beta[up] - bound) <= _TINY * cost:
-        beta[up] = bound
-    if abs(beta[down]) <= _TINY * cost:
-        beta[down] = 0.0
 
 
 @compiled

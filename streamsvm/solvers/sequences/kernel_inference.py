@@ -48,7 +48,7 @@ class KernelGreedy(Greedy):
     def new_patterns(self) -> KernelTokens:
         """Return no patterns, with room for some."""
         order = self.schedule.order
-        return kernel_tokens.new_patterns(order, LANES, self.window, 1, self.cache_bytes)
+        return kernel_tokens.new_patterns(order, LANES, self.window, self.cache_bytes)
 
     def grow(self, features: int, classes: int, most_features: int) -> None:
         """Make room for so many features and classes; no prediction changes."""

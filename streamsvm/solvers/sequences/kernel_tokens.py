@@ -25,9 +25,9 @@ from streamsvm.solvers.sequences.model import (
     note_step,
 )
 from streamsvm.solvers.sequences.token_patterns import smallest
-from streamsvm.support import active_set, dense_store, states, stores
-from streamsvm.support.active_set import ActiveSet
-from streamsvm.support.declaration import copy_arrays
+from streamsvm.support import active_set, states, stores
+from streamsvm.support.active_set import ACTIVE, ActiveSet
+from streamsvm.support.declaration import field
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import row_cache
@@ -35,6 +35,8 @@ from streamsvm.support.kernel_rows.fresh_block import BLOCK
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import RowCache, kernel_row
 from streamsvm.support.looks import heavy_member
+from streamsvm.support.state_parts import CACHE, STORE
+from streamsvm.support.states import declare
 
 _FEWEST = 64
 
@@ -42,47 +44,34 @@ _FEWEST = 64
 class KernelTokens(NamedTuple):
     """Support patterns by slot."""
 
-    store: DenseStore  # the features; `entered` is the number of the token, from 1
-    cache: RowCache
-    active: ActiveSet  # which slots are in use
-    f: np.ndarray  # float64 (classes, slots): sum_i beta_i^c k(x_i, x_s)
-    label: np.ndarray  # int32 (slots,)
-    past: np.ndarray  # int32 (slots, order): 1 + the labels before, 0 for none
-    beta: np.ndarray  # float64 (slots, classes)
-    cost: np.ndarray  # float64 (slots,): C_i
-    diagonal: np.ndarray  # float64 (slots,): k(x_s, x_s)
-    row: np.ndarray  # float32 (1, slots) scratch: kernel values of a fresh token
+    store: DenseStore = STORE  # the features; `entered` is the number of the token, from 1
+    cache: RowCache = CACHE
+    active: ActiveSet = ACTIVE  # which slots are in use
+    f: np.ndarray = field("classes", "slots")  # sum_i beta_i^c k(x_i, x_s)
+    label: np.ndarray = field("slots", dtype=np.int32)
+    past: np.ndarray = field("slots", "order", dtype=np.int32)  # 1 + the labels before, 0 for none
+    beta: np.ndarray = field("slots", "classes")
+    cost: np.ndarray = field("slots")  # C_i
+    diagonal: np.ndarray = field("slots")  # k(x_s, x_s)
+    row: np.ndarray = field(1, "slots", dtype=np.float32, scratch=True)  # of a fresh token
 
 
-def new_patterns(
-    order: int, classes: int, window: int, d: int, budget: int, slots: int = _FEWEST
-) -> KernelTokens:
-    """Return an empty set of patterns of d features, with `budget` bytes for kernel rows."""
-    store = dense_store.new_store(slots, d)
-    slots = store.panels.shape[0] * store.panels.shape[2]
-    return KernelTokens(
-        store, row_cache.new_cache(slots, d, budget),
-        states.new(ActiveSet, {"slots": slots, "window": window}),
-        np.zeros((classes, slots)), np.zeros(slots, np.int32), np.zeros((slots, order), np.int32),
-        np.zeros((slots, classes)), np.zeros(slots), np.zeros(slots),
-        np.zeros((1, slots), np.float32),
-    )  # fmt: skip
+declare(KernelTokens)
+
+
+def new_patterns(order: int, classes: int, window: int, budget: int) -> KernelTokens:
+    """Return an empty set of patterns of one feature, with `budget` bytes for kernel rows."""
+    sizes = {"slots": _FEWEST, "features": 1, "order": order, "classes": classes, "window": window}
+    patterns: KernelTokens = states.new(KernelTokens, sizes, cache_bytes=budget)
+    return patterns
 
 
 def grown(old: KernelTokens, slots: int, classes: int, d: int, budget: int) -> KernelTokens:
     """Return the patterns with room for at least so many slots, classes and features."""
-    window, d = old.active.ring.size, max(d, old.store.panels.shape[1])
-    classes = max(classes, old.beta.shape[1])
-    store = stores.grown(old.store, max(slots, old.label.size), d)
-    slots = store.panels.shape[0] * store.panels.shape[2]
-    new = new_patterns(old.past.shape[1], classes, window, 1, budget, slots)
-    new = new._replace(
-        store=store,
-        cache=row_cache.resized(old.cache, slots, d, budget),
-        active=states.grown_arrays(old.active, {"slots": slots, "window": window}),
-    )
-    copy_arrays(old, new, ("f", "label", "past", "beta", "cost", "diagonal"))
-    return new
+    slots, classes = max(slots, old.label.size), max(classes, old.beta.shape[1])
+    d = max(d, states.n_columns(old))
+    patterns: KernelTokens = states.grown(old, slots, d, budget, classes)
+    return patterns
 
 
 @compiled_within

@@ -20,7 +20,7 @@ import numpy as np
 
 from streamsvm._compile import compiled, compiled_within, prefetch
 from streamsvm.support import looks, states
-from streamsvm.support.declaration import NOT_NEGATIVE, Field, Record
+from streamsvm.support.declaration import NOT_NEGATIVE, Record, field
 from streamsvm.support.states import declare
 
 LANES = 8
@@ -44,27 +44,19 @@ INFO = np.dtype(
 class Model(NamedTuple):
     """Weights, with room for more features and labels."""
 
-    weights: np.ndarray  # float32 (features, classes)
-    moves: np.ndarray  # float32 (orders, pasts, classes); pasts = classes + 1
-    late: np.ndarray  # float32 as weights; without rows if the learner is not averaged
-    late_moves: np.ndarray  # float32 as moves; the same
-    cost: np.ndarray  # float64 (classes,): what a wrong label costs at a token with this label
-    look_draws: np.ndarray  # the state of the generator of looks
-    info: Any  # record array (1,) of INFO
+    weights: np.ndarray = field("features", "classes", dtype=np.float32)
+    # Pasts are classes + 1.
+    moves: np.ndarray = field("orders", "pasts", "classes", dtype=np.float32)
+    # As these; without rows if the learner is not averaged.
+    late: np.ndarray = field("late_features", "classes", dtype=np.float32)
+    late_moves: np.ndarray = field("late_orders", "pasts", "classes", dtype=np.float32)
+    # What a wrong label costs at a token with this label.
+    cost: np.ndarray = field("classes", fill=1, range=NOT_NEGATIVE)
+    look_draws: np.ndarray = looks.DRAWS  # the state of the generator of looks
+    info: Any = Record(INFO)
 
 
-declare(
-    Model,
-    {
-        "weights": Field(("features", "classes"), np.float32),
-        "moves": Field(("orders", "pasts", "classes"), np.float32),
-        "late": Field(("late_features", "classes"), np.float32),
-        "late_moves": Field(("late_orders", "pasts", "classes"), np.float32),
-        "cost": Field(("classes",), fill=1, range=NOT_NEGATIVE),
-        "look_draws": looks.DRAWS,
-        "info": Record(INFO),
-    },
-)
+declare(Model)
 
 
 def new_model(orders: int, is_averaged: bool) -> Model:

@@ -20,9 +20,11 @@ from streamsvm.solvers.sequences.model import (
     square_of,
 )
 from streamsvm.support import active_set, sparse_store, states
-from streamsvm.support.active_set import ActiveSet
-from streamsvm.support.declaration import copy_arrays
+from streamsvm.support.active_set import ACTIVE, ActiveSet
+from streamsvm.support.declaration import field
 from streamsvm.support.sparse_store import LIVE, WANTED, SparseStore
+from streamsvm.support.state_parts import STORE
+from streamsvm.support.states import declare
 
 _FEWEST = 64
 
@@ -30,35 +32,29 @@ _FEWEST = 64
 class TokenPatterns(NamedTuple):
     """Support patterns by slot."""
 
-    store: SparseStore  # the features; `entered` is the number of the token, from 1
-    active: ActiveSet  # which slots are in use
-    label: np.ndarray  # int32 (slots,)
-    past: np.ndarray  # int32 (slots, order): 1 + the labels before, 0 for none
-    beta: np.ndarray  # float64 (slots, classes)
-    cost: np.ndarray  # float64 (slots,): C_i
+    store: SparseStore = STORE  # the features; `entered` is the number of the token, from 1
+    active: ActiveSet = ACTIVE  # which slots are in use
+    label: np.ndarray = field("slots", dtype=np.int32)
+    past: np.ndarray = field("slots", "order", dtype=np.int32)  # 1 + the labels before, 0 for none
+    beta: np.ndarray = field("slots", "classes")
+    cost: np.ndarray = field("slots")  # C_i
 
 
-def new_patterns(order: int, classes: int, window: int, slots: int = _FEWEST) -> TokenPatterns:
+declare(TokenPatterns)
+
+
+def new_patterns(order: int, classes: int, window: int) -> TokenPatterns:
     """Return an empty set of patterns; `window` is 0 for none."""
-    store = sparse_store.new_store(slots, 1)
-    slots = store.start.size
-    active = states.new(ActiveSet, {"slots": slots, "window": window})
-    return TokenPatterns(
-        store, active, np.zeros(slots, np.int32), np.zeros((slots, order), np.int32),
-        np.zeros((slots, classes)), np.zeros(slots),
-    )  # fmt: skip
+    sizes = {"slots": _FEWEST, "features": 1, "order": order, "classes": classes, "window": window}
+    patterns: TokenPatterns = states.new(TokenPatterns, sizes, sparse=True)
+    return patterns
 
 
 def grown(old: TokenPatterns, slots: int, classes: int) -> TokenPatterns:
     """Return the patterns with room for at least so many slots and classes, and for `WANTED`."""
-    window = old.active.ring.size
-    store = sparse_store.grown(old.store, max(slots, old.label.size), 1)
-    slots = store.start.size
-    new = new_patterns(old.past.shape[1], max(classes, old.beta.shape[1]), window, slots)
-    active = states.grown_arrays(old.active, {"slots": slots, "window": window})
-    new = new._replace(store=store, active=active)
-    copy_arrays(old, new, ("label", "past", "beta", "cost"))
-    return new
+    slots, classes = max(slots, old.label.size), max(classes, old.beta.shape[1])
+    patterns: TokenPatterns = states.grown(old, slots, 1, n_classes=classes)
+    return patterns
 
 
 @compiled_within

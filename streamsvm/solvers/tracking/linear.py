@@ -17,7 +17,8 @@ from streamsvm._parameter_checks import MOST_STEPS
 from streamsvm.solvers.kernel_events import learn_binary
 from streamsvm.solvers.registry import register_solver
 from streamsvm.solvers.tracking.state import (
-    SHARED,
+    SCALARS,
+    TOUCHED,
     account,
     check_touched,
     enter,
@@ -29,14 +30,14 @@ from streamsvm.solvers.tracking.state import (
 )
 from streamsvm.solvers.tracking.step import NONE, exact_step
 from streamsvm.support import active_set, looks, sparse_store, states, stores
-from streamsvm.support.active_set import ActiveSet
-from streamsvm.support.declaration import NOT_NEGATIVE, Field
+from streamsvm.support.active_set import ACTIVE, ActiveSet
+from streamsvm.support.declaration import BOX, DRAWS, FLAG, NOT_NEGATIVE, SIGN, field
 from streamsvm.support.draws import below, uniform
 from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import SparseRows, count, part, width
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.state_parts import ROWS
-from streamsvm.support.states import declare
+from streamsvm.support.states import declare, negate
 
 _AFTER = 0.25
 """The smallest probability of a look after the last step: each costs a product."""
@@ -45,34 +46,23 @@ _AFTER = 0.25
 class LinearTrackingState(NamedTuple):
     """The arrays of averaged tracking with explicit w."""
 
-    store: RowStore | SparseStore
-    active: ActiveSet
-    w: np.ndarray  # sum_i alpha_i x_i
-    w_average: np.ndarray  # the mean of w over the iterates since the last example
-    alpha: np.ndarray  # signed coefficients
-    average: np.ndarray  # the mean of alpha over the iterates since the last example
-    cost: np.ndarray  # C_s
-    y: np.ndarray  # +1 or -1
-    diagonal: np.ndarray  # k(x_s, x_s)
-    touched: np.ndarray  # slots where `average` differs from `alpha`
-    is_touched: np.ndarray  # 1 for slots in `touched`, else 0
-    draws: np.ndarray  # state of the random generator, see `support.draws`
-    look_draws: np.ndarray  # the same of the generator of looks
-    info: Any  # record array (1,) of INFO
+    store: RowStore | SparseStore = ROWS
+    active: ActiveSet = ACTIVE
+    w: np.ndarray = field("features")  # sum_i alpha_i x_i
+    w_average: np.ndarray = field("features")  # the mean of w since the last example
+    alpha: np.ndarray = field("slots")  # signed coefficients
+    average: np.ndarray = field("slots")  # the mean of alpha since the last example
+    cost: np.ndarray = field("slots", range=BOX)  # C_s
+    y: np.ndarray = field("slots", range=SIGN)
+    diagonal: np.ndarray = field("slots", range=NOT_NEGATIVE)  # k(x_s, x_s)
+    touched: np.ndarray = TOUCHED
+    is_touched: np.ndarray = field("slots", dtype=np.uint8, range=FLAG)
+    draws: np.ndarray = DRAWS  # state of the random generator, see `support.draws`
+    look_draws: np.ndarray = looks.DRAWS  # the same of the generator of looks
+    info: Any = SCALARS
 
 
-declare(
-    LinearTrackingState,
-    {
-        "store": ROWS,
-        "active": active_set.FIELDS,
-        **dict.fromkeys(("w", "w_average"), Field(("features",))),
-        **dict.fromkeys(("alpha", "average"), Field(("slots",))),
-        **SHARED,
-        "diagonal": Field(("slots",), range=NOT_NEGATIVE),
-    },
-    check_touched,
-)
+declare(LinearTrackingState, check_touched)
 
 
 def new_state(
@@ -300,12 +290,9 @@ def margins_of(kernel, w, x, out):
         out[r] = kernel.scale * product(w, _row_of(part(x, r, r + 1)))
 
 
-@compiled
-def exchange_classes(state):
+def exchange_classes(state: LinearTrackingState) -> None:
     """Exchange the negative and the positive class."""
-    for array in (state.y, state.alpha, state.average, state.w, state.w_average):
-        for s in range(array.size):
-            array[s] = -array[s]
+    negate(state.y, state.alpha, state.average, state.w, state.w_average)
 
 
 def rebuild(state: LinearTrackingState, kernel: Any, d: int) -> None:

@@ -9,23 +9,24 @@ import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
 from streamsvm.support import active_set, looks, states, stores
-from streamsvm.support.active_set import ActiveSet
+from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import (
     BOX,
+    DRAWS,
     FLAG,
     NOT_NEGATIVE,
     SIGN,
-    Field,
-    Range,
     Record,
     count_of,
+    field,
     index_of,
 )
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.states import declare
+from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
+from streamsvm.support.states import declare, negate
 from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
@@ -54,38 +55,29 @@ INFO = np.dtype(
 )
 
 
+SCALARS: Any = Record(INFO, ranges={"n_touched": count_of("slots")}, reset=("ready",))
+TOUCHED = field("slots", dtype=np.int64, range=index_of("slots"), n_used="n_touched")
+"""The slots where `average` differs from `alpha`, for which `is_touched` is 1."""
+
+
 class TrackingState(NamedTuple):
     """The arrays of averaged tracking; a slot is a position in arrays of length `capacity`."""
 
-    store: Store
-    cache: RowCache
-    active: ActiveSet
-    block: FreshBlock
-    alpha: np.ndarray  # signed coefficients, 0 <= y alpha <= C
-    average: np.ndarray  # the mean of alpha over the iterates since the last example
-    f: np.ndarray  # sum_i alpha_i k(x_i, x_s)
-    cost: np.ndarray  # C_s
-    y: np.ndarray  # +1 or -1
-    diagonal: np.ndarray  # k(x_s, x_s)
-    touched: np.ndarray  # slots where `average` differs from `alpha`
-    is_touched: np.ndarray  # 1 for slots in `touched`, else 0
-    draws: np.ndarray  # state of the random generator, see `support.draws`
-    look_draws: np.ndarray  # the same of the generator of looks
-    info: Any  # record array (1,) of INFO
-
-
-SCALARS = Record(INFO, ranges={"n_touched": count_of("slots")}, reset=("ready",))
-SHARED = {
-    "cost": Field(("slots",), range=BOX),
-    "y": Field(("slots",), range=SIGN),
-    "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
-    "touched": Field(("slots",), np.int64, range=index_of("slots"), n_used="n_touched"),
-    "is_touched": Field(("slots",), np.uint8, range=FLAG),
-    "draws": Field((1,), np.uint64, range=Range(1)),
-    "look_draws": looks.DRAWS,
-    "info": SCALARS,
-}
-"""The fields that both states of averaged tracking have."""
+    store: Store = STORE
+    cache: RowCache = CACHE
+    active: ActiveSet = ACTIVE
+    block: FreshBlock = BLOCK_SCRATCH
+    alpha: np.ndarray = field("slots")  # signed coefficients, 0 <= y alpha <= C
+    average: np.ndarray = field("slots")  # the mean of alpha since the last example
+    f: np.ndarray = field("slots")  # sum_i alpha_i k(x_i, x_s)
+    cost: np.ndarray = field("slots", range=BOX)  # C_s
+    y: np.ndarray = field("slots", range=SIGN)
+    diagonal: np.ndarray = field("slots", dtype=np.float32, range=NOT_NEGATIVE)  # k(x_s, x_s)
+    touched: np.ndarray = TOUCHED
+    is_touched: np.ndarray = field("slots", dtype=np.uint8, range=FLAG)
+    draws: np.ndarray = DRAWS  # state of the random generator, see `support.draws`
+    look_draws: np.ndarray = looks.DRAWS  # the same of the generator of looks
+    info: Any = SCALARS
 
 
 def check_touched(state: Any, sizes: dict[str, int]) -> None:
@@ -99,15 +91,7 @@ def check_touched(state: Any, sizes: dict[str, int]) -> None:
         raise ValueError("touched slots contradict their flags")
 
 
-declare(
-    TrackingState,
-    {
-        **active_set.PARTS,
-        **dict.fromkeys(("alpha", "average", "f"), Field(("slots",))),
-        **SHARED,
-    },
-    check_touched,
-)
+declare(TrackingState, check_touched)
 
 
 def new_state(
@@ -236,9 +220,6 @@ def rebuild(state, kernel, d):
     info.dual = dual
 
 
-@compiled
-def exchange_classes(state):
+def exchange_classes(state: TrackingState) -> None:
     """Exchange the negative and the positive class."""
-    for array in (state.y, state.alpha, state.average, state.f):
-        for s in range(array.size):
-            array[s] = -array[s]
+    negate(state.y, state.alpha, state.average, state.f)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.support.declaration import Field
+from streamsvm.support.declaration import field
 from streamsvm.support.states import declare
 
 BIAS, N_UPDATES = range(2)
@@ -15,8 +15,8 @@ BIAS, N_UPDATES = range(2)
 class PerceptronState(NamedTuple):
     """Weights and bias."""
 
-    weights: np.ndarray  # w
-    info: np.ndarray  # bias, mistakes so far
+    weights: np.ndarray = field("features")  # w
+    info: np.ndarray = field(2)  # bias, mistakes so far
 
 
-declare(PerceptronState, {"weights": Field(("features",)), "info": Field((2,))})
+declare(PerceptronState)
