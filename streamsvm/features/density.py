@@ -1,6 +1,6 @@
 """Decides whether a learner stores dense rows or sparse ones, which list nonzero features only."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,6 @@ FEWEST_FEATURES, LARGEST_SHARE = 128, 1 / 16
 """Rows of so many features or more are faster as sparse ones, if at most this share is not 0."""
 
 _LARGEST_SHARE_OF_MANY = 1 / 4
-
-
-class RowParameters(NamedTuple):
-    """The parameters of all kernel learners that say how rows are read and stored."""
-
-    sparse: bool | None
-    hashing: int | None
-    max_features: int
-    missing: str
 
 
 def check_sparse(sparse: Any, hashing: Any) -> bool:

@@ -15,7 +15,6 @@ from streamsvm._parameter_checks import (
     check_size,
 )
 from streamsvm.errors import ParameterError
-from streamsvm.features.density import RowParameters
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.bag_labels import BAGS, BagTargets, bag_of, bags_of
@@ -29,6 +28,7 @@ from streamsvm.learners.bases.kernel.ambiguous_solver import (
 )
 from streamsvm.learners.bases.kernel.availability import of_examples, of_primal
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.registry import register_learner
@@ -161,10 +161,8 @@ class AmbiguousSVMClassifier(KernelLearner):
         super().__init__(
             solver,
             solver.kernel,
+            KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, None),
             C=C if C is not None else 0.03 if kernel is None else 0.1,
-            rows=RowParameters(sparse, hashing, max_features, missing),
-            cache_mb=cache_mb,
-            n_jobs=n_jobs,
         )
         self.kernel, self.has_dual, self.C = kernel, kernel is not None, cast(Any, C)
         self.averaged, self.bias_rate = bool(averaged), bias_rate

@@ -28,6 +28,7 @@ from streamsvm.support.declaration import FINITE, NOT_NEGATIVE, Field, NamedArra
 
 _EXPLORATIONS = ("order_free", "left_to_right")
 _WEIGHTED = ("concepts", "links")
+_TABLES = (*_WEIGHTED, "meanings")
 
 
 class ConceptLabeler(SentenceLearner):
@@ -348,9 +349,8 @@ class ConceptLabeler(SentenceLearner):
         content["relations"] = list(self.relations)
         content |= {name: info[0][name].item() for name in state.INFO.names or ()}
         arrays = {}
-        for name, table in self.model._asdict().items():
-            if name == "info":
-                continue
+        for name in _TABLES:
+            table = getattr(self.model, name)
             n = vocabulary.size(table.rows)
             arrays[f"{name}_keys"] = vocabulary.keys_of(table.rows, n)
             arrays[f"{name}_weights"] = table.weights[:n]
@@ -371,8 +371,7 @@ class ConceptLabeler(SentenceLearner):
         ):
             raise ValueError("relations: there are too many, or one is no string")
         self._number = {concept: k for k, concept in enumerate(concepts)}
-        most = self.max_contexts
-        tables = {name: _table(name, arrays, most) for name in (*_WEIGHTED, "meanings")}
+        tables = {name: _table(name, arrays, self.max_contexts) for name in _TABLES}
         self.model = state.new_model()._replace(**tables)
         for name in state.INFO.names or ():
             value = content.get(name)

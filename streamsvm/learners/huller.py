@@ -10,10 +10,10 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_number, check_seed
-from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.huller import state as huller_state
@@ -122,11 +122,8 @@ class HullerClassifier(KernelLearner):
         super().__init__(
             HullerSolver(kernel, cache_mb, reprocess, seed),
             kernel,
-            rows=RowParameters(sparse, hashing, max_features, missing),
-            cache_mb=cache_mb,
-            n_jobs=n_jobs,
+            KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, selection),
         )
-        self.choose_by(selection)
         self.reprocess, self.seed = reprocess, seed
 
     @classmethod

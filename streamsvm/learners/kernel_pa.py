@@ -8,9 +8,9 @@ from typing import Any
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_cost
 from streamsvm.errors import ParameterError
-from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.perceptron_solver import PerceptronSolver
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.selection.strategies import Selection
@@ -116,13 +116,10 @@ class KernelPAClassifier(KernelLearner):
         super().__init__(
             solver,
             kernel,
+            KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, selection),
             C=C,
             class_weight=class_weight,
-            rows=RowParameters(sparse, hashing, max_features, missing),
-            cache_mb=cache_mb,
-            n_jobs=n_jobs,
         )
-        self.choose_by(selection)
         self.averaged, self.max_support_vectors = averaged, max_support_vectors
         self.budget, self.seed = budget, seed
 

@@ -17,13 +17,13 @@ from streamsvm._parameter_checks import (
     check_size,
 )
 from streamsvm.errors import ParameterError
-from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.targets import ClassTargets
 from streamsvm.learners.bases.kernel import finishing, remains, unlearning
 from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.larank_solver import LaRankSolver
+from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate, papers_bound
@@ -186,15 +186,12 @@ class LaRankClassifier(KernelLearner):
         super().__init__(
             solver,
             kernel,
+            KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, selection),
             C=C,
             class_weight=class_weight,
-            rows=RowParameters(sparse, hashing, max_features, missing),
-            cache_mb=cache_mb,
-            n_jobs=n_jobs,
             scale=scale,
             gamma=gamma,
         )
-        self.choose_by(selection)
         self.tau, self.reprocess, self.clock = tau, reprocess, clock
         self.K, self.candidates, self.window = K, candidates, window
         self.max_support_vectors, self.max_classes = max_support_vectors, max_classes

@@ -17,7 +17,6 @@ from streamsvm._parameter_checks import (
     check_size,
 )
 from streamsvm.errors import ParameterError
-from streamsvm.features.density import RowParameters
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
@@ -26,6 +25,7 @@ from streamsvm.learners.bases.kernel import adapting, finishing, lasvm_solver, r
 from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by, policy_of
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.lasvm_solver import LASVMSolver, PairsSolver
+from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.support_vectors import in_problems
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
@@ -242,15 +242,12 @@ class LASVMClassifier(KernelLearner):
         super().__init__(
             solver,
             kernel,
+            KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, selection),
             C=C,
             class_weight=class_weight,
-            rows=RowParameters(sparse, hashing, max_features, missing),
-            cache_mb=cache_mb,
-            n_jobs=n_jobs,
             scale=scale,
             gamma=gamma,
         )
-        self.choose_by(selection)
         self._wants_scores = True  # but while `learn_many` runs
         self.tau, self.reprocess, self.max_reprocess = tau, reprocess, max_reprocess
         self.delta_max, self.second_order = delta_max, second_order

@@ -10,10 +10,10 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_number, check_seed, check_size
 from streamsvm.errors import ParameterError
-from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
@@ -184,12 +184,9 @@ class SBPClassifier(KernelLearner):
         super().__init__(
             solver,
             kernel,
+            KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, selection),
             class_weight=class_weight,
-            rows=RowParameters(sparse, hashing, max_features, missing),
-            cache_mb=cache_mb,
-            n_jobs=n_jobs,
         )
-        self.choose_by(selection)
 
     def _new_schedule(self) -> sbp.Schedule:
         bounds: Unbounded | Window | Reservoir = UNBOUNDED

@@ -8,11 +8,11 @@ from typing import Any
 from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_cost, check_number, check_seed, check_size
 from streamsvm.errors import ParameterError
-from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel import finishing, remains, unlearning
 from streamsvm.learners.bases.kernel.bounds import covered_by, policy_of
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.tracking_solver import LinearTrackingSolver, TrackingSolver
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate, papers_bound, steps_for
@@ -151,13 +151,10 @@ class TrackingSVMClassifier(KernelLearner):
         super().__init__(
             kind(kernel, schedule, cache_mb, self.window or 0, self.seed),
             kernel,
+            KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, selection),
             C=C,
             class_weight=class_weight,
-            rows=RowParameters(sparse, hashing, max_features, missing),
-            cache_mb=cache_mb,
-            n_jobs=n_jobs,
         )
-        self.choose_by(selection)
 
     @property
     def averaged(self) -> bool:

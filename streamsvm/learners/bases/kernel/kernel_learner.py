@@ -11,7 +11,6 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features import density
-from streamsvm.features.density import RowParameters
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases import rehearsal
@@ -27,6 +26,7 @@ from streamsvm.learners.bases.kernel import (
 from streamsvm.learners.bases.kernel.availability import of_dual, of_primal
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, KernelSolver, Sizes
+from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.preparation import Preparation
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import ReservingSolver
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, as_matrix, in_order
@@ -46,7 +46,7 @@ class KernelLearner(Learner):
         What it learns with.
     kernel
         The kernel; None: an RBF whose gamma follows the data.
-    others
+    given, C, class_weight, scale, gamma
         As in `LASVMClassifier`.
 
     Attributes
@@ -69,26 +69,25 @@ class KernelLearner(Learner):
         self,
         solver: KernelSolver,
         kernel: Any,
+        given: KernelParameters,
         *,
         C: float | str = 1.0,
         class_weight: Any = None,
-        rows: RowParameters,
-        cache_mb: float | None,
-        n_jobs: int | None,
         scale: bool | str = False,
         gamma: str = "scale",
     ) -> None:
-        self.sparse, self.hashing, self.max_features, missing = rows
-        limit = check_size("max_features", self.max_features) or LIMIT
-        super().__init__(limit, check_size("hashing", self.hashing), missing)
+        self.sparse, self.hashing, self.max_features = given[:3]
+        self.cache_mb, self.n_jobs = given.cache_mb, given.n_jobs
+        limit = check_size("max_features", given.max_features) or LIMIT
+        super().__init__(limit, check_size("hashing", given.hashing), given.missing)
         if kernel is not None:
             kernels.check_kernel(kernel)
-        self.solver = solver
-        self.kernel, self.C, self.class_weight = kernel, C, class_weight
-        self.cache_mb, self.n_jobs, self.scale, self.gamma = cache_mb, n_jobs, scale, gamma
-        self.is_sparse = density.check_sparse(*rows[:2])
-        self.n_threads = threads.check_n_jobs(n_jobs)
+        self.solver, self.kernel, self.C = solver, kernel, C
+        self.class_weight, self.scale, self.gamma = class_weight, scale, gamma
+        self.is_sparse = density.check_sparse(given.sparse, given.hashing)
+        self.n_threads = threads.check_n_jobs(given.n_jobs)
         self.preparation = Preparation(kernel, C, scale, gamma)
+        self.choose_by(given.selection)
 
     @property
     def kernel_(self) -> Any:
