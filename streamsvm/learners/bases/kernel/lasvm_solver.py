@@ -31,7 +31,7 @@ from streamsvm.support import stores
 from streamsvm.support.calibration import new_calibration, update_calibration
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.dense_store import DenseStore
-from streamsvm.support.limits.usable_memory import usable_memory
+from streamsvm.support.limits import usable_memory
 from streamsvm.support.rows import Rows, cut, shape
 
 if TYPE_CHECKING:

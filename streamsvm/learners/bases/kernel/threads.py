@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import ParameterError
-from streamsvm.support.limits.usable_cores import usable_cores
+from streamsvm.support.limits import usable_cores
 
 
 def check_n_jobs(n_jobs: Any) -> int:

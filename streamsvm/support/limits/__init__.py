@@ -1,1 +1,0 @@
-"""What this process may use of the machine."""
