@@ -13,13 +13,7 @@ from streamsvm.learners.bases.linear.linear_schedule import schedule_of
 from streamsvm.learners.bases.linear.linear_solver import LinearSolver
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.selection.strategies import Selection
-from streamsvm.solvers.linear import sgd
-
-
-class SGDSolver(LinearSolver):
-    """SGD: one step per example; the second part of the weights is for their average."""
-
-    step = sgd
+from streamsvm.solvers.linear.step import SGD
 
 
 class SVMSGDClassifier(LinearLearner):
@@ -131,7 +125,7 @@ class SVMSGDClassifier(LinearLearner):
         if power is None:
             power = 0.75 if averaged is True else 1.0
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate)
-        solver = SGDSolver(schedule, second=None if averaged is False else 0.0)
+        solver = LinearSolver(SGD, schedule, second=None if averaged is False else 0.0)
         super().__init__(solver, t0, class_weight, sparse, hashing, max_features, missing)
         self.choose_by(selection)
 

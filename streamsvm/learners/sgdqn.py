@@ -13,13 +13,7 @@ from streamsvm.learners.bases.linear.linear_schedule import schedule_of
 from streamsvm.learners.bases.linear.linear_solver import LinearSolver
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.selection.strategies import Selection
-from streamsvm.solvers.linear import sgdqn
-
-
-class SGDQNSolver(LinearSolver):
-    """SGD-QN: the second part of the weights is the diagonal of B."""
-
-    step, is_sgdqn = sgdqn, 1.0
+from streamsvm.solvers.linear.step import SGDQN
 
 
 class SGDQNClassifier(LinearLearner):
@@ -98,7 +92,7 @@ class SGDQNClassifier(LinearLearner):
         self.power, self.skip, self.bias_rate = power, skip, bias_rate
         self.seed = check_seed(seed)
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, False, bias_rate)
-        solver = SGDQNSolver(schedule, second=1.0 / schedule.lam)
+        solver = LinearSolver(SGDQN, schedule, second=1.0 / schedule.lam)
         super().__init__(solver, t0, class_weight, sparse, hashing, max_features, missing)
         self.choose_by(selection)
 

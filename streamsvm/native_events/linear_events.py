@@ -21,8 +21,8 @@ from streamsvm.native_events.event_block import keep, room_of
 from streamsvm.native_events.event_rows import read_any, read_dense, read_known
 from streamsvm.native_events.fast_path import N_HEAD, READER, is_open, table_at
 from streamsvm.native_events.python_methods import argument, methods_of, new_reference
-from streamsvm.solvers.linear import sgd, sgdqn
 from streamsvm.solvers.linear.state import N_INFO, LinearState, Schedule, margin_of, sign_of
+from streamsvm.solvers.linear.step import Step, learn_row
 from streamsvm.support.calibration import update_temperature_one, update_thinned_one
 
 # The fields of the table, int64 (N_TABLE,), after those that all tables begin with. The address of
@@ -47,13 +47,13 @@ _STEP = 8
 
 @compiled_within
 def _state_of(table):
-    """Return the state, the schedule, and whether the step is SGD's."""
+    """Return the state, the schedule and the step."""
     shape = (table[N_OUTPUTS], table[N_PARTS], table[N_COLUMNS])
     weights = array_at(table[WEIGHTS], shape, np.float64)
     info = array_at(table[INFO], (table[N_OUTPUTS], N_INFO), np.float64)
     s = array_at(table[NUMBERS], (N_NUMBERS,), np.float64)
     schedule = Schedule(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
-    return LinearState(weights, info), schedule, s[_STEP] == 0.0
+    return LinearState(weights, info), schedule, Step(s[_STEP])
 
 
 @compiled_within
@@ -113,7 +113,7 @@ def _learn(table, row, c, w):
     The object `LEARNT` or `BUFFER_FULL`; `FALL_BACK` if the block has no room for the row.
 
     """
-    state, schedule, is_sgd = _state_of(table)
+    state, schedule, step = _state_of(table)
     outputs = table[N_OUTPUTS]
     weight = w * array_at(table[FACTORS], (table[N_LABELS],), np.float64)[c]
     margins = array_at(table[MARGINS], (outputs,), np.float64)
@@ -123,10 +123,7 @@ def _learn(table, row, c, w):
         return table[FALL_BACK]
     for o in range(outputs):
         side = sign_of(y, o, outputs)
-        if is_sgd:
-            margins[o] = sgd.learn_row(state, row, 0, o, side, weight, schedule)
-        else:
-            margins[o] = sgdqn.learn_row(state, row, 0, o, side, weight, schedule)
+        margins[o] = learn_row(state, step, row, 0, o, side, weight, schedule)
     if outputs == 1:
         update_thinned_one(array_at(table[CALIBRATION], (6,), np.float64), margins[0], y)
     else:

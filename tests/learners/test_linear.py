@@ -19,8 +19,8 @@ from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.linear import rate_search
 from streamsvm.model_files import codec
 from streamsvm.native_events import is_on
-from streamsvm.solvers.linear import sgd
 from streamsvm.solvers.linear import state as linear_state
+from streamsvm.solvers.linear import step
 from streamsvm.support import calibration
 from streamsvm.support.rows import sparse as rows_of
 
@@ -521,14 +521,14 @@ def test_arrays_that_cannot_be_written_to_are_rows_like_others(kind):
     models = [SVMSGDClassifier(), SVMSGDClassifier()]
     models[0].learn_many(rows, y)
     expected = models[0].predict_many(rows)
-    compiled = len(sgd.learn_rows.signatures), len(linear_state.margins_of.signatures)
+    compiled = len(step.learn_rows.signatures), len(linear_state.margins_of.signatures)
     parts = [rows] if kind is np.asarray else [rows.data, rows.indices, rows.indptr]
     for part in parts:
         part.flags.writeable = False
     models[1].learn_many(rows, y)
     np.testing.assert_array_equal(models[1].predict_many(rows), expected)
     same(*models)
-    assert (len(sgd.learn_rows.signatures), len(linear_state.margins_of.signatures)) == compiled
+    assert (len(step.learn_rows.signatures), len(linear_state.margins_of.signatures)) == compiled
 
 
 @given(st.lists(st.integers(0, 1500), min_size=1, max_size=6), st.integers(0, 2**31))

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.linear import sgd, sgdqn
 from streamsvm.solvers.linear.state import LinearState, Schedule, cleared, primal
+from streamsvm.solvers.linear.step import Step, learn_rows
 from streamsvm.support.rows import count
 
 SLOWEST, FASTEST = -12, 3
@@ -26,7 +26,7 @@ _FEW, _MANY = 8, 256
 class Search(NamedTuple):
     """What passes are made of, and the best of them so far."""
 
-    is_sgdqn: float  # 0: SGD, 1: SGD-QN
+    solver: Step
     second: float  # where the second part of the weights begins, if there is one
     x: Any  # n rows: float32 (n, d), finite, or `SparseRows`
     y: np.ndarray  # float64 (n,): +1 or -1 if there is one output, else classes 0, 1, ...
@@ -49,10 +49,7 @@ def _improves(search, step):
     )
     x, y, weight, trial = search.x, search.y, search.weight, search.trial
     cleared(trial, search.second)
-    if search.is_sgdqn == 0.0:
-        sgd.learn_rows(trial, x, y, weight, own, search.margins)
-    else:
-        sgdqn.learn_rows(trial, x, y, weight, own, search.margins)
+    learn_rows(trial, search.solver, x, y, weight, own, search.margins)
     cost = primal(trial, x, y, weight, own)
     if not np.isfinite(cost):
         cost = np.inf

@@ -20,7 +20,7 @@ kept as p u + q v at the same cost (Xu, arXiv:1107.2490).
 
 from __future__ import annotations
 
-from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm._compile import compiled, compiled_within
 from streamsvm.losses import derivative
 from streamsvm.solvers.linear.state import (
     AVERAGE_BIAS,
@@ -41,12 +41,10 @@ from streamsvm.solvers.linear.state import (
     dots,
     predicts_average,
     rate,
-    sign_of,
     skip_of,
     square,
     step_size,
 )
-from streamsvm.support.rows import count
 
 _SMALLEST_SCALE = 1e-6
 """Below, scale or p is multiplied into the weights, long before digits are lost."""
@@ -135,19 +133,3 @@ def learn_row(state, x, r, o, y, weight, schedule):
     if schedule.averaged > 0.0:
         _average(info, schedule.averaged)
     return margin
-
-
-@compiled
-def learn_rows(state, x, y, weight, schedule, margins):
-    """Learn rows one after the other, for all outputs.
-
-    x: float32 (n, d), finite, or `SparseRows`; y: float64 (n,), +1 or -1 of one output, else
-    classes 0, 1, ...; weight: float64 (n,), at least 0; margins: float64 (n, outputs), written: f
-    from before.
-    """
-    state, x = borrowed(state), borrowed(x)
-    outputs = state.info.shape[0]
-    for r in range(count(x)):
-        for o in range(outputs):
-            side = sign_of(y[r], o, outputs)
-            margins[r, o] = learn_row(state, x, r, o, side, weight[r], schedule)

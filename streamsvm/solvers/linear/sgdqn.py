@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
+from streamsvm._compile import chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm.losses import derivative
 from streamsvm.solvers.linear.state import (
     BIAS,
@@ -34,11 +34,10 @@ from streamsvm.solvers.linear.state import (
     dot,
     nonzero,
     rate,
-    sign_of,
     skip_of,
     step_size,
 )
-from streamsvm.support.rows import SparseRows, count
+from streamsvm.support.rows import SparseRows
 
 _LEAST = 1e-2
 """B never falls below this times 1 / lambda (line 8)."""
@@ -149,14 +148,3 @@ def learn_row(state, x, r, o, y, weight, schedule):
         _shrink(w, b, skip * eta * lam)
         info[COUNT], info[UPDATE] = skip, 1.0
     return f
-
-
-@compiled
-def learn_rows(state, x, y, weight, schedule, margins):
-    """Learn rows one after the other, for all outputs: see `sgd.learn_rows`."""
-    state, x = borrowed(state), borrowed(x)
-    outputs = state.info.shape[0]
-    for r in range(count(x)):
-        for o in range(outputs):
-            side = sign_of(y[r], o, outputs)
-            margins[r, o] = learn_row(state, x, r, o, side, weight[r], schedule)

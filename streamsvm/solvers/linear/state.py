@@ -330,7 +330,7 @@ def margins_of(state, x, schedule, out):
 def primal(state, x, y, weight, schedule):
     """Return lambda / 2 sum_c ||w_c||^2 + the mean of weight times loss over rows.
 
-    Of the weights that predict. The arguments are those of `sgd.learn_rows`.
+    Of the weights that predict. The arguments are those of `step.learn_rows`.
     """
     state, x = borrowed(state), borrowed(x)
     outputs = state.info.shape[0]

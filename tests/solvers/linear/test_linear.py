@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import losses
-from streamsvm.solvers.linear import sgd, sgdqn
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.state import BIAS, SCALE, Schedule
+from streamsvm.solvers.linear.step import SGD, SGDQN, learn_rows
 from streamsvm.support.rows import sparse
 from tests.reference import slow_linear
 from tests.reference.slow_linear import SlowLinear
@@ -29,9 +29,9 @@ def schedule(name="hinge", lam=1e-2, t0=30.0, power=1.0, skip=1.0, averaged=0.0,
     return Schedule(losses.LOSSES[name], lam, t0, power, skip, averaged, choose, b)
 
 
-def learn(state, x, y, weight, own, solver=sgd):
+def learn(state, x, y, weight, own, solver=SGD):
     margins = np.zeros((len(y), state.info.shape[0]))
-    solver.learn_rows(state, x, y, weight, own, margins)
+    learn_rows(state, solver, x, y, weight, own, margins)
     return margins
 
 
@@ -77,7 +77,7 @@ def test_a_step_on_an_outlier_is_the_slow_twins(name, t0, solver):
     weight[100:104] = 1.0
     twin, own = SlowLinear(7, name, 1e-2, t0, bias_rate=0.1), schedule(name, t0=t0)
     state = linear_state.new_state(1, 7, 100.0 if solver == "sgdqn" else None)
-    learn(state, x, y, weight, own, {"sgd": sgd, "sgdqn": sgdqn}[solver])
+    learn(state, x, y, weight, own, {"sgd": SGD, "sgdqn": SGDQN}[solver])
     for i in range(200):
         getattr(twin, solver)(x[i].astype(float), y[i], weight[i])
     np.testing.assert_allclose(state.info[0, SCALE] * state.weights[0, 0], twin.w, rtol=1e-6)
@@ -89,7 +89,7 @@ def test_sgdqn_does_what_the_slow_twin_does(name, rows):
     x, y, weight = problem(2, share=0.5)
     twin = SlowLinear(7, name, 1e-2, 30.0, skip=3, bias_rate=0.1)
     state = linear_state.new_state(1, 7, 100.0)
-    margins = learn(state, rows(x), y, weight, schedule(name, skip=3.0), sgdqn)
+    margins = learn(state, rows(x), y, weight, schedule(name, skip=3.0), SGDQN)
     for i in range(200):
         f = twin.sgdqn(x[i].astype(float), y[i], weight[i])
         assert margins[i, 0] == pytest.approx(f, abs=1e-7)
@@ -110,7 +110,7 @@ def test_how_rows_are_cut_does_not_change_a_bit(seed, cuts, name, is_sparse):
     x, y, weight = problem(seed, share=0.4)
     own = schedule(name, skip=0.0, averaged=1e-15, choose=1.0)
     rows = sparse if is_sparse else np.asarray
-    for solver, second in ((sgd, 0.0), (sgdqn, 100.0)):
+    for solver, second in ((SGD, 0.0), (SGDQN, 100.0)):
         one, other = (linear_state.new_state(1, 7, second) for _ in range(2))
         whole = learn(one, rows(x), y, weight, own, solver)
         places = [0, *sorted(set(cuts)), 200]
@@ -126,8 +126,8 @@ def test_how_rows_are_cut_does_not_change_a_bit(seed, cuts, name, is_sparse):
 def test_several_outputs_are_so_many_single_ones():
     x, _, weight = problem(3)
     y = np.random.default_rng(3).integers(0, 3, 200).astype(float)
-    for solver, second in ((sgd, 0.0), (sgdqn, 100.0)):
-        own = schedule(averaged=1e-15 if solver is sgd else 0.0)
+    for solver, second in ((SGD, 0.0), (SGDQN, 100.0)):
+        own = schedule(averaged=1e-15 if solver is SGD else 0.0)
         together = linear_state.new_state(3, 7, second)
         margins = learn(together, x, y, weight, own, solver)
         for o in range(3):
@@ -143,9 +143,9 @@ def test_several_outputs_are_so_many_single_ones():
 def test_no_outlier_makes_weights_that_are_not_finite(name, size):
     x, y, weight = problem(4)
     x[::10] *= np.float32(size) / 10
-    for solver, second in ((sgd, 0.0), (sgdqn, 1e4)):
+    for solver, second in ((SGD, 0.0), (SGDQN, 1e4)):
         state = linear_state.new_state(1, 7, second)
-        own = schedule(name, 1e-4, 1.0, averaged=1e-15 if solver is sgd else 0.0)
+        own = schedule(name, 1e-4, 1.0, averaged=1e-15 if solver is SGD else 0.0)
         for _ in range(20):
             margins = learn(state, x, y, weight, own, solver)
             assert np.isfinite(margins).all()
@@ -194,7 +194,7 @@ def test_a_row_without_weight_changes_nothing():
 def test_growing_keeps_the_content():
     x, y, weight = problem(7)
     state = linear_state.new_state(1, 7, 100.0)
-    learn(state, x, y, weight, schedule(skip=3.0), sgdqn)
+    learn(state, x, y, weight, schedule(skip=3.0), SGDQN)
     grown = linear_state.grown(state, 2, 9, 100.0)
     np.testing.assert_array_equal(grown.weights[:1, :, :7], state.weights)
     np.testing.assert_array_equal(grown.info[:1], state.info)

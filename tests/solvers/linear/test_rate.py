@@ -8,24 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm.solvers.linear import rate as linear_rate
-from streamsvm.solvers.linear import sgd, sgdqn
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.rate import FASTEST, SLOWEST, STEP, T0, Search
+from streamsvm.solvers.linear.step import SGD, SGDQN, learn_rows
 from streamsvm.support.rows import sparse
 from tests.reference import slow_linear
 from tests.solvers.linear.test_linear import NAMES, problem, schedule
 
-SOLVERS = ((sgd, 0.0), (sgdqn, 1.0 / 1e-2))
+SOLVERS = ((SGD, 0.0), (SGDQN, 1.0 / 1e-2))
 
 
-def search_of(kind, x, y, weight, own, second, outputs=1):
+def search_of(solver, x, y, weight, own, second, outputs=1):
     """Return a search over rows; what it writes to holds anything."""
     states = [linear_state.new_state(outputs, 7, second) for _ in range(2)]
     for state in states:
         state.weights[:], state.info[:] = 3.0, 4.0
     square = float((x.astype(float) ** 2).sum() / len(x))
     margins, best = np.empty((len(y), outputs)), np.array([np.inf, np.inf, 1.0])
-    return Search(float(kind), second, x, y, weight, own, square, margins, *states, best)
+    return Search(solver, second, x, y, weight, own, square, margins, *states, best)
 
 
 def passed(search, solver, step):
@@ -34,7 +34,7 @@ def passed(search, solver, step):
     own = search.schedule._replace(t0=t0)
     state = linear_state.new_state(len(search.found.info), 7, search.second)
     x, y, weight = search.x, search.y, search.weight
-    solver.learn_rows(state, x, y, weight, own, np.empty_like(search.margins))
+    learn_rows(state, solver, x, y, weight, own, np.empty_like(search.margins))
     return linear_state.primal(state, x, y, weight, own), state, t0
 
 
@@ -55,7 +55,7 @@ def test_what_is_found_is_what_the_slow_twin_finds(seed, n, last, name, kind, is
     solver, second = SOLVERS[kind]
     own = schedule(name, averaged=1e-15 if kind == 0 else 0.0, choose=1.0)
     x[0, 0] = 1.0
-    search = search_of(kind, x, y, weight, own, second, outputs)
+    search = search_of(solver, x, y, weight, own, second, outputs)
     search = search._replace(x=sparse(x) if is_sparse else x)
     linear_rate.choose_rate(search, last)
     step = slow_linear.best_step(lambda k: passed(search, solver, k)[0], n, last)
@@ -72,7 +72,7 @@ def test_what_is_found_is_what_the_slow_twin_finds(seed, n, last, name, kind, is
 def test_objectives_that_are_not_finite_leave_the_slowest_rate(n, kind):
     x, y, weight = problem(2, n)
     solver, second = SOLVERS[kind]
-    search = search_of(kind, x, y, weight + np.inf, schedule(), second)
+    search = search_of(solver, x, y, weight + np.inf, schedule(), second)
     linear_rate.choose_rate(search, 1)
     expected = {3: 0, 100: SLOWEST, 600: SLOWEST}[n]
     assert search.best[STEP] == expected <= FASTEST

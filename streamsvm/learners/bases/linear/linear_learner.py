@@ -229,7 +229,7 @@ class LinearLearner(Learner):
 
     def bound_kernel(self, state: Any) -> Step:
         """Return what compiled code takes as the kernel."""
-        return Step(self.solver.is_sgdqn)
+        return self.solver.step
 
     def room_for_features(self) -> int:
         """Return the number of features that the state has room for."""

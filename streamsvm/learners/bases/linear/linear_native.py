@@ -111,7 +111,7 @@ def _target_of(model: LinearLearner, state: LinearState) -> Target:
     return Target(
         state,
         solver.schedule,
-        solver.is_sgdqn,
+        solver.step.is_sgdqn,
         model.targets.calibration,
         labels,
         [model.cost_of(label, 0.0) for label in labels],

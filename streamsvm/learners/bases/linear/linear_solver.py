@@ -25,6 +25,7 @@ from streamsvm.solvers.linear.state import (
     Schedule,
     T,
 )
+from streamsvm.solvers.linear.step import Step, learn_rows
 from streamsvm.support.interruptions import append_result
 from streamsvm.support.rows import Rows
 
@@ -37,6 +38,8 @@ class LinearSolver:
 
     Parameters
     ----------
+    step
+        Which step is made. The second part of the weights is for their average, or SGD-QN's B.
     schedule
         The schedule of the steps: see `schedule_of`.
     second
@@ -53,14 +56,8 @@ class LinearSolver:
 
     """
 
-    step: Any
-    """The module with `learn_rows`."""
-
-    is_sgdqn = 0.0
-    """Which step that is, as compiled code takes it: 0.0 SGD, 1.0 SGD-QN."""
-
-    def __init__(self, schedule: Schedule, second: float | None) -> None:
-        self.schedule, self.second = schedule, second
+    def __init__(self, step: Step, schedule: Schedule, second: float | None) -> None:
+        self.step, self.schedule, self.second = step, schedule, second
         self.state: LinearState | None = None
         self.first_rows: RateSearchRows | None = None
         self.generation = Generation()
@@ -94,7 +91,7 @@ class LinearSolver:
         for output, sign in zip(outputs, (-1.0,) if k == 1 else (1.0, -1.0), strict=True):
             weights[output], info[output] = old.weights[0], old.info[0]
             # Of the parts of the weights u has the sign of v, but B of SGD-QN has none.
-            weights[output, : 1 if self.is_sgdqn else 2] *= sign
+            weights[output, : 1 if self.step.is_sgdqn else 2] *= sign
             info[output, [BIAS, AVERAGE_BIAS]] *= sign
         return new
 
@@ -138,13 +135,13 @@ class LinearSolver:
 
     def learn(self, rows: tuple[Any, ...], margins: np.ndarray, done: list[Any]) -> None:
         """Learn (x, y, weight); append to `done` when they were learnt."""
-        append_result(done, self.step.learn_rows, (self.state, *rows, self.schedule, margins))
+        append_result(done, learn_rows, (self.state, self.step, *rows, self.schedule, margins))
 
     def choose_rate(self, state: LinearState, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
         """Choose t0 by all rows so far, and go on from the weights of the best pass over them."""
         # The state is changed in place, since a fast path is bound to it.
         self.schedule = rate_search.learn_best(
-            x, y, weight, self.schedule, state, self.second, self.is_sgdqn
+            x, y, weight, self.schedule, state, self.second, self.step
         )
 
     # What was learnt

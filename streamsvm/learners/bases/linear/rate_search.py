@@ -18,6 +18,7 @@ from streamsvm.errors import StreamSVMError
 from streamsvm.native_events.event_block import COUNT, STOP, Block, new_block
 from streamsvm.solvers.linear.rate import T0, Search, choose_rate
 from streamsvm.solvers.linear.state import LinearState, Schedule
+from streamsvm.solvers.linear.step import Step
 from streamsvm.support.declaration import (
     NOT_NEGATIVE,
     Field,
@@ -283,13 +284,13 @@ def learn_best(
     schedule: Schedule,
     state: LinearState,
     second: float | None,
-    is_sgdqn: float,
+    step: Step,
 ) -> Schedule:
     """Return the schedule with the t0 whose pass over all rows has the lowest primal objective.
 
     `x`, `y` and `weight` are the rows learnt so far, their signs (or classes) and weights; `state`
     is overwritten with that after the best pass. `second` is as of `linear_state.new_state`,
-    `is_sgdqn` as of `LinearSolver`.
+    `step` as of `LinearSolver`.
     """
     square, outputs, d = mean_square(x), len(state.info), shape(x)[1]
     # SGD changes only the weights of features in the rows, few of 2^18 hashed ones: the passes are
@@ -300,7 +301,7 @@ def learn_best(
     trial, found = (LinearState(np.empty(room), np.empty_like(state.info)) for _ in range(2))
     margins, best = np.zeros((len(y), outputs)), np.array([np.inf, np.inf, 1.0])
     search = Search(
-        is_sgdqn, second or 0.0, rows, y, weight, schedule, square, margins, trial, found, best
+        step, second or 0.0, rows, y, weight, schedule, square, margins, trial, found, best
     )
     choose_rate(search, round(math.log2(square / (schedule.t0 * schedule.lam))))
     columns = slice(d) if narrow is None else narrow[0]
