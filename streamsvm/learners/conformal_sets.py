@@ -15,7 +15,6 @@ from streamsvm.labels.prediction_sets import Intervals, LabelSets
 from streamsvm.labels.token_sets import Margins, TokenSets
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
-from streamsvm.learners.bases.row_events import events_of, learn_events
 from streamsvm.learners.bases.sequence.read_sentence import (
     are_same,
     check_steps,
@@ -24,7 +23,7 @@ from streamsvm.learners.bases.sequence.read_sentence import (
 )
 from streamsvm.learners.bases.sequence.sequence_batches import label_lists
 from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
-from streamsvm.learners.bases.wrapper import ModelWrapper
+from streamsvm.learners.bases.wrapper import ModelWrapper, events_of, learn_events
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of

@@ -14,15 +14,15 @@ from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.sequence import parser_file
 from streamsvm.learners.bases.sequence.parser import Parser, keys_of
-from streamsvm.learners.bases.sequence.parser_batches import (
+from streamsvm.learners.bases.sequence.parses import Parse, parse_of, scores_of
+from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
+from streamsvm.learners.bases.sequence.sequence_batches import (
     Candidates,
     batch_rows,
     read_candidates,
     symbols_in,
     words_of,
 )
-from streamsvm.learners.bases.sequence.parses import Parse, parse_of, scores_of
-from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT
 from streamsvm.structured.meanings import Meaning, read_meaning, symbols_of
 from streamsvm.structured.word_choice import EXPLORATIONS

@@ -12,8 +12,7 @@ from river import base
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
-from streamsvm.learners.bases.row_events import events_of
-from streamsvm.learners.bases.wrapper import ModelWrapper
+from streamsvm.learners.bases.wrapper import ModelWrapper, events_of
 from streamsvm.learners.compare import Compare
 from streamsvm.learners.conformal_sets import ConformalSets, has_probabilities
 from streamsvm.learners.sgd import SVMSGDClassifier

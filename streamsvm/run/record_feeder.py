@@ -12,7 +12,7 @@ from connectors.sentences import SentenceBatch
 from connectors.source import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.sequence.parser_batches import read_candidates, words_of
+from streamsvm.learners.bases.sequence.sequence_batches import read_candidates, words_of
 from streamsvm.learners.concept_labeler import ConceptLabeler
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.learners.ospas import OSPASParser

@@ -1,12 +1,17 @@
-"""What wrappers of a model share: they predict what it predicts, unless they say otherwise."""
+"""What wrappers of a model share: they predict what it predicts, and take batches as events."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from river import base
 
-from streamsvm.learners.bases.row_events import events_of, learn_events
+from streamsvm.features import frames
+from streamsvm.features.matrices import SparseMatrix
+from streamsvm.features.schema import Schema
+from streamsvm.model_files.container import steps_of
 
 
 class ModelWrapper(base.Wrapper):  # type: ignore[misc]
@@ -78,3 +83,46 @@ class ModelWrapper(base.Wrapper):  # type: ignore[misc]
 
         """
         learn_events(self, events_of(self._names_rows, X), y, w, **kwargs)
+
+
+def events_of(model: Any, X: Any) -> Iterator[dict[Any, Any]]:
+    """Yield the rows of a batch as events of a model, without missing values.
+
+    X is what batches are: NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table,
+    pandas or polars frame.
+    """
+    schema = getattr(steps_of(model)[-1], "schema", None)
+    matrix = frames.matrix_of(X, schema if isinstance(schema, Schema) else Schema())
+    if isinstance(matrix, SparseMatrix):
+        names, rows = matrix.names, matrix.rows
+        for start, stop in zip(rows.start[:-1], rows.start[1:], strict=True):
+            columns = rows.columns[start:stop].tolist()
+            values = rows.values[start:stop].tolist()
+            yield {names[c]: v for c, v in zip(columns, values, strict=True)}
+        return
+    of = matrix.names
+    for row in np.asarray(matrix.values):
+        yield {name: v for name, v in zip(of, row.tolist(), strict=True) if v == v}
+
+
+def learn_events(
+    model: Any,
+    events: Iterator[dict[Any, Any]],
+    y: Any,
+    w: Any = None,
+    given: Sequence[Any] | None = None,
+    **kwargs: Any,
+) -> None:
+    """Learn events in order, each by `learn_one` of a model, with n labels, and n weights, or None.
+
+    Weights are passed on as ``w``, which the model must take, as it must `kwargs`; what was
+    predicted as ``given``.
+    """
+    rows = list(events)
+    labels = list(frames.labels_of(y, len(rows)))
+    further: list[dict[str, Any]] = [dict(kwargs) for _ in rows]
+    for name, values in (("w", None if w is None else map(float, w)), ("given", given)):
+        for own, value in zip(further, values, strict=True) if values is not None else ():
+            own[name] = value
+    for x, label, own in zip(rows, labels, further, strict=True):
+        model.learn_one(x, label, **own)
