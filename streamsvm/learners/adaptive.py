@@ -340,14 +340,6 @@ class AdaptiveSVMClassifier(SeveralModels):
         """Tell whether the learner accepts every row of finite values."""
         return self.in_use is not None and bool(self.in_use.takes_every_row())
 
-    def bound_kernel(self, state: Any) -> Any:
-        """Return what compiled code takes as the kernel."""
-        return self.in_use.bound_kernel(state)
-
-    def room_for_features(self) -> int:
-        """Return the number of features that the state has room for."""
-        return int(self.in_use.room_for_features())
-
     def cost_of(self, label: Any, sign: float) -> float:
         """Return the cost of the next example, if it has this label."""
         return 1.0 if self.in_use is None else float(self.in_use.cost_of(label, sign))

@@ -141,14 +141,6 @@ class IncrementalSVMClassifier(ExactModel, Learner):
         """Return no parts: an event is a batch of one row."""
         return None, None, None, self.targets
 
-    def bound_kernel(self, state: Any) -> Any:
-        """Return the kernel."""
-        return self.problem.kernel
-
-    def room_for_features(self) -> int:
-        """Return how many features there is room for."""
-        return len(self.problem.columns)
-
     def takes_every_row(self) -> bool:
         """Tell whether the learner accepts every row of finite values."""
         return kernels.product_of(type(self.problem.kernel)) == "distance"

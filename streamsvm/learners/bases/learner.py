@@ -112,14 +112,6 @@ class Learner(Locked, base.MiniBatchClassifier):
         """Return the objects that compiled code uses for an event, if `state` is not None."""
 
     @abc.abstractmethod
-    def bound_kernel(self, state: Any) -> Any:
-        """Return the kernel, or what linear solvers take instead, in the form that solvers use."""
-
-    @abc.abstractmethod
-    def room_for_features(self) -> int:
-        """Return the number of features that the state has room for."""
-
-    @abc.abstractmethod
     def cost_of(self, label: Any, sign: float) -> float:
         """Return the C_i of the next example, if it has this label, for an example weight of 1."""
 
@@ -138,7 +130,10 @@ class Learner(Locked, base.MiniBatchClassifier):
         """Update gamma, rate and class weights after an event was learnt by `EventPath`."""
 
     def event_model(self) -> Learner:
-        """Return the learner whose arrays an `EventPath` uses, of which `event_parts` tells."""
+        """Return the learner whose arrays an `EventPath` uses, of which `event_parts` tells.
+
+        With such arrays it has `bound_kernel` and `room_for_features`: see `KernelLearner`.
+        """
         return self
 
     # Events
