@@ -197,3 +197,14 @@ class MissingValues:
         present, events, varied = self.statistics[1:, : len(names)].astype(np.int64)
         found = zip(names, (varied * (events - present)).tolist(), strict=False)
         return {name: n for name, n in found if n > 0}
+
+    def means(self, names: Sequence[Name]) -> dict[Name, float]:
+        """Return the means that missing values count as, of features of which some were missing."""
+        found: dict[Name, float] = {}
+        if self.policy != "mean":
+            return found
+        for c, name in enumerate(names[: self.statistics.shape[1]]):
+            total, present, events, _ = self.statistics[:, c]
+            if is_usual(self.statistics, c) and present < events:
+                found[name] = float(total / present)
+        return found

@@ -2,11 +2,12 @@
 
 import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from streamsvm.errors import ParameterError
+from streamsvm.features.names import Name
 from streamsvm.labels.class_labels import plain, shown
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.report import RunReport
@@ -23,6 +24,9 @@ _FALL = 0.05
 _FAR = 0.5
 _MISSED = 0.5
 _FEWEST_VALUES = 50
+_FAR_MEAN = 2.0
+"""A mean that stands for missing values is misled if it is so many times the interquartile range
+away from the median: that of lognormal values of sigma 2 is 1.8 away."""
 
 
 def advice_of(report: RunReport, learner: Learner) -> list[str]:
@@ -35,9 +39,9 @@ def advice_of(report: RunReport, learner: Learner) -> list[str]:
     return [
         *_labels(report, learner),
         *_model(report, learner),
+        *_features(report, learner),
         *_drift(report, learner),
         *_texts(report),
-        *_features(report, learner),
         *_events(report),
     ]
 
@@ -154,6 +158,7 @@ def _features(report: RunReport, learner: Learner) -> Iterator[str]:
         return
     # Rows that were scaled, and back, are rounded.
     least = -1e-6 * np.abs(rows).max(axis=0)
+    yield from _means(learner, names, rows)
     only_grow = (np.diff(rows, axis=0) >= least).all(axis=0)
     for c in np.flatnonzero(only_grow).tolist():
         if len(np.unique(rows[:, c])) >= _FEWEST_VALUES:
@@ -161,6 +166,20 @@ def _features(report: RunReport, learner: Learner) -> Iterator[str]:
                 f"{names[c]} only grows along the stream, as a time or a row number does, so that "
                 "rows that come are far from those before: see whether it errs less without it "
                 "(--exclude), or behind a scaler (--scale)"
+            )
+
+
+def _means(learner: Learner, names: Sequence[Name], rows: np.ndarray) -> Iterator[str]:
+    """Name the features whose missing values count as a mean far from their support vectors."""
+    means = learner.schema.missing.means(learner.schema.names)
+    for c, name in enumerate(names):
+        lower, median, upper = np.quantile(rows[:, c], (0.25, 0.5, 0.75))
+        mean = means.get(name, median)
+        if upper > lower and abs(mean - median) > _FAR_MEAN * (upper - lower):
+            yield (
+                f"missing values of {name} count as {mean:.4g}, its mean, but half of the support "
+                f"vectors have {lower:.4g} to {upper:.4g}: few values far away can do that; a "
+                "scaler (--scale) limits them"
             )
 
 

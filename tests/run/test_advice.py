@@ -11,6 +11,7 @@ from streamsvm import (
     LaRankClassifier,
     LASVMClassifier,
     SVMSGDClassifier,
+    kernels,
 )
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.advice import advice_of
@@ -92,6 +93,23 @@ def test_the_learner_takes_the_class_weight_that_is_advised(learner):
     advised = ast.literal_eval(re.search(r"class_weight=('\w+'|{.*?})", sentence)[1])
     assert learner.cls(class_weight=advised).class_weight == advised
     assert advised in ("balanced", {True: 10.0})
+
+
+@pytest.mark.parametrize("far", [None, 1e6])
+def test_a_mean_that_a_far_value_misleads_is_named(far):
+    random = np.random.default_rng(0)
+    x = random.normal(50.0, 10.0, (2000, 2)).astype(np.float32)
+    y = x.sum(axis=1) + random.normal(0.0, 10.0, 2000) > 100.0
+    x[::10, 0] = np.nan
+    if far is not None:
+        x[301, 0] = far
+    model = LASVMClassifier(kernels.RBF(gamma=0.005), C=1.0)
+    model.learn_many(x, y)
+    sentences = advice_of(report(n_support_vectors=None), model)
+    if far is None:
+        assert sentences == []
+    else:
+        assert "missing values of 0 count as 605.4" in sentences[0] and "(--scale)" in sentences[0]
 
 
 @pytest.mark.parametrize(
