@@ -35,6 +35,11 @@ class Rates:
         self.seconds += seconds
         self._latencies = np.append(self._latencies, latencies)[-_RECENT:]
 
+    @property
+    def n_latencies(self) -> int:
+        """Of how many the quantiles are; of fewer than 100 ``latency_p99`` is the longest."""
+        return len(self._latencies)
+
     def get(self) -> dict[str, float | None]:
         """Return ``examples_per_second``, and the quantiles ``latency_p50`` and ``latency_p99``.
 

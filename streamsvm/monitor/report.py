@@ -88,7 +88,7 @@ MEANINGS = {
     "answers_held": "1 while answers are held back, as one more error would be too many",
     "examples_per_second": "while learning",
     "latency_p50": "seconds of an event, or of one example of each batch: median of the last 1,000",
-    "latency_p99": "99 % quantile",
+    "latency_p99": "99 % quantile; of fewer than 100 the longest",
     "kernel_values": "computed so far",
     "cache_hits": "share of cached kernel rows that were there",
     "memory_bytes": "held by the model's arrays",

@@ -220,8 +220,14 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Return the logarithms of 1, 2 and 5 times powers of ten; of the powers only, if many."""
+    """Return the logarithms of 1, 2 and 5 times powers of ten; of the powers only, if many.
+
+    Where these are fewer than three, those of round numbers between the ends.
+    """
     digits = (1,) if high - low > 2.5 else (1, 2, 5)
     powers = range(math.floor(low), math.ceil(high) + 1)
     found = [p + math.log10(d) for p in powers for d in digits]
-    return [value for value in found if low <= value <= high]
+    found = [value for value in found if low <= value <= high]
+    if len(found) > 2 or high - low > 1.0:
+        return found
+    return [math.log10(value) for value in _ticks(10.0**low, 10.0**high, 5)]

@@ -13,7 +13,7 @@ from streamsvm.monitor.report import MEANINGS, shown
 from streamsvm.page import charts
 from streamsvm.page.confusion import confusion
 from streamsvm.page.regions import Regions
-from streamsvm.page.series import KINDS, Records, bytes_shown, seconds_shown
+from streamsvm.page.series import KINDS, Records, bytes_shown, latency_name, seconds_shown
 from streamsvm.page.series import charts as charts_of
 
 _log = logging.getLogger(__name__)
@@ -70,7 +70,8 @@ class Sections:
         with self._part("now", found):
             figures = dict(self._figures())
             newest = last or _newest(of_run)
-            found["now"] = _awaited(self._monitor, last) + _now(newest, figures)
+            n = self._monitor.rates.n_latencies
+            found["now"] = _awaited(self._monitor, last) + _now(newest, figures, n)
         with self._part("notes", found):
             found["notes"] = _notes(last)
         with self._part("accuracy", found):
@@ -141,7 +142,7 @@ def _notes(last: Mapping[str, Any]) -> str:
     return " ".join(notes)
 
 
-def _now(last: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
+def _now(last: Mapping[str, Any], figures: Mapping[str, Any], n_latencies: int) -> str:
     """Return the newest figures as a list of terms."""
     shares = {"accuracy, last 1,000": "accuracy_recent", "accuracy so far": "accuracy"}
     items = {
@@ -152,6 +153,8 @@ def _now(last: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
     for name, of, how in _NOW:
         value = figures.get(of, last.get(of))
         if value is not None:
+            if of == "latency_p99":
+                name = f"latency, {latency_name(n_latencies, '99 %')}"
             items[name] = how(value)
     return "".join(f"<div><dt>{name}</dt><dd>{escape(v)}</dd></div>" for name, v in items.items())
 

@@ -52,7 +52,8 @@ KINDS = {
     "learning": Kind("Learning", "Examples a second while learning, without waiting."),
     "latency": Kind(
         "Latency",
-        "Of learning an event, or of one example of each batch: of the last 1,000 of them.",
+        "Of learning an event, or of one example of each batch (a replay learns batches): of the "
+        "last 1,000 of them. Of fewer than 100 the longest is shown: as a rule it is the first.",
     ),
     "memory": Kind("Memory", "Held by the model's arrays."),
     "bad": Kind("Events that could not be used", "All so far; the table below has the kinds."),
@@ -83,11 +84,15 @@ def charts(monitor: Any, records: Records, run_records: Records) -> dict[str, Ch
         records = [*records, last]
     # A drift may be between two points: all records are asked for it.
     drifts = {r.get("last_drift") for r in records} - {None, 0}
-    marks = sorted(d - monitor.n_before for d in drifts)
+    marks = np.array(sorted(d - monitor.n_before for d in drifts), np.float64)
     found = dict(_of_monitor(_Columns(thinned(records), "n_examples"), monitor))
-    for chart in found.values():
-        chart.marks, chart.mark = marks, "a drift was noticed"
-    of_run = dict(_of_run(_Columns(thinned(run_records), "rows")))
+    run = _Columns(thinned(run_records), "rows")
+    of_run = dict(_of_run(run))
+    # Rows of a run are more than the examples learnt: some cannot be used, or await their labels.
+    rows = np.interp(marks, run["learnt"], run.x) if len(run.x) else marks
+    for some, places in ((found, marks), (of_run, rows)):
+        for chart in some.values():
+            chart.marks, chart.mark = places.tolist(), "a drift was noticed"
     # A run has records of each chunk: there are some before the monitor's first ones.
     found = of_run | {name: chart for name, chart in found.items() if len(chart.x) > 1}
     return {name: chart for name, chart in found.items() if chart.lines}
@@ -130,7 +135,8 @@ def _of_monitor(of: _Columns, monitor: Any) -> Iterator[tuple[str, Chart]]:
     rate = Line("examples a second", _rate(of.x, seconds))
     has_rate = np.isfinite(rate.y).any()
     yield "learning", Chart(KINDS["learning"].title, of.x, [rate] if has_rate else [], thousands)
-    names = {"latency_p50": "median", "latency_p99": "99 % are below"}
+    n = monitor.rates.n_latencies
+    names = {"latency_p50": "median", "latency_p99": latency_name(n, "99 % are below")}
     yield "latency", of.chart("latency", names, seconds_shown, log=True)
     yield "memory", of.chart("memory", {"memory_bytes": "the model"}, bytes_shown)
 
@@ -168,6 +174,11 @@ def _rate(n: np.ndarray, seconds: np.ndarray) -> np.ndarray:
         took = seconds[w:] - seconds[:-w]
         np.divide(n[w:] - n[:-w], took, out=found[w:], where=took > 0.0)
     return found
+
+
+def latency_name(n: int, otherwise: str) -> str:
+    """Return what the 99 % quantile of n latencies is: the longest, of fewer than 100."""
+    return otherwise if n >= 100 else f"longest of {n}"
 
 
 def _percent(value: float) -> str:

@@ -1,0 +1,46 @@
+"""What the charts of the live page say: ticks, names of lines, marks of drifts."""
+
+import re
+
+import numpy as np
+import pytest
+
+from streamsvm import LASVMClassifier, TrackingMonitor
+from streamsvm.monitor.history import History
+from streamsvm.page import charts, series
+
+
+def monitor_of(n):
+    """A monitor that has learnt n examples in two batches."""
+    rng, monitor = np.random.default_rng(1), TrackingMonitor(LASVMClassifier(seed=1), every=50)
+    for x in np.split(rng.normal(size=(n, 2)).astype(np.float32), 2):
+        monitor.learn_many(x, (np.hypot(*x.T) > 1.2).tolist())
+    return monitor
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.012, 0.045), (0.0301, 0.0342), (0.6, 4.0)])
+def test_values_can_be_read_off_a_logarithmic_axis_of_less_than_a_decade(low, high):
+    y = np.linspace(low, high, 9)
+    chart = charts.Chart("t", y, [charts.Line("l", y)], "{:.3g}".format, log=True)
+    ticks = [float(text) for text in re.findall(r'class="end"[^>]*>([^<]+)<', charts.svg(chart))]
+    assert len(ticks) >= 3 and len({*ticks}) == len(ticks)
+    assert all(0.8 * low <= tick <= 1.2 * high for tick in ticks)
+
+
+def test_the_longest_of_few_latencies_is_called_so():
+    monitor = monitor_of(200)
+    name = series.charts(monitor, monitor.history.records, [])["latency"].lines[1].name
+    assert name == f"longest of {monitor.rates.n_latencies}"
+    for i in range(150):
+        monitor.learn_one({0: i / 50.0, 1: 1.0}, i > 75)
+    name = series.charts(monitor, monitor.history.records, [])["latency"].lines[1].name
+    assert name == "99 % are below"
+
+
+def test_drifts_are_marked_over_the_rows_of_a_run():
+    monitor, history = monitor_of(400), History()
+    monitor.history.add(monitor.last() | {"n_drifts": 1, "last_drift": 300})
+    for i in range(1, 9):  # every second row could not be used
+        history.add({"rows": i * 100, "learnt": i * 50, "seconds": i, "compile_seconds": 0.0})
+    found = series.charts(monitor, monitor.history.records, history.records)
+    assert found["events"].marks == [600.0]
