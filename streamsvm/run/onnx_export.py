@@ -18,14 +18,16 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.missing import PRESENT, REJECT, SUM, ZERO, is_usual
 from streamsvm.features.names import Name
 from streamsvm.labels.targets import ClassTargets
+from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.learners.bases.kernel.ambiguous_solver import LinearAmbiguousSolver
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
+from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.onnx_graph import Graph
-from streamsvm.run.parts import MappedScaler, parts_of
+from streamsvm.run.parts import MappedScaler, parts_of, unwrapped
 from streamsvm.support.rows import dense
 
 _TRIED, _FAR = 100, 1e-5
@@ -68,8 +70,8 @@ def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
         with an `RBF`, `Linear` or `Polynomial` kernel; alone, or behind a `StandardScaler`. Of
         `AdaptiveSVMClassifier` the model that predicts now.
     features
-        The names of the columns, in their order; None: ``model.feature_names``. Columns that the
-        model does not know are not used.
+        The names of the columns, in their order: all that the model knows, and no others; None:
+        ``model.feature_names``.
 
     Returns
     -------
@@ -78,19 +80,26 @@ def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
     Raises
     ------
     ParameterError
-        The model cannot be exported, and why; or a feature that it knows is not among `features`.
+        The model cannot be exported, and why; or `features` are not those that it knows.
     ImportError
         The package onnx is not installed: ``pip install 'streamsvm[onnx]'``.
 
     """
+    if (inner := _wrapped(model)) is not None:
+        raise ParameterError(
+            f"{type(model).__name__} cannot be exported to ONNX, as no graph can do what it adds: "
+            f"export the model inside, to_onnx(model.{inner})"
+        )
     scaler, learner = parts_of(model)
     if learner is None or isinstance(scaler, MappedScaler):
         raise ParameterError(
             f"{_shown(model)} cannot be exported to ONNX: use a learner, or StandardScaler | "
-            "learner; of a wrapper, its model"
+            "learner"
         )
     with learner.lock:
         _check(learner)
+        if not isinstance(learner, LinearLearner):
+            _kernel_learner(learner)
         names = list(learner.schema.names)
         columns = _columns(names, features)
         graph = Graph()
@@ -106,6 +115,13 @@ def _shown(model: Any) -> str:
     steps = getattr(model, "steps", None)
     parts = steps.values() if isinstance(steps, dict) else [model]
     return " | ".join(type(part).__name__ for part in parts)
+
+
+def _wrapped(model: Any) -> str | None:
+    """Return the attribute of a wrapper that has its model; None: it is no wrapper."""
+    if isinstance(model, ActiveLearner):
+        return "classifier"
+    return "model" if isinstance(model, TrackingMonitor) or unwrapped(model) is not model else None
 
 
 def _check(learner: Learner) -> None:
@@ -144,6 +160,11 @@ def _columns(names: list[Name], features: Sequence[Name] | None) -> np.ndarray:
         raise ParameterError(
             f"features= lacks {len(missing)} that the model knows: {missing[:10]}; columns may be "
             "missing everywhere (NaN), but they must be there"
+        )
+    if unknown := [name for name in features if name not in set(names)]:
+        raise ParameterError(
+            f"features= has {len(unknown)} that the model does not know: {unknown[:10]}; leave "
+            "them out: the graph would not use them"
         )
     return np.array([place[name] for name in names], np.int64)
 

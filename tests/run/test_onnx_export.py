@@ -1,6 +1,7 @@
 """Exported models predict what the models do, by onnxruntime; others are refused."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -8,14 +9,17 @@ import pytest
 
 import streamsvm
 from streamsvm import (
+    ActiveLearner,
     AdaptiveSVMClassifier,
     AmbiguousSVMClassifier,
+    ConformalSets,
     HullerClassifier,
     KernelPerceptronClassifier,
     LaRankClassifier,
     LASVMClassifier,
     StandardScaler,
     SVMSGDClassifier,
+    TrackingMonitor,
     kernels,
     to_onnx,
 )
@@ -81,12 +85,11 @@ def test_the_graph_gives_labels_decisions_and_probabilities(model, labels_of):
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime checks the graphs")
     model = trained(model, labels_of)
     x, _ = rows(300, 2)
-    # In another order, with a column that the model does not know.
     order = [2, 0, 3, 1]
-    names = [*(NAMES[c] for c in order), "unknown"]
+    names = [NAMES[c] for c in order]
     exported = to_onnx(model, features=names)
     session = runtime.InferenceSession(exported.SerializeToString())
-    given = {"features": np.column_stack([x[:, order], np.full(300, np.nan)])}
+    given = {"features": x[:, order]}
     label, decision, probabilities = session.run(["label", "decision", "probabilities"], given)
     about = session.get_modelmeta().custom_metadata_map
     assert json.loads(about["features"]) == names
@@ -149,6 +152,8 @@ def test_what_no_graph_can_hold_is_refused():
     of_texts = SVMSGDClassifier(seed=1)
     columns = [pa.array(column) for column in x.T[:2]]
     of_texts.learn_many(pa.RecordBatch.from_arrays(columns, ["size", "colour=red"]), two(place))
+    fixtures = Path(__file__).parents[1] / "model_files" / "fixtures"
+    of_three = streamsvm.load(fixtures / "lasvm_classes.svm")
     large, empty = LASVMClassifier(), KernelPerceptronClassifier(kernels.RBF(0.5))
     for label in (1, 2**70):
         large.learn_one({"size": float(label)}, label)
@@ -160,6 +165,11 @@ def test_what_no_graph_can_hold_is_refused():
         (LASVMClassifier(hashing=64), None, "features are names that are hashed"),
         (of_texts, None, "has learnt text"),
         (of_texts, ["size"], "lacks 1 that the model knows"),
+        (of_texts, ["size", "colour=red", "sise"], "that the model does not know: .'sise'"),
+        (of_three, ["size"], "LASVMClassifier of three or more labels cannot be exported"),
+        (ConformalSets(large), None, r"ConformalSets cannot .* to_onnx\(model.model\)"),
+        (ActiveLearner(large), None, r"ActiveLearner cannot .* to_onnx\(model.classifier\)"),
+        (TrackingMonitor(LASVMClassifier()), None, r"Monitor cannot .* to_onnx\(model.model\)"),
         (streamsvm.Chain() | streamsvm.LaRankSequenceLabeler(), None, "use a learner"),
     ]
     for model, features, words in cases:
