@@ -60,6 +60,12 @@ class ScaledFeatures(Locked):
             counts = self._fitted()[N_CLIPPED, : len(names)].tolist()
         return {name: int(n) for name, n in zip(names, counts, strict=True) if n > 0}
 
+    def replace_moments(self, names: list[Name], moments: np.ndarray) -> None:
+        """Set count, mean, variance and clipped values, float64 (4, n), of features it knows."""
+        with self.lock:
+            columns = [self.schema.index[name] for name in names]
+            self._fitted()[: N_CLIPPED + 1, columns] = moments
+
     def is_one_hot(self, name: Name) -> bool:
         """Tell whether a feature is one-hot by its name: it is not scaled."""
         if not isinstance(name, str):

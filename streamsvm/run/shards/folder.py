@@ -12,6 +12,7 @@ import numpy as np
 from connectors.parquet_files import ParquetPart
 from streamsvm.errors import CheckpointError, ModelFileError
 from streamsvm.model_files import container, replacing
+from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.shards.exchange import Examples, Piece, Reading
 from streamsvm.run.shards.report import ShardsReport
 from streamsvm.support.rows import SparseRows
@@ -137,7 +138,11 @@ def plan_of(
     files: list[ParquetPart], pieces: list[list[Piece]], reading: Reading, *steps: Any
 ) -> dict[str, Any]:
     """Return what must be the same when a training is continued."""
+    scalers = [step for step in steps if isinstance(step, StandardScaler)]
+    # Trainings of before had the plain moments: what they have kept is of other rows.
+    scale = {"scale": "far values count less"} if any(s.clip for s in scalers) else {}
     return {
+        **scale,
         "files": [list(file.identity) for file in files],
         "pieces": [[[p.file, p.first, p.stop, p.number] for p in own] for own in pieces],
         "target": reading.target,

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from river import compose
 
 from connectors.parquet_files import find_parts
@@ -15,6 +16,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.shards.agreement import setting_of
 from streamsvm.run.shards.exchange import Reading, Setting
+from streamsvm.run.shards.far_values import Limits, limit_far_values
 from streamsvm.run.shards.folder import Folder, plan_of
 from streamsvm.run.shards.reading import check_files, divided
 from streamsvm.run.shards.report import ShardsReport
@@ -69,6 +71,18 @@ class Training:
         self.report.read_seconds = [answer.seconds for answer in answers]
         summaries = [answer.content for answer in answers]
         self._setting = setting_of(summaries, self._learner, self._scaler, C)
+        if (scaler := self._setting.scaler) is not None:
+            limit_far_values(scaler, self._ask_values)
+            self.report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}
+            if self.report.clipped:
+                _log.warning("values %s", self.report.far_values)
+
+    def _ask_values(self, task: str, limits: Limits) -> list[np.ndarray]:
+        """Return the moments, or middles, of each shard's values."""
+        answers = list(self.workers.ask(task, self._all, self._learner, limits))
+        for answer in answers:
+            self.report.read_seconds[answer.shard] += answer.seconds
+        return [answer.content for answer in answers]
 
     @property
     def interrupted(self) -> str:

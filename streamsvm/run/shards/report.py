@@ -64,6 +64,9 @@ class ShardsReport:
     rounding
         By how much the gap may be wrong because kernel values are in single precision, divided by
         the dual: measured on a sample of rows.
+    clipped
+        The scaler's `n_clipped`: how many values lie far from the mean, of features with any. They
+        count less in its mean and variance.
     read_seconds, learn_seconds
         Processor time of each shard to read its rows, and to learn them alone.
     learn_bytes
@@ -79,10 +82,19 @@ class ShardsReport:
     reached: bool = False
     reason: str = ""
     rounding: float = 0.0
+    clipped: dict[str, int] = field(default_factory=dict)
     read_seconds: list[float] = field(default_factory=list)
     learn_seconds: list[float] = field(default_factory=list)
     learn_bytes: int = 0
     rounds: list[Round] = field(default_factory=list)
+
+    @property
+    def far_values(self) -> str:
+        """How many values are far from the mean, and of which features: `clipped` as a text."""
+        most = sorted(self.clipped, key=lambda name: -self.clipped[name])
+        shown = ", ".join(f"{name} ({self.clipped[name]:,})" for name in most[:5])
+        more = f", and {len(most) - 5:,} more features" if most[5:] else ""
+        return f"far from the mean, which count less in the scale: {shown}{more}"
 
     @property
     def gap(self) -> float:
@@ -141,6 +153,8 @@ class ShardsReport:
         parts = ", ".join(f"{name} {s:.2f} s" for name, s in self.seconds().items())
         lines.append(f"rows {self.rows:,}, shards {self.shards:,}, workers {self.workers}: {parts}")
         lines.append(f"rounding: {self.rounding:.1e} of the dual")
+        if self.clipped:
+            lines.append(f"values {self.far_values}")
         if self.reason:
             lines.append(f"not reached: {self.reason}")
         return "\n".join(lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from streamsvm.features import batches
@@ -19,6 +21,7 @@ from streamsvm.run.shards.exchange import (
     Setting,
     ShardSummary,
 )
+from streamsvm.run.shards.far_values import Limits, middles_of, moments_within
 from streamsvm.run.shards.margins import margins_of
 from streamsvm.run.shards.measuring import measured
 from streamsvm.run.shards.reading import Read, read
@@ -58,6 +61,14 @@ class Shard:
             list(schema.names), labels, len(found.labels), n_nonzero, is_sparse, own
         )
 
+    def moments(self, learner: LASVMClassifier, limits: Limits) -> np.ndarray:
+        """Return the moments of the values within limits: see `moments_within`."""
+        return moments_within(self._matrices(learner), limits)
+
+    def middles(self, learner: LASVMClassifier, limits: Limits) -> np.ndarray:
+        """Return the medians of the features: see `middles_of`."""
+        return middles_of(self._matrices(learner), limits.names)
+
     def learn(self, setting: Setting, most: int) -> Examples:
         """Learn the rows alone; return the support vectors.
 
@@ -93,6 +104,10 @@ class Shard:
         order = np.argsort(-found.gaps[lacking], kind="stable")[:most]
         worst = examples.take(np.sort(lacking[order]))
         return Evaluation(found.sums, len(lacking), worst)
+
+    def _matrices(self, learner: LASVMClassifier) -> list[Any]:
+        self._read = self._read or read(self._reading, self._pieces, learner)
+        return self._read.matrices
 
     # Of linear models
 
