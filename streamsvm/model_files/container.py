@@ -145,6 +145,13 @@ def _instead(step: Any, model: Any) -> str:
         return f"Use streamsvm.{type(step).__name__} in its place"
     if step is model or type(steps_of(model)[0]) in _wrappers:
         return "Pickle it, and load pickles only from people you trust"
+    if type(step).__name__ == "TransformerUnion":  # text is treated in another way than numbers
+        return (
+            "Use streamsvm.StandardScaler() | learner, and give it events as "
+            "connectors.one_hot(x) returns them (Run and ModelPerKey do so themselves): text is "
+            "one-hot then, and the scaler leaves that as it is. Or pickle the pipeline, and load "
+            "pickles only from people you trust"
+        )
     return (
         "Pickle the pipeline (and load pickles only from people you trust), or save the learner "
         f"alone, pipeline[{list(model.steps)[-1]!r}].save(path), and transform events before it"

@@ -168,22 +168,33 @@ def check_is_classification(
         return
     classes = {*seen, *labels.values}
     k, n = len(classes), seen.total() + int(np.count_nonzero(labels.codes != MISSING))
-    if k <= (_FEW_CLASSES if most is None else most):
-        return
-    has_fractions = k > 0.02 * n and any(
-        isinstance(y, float) and not y.is_integer() for y in classes
-    )
-    are_few_each = (n >= 100 and k > 0.9 * n) or (n >= 1000 and k > 0.5 * n)
-    if most is None and k <= _MOST_CLASSES and not has_fractions and not are_few_each:
+    looks = looks_of_classes(classes, n)
+    if looks is None if most is None else k <= most:
         return
     first = ", ".join(map(shown, labels.values[:4]))
-    are_numbers = all(isinstance(y, (int, float)) for y in classes)
-    looks = "this looks like regression" if are_numbers else "these look like names, not classes"
+    looks = looks or _looks(classes)
     raise LabelError(
         f"the target has {k:,} different values in {n:,} rows ({first}, ...): {looks}; learn one "
         "value against the others with positive= (--positive), choose another target, or allow so "
         "many classes with max_classes= (--max-classes)"
     )
+
+
+def looks_of_classes(classes: Collection[Any], n: int) -> str | None:
+    """Return what labels look like, of n events, if not like classes; None: they may be some."""
+    k = len(classes)
+    if k <= _FEW_CLASSES:
+        return None
+    has_fractions = k > 0.02 * n and any(
+        isinstance(y, float) and not y.is_integer() for y in classes
+    )
+    are_few_each = (n >= 100 and k > 0.9 * n) or (n >= 1000 and k > 0.5 * n)
+    return _looks(classes) if k > _MOST_CLASSES or has_fractions or are_few_each else None
+
+
+def _looks(classes: Collection[Any]) -> str:
+    are_numbers = all(isinstance(y, (int, float)) for y in classes)
+    return "this looks like regression" if are_numbers else "these look like names, not classes"
 
 
 def checked_truth(source: Any, truth: str) -> str:

@@ -3,11 +3,13 @@
 import inspect
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from river import compose
 
 from streamsvm import kernels as all_kernels
 from streamsvm._compiling import clock, watchers
@@ -19,7 +21,7 @@ from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearsal_copy
 from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
 from streamsvm.learners.concept_labeler import ConceptLabeler
 from streamsvm.learners.ospas import OSPASParser
-from streamsvm.model_files.container import load
+from streamsvm.model_files.container import load, steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.chain import Chain
 from streamsvm.preprocessing.feature_map import FeatureMap
@@ -73,8 +75,9 @@ def warm(
     Parameters
     ----------
     learners
-        A learner with the parameters that it will be used with, or a class, or a list of these;
-        None, the default: all classes, with and without bounds.
+        A learner with the parameters that it will be used with, a pipeline that ends with one, a
+        class, or a list of these; None, the default: all classes, with and without bounds. Of a
+        pipeline the steps of streamsvm are compiled: others need nothing.
     kernels
         Names ("rbf", "linear", "polynomial") or kernels of `streamsvm.kernels`, for the classes
         among `learners`; None, the default: those three. Learners keep their own kernel.
@@ -136,7 +139,8 @@ def _configurations(
     chosen = [_kernel_of(k) for k in (KERNELS if kernels is None else kernels)]
     if learners is None:
         learners = list(variants)
-    for learner in learners if isinstance(learners, (list, tuple, set)) else [learners]:
+    several = learners if isinstance(learners, (list, tuple, set)) else [learners]
+    for learner in chain.from_iterable(_compiled_steps(one, variants) for one in several):
         if isinstance(learner, type) and learner in variants:
             takes = inspect.signature(learner).parameters.keys()
             # Learners of label sequences and `Nystroem` have kernels among their variants.
@@ -149,11 +153,21 @@ def _configurations(
         else:
             names = ", ".join(cls.__name__ for cls in variants)
             raise ParameterError(
-                f"learners={learner!r}: give one of the classes {names}, a learner of them, or a "
-                "list of these; None for all"
+                f"learners={' '.join(repr(learner).split()):.80}: give one of the classes {names}, "
+                "a learner of them, a pipeline that ends with one, or a list of these; None for all"
             )
         for model in models:
             yield from _by_rows(model, sparse)
+
+
+def _compiled_steps(model: Any, known: Collection[type]) -> list[Any]:
+    """Return the steps of a pipeline to compile; a pipeline without a known learner as it is."""
+    if not isinstance(model, compose.Pipeline):
+        return [model]
+    steps = steps_of(model)
+    if not steps or type(steps[-1]) not in known:
+        return [steps[-1] if steps else model]
+    return [step for step in steps if type(step) in known]
 
 
 def _kernel_of(kernel: Any) -> Any:
@@ -230,6 +244,8 @@ def _exercise(model: Any) -> None:
 def _exercise_transformer(model: StandardScaler | FeatureMap, x: np.ndarray) -> None:
     for row in x[:5].tolist():
         event: dict[Any, float] = dict(enumerate(row))
+        # Before the first one is learnt other code does it.
+        model.transform_one(event)
         model.learn_one(event)
         model.transform_one(event)
     model.learn_many(x)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from river import preprocessing, stats
+from river import compose, preprocessing, stats
 
 import streamsvm
 from connectors import MemorySource
@@ -84,6 +84,11 @@ class _Own(preprocessing.StandardScaler):
     [
         (preprocessing.Normalizer(), "River's Normalizer.*river.OneHotEncoder, .*Pickle the pipe"),
         (_Own(), "a _Own cannot be saved"),
+        (
+            (compose.Select("a") | preprocessing.StandardScaler())
+            + (compose.Select("k") | preprocessing.OneHotEncoder()),
+            r"TransformerUnion .* Use streamsvm.StandardScaler\(\) .*connectors.one_hot\(x\)",
+        ),
         (preprocessing.StandardScaler(window_size=5), "without a window"),
         (preprocessing.StatImputer(("a", stats.Quantile())), "Mean, Mode, Min, Max and constants"),
     ],

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from river.linear_model import LogisticRegression
+from river.preprocessing import MinMaxScaler
 
 import streamsvm
 from streamsvm import (
@@ -200,6 +202,28 @@ def test_warm_keeps_what_a_learner_is(used):
     streamsvm.warm(LASVMClassifier, kernels=[kernels.RBF(gamma=2.0)], sparse=False)
     assert [m.kernel for m in used] == [kernels.RBF(gamma=2.0)] * 2
     assert all(m.sparse is False for m in used)
+
+
+def test_warm_compiles_the_steps_of_pipelines(used):
+    pipeline = MinMaxScaler() | StandardScaler() | SVMSGDClassifier(hashing=64)
+    streamsvm.warm([pipeline, LASVMClassifier(sparse=True)])
+    assert used[0] is pipeline["StandardScaler"]
+    assert [type(m) for m in used[1:]] == [SVMSGDClassifier, LASVMClassifier]
+    assert used[1].hashing == 64
+    used.clear()
+    for other in (StandardScaler() | LogisticRegression(), LogisticRegression()):
+        with pytest.raises(ParameterError, match=r"learners=LogisticRegression .* a pipeline that"):
+            streamsvm.warm(other)
+    assert not used
+
+
+@compiled
+def test_a_pipeline_compiles_nothing_after_warm():
+    prepare = "model = StandardScaler() | model\nstreamsvm.warm(model, sparse=False)\n"
+    prepare += "before = specialisations()\nmodel.predict_one(event(0))\n"
+    prepare += "assert specialisations() == before"
+    program = LEARNS.format(model="SVMSGDClassifier()", prepare=prepare)
+    assert run(SPECIALISATIONS + program) == ["True"]
 
 
 def test_warm_says_what_it_takes(used):

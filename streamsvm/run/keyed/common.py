@@ -39,6 +39,8 @@ class CommonModels:
         """Of the model that new keys begin with."""
         self._kinds = [_kind_of(one) for one in self._models.values()]
         self.kind = self._kinds[0]
+        last = container.steps_of(self._models[self.digest])[-1]
+        self.is_classifier = not isinstance(last, IncrementalSVMRegressor)
 
     def new(self, digest: str | None = None) -> Any:
         """Return a copy of a model; None: of the one that new keys begin with."""

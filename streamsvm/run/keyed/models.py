@@ -88,10 +88,16 @@ class KeyedModels:
                 raise ParameterError(f"{what}={value!r}: use a whole number of at least 1")
         if not isinstance(name, str):
             raise ParameterError(f"name={name!r}: use text")
+        if not isinstance(probabilities, bool):
+            raise ParameterError(f"probabilities={probabilities!r:.80}: use True or False")
+        if not (snapshot_dir is None or isinstance(snapshot_dir, (str, Path))):
+            raise ParameterError(f"snapshot_dir={snapshot_dir!r:.80}: use the path of a folder")
         if isinstance(previous_models, str) or not isinstance(previous_models, Sequence):
             what = f"previous_models={previous_models!r:.80}"
             raise ParameterError(f"{what}: use a list of models, or of paths of model files")
         self._common = CommonModels(model, previous_models, probabilities)
+        self.is_classifier = self._common.is_classifier
+        """Whether labels are classes."""
         folder = None if snapshot_dir is None else Path(snapshot_dir)
         if folder is not None:
             key_log.check_folder(folder)

@@ -12,6 +12,7 @@ from connectors.one_hot import one_hot
 from connectors.source import Position, Reject, shown
 from streamsvm.errors import BadEventError, ParameterError
 from streamsvm.run.bad_events import BadEvents, OnError, RefusedEvent
+from streamsvm.run.keyed.first_events import FirstEvents
 from streamsvm.run.keyed.models import NOT_OF_EVENT, Answer, KeyedModels
 
 _NUMBERS = {float, int, bool}
@@ -39,7 +40,9 @@ class ModelPerKey:
         prediction changes. It is not changed. If it has learnt nothing and has no seed, keys begin
         with it and seed 0: what is learnt again must not be drawn anew.
     target
-        The field of the label. A message that lacks it, or has None, is only predicted.
+        The field of the label. A message that lacks it, or has None, is only predicted. If the
+        first 100 messages lack it, or the first 1,000 labels look like quantities to a classifier,
+        the log has a warning.
     features
         The fields to learn from; None: all others. Text is one-hot, None is missing: see
         `connectors.one_hot`.
@@ -112,7 +115,7 @@ class ModelPerKey:
         on_error: OnError = "skip",
         path: str | Path | None = None,
     ) -> None:
-        if not isinstance(target, str):
+        if not isinstance(target, str) or not target:
             raise ParameterError(f"target={target!r:.80}: use the name of the field of the label")
         exclude = _names("exclude", exclude)
         features = None if features is None else _names("features", features)
@@ -138,6 +141,7 @@ class ModelPerKey:
                 "exclude": sorted(exclude),
             },
         )
+        self._first = FirstEvents(target, self.models.is_classifier)
         self._message: Any = None
         self._n_of_message: Counter[Any] = Counter()
         self.bad = BadEvents(on_error, path)
@@ -197,6 +201,8 @@ class ModelPerKey:
         except BadEventError as error:
             place = Position(f"{context.topic}[{context.partition}]", context.offset)
             return self._refused(value, x, y, place, str(error))
+        if answer.learnt:
+            self._first.take_label(y)
         return self._answered(value, answer)
 
     def model_of(self, key: Any, topic: str, state: Any) -> Any:
@@ -246,6 +252,7 @@ class ModelPerKey:
                 f"the message is a {type(found).__name__}, not fields by name: transform= may make "
                 "them of it"
             )
+        self._first.take(found)
         y = found.get(self._target)
         if isinstance(y, float) and y != y:
             y = None

@@ -90,6 +90,9 @@ def test_messages_and_a_new_worker(tmp_path):
         ({"exclude": [1, "a"]}, r"exclude=\[1, 'a'\]: use a list of names of fields"),
         ({"transform": "json"}, "transform='json': use a function of the message"),
         ({"target": None}, "target=None: use the name of the field of the label"),
+        ({"target": ""}, "target='': use the name of the field of the label"),
+        ({"probabilities": "yes"}, "probabilities='yes': use True or False"),
+        ({"snapshot_dir": 3}, "snapshot_dir=3: use the path of a folder"),
         ({"previous_models": "old.svm"}, "previous_models='old.svm': use a list of models"),
     ],
 )
