@@ -31,14 +31,13 @@ from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents, RefusedEvent
+from streamsvm.run.class_looks import FEW_CLASSES, looks_of, why_no_classes
 from streamsvm.support.label_values import is_too_large, too_large
 
 AnyMatrix = Matrix | SparseMatrix
 
 _FEATURE_MAPS = RandomFourierFeatures, Nystroem
 _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
-# Up to so many classes nothing is suspected; more than so many are refused unless asked for.
-_FEW_CLASSES, _MOST_CLASSES = 50, 1000
 
 
 class MappedScaler:
@@ -164,37 +163,20 @@ def check_is_classification(
     fractions among them and less than 50 rows for each, or nearly every row of at least 100, or
     more than every second one of at least 1,000, has a label of its own.
     """
-    if len(seen) + len(labels.values) <= _FEW_CLASSES:
+    if len(seen) + len(labels.values) <= FEW_CLASSES:
         return
     classes = {*seen, *labels.values}
     k, n = len(classes), seen.total() + int(np.count_nonzero(labels.codes != MISSING))
-    looks = looks_of_classes(classes, n)
+    looks = why_no_classes(classes, n)
     if looks is None if most is None else k <= most:
         return
     first = ", ".join(map(shown, labels.values[:4]))
-    looks = looks or _looks(classes)
+    looks = looks or looks_of(classes)
     raise LabelError(
         f"the target has {k:,} different values in {n:,} rows ({first}, ...): {looks}; learn one "
         "value against the others with positive= (--positive), choose another target, or allow so "
         "many classes with max_classes= (--max-classes)"
     )
-
-
-def looks_of_classes(classes: Collection[Any], n: int) -> str | None:
-    """Return what labels look like, of n events, if not like classes; None: they may be some."""
-    k = len(classes)
-    if k <= _FEW_CLASSES:
-        return None
-    has_fractions = k > 0.02 * n and any(
-        isinstance(y, float) and not y.is_integer() for y in classes
-    )
-    are_few_each = (n >= 100 and k > 0.9 * n) or (n >= 1000 and k > 0.5 * n)
-    return _looks(classes) if k > _MOST_CLASSES or has_fractions or are_few_each else None
-
-
-def _looks(classes: Collection[Any]) -> str:
-    are_numbers = all(isinstance(y, (int, float)) for y in classes)
-    return "this looks like regression" if are_numbers else "these look like names, not classes"
 
 
 def checked_truth(source: Any, truth: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamsvm.labels.class_labels import shown
-from streamsvm.run import parts
+from streamsvm.run.class_looks import why_no_classes
 
 _N_WITHOUT_TARGET = 100
 _LABELS_LOOKED_AT_AFTER = 100, 300, 1000  # of all keys
@@ -58,7 +58,7 @@ class FirstEvents:
         self._n_labels += 1
         if self._n_labels not in _LABELS_LOOKED_AT_AFTER:
             return
-        looks = parts.looks_of_classes(self._labels, self._n_labels)
+        looks = why_no_classes(self._labels, self._n_labels)
         if looks is not None:
             first = ", ".join(map(shown, list(self._labels)[:4]))
             _log.warning(
