@@ -16,13 +16,18 @@ from streamsvm.features import frames
 from streamsvm.features.matrices import are_usable, take
 from streamsvm.labels.class_labels import shown
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.run.parts import margins_of_taken, matrix_of, parts_of, unwrapped
+from streamsvm.run.parts import MappedScaler, margins_of_taken, matrix_of, parts_of, unwrapped
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.support.rows import LARGEST
 
 
-def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
-    """Yield the margins of each batch of a source; then name its columns that held nothing.
+def margins(
+    model: Any, source: Source, file: str | None = None
+) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+    """Yield the margins of each batch of a source; then say what in it is of no use to the model.
+
+    Those are columns that held nothing, and texts that were never learnt. `file` is what the source
+    is called there, if not by its name.
 
     The batch; bool, which of its rows the model takes (all values finite, none missing that must
     not be); and their margins, NaN in the other rows. The model is one that `parts_of` finds a
@@ -30,7 +35,9 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
     """
     scaler, learner = parts_of(unwrapped(model))
     assert learner is not None
+    unlearnt = _Unlearnt(scaler, learner)
     for batch in source.batches():
+        unlearnt.add(batch.features)
         matrix = matrix_of(learner, batch.features, len(batch))
         usable = are_usable(matrix, LARGEST)
         kept = np.flatnonzero(usable)
@@ -44,8 +51,44 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
         values = np.full((len(usable), *known.shape[1:]), np.nan)
         values[taken] = known
         yield batch, usable, values
+    file = file or source.name
     if empty := getattr(source, "empty_columns", []):
-        print(f"without any value in {source.name}: {', '.join(empty)}", file=sys.stderr)
+        print(f"without any value in {file}: {', '.join(empty)}", file=sys.stderr)
+    if unlearnt.rows:
+        print(
+            f"texts in {file} that the model never learnt, and does not use: {unlearnt}",
+            file=sys.stderr,
+        )
+
+
+class _Unlearnt:
+    """Counts the rows whose text in a column is none that a model has learnt: `rows`, by column.
+
+    Models that hash names, or draw random features for them, use texts that they never learnt.
+    """
+
+    def __init__(self, scaler: Any, learner: Any) -> None:
+        self._mapped = scaler if isinstance(scaler, MappedScaler) else None
+        self._known = {*(learner if self._mapped is None else self._mapped).feature_names}
+        self.rows, self._examples = Counter[str](), dict[str, str]()
+
+    def add(self, features: Any) -> None:
+        """Count the rows of a batch with one-hot features that the model lacks."""
+        for field, column in zip(features.schema, features.columns, strict=True):
+            name = (field.metadata or {}).get(b"one_hot", b"").decode()
+            if not name or not self._known or field.name in self._known:
+                continue
+            if self._mapped is None or not self._mapped.takes_unseen(field.name, "text"):
+                self.rows[name] += int(np.count_nonzero(column.to_numpy(zero_copy_only=False)))
+                self._examples.setdefault(name, field.name.removeprefix(f"{name}="))
+
+    def __str__(self) -> str:
+        """Return the columns, their rows and an example of each."""
+        some = [
+            f"`{name}` in {n:,} rows ({shown(self._examples[name])})"
+            for name, n in self.rows.most_common(10)
+        ]
+        return ", ".join(some)
 
 
 class Errors:
@@ -154,7 +197,7 @@ def check_fit(
     are_all: bool = True,
     hint: str = "",
 ) -> None:
-    """Refuse a file whose columns are not those of a model, and name those that it lacks.
+    """Refuse a file whose columns are not those of a model; name those that either lacks.
 
     It has none of the columns; or one is of another kind, or more than half lack, unless
     `allow_mismatch`. `kinds` are of its feature columns, `numbers` and `texts` those that the model
@@ -180,11 +223,13 @@ def check_fit(
             f"{file} lacks {len(missing)} of the {len(wanted)} columns that the model knows: "
             f"{', '.join(missing[:10])}{hint}"
         )
-    if missing:
-        text = f"not in {file}, so missing everywhere: {', '.join(missing)}"
-        if are_all and (others := [name for name in kinds if name not in wanted]):
-            text += f"; in it, but unknown to the model: {', '.join(others[:10])}"
-        print(text, file=sys.stderr)
+    said = [f"not in {file}, so missing everywhere: {', '.join(missing)}"] if missing else []
+    if are_all and (others := [name for name in kinds if name not in wanted]):
+        more = f" and {len(others) - 10:,} more" if len(others) > 10 else ""
+        named = f"{', '.join(others[:10])}{more}"
+        said.append(f"in {'it' if said else file}, but unknown to the model: {named}")
+    if said:
+        print("; ".join(said), file=sys.stderr)
 
 
 def _words(kind: str | None) -> str:

@@ -70,6 +70,10 @@ def complete(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Predict and write; return the exit code."""
+    if Path(options.model).is_dir():
+        raise ParameterError(
+            f"{options.model} is a folder: name the model's file first, then what to predict"
+        )
     if folders.are_folders(options):
         return folders.run(options)
     if options.jobs is not None:
@@ -91,13 +95,13 @@ def run(options: argparse.Namespace) -> int:
     source = open_rows(options, model, partial(open_source, options.file))
     errors = None if options.target is None else Errors(learner, options.positive)
     if options.output is not None:
-        tables = tables_of_rows(model, learner, source, errors, options.probabilities)
+        tables = tables_of_rows(model, learner, source, errors, options.probabilities, options.file)
         rows, unusable = write_tables(Path(options.output), tables, source.name)
         note = f", {unusable:,} of them without a prediction" if unusable else ""
         note += why_none(learner) if unusable else ""
         print(f"{rows:,} rows{note} -> {options.output}", file=sys.stderr)
     elif errors is not None:
-        for part in margins(model, source):
+        for part in margins(model, source, options.file):
             errors.add(*part)
     if errors is not None:
         print(f"test error  {error_in_words(*errors.result(source.name), options.file)[0]}")

@@ -74,7 +74,7 @@ def _columns_of(
         return asked, parsed
     check_fit(
         options.file,
-        kinds,
+        {name: kind for name, kind in kinds.items() if name not in unseen},
         numbers,
         texts,
         options.allow_mismatch,
@@ -114,11 +114,11 @@ def empty_table(
 
 
 def tables_of_rows(
-    model: Any, learner: Any, source: Any, errors: Errors | None, probabilities: bool
+    model: Any, learner: Any, source: Any, errors: Errors | None, probabilities: bool, file: str
 ) -> Iterator[pa.Table]:
-    """Yield tables with a row for each row of a source."""
+    """Yield tables with a row for each row of a source, which is called `file` in what is said."""
     column = _said_by(model)
-    for batch, usable, values in margins(model, source):
+    for batch, usable, values in margins(model, source, file):
         if errors is not None:
             errors.add(batch, usable, values)
         yield _table(batch, usable, values, learner, probabilities, column)

@@ -64,3 +64,38 @@ def test_columns_are_those_that_come_into_the_first_step(name, tmp_path, monkeyp
     assert main([*predict, "learnt.parquet", "--target", "label"]) == 0
     share = f"{(np.array(wanted) != label).mean():.2%} of 400"
     assert share in capsys.readouterr().out
+
+
+def of_days(*days):
+    """Write a folder for each day, and return rows for all."""
+    x = np.random.default_rng(len(days)).normal(size=(50, 2))
+    for day in days:
+        Path(f"lake{len(days)}/day={day}").mkdir(parents=True)
+        columns = {"a": x[:, 0], "b": x[:, 1], "y": x[:, 0] > 0.0, "id": np.arange(50)}
+        pq.write_table(pa.table(columns), f"lake{len(days)}/day={day}/part.parquet")
+
+
+def test_texts_and_columns_that_the_model_never_learnt_are_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    of_days("2026-01-01", "2026-01-02")
+    of_days("2026-01-01", "2026-01-03", "2026-01-04")
+    learn = ["replay", "lake2", "--target", "y", "--learner", "sgd", "--quiet", "--exclude"]
+    assert main([*learn, "id", "--save", "m.svm"]) == 0
+    assert main([*learn, "id,day", "--save", "no_day.svm"]) == 0
+    capsys.readouterr()
+    texts = "that the model never learnt, and does not use: `day` in"
+    unknown = "but unknown to the model:"
+    assert main(["predict", "m.svm", "lake3", "-o", "o.parquet", "--target", "y"]) == 0
+    err = capsys.readouterr().err
+    assert f"texts in lake3 {texts} 100 rows ('2026-01-03')" in err
+    assert f"in lake3, {unknown} id\n" in err
+    # Each file has notes of its own; the same ones are said once.
+    assert main(["predict", "m.svm", "lake3", "-o", "out"]) == 0
+    err = capsys.readouterr().err
+    assert err.count(texts) == 2 and err.count(unknown) == 1
+    assert "; notes as above on 2 more -> out" in err
+    assert main(["predict", "no_day.svm", "lake3", "-o", "o.parquet", "--keep", "id"]) == 0
+    err = capsys.readouterr().err
+    assert f"in lake3, {unknown} y, day\n" in err and texts not in err
+    assert main(["predict", "lake3", "m.svm", "-o", "o.parquet"]) == 2
+    assert "lake3 is a folder: name the model's file first" in capsys.readouterr().err

@@ -135,8 +135,9 @@ class Scorer:
         part, source = self._open(i)
         output.parent.mkdir(parents=True, exist_ok=True)
         are_asked = self._options.probabilities
+        path = str(Path(self._options.file, self.names[i]))
         tables: Iterator[pa.Table] = tables_of_rows(
-            self._model, self.learner, source, None, are_asked
+            self._model, self.learner, source, None, are_asked, path
         )
         if part.num_rows == 0:
             types = {field.name: plain_type(field.type) for field in part.fields}

@@ -109,6 +109,7 @@ class _Totals:
         self._unusable = sum(scored.unusable for scored in done)
         self.n_scored, self.n_failed, self._new_rows = len(done), 0, 0
         self._said: dict[str, int] = {"not scored": 0, "note": 0}
+        self._noted, self._n_as_noted = set[str](), 0
 
     def add(self, i: int, scored: Scored, screen: Screen) -> None:
         """Add what came of a file, and show what was said of it."""
@@ -117,11 +118,21 @@ class _Totals:
             self._say("not scored", f"{self._names[i]}: not scored: {scored.error}", screen)
             return
         if scored.notes:
-            self._say("note", scored.notes.strip(), screen)
+            self._note(i, scored.notes.strip().splitlines(), screen)
         self.n_scored += 1
         self._rows += scored.rows
         self._new_rows += scored.rows
         self._unusable += scored.unusable
+
+    def _note(self, i: int, notes: list[str], screen: Screen) -> None:
+        """Say notes on a file, but those that were said of another."""
+        new = {note.replace(self._names[i], ""): note for note in notes}
+        self._n_as_noted += not self._noted.isdisjoint(new)
+        new = {same: note for same, note in new.items() if same not in self._noted}
+        if len(self._noted) < _MOST_SAID:
+            self._noted |= {*new}
+        if new:
+            self._say("note", "\n".join(new.values()), screen)
 
     def _say(self, kind: str, text: str, screen: Screen) -> None:
         self._said[kind] += 1
@@ -145,4 +156,6 @@ class _Totals:
             text += f", {self._unusable:,} rows without a prediction{why}"
         if self.n_failed:
             text += f"; {self.n_failed:,} files could not be scored"
+        if self._n_as_noted:
+            text += f"; notes as above on {self._n_as_noted:,} more"
         return text
