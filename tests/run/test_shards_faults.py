@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import connectors.parquet_files
-from connectors import SchemaChangedError, SourceChangedError
+from connectors import MissingColumnError, SchemaChangedError, SourceChangedError
 from streamsvm import LASVMClassifier, StandardScaler, kernels
 from streamsvm.errors import CheckpointError, FeatureError, LabelError, ParameterError
 from streamsvm.run.shards import LocalWorkers, train_on_shards
@@ -100,7 +100,7 @@ def test_missing_numbers_count_as_the_mean_behind_a_scaler(tmp_path):
         train_on_shards(TEMPLATE, tmp_path / "lacking", "label")
 
 
-def test_columns_differ_between_files_as_for_one_source(tmp_path):
+def test_columns_differ_between_files_as_for_one_source(tmp_path, caplog):
     table = drawn(200)
     text = table.set_column(0, "a", pa.array(["x"] * 200))
     for i, other in enumerate([text, table.set_column(2, "label", pa.array(["y"] * 200))]):
@@ -111,6 +111,10 @@ def test_columns_differ_between_files_as_for_one_source(tmp_path):
         train_on_shards(TEMPLATE, folder, "label")
     zero = TEMPLATE.clone({"missing": "zero"})
     assert train_on_shards(zero, folder, "label")[1].reached
+    assert "of 2 files, 1 lack columns" in caplog.text and "p1.parquet lacks a" in caplog.text
+    unlabelled = write(tmp_path / "unlabelled", [table, table.drop_columns("label")])
+    with pytest.raises(MissingColumnError, match=r"`label` is not a column of `p1.parquet`"):
+        train_on_shards(zero, unlabelled, "label")
     assert train_on_shards(TEMPLATE, folder, "label", exclude=["a"])[1].rows == 400
     assert train_on_shards(zero, folder, "label", columns=["b", "a"])[1].reached
 
@@ -161,6 +165,14 @@ def test_folders_of_others_and_damaged_ones_are_refused(data, tmp_path):
     other = tmp_path / "other"
     train_on_shards(TEMPLATE, data, "label", shards=2, folder=other)
     refused("of another training", lambda f: shutil.copy(other / "united.svm", f / "united.svm"))
+    for again, why in (
+        ({"shards": 3}, "shards changed;"),
+        ({"exclude": ["a"]}, "options changed;"),
+    ):
+        with pytest.raises(CheckpointError, match=f"training: {why}"):
+            train_on_shards(TEMPLATE, data, "label", folder=other, **({"shards": 2} | again))
+    with pytest.raises(CheckpointError, match="training: files changed;"):
+        train_on_shards(TEMPLATE, data / "p0.parquet", "label", shards=2, folder=other)
     with pytest.raises(CheckpointError, match=r"no plan.json, but p0.parquet"):
         train_on_shards(TEMPLATE, data, "label", folder=data)
     with pytest.raises(CheckpointError, match="cannot be a folder"):

@@ -65,6 +65,9 @@ class Folder:
         if not isinstance(kept, dict):
             raise _damaged(file)
         changed = [name for name in plan if kept.get(name) != plan[name]]
+        if "files" in changed:  # and so their division, if it did
+            changed = [name for name in changed if name != "pieces"]
+        changed = ["shards" if name == "pieces" else name for name in changed]
         if changed:
             raise CheckpointError(
                 f"{file.parent} is the folder of another training: {', '.join(changed)} changed; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from itertools import pairwise
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from connectors.errors import SourceChangedError
+from connectors.errors import MissingColumnError, SourceChangedError
 from connectors.kinds import kind_of
 from connectors.parquet import ParquetSource
 from connectors.parquet_files import ParquetPart, part_of
@@ -24,6 +25,8 @@ from streamsvm.learners.bases.learner import Learner
 from streamsvm.run import parts
 from streamsvm.run.shards.exchange import Piece, Reading
 from streamsvm.support.rows import LARGEST
+
+_log = logging.getLogger(__name__)
 
 _OPTIONS = sorted(TabularOptions.__annotations__.keys() - {"shuffle_buffer", "seed"})
 
@@ -70,13 +73,28 @@ def check_files(reading: Reading, found: list[ParquetPart]) -> None:
     """Refuse what one source of all files would refuse: options, and columns that differ."""
     if wrong := sorted(reading.options.keys() - {*_OPTIONS}):
         raise ParameterError(f"{wrong[0]}= is no option here: use {', '.join(_OPTIONS)}")
+    for part in found:
+        columns = [field.name for field in part.fields]
+        if part.num_rows and reading.target not in columns:
+            raise MissingColumnError(reading.target, columns, part.name, "target")
     with ParquetSource(reading.path, reading.target, parts=found, **reading.options) as source:
         numbers = [n for n in source.features if source.kinds[n] not in (None, "text")]
-    for part in [] if reading.may_lack else found:
+    lacking = {}
+    for part in found:
         types = {field.name: field.type for field in part.fields}
-        for name in numbers:
-            if part.num_rows and kind_of(types.get(name, pa.null())) == "null":
-                raise FeatureError(f"{part.name}: {name!r} {_MISSING}")
+        names = [n for n in numbers if kind_of(types.get(n, pa.null())) == "null"]
+        if not part.num_rows or not names:
+            continue
+        if not reading.may_lack:
+            raise FeatureError(f"{part.name}: {names[0]!r} {_MISSING}")
+        lacking[part.name] = names
+    if lacking:
+        first = next(iter(lacking))
+        _log.warning(
+            "of %d files, %d lack columns of others, which are missing in all of their rows: "
+            "%s lacks %s",
+            *(len(found), len(lacking), first, ", ".join(lacking[first][:5])),
+        )
 
 
 def read(reading: Reading, pieces: list[Piece], learner: Learner) -> Read:

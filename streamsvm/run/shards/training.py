@@ -39,8 +39,9 @@ def train_on_shards(
     Parameters
     ----------
     model
-        A `LASVMClassifier` with a kernel of its own, or a `SVMSGDClassifier` with the hinge loss,
-        of two labels; alone or behind `StandardScaler`. It has learnt nothing, and is not changed.
+        A `LASVMClassifier` with a given kernel, of two labels or more; or a `SVMSGDClassifier` with
+        the hinge loss, of two labels. Alone or behind `StandardScaler`. It has learnt nothing, and
+        is not changed.
     path, target
         A Parquet file or a folder of them, and the column of the label.
     gap
@@ -59,7 +60,8 @@ def train_on_shards(
         Called with each `Round`, as ``lambda made: print(f"gap {made.relative_gap:.1e}")``.
     **options
         As of `connectors.ParquetSource`: `columns`, `exclude`, `weight`, `keep`, `timestamp`,
-        `parse_numbers`, `max_categories`, `batch_size`.
+        `parse_numbers`, `max_categories`, `batch_size`. Without `columns` and `exclude` all other
+        columns are features: numbers of rows, times and further labels, too.
 
     Returns
     -------
