@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ def check_size(name: str, value: Any, least: int = 1, most: int = LARGEST_SIZE) 
     return None if value is None else check_whole(name, value, least, most, ", or None")
 
 
-def check_whole(name: str, value: Any, least: int, most: int, other: str = "") -> int:
+def check_whole(name: str, value: Any, least: int, most: int = sys.maxsize, other: str = "") -> int:
     """Return a whole number as an int; `other` says what else is accepted."""
     is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not is_whole or value < least:

@@ -126,7 +126,7 @@ class Compare(ModelWrapper, base.Estimator):
         action = _OWN if callable(on_decision) else on_decision
         kept = {"learns": sorted(learns), "on_decision": action}
         most = None if loss is None else float(largest_loss)
-        self.comparison = Comparison(level, most, warm_up, kept)
+        self.comparison = Comparison(level, most, self.warm_up, kept)
 
     def _check(self) -> None:
         """Refuse parameters that are out of range."""
@@ -152,7 +152,7 @@ class Compare(ModelWrapper, base.Estimator):
             raise ParameterError(f"loss={self.loss!r}: use a function of label and prediction")
         if not (isinstance(largest, (int, float)) and 0 < largest < math.inf):
             raise ParameterError(f"largest_loss={largest!r}: use a finite number above 0")
-        check_whole("warm_up", warm_up, 0, LARGEST_ID)
+        self.warm_up = check_whole("warm_up", warm_up, 0, LARGEST_ID)
 
     @property
     def model(self) -> Any:

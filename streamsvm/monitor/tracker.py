@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsvm._parameter_checks import LARGEST_ID, check_number, check_whole
+from streamsvm._parameter_checks import check_number, check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.history import History
 from streamsvm.monitor.learnt import Learnt
@@ -106,9 +106,10 @@ class TrackingMonitor(Presentation):
         confidence: float = 0.95,
         horizon: int = 10_000,
     ) -> None:
-        for name, value in (("every", every), ("sample", sample), ("horizon", horizon)):
-            check_whole(name, value, 1, LARGEST_ID)
-        check_whole("most", most, 2, LARGEST_ID)
+        every = check_whole("every", every, 1)
+        sample = check_whole("sample", sample, 1)
+        horizon = check_whole("horizon", horizon, 1)
+        most = check_whole("most", most, 2)
         if not 0.0 < check_number("confidence", confidence, 0.0) < 1.0:
             raise ParameterError(f"confidence={confidence!r}: use a number between 0 and 1")
         self.model = model

@@ -158,7 +158,8 @@ def _features(report: RunReport, learner: Learner) -> Iterator[str]:
         return
     # Rows that were scaled, and back, are rounded.
     least = -1e-6 * np.abs(rows).max(axis=0)
-    yield from _means(learner, names, rows)
+    if not report.clipped:  # else a scaler is in front
+        yield from _means(learner, names, rows)
     only_grow = (np.diff(rows, axis=0) >= least).all(axis=0)
     for c in np.flatnonzero(only_grow).tolist():
         if len(np.unique(rows[:, c])) >= _FEWEST_VALUES:
@@ -178,8 +179,8 @@ def _means(learner: Learner, names: Sequence[Name], rows: np.ndarray) -> Iterato
         if upper > lower and abs(mean - median) > _FAR_MEAN * (upper - lower):
             yield (
                 f"missing values of {name} count as {mean:.4g}, its mean, but half of the support "
-                f"vectors have {lower:.4g} to {upper:.4g}: few values far away can do that; a "
-                "scaler (--scale) limits them"
+                f"vectors have {lower:.4g} to {upper:.4g}: few values far away can do that; "
+                "StandardScaler in front (--scale) limits them"
             )
 
 

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamsvm._parameter_checks import LARGEST_ID, check_whole
+from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import (
     CheckpointError,
     DamagedModelFileError,
@@ -107,7 +107,7 @@ class Checkpoint:
         seconds: float | None = None,
         peers: str | None = None,
     ) -> None:
-        check_whole("every", every, 1, LARGEST_ID)
+        every = check_whole("every", every, 1)
         if seconds is not None and not seconds > 0:
             raise ParameterError(f"seconds={seconds!r}: use a number above 0, or None")
         self.path = Path(path)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from connectors.source import Batch
-from streamsvm._parameter_checks import LARGEST_ID, check_whole
+from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import members_of
 from streamsvm.labels.given import Given
@@ -93,9 +93,9 @@ class LateLabels:
         default: Any = None,
         ask: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
-        check_whole("most", most, 1, LARGEST_ID)
+        most = check_whole("most", most, 1)
         if patience is not None:
-            check_whole("patience", patience, 1, LARGEST_ID)
+            patience = check_whole("patience", patience, 1)
         self._clock = LabelClock(delay, moment)
         if ask is not None and delay is not None:
             raise ParameterError(

@@ -27,6 +27,8 @@ from streamsvm import (
 )
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.linear import linear_native
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from tests.learners.test_lasvm import events, rows
 from tests.slow import slow_but
@@ -250,6 +252,14 @@ def test_compiling_is_no_part_of_the_speed(monkeypatch, way):
 def test_refused(model, parameters, words):
     with pytest.raises(ParameterError, match=words):
         watched(model, **parameters)
+
+
+def test_whole_numbers_of_numpy_are_kept_as_ints():
+    numbers = {"every": np.int64(150), "sample": np.int32(9), "horizon": np.int64(99)}
+    monitor = watched(most=np.int64(20), **numbers)
+    kept = [monitor.every, monitor.sample, monitor.horizon, Checkpoint("x", np.int64(5)).every]
+    kept += [LateLabels(delay=1, most=np.int64(7)).most]
+    assert kept == [150, 9, 99, 5, 7] and {type(number) for number in kept} == {int}
 
 
 def test_metrics_that_are_none():
