@@ -148,9 +148,20 @@ def test_finish_ends_after_a_bound_on_steps(cls, monkeypatch, caplog):
 
 def test_finish_can_be_interrupted():
     model = of_huge_costs(streamsvm.LaRankClassifier)
-    timer = threading.Timer(0.2, _thread.interrupt_main)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        model.finish()
+    ended = threading.Event()
+
+    def interrupt():
+        # Again if need be: Python drops what is raised within a callback of the garbage collector.
+        while not ended.wait(0.5):
+            _thread.interrupt_main()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.finish()
+    finally:
+        ended.set()
+        thread.join()
     decisions(model, np.ones((2, 2)))
     model.learn_one({0: 1.0}, 1)
