@@ -102,8 +102,8 @@ def _columns(matrices: list[Any], names: list[Name]) -> Iterator[tuple[list[int]
 def limit_far_values(scaler: StandardScaler, ask: _Ask) -> None:
     """Replace plain moments by those in which far values count less; count these.
 
-    Features without far values stay as
-    they are, exactly: if all are such, nothing but the first question is asked.
+    Features without far values stay exactly as they are: if all are such, only the first question
+    is asked.
     """
     if scaler.clip is None or not scaler.statistics:
         return
