@@ -52,7 +52,9 @@ class RowBlocks:
     def append(self, x: Rows, facts: np.ndarray) -> None:
         """Add rows, which are not copied; sparse ones have no other entries."""
         self._settle()
-        self._append(x, facts)
+        # No rows leave no block: whether rows are sparse, and how wide, is asked of all blocks.
+        if len(facts):
+            self._append(x, facts)
 
     def add_one(self, x: Rows, fact: tuple[Any, ...]) -> None:
         """Add one row, which is not copied, with its facts."""

@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamsvm.learners.bases.kept_examples import WRONG, KeptExamples
@@ -59,6 +59,8 @@ def changed(x, facts):
 
 
 @given(STEPS, st.sampled_from([1, 3, 8, 100]), st.integers(0, 2**31))
+@example([("append", 0, True), ("append", 1, False)], 100, 0)
+@example([("append", 0, True), ("one", 1, False)], 100, 1)
 def test_rows_are_those_of_a_list(steps, step_size, seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_blocks, "STEP", step_size)
