@@ -1,18 +1,20 @@
-import os
+import secrets
 import zlib
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, seed, settings
 
 from streamsvm.learners.bases import rehearsal
 
-# On CI the draws are the same every time: a failure there is the change's, not the dice's.
-settings.register_profile("ci", derandomize=True, deadline=None)
-settings.register_profile("default", deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+# The draws are the same every time: a failure is the change's, not the dice's. New ones are drawn
+# by `--hypothesis-profile new`, and in the rotation of slow tests. No time decides a test.
+settings.register_profile(
+    "new", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("same", settings.get_profile("new"), derandomize=True)
+settings.load_profile("same")
 
-
-LEFT_OUT = pytest.StashKey[int]()
+LEFT_OUT, REDRAWN = pytest.StashKey[int](), pytest.StashKey[int]()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -34,20 +36,29 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out slow tests, unless `-m` asks for them, `--part` for some, or a test is named."""
-    part = config.getoption("--part")
-    if part is None and (config.option.markexpr or any("::" in arg for arg in config.args)):
-        return
-    i, n = map(int, part.split("/")) if part else (0, 0)
+    """Leave out slow tests, unless `-m` asks for them, `--part` for some, or a test is named.
 
-    def is_in(item, mark):
-        # What compiles the same is in the same part.
-        name = mark.args[0] if mark.args else item.nodeid
+    Property tests draw new examples where `-m` asks for the slow tests, and in their own part.
+    """
+    part, are_asked_for = config.getoption("--part"), config.option.markexpr.startswith("slow")
+    i, n = map(int, part.split("/")) if part else (0, int(are_asked_for))
+
+    def is_in(name):
         return n > 0 and (zlib.crc32(name.encode()) - i) % n == 0
 
+    tests = {item.nodeid.split("[")[0]: getattr(item, "function", None) for item in items}
+    redrawn = [test for name, test in tests.items() if hasattr(test, "hypothesis") and is_in(name)]
+    for test in redrawn:
+        seed(secrets.randbits(64))(test)
+    config.stash[REDRAWN] = len(redrawn)
+    if part is None and (config.option.markexpr or any("::" in arg for arg in config.args)):
+        return
     slow = [(item, item.get_closest_marker("slow")) for item in items]
-    left_out = [item for item, mark in slow if mark and not is_in(item, mark)]
+    # What compiles the same is in the same part.
+    named = [(item, mark.args[0] if mark.args else item.nodeid) for item, mark in slow if mark]
+    left_out = [item for item, name in named if not is_in(name)]
     if left_out:
         items[:] = [item for item in items if item not in set(left_out)]
         config.hook.pytest_deselected(items=left_out)
@@ -57,3 +68,5 @@ def pytest_collection_modifyitems(config, items):
 def pytest_terminal_summary(terminalreporter, config):
     if n := config.stash.get(LEFT_OUT, 0):
         terminalreporter.write_line(f"{n} slow tests left out: pytest -m slow")
+    if n := config.stash.get(REDRAWN, 0):
+        terminalreporter.write_line(f"{n} property tests drew new examples")
