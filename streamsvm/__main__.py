@@ -22,11 +22,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     """
     try:
-        from streamsvm.cli.interruptions import leaving_at_once
+        from streamsvm.cli.interruptions import interrupted_by_sigterm, leaving_at_once
 
-        with leaving_at_once():
-            from streamsvm.cli.main import main as run
-        return run(arguments)
+        with interrupted_by_sigterm():
+            with leaving_at_once():
+                from streamsvm.cli.main import main as run
+            return run(arguments)
     except KeyboardInterrupt:
         print("streamsvm: interrupted", file=sys.stderr)
         return 130

@@ -1,6 +1,19 @@
-"""KeyboardInterrupt at a chosen line, as Ctrl-C may bring it."""
+"""KeyboardInterrupt at a chosen line, as Ctrl-C may bring it; and where Ctrl-C does nothing."""
 
+import signal
 import sys
+
+import pytest
+
+needs_ctrl_c = pytest.mark.skipif(
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN,
+    reason="SIGINT is ignored from the start, as in the background under nohup",
+)
+
+
+def ignore_ctrl_c():
+    """Do in a new process what a shell does for one in the background: its `preexec_fn`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def interrupted(do, at, is_traced):

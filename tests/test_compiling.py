@@ -12,6 +12,7 @@ import numba
 import pytest
 
 from streamsvm import _compile, _compiling
+from tests.interruptions import needs_ctrl_c
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.skipif(not _compile.JIT, reason="compiled code is switched off")
@@ -74,6 +75,7 @@ def run(folder, program, code=0):
     return out.split(), error
 
 
+@needs_ctrl_c
 def test_interruptions_anywhere_leave_the_compiler_whole(folder):
     program = """
 import os, random, signal, threading, time
@@ -115,6 +117,7 @@ print(interrupted)
     assert "Exception ignored" not in error
 
 
+@needs_ctrl_c
 def test_an_interrupted_compilation_ends_the_waiting_and_goes_on(folder):
     program = """
 try:
@@ -127,6 +130,7 @@ print(mine.outer(x), *compiled)
     assert out == ["inner", "0", "4.0", "inner", "outer"]
 
 
+@needs_ctrl_c
 def test_the_interpreter_ends_in_the_middle_of_a_compilation(folder):
     program = "sys.excepthook = lambda *error: print(*compiled)\nmine.outer(x)"
     out, error = run(folder, INTERRUPTED + program, -signal.SIGINT)
@@ -135,6 +139,7 @@ def test_the_interpreter_ends_in_the_middle_of_a_compilation(folder):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+@needs_ctrl_c
 def test_a_child_process_finds_the_compilation_complete(folder):
     program = """
 try:

@@ -12,6 +12,7 @@ import pytest
 
 import streamsvm
 from streamsvm import _public
+from tests.interruptions import needs_ctrl_c
 from tests.slow import slow_but
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(streamsvm.__file__).parents[1])}
@@ -67,6 +68,7 @@ def test_the_command_answers_before_the_compiler_is_imported(option):
     assert python("-c", code).stdout.endswith("[]\n")
 
 
+@needs_ctrl_c
 def test_an_interruption_of_the_imports_is_one_line():
     draw = random.Random(1)
     for _ in range(8):

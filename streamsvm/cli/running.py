@@ -202,7 +202,10 @@ def _shown(screen: Screen, bad: BadEvents, run: Run) -> Callable[[Progress], Non
 
 @contextmanager
 def stop_on_signals() -> Iterator[list[int]]:
-    """Collect SIGINT and SIGTERM in a list instead of interrupting; a second one interrupts."""
+    """Collect SIGINT and SIGTERM in a list instead of interrupting; a second one interrupts.
+
+    What is ignored from the start stays so: SIGINT in a shell's background, as of nohup.
+    """
     received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -210,7 +213,8 @@ def stop_on_signals() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         received.append(number)
 
-    before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+    taken = [s for s in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(s) != signal.SIG_IGN]
+    before = {s: signal.signal(s, note) for s in taken}
     try:
         yield received
     finally:

@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pytest
 
 import streamsvm
 from streamsvm.cli.main import main
+from tests.interruptions import ignore_ctrl_c, needs_ctrl_c
 
 BANANAS = Path(__file__).resolve().parents[2] / "examples" / "data" / "bananas.parquet"
 
@@ -583,6 +585,7 @@ def test_warm(capsys):
     assert "unknown value 'rfb', did you mean rbf?" in capsys.readouterr().err
 
 
+@needs_ctrl_c
 def test_ctrl_c_ends_with_report_and_model():
     root = Path(streamsvm.__file__).parents[1]
     command = [
@@ -604,6 +607,35 @@ def test_ctrl_c_ends_with_report_and_model():
     assert process.returncode == 130
     assert "interrupted" in out and "support vectors" in out
     assert 0 < streamsvm.load("m.svm").n_examples < 5300
+
+
+def test_in_the_background_sigterm_ends_with_report_checkpoint_and_model():
+    """As Ctrl-C does elsewhere; what Ctrl-C sends is ignored then."""
+    options = ["--learner", "sgd", "--save", "m.svm", "--checkpoint", "c.ckpt", "--rate", "400"]
+    command = [sys.executable, "-m", "streamsvm", "replay", str(BANANAS), "--target", "label"]
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    environment = {**os.environ, "PYTHONPATH": str(Path(streamsvm.__file__).parents[1])}
+
+    def started():
+        return subprocess.Popen(
+            [*command, *options], env=environment, text=True, preexec_fn=ignore_ctrl_c, **pipes
+        )
+
+    with started() as process:
+        assert any("examples/s" in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted" in out and "progressive accuracy" in out
+    assert Path("m.svm").exists() and Path("c.ckpt").exists()
+    with started() as process:
+        # Before anything was done, too.
+        time.sleep(0.7)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and (out or "streamsvm: interrupted" in err)
 
 
 @pytest.mark.slow

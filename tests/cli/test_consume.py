@@ -26,6 +26,7 @@ from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 from tests import brokers
 from tests.consumers import arrow_bytes
+from tests.interruptions import ignore_ctrl_c
 from tests.slow import slow_but
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
@@ -51,7 +52,7 @@ def events(n):
     return [{"a": a, "b": b, "label": bool(a * b > 0)} for a, b in x.tolist()]
 
 
-def consume(address, topic, *options):
+def consume(address, topic, *options, **of_process):
     command = [sys.executable, "-m", "streamsvm", "consume", "--brokers", address]
     command += ["--topic", topic, "--group", f"group of {topic}", "--target", "label"]
     # Who takes the place of a killed process waits for its session to end.
@@ -63,6 +64,7 @@ def consume(address, topic, *options):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        **of_process,
     )
 
 
@@ -123,16 +125,19 @@ def test_partitions_bad_messages_and_a_stop(cluster, tmp_path):
     produce(producer, "parts", payloads, 4)
     path, letters = tmp_path / "run.ckpt", tmp_path / "letters.jsonl"
     options = ("--checkpoint", path, "--checkpoint-every", 500, "--dead-letters", letters)
-    process = consume(address, "parts", *options)
+    process = consume(address, "parts", *options, preexec_fn=ignore_ctrl_c)
     while not (path.exists() and model_file.read(path)[1]["run"]["rows"] == 4003):
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
         if path.exists() and model_file.read(path)[1]["run"]["rows"] >= 3500:
             break
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    assert process.poll() is None
     # Graceful: the rest is learnt or left for later, the checkpoint is of the last moment.
     process.send_signal(signal.SIGTERM)
-    _, error = process.communicate(timeout=60)
-    assert process.returncode == 130, error
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 130 and json.loads(out)["interrupted"], error
     report = done(consume(address, "parts", *options, "--idle", 3))
     assert report["rows"] == 4003
     assert report["learnt"] == 4000

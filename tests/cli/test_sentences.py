@@ -18,6 +18,7 @@ from streamsvm.errors import FeatureError, LabelError
 from streamsvm.model_files.container import read, steps_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.runner import Run
+from tests.interruptions import needs_ctrl_c
 
 WORDS = [["the", "old", "dog", "barks"], ["a", "dog", "sees", "the", "cat"], [], ["cats", "sleep"]]
 LABELS = [["B-NP", "I-NP", "I-NP", "B-VP"], ["B-NP", "I-NP", "B-VP", "B-NP", "I-NP"], [],
@@ -178,6 +179,7 @@ def test_a_model_has_its_own_learner_and_parameters(capsys):
     assert (found["learner"], found["rows"], found["model_examples"]) == ("sgd", 18, 36)
 
 
+@needs_ctrl_c
 def test_after_a_signal_a_run_ends_with_a_checkpoint(monkeypatch):
     own, calls = streamsvm.SequencePerceptron.predict_then_learn_many, []
 

@@ -24,6 +24,7 @@ from streamsvm.page.confusion import confusion
 from streamsvm.page.series import MOST_POINTS
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
+from tests.interruptions import needs_ctrl_c
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&"
 
@@ -344,6 +345,7 @@ def test_a_port_in_use_is_a_clear_error():
             monitor.page(page.port)
 
 
+@needs_ctrl_c
 def test_the_command_keeps_the_page_until_it_is_interrupted(tmp_path):
     x, y = events(300)
     pq.write_table(x.append_column("y", pa.array(y)), tmp_path / "data.parquet")

@@ -17,6 +17,7 @@ from streamsvm.errors import FeatureError, WorkerError
 from streamsvm.run.shards import RayWorkers, train_on_shards
 from streamsvm.run.shards.exchange import Reading
 from streamsvm.run.shards.reading import divided
+from tests.interruptions import needs_ctrl_c
 
 pytestmark = [
     pytest.mark.slow,
@@ -152,7 +153,7 @@ def test_linear_models_are_the_same_too(data):
     assert one.weights == two.weights and one.intercept == two.intercept
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=needs_ctrl_c)])
 def test_a_driver_that_is_ended_goes_on(data, tmp_path, how):
     command = [sys.executable, "-c", DRIVER, str(data), str(tmp_path / "work")]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)

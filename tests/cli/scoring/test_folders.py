@@ -18,6 +18,7 @@ import streamsvm
 from streamsvm import LASVMClassifier
 from streamsvm.cli.main import main
 from streamsvm.cli.scoring import worker
+from tests.interruptions import needs_ctrl_c
 from tests.slow import slow
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -203,6 +204,7 @@ def children(pid):
 
 @slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+@needs_ctrl_c
 def test_a_killed_process_costs_its_file_and_ctrl_c_ends_all_and_leaves_whole_files():
     big = pa.concat_tables([table(50_000, seed) for seed in range(20)])
     for i in range(4):
