@@ -17,6 +17,7 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.errors import ModelBusyError
+from streamsvm.features.schema import Schema
 from streamsvm.learners.bases.kernel import adapting
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver
 from streamsvm.learners.bases.linear import linear_learner, linear_native
@@ -160,6 +161,31 @@ def test_a_kernel_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch
     assert model.feature_names == ["a", "b"]
     for x, _ in stream[:7]:
         assert model.decision_function_one(x) == twin.decision_function_one(x)
+
+
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, LASVMClassifier])
+def test_an_event_is_learnt_though_a_handler_learns_each_time_it_is_read(monkeypatch, cls):
+    """As signals that come faster than a wide event is read; a busy machine is enough for that."""
+    model, own, found, inside = cls(), Schema.wider_row, [], []
+    for i in range(30):
+        model.learn_one({"a": float(i % 7 - 3)}, i % 7 > 2)
+
+    def interrupted(self, event):
+        if not inside:
+            inside.append(True)
+            try:
+                model.learn_one({"a": 2.0}, True)
+                found.append("learnt")
+            except ModelBusyError:
+                found.append("refused")
+            inside.clear()
+        return own(self, event)
+
+    monkeypatch.setattr(Schema, "wider_row", interrupted)
+    model.learn_one({"a": 1.0}, False, Fraction(1))
+    assert found[-1] == "refused" and set(found[:-1]) == {"learnt"}
+    assert model.n_examples == 30 + len(found)
+    model.learn_one({"a": 2.0}, True)
 
 
 LABELS = """

@@ -220,13 +220,15 @@ def checked(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[An
     """Return an event as a batch of one row for the general path, and the names of new features.
 
     Missing values of the row are NaN; beside it are a label and a weight. Raises BadEventError if
-    the event cannot be used; the model is unchanged.
+    the event cannot be used; the model is unchanged. The caller sets `is_learning` back.
     """
     # Methods of the event's values may use this model and change it. So they are converted to
     # floats once, here.
     event = learner.schema.checked(x)
-    for _ in range(_ATTEMPTS):
-        # Methods of names and labels (hash, comparison) may change the model, too: then again.
+    for left in reversed(range(_ATTEMPTS)):
+        # Methods of names and labels (hash, comparison) may change the model, too: then again. In
+        # the last attempt they are refused to: signal handlers may come, and learn, in each one.
+        learner.is_learning = left == 0
         schema, n, k = learner.schema, learner.n_examples, len(learner.schema)
         row, new = schema.sparse_row(event) if learner.is_sparse else schema.wider_row(event)
         weights = _parameter_checks.weights_of(w, 1)
