@@ -32,7 +32,8 @@ def pytest_addoption(parser):
     parser.addoption(
         "--part",
         metavar="I/N",
-        help="of the slow tests, run those of one part of N: I counts modulo N",
+        help="run the slow tests of one part of N, with new draws of its property tests: I counts "
+        "modulo N",
     )
 
 
