@@ -96,8 +96,8 @@ class ConformalSets(ModelWrapper, base.Estimator):
     >>> for x, y in datasets.Phishing():
     ...     hits += y in model.predict_set_one(x)
     ...     model.learn_one(x, y)
-    >>> print(f"{hits / 1250:.1%}, {model.sets.figures()['set_single']:.0%} of one label")
-    95...%, ...% of one label
+    >>> print(f"{hits / 1250:.0%}, {model.sets.figures()['set_single']:.0%} of one label")
+    95%, 8...% of one label
 
     """
 

@@ -24,9 +24,11 @@ def test_a_fifth_of_the_support_vectors(rule: Selection) -> None:
         model.learn_many(problem.x[rows], problem.y[rows], ids=rows + 1)
     model.finish()
     error = 100 * np.mean(np.array(model.predict_many(problem.x_test)) != problem.y_test)
+    # Rounding decides which examples are learnt. With gamma changed by some parts in a million the
+    # errors were 19.6 to 30.3 (gradient; 19.2 on a Xeon), 15.4 to 16.1 (active), 15.1 to 15.7.
     if rule.name == "gradient":
         # It learns the wrong labels, as published.
-        assert error > LIBSVM + 5.0
+        assert error > LIBSVM + 3.0
         return
-    assert error < LIBSVM + 0.8
+    assert error < LIBSVM + 2.0
     assert model.n_support_vectors < 2300
