@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import weakref
 from typing import Any
 
 from streamsvm.features.missing import EVENTS, PRESENT, VARIED
+
+_log = logging.getLogger(__name__)
+
+NOTICED_AT = 1024
+"""After so many examples zeros that were left out are noticed in the log."""
+
+_noticed: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The schemas for which that was done: several models may share one."""
 
 _FEWEST = 5
 """So many features must be absent in most examples before they look like zeros left out."""
@@ -30,3 +40,11 @@ def zeros_in_words(learner: Any) -> str | None:
         "others count as their mean where they are absent: if absent means 0, as in files of "
         "LIBSVM, missing='zero' (--missing zero) says so"
     )
+
+
+def notice(learner: Any) -> None:
+    """Say in the log, once, if missing values look like zeros that were left out."""
+    said = zeros_in_words(learner)
+    if said is not None and learner.schema not in _noticed:
+        _noticed.add(learner.schema)
+        _log.warning("%s", said)

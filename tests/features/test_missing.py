@@ -257,7 +257,7 @@ def test_they_are_counted_beside_values_that_are_no_whole_numbers():
     assert model.missing_values == {"b": 2}
 
 
-def test_zeros_that_were_left_out_are_noticed():
+def test_zeros_that_were_left_out_are_noticed(caplog):
     rng = np.random.default_rng(0)
     x = np.maximum(0.0, rng.normal(size=(300, 12)) - np.linspace(-1.0, 1.5, 12))
     events = [{i: v for i, v in enumerate(row) if v} for row in x.tolist()]
@@ -269,6 +269,13 @@ def test_zeros_that_were_left_out_are_noticed():
         assert ("missing='zero'" in model.summary()) == (found[-1] is not None)
     assert found[0].startswith("7 of 12 features are absent in most examples, and 5 others")
     assert found[1] is None
+    wide = np.where(x > 0.0, x, np.nan)[np.arange(1200) % 300]
+    many = SVMSGDClassifier()
+    for part in np.split(wide, 3):
+        many.learn_many(part, (part[:, 0] > 1.0).tolist())
+    assert zeros_in_words(many) is not None
+    logged = [r.message for r in caplog.records if "missing='zero'" in r.message]
+    assert len(logged) == 1 and logged[0].startswith("7 of 12")
     # Columns of which some lack values are no such thing.
     x[rng.random(x.shape) < 0.1] = np.nan
     model = SVMSGDClassifier()
