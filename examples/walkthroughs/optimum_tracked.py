@@ -52,8 +52,8 @@ def objective(model, n):
 #
 # * the *duality gap*: the objective is at most so much above the optimum. It is computed from the
 #   model alone, without knowing the optimum;
-# * its mean over the stream so far, and the *certificate*: an upper bound for this mean, which the
-#   learner computes while it learns.
+# * its mean since the start, and the *certificate*: an upper bound of this mean, which the learner
+#   computes while it learns. (A single gap may be above both.)
 #
 # In practice the optimum is not known. Here, a copy of the model is trained until it is at the
 # optimum (`finish`), after each 100 examples. So the true distance is known, too.
@@ -72,9 +72,10 @@ print(f"mean distance {np.mean(distances):.3f} <= mean gap {now['averaged_gap']:
 print(f"<= certificate {now['certificate']:.3f}")
 
 # %% [markdown]
-# On average, the model was about 0.016 above the optimum, which fell from 0.5 to 0.25. The mean gap
-# says "at most 0.03", the certificate "at most 0.15". The certificate is looser, but costs nothing,
-# and it holds for any order of the examples, on average over the learner's random draws.
+# On average, the model was about 0.016 above the optimum, which fell from 0.5 to 0.25. The mean
+# gap, which the learner estimates as 0.027, says that it was at most so much. The certificate says
+# that this mean is surely at most 0.030: with 95 % probability, at all moments, for any order of
+# the examples.
 #
 # ## Is it really the optimum of a batch SVM?
 #
@@ -97,7 +98,7 @@ if SVC is not None:
 examples = monitor.history.column("n_examples")
 figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
 axes.plot(examples, monitor.history.column("certificate"), "tab:red", label="certificate")
-axes.plot(examples, monitor.history.column("averaged_gap"), "tab:blue", label="mean gap so far")
+axes.plot(examples, monitor.history.column("averaged_gap"), "tab:blue", label="mean gap")
 axes.plot(examples, monitor.history.column("gap"), "tab:blue", alpha=0.4, label="gap")
 axes.plot(examples, distances, "k.", label="true distance from the optimum")
 axes.set(xlabel="examples", ylabel="objective above the optimum", yscale="log")

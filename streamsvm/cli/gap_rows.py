@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from streamsvm.monitor.report import ABOUT
+from streamsvm.monitor.report import ABOUT, WORRY, gaps_of
 
 
 def gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows for objective, gap, its mean and certificate, if a monitor measured."""
+    """Return the rows for objective, gap, and its mean with the bound, if a monitor measured."""
     rows = []
     if monitor.get("objective") is not None:
         meaning = "penalty plus mean loss, on a sample of the stream: what training lowers"
@@ -19,30 +19,33 @@ def gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
         )
         rows.append(("mean loss", f"{monitor['mean_loss']:.4g} so far, {above}"))
     covers = monitor.get("covers", "stream")
+    now, mean, most = (monitor.get(name) for name in gaps_of(covers))
+    if now is not None:
+        rows.append(("duality gap", f"{now:.4g}{_beside(monitor, covers)}"))
+    if mean is not None:
+        chance = f"with {monitor['confidence']:.0%} probability"
+        bound = "" if most is None else f"; {chance} at most {most:.4g}, its certificate"
+        rows.append(("mean gap", f"{mean:.4g} since the start{bound}"))
+    return rows
+
+
+def _beside(monitor: dict[str, Any], covers: str) -> str:
+    """Return what stands behind the gap: its interval, what it is about, and whether to worry."""
     about = ABOUT[covers]
     if monitor.get("certificate") is not None:
         about = monitor["certificate_reason"].removeprefix("of ")
-    if monitor.get("gap") is not None:
-        gap, low, high = monitor["gap"], monitor["gap_low"], monitor["gap_high"]
-        interval = "" if low == high else f", between {low:.4g} and {high:.4g} (95 %)"
-        rows.append(("duality gap", f"{gap:.4g}{interval}: {_MEANING.format(about)}"))
-    elif monitor.get("kept_gap") is not None:
-        known = f"of {about} alone; of all examples it is {_NOT_KNOWN[covers]}"
-        rows.append(("duality gap", f"{monitor['kept_gap']:.4g} {known}"))
-    if monitor.get("certificate") is not None:
-        chance = f"with {monitor['confidence']:.0%} probability"
-        rows.append(("mean gap", f"{monitor['averaged_gap']:.4g} since the start, estimated"))
-        rows.append(
-            ("certificate", f"{monitor['certificate']:.4g}: the mean gap is below, {chance}")
-        )
-    return rows
+    low, high = monitor.get("gap_low"), monitor.get("gap_high")
+    interval = "" if low == high else f", between {low:.4g} and {high:.4g} (95 %)"
+    text = f"{interval}: more training on {about} could lower the objective by at most this"
+    if (share := monitor.get("gap_share")) is not None:
+        text += f", {share:.1%} of it; worry above {WORRY:.0%}"
+    return text + f"; of all examples it is {_NOT_KNOWN[covers]}" if covers in _NOT_KNOWN else text
 
 
 NO_GAP = (
     "not measured: the models of this learner begin at different examples and take turns, so there "
     "is no one SVM to compare them with (--learner lasvm has a gap)"
 )
-_MEANING = "an SVM trained at once on {} has an objective that is lower by at most this"
 _NOT_KNOWN = {
     "merged": "at most the objective",
     "problems": "not known, as those left out are not counted",

@@ -19,10 +19,10 @@ from streamsvm.page.confusion import confusion
 from streamsvm.run.report import RunReport
 
 _CAPTIONS = {
-    "gap": "How much higher the model's objective is than that of an SVM trained on all these "
-    "examples at once, at most, as a mean over the examples. 0 is the optimum, and a model that "
-    "has learnt nothing has about 1. Where it is estimated from a sample, the band is its 95 % "
-    "interval; the last point uses a larger sample than the others.",
+    "gap": "More training on these examples could lower the objective (a penalty for complex "
+    "models plus the mean loss) by at most this. Worry if it stays above a tenth of the objective. "
+    "Shaded, with 95 %: where the gap is estimated from a sample, its interval; where its mean has "
+    "a bound, what is up to it. The last point uses a larger sample than the others.",
     "objective": "What training lowers: a penalty for complex models plus the mean loss, estimated "
     "on a sample of the stream. It rises where the stream becomes harder.",
     "support_vectors": "The examples kept to predict with. Memory and the time of an event grow "

@@ -47,10 +47,20 @@ def figures(now: Progress) -> str:
         f"{now.rows_per_second:,.0f} examples/s  {of_what} {now.accuracy:.2%}{interval}"
         + (f"  balanced {now.balanced_accuracy:.2%}" if now.balanced_accuracy is not None else "")
         + (f"  {now.n_support_vectors:,} SV" if now.n_support_vectors is not None else "")
-        + (f"  gap {now.gap:.3g}" if now.gap is not None else "")
-        + (f"  certificate {now.certificate:.3g}" if now.certificate is not None else "")
+        + _gap(now)
         + (f"  {now.n_bad:,} bad" if now.n_bad else "")
     )
+
+
+def _gap(now: Progress) -> str:
+    """Return the gap, or its mean where a bound of the mean is known, and the upper bound."""
+    name, value, most = "gap", now.gap, now.gap_high
+    if now.certificate is not None:
+        name, value, most = "mean gap", now.averaged_gap, now.certificate
+    if value is None:
+        return ""
+    bound = "" if most is None or most == value else f" (at most {most:.3g})"
+    return f"  {name} {value:.3g}{bound}"
 
 
 class Screen:

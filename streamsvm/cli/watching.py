@@ -114,12 +114,15 @@ def until_left(
 
 
 def _figures(run: Run) -> dict[str, Any]:
-    """Return counts of what a run has taken: see `OF_RUN` of `streamsvm.monitor.prometheus`."""
+    """Return counts of what a run has taken, and its speed: see `monitor.prometheus.OF_RUN`."""
     bad = dict(run.bad.counts)
     found = {"events": run.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
     found["forgotten"] = None if run.requests is None else dict(run.requests.counts)
     found["lag"] = getattr(run.source, "lag", None)
     found["lag_by_partition"] = getattr(run.source, "lags", None)
+    if latest := run.report.history.latest:
+        # As the screen says it: the report counts the rows of a chunk before they are learnt.
+        found["examples_per_second"] = latest[-1]["examples_per_second"]
     return found
 
 

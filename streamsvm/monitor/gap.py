@@ -17,7 +17,7 @@ from streamsvm.monitor.sample import PassedBy
 from streamsvm.monitor.watched import DualLearner, PrimalLearner
 
 OF_STREAM = ("gap", "gap_kept", "gap_discarded", "gap_low", "gap_high")
-GAPS = (*OF_STREAM, "kept_gap")
+GAPS = (*OF_STREAM, "kept_gap", "gap_share")
 OBJECTIVES = ("objective", "objective_low", "objective_high")
 
 
@@ -84,8 +84,9 @@ def measured(
 ) -> dict[str, float | None]:
     """Return `GAPS`: the normalised gap of a `DualLearner` and its parts.
 
-    They are divided by the sum of the C_i, `kept_gap` by that of the examples kept; None before the
-    first example. At most `n_sampled` losses are computed of `sample`, which is of all examples
+    They are divided by the sum of the C_i, `kept_gap` by that of the examples kept; `gap_share` is
+    the gap divided by the objective, the dual plus the gap. None before the first example. At most
+    `n_sampled` losses are computed of `sample`, which is of all examples
     (None: the learner keeps all that its problem is about), and `n_of_reserve` of the learner's
     reserve (0: it is sampled as all others). Of the `n_before` examples from before the sample,
     those that the learner does not keep are no part of the problem. `draws` chooses; None: a
@@ -110,7 +111,11 @@ def measured(
         kept.total + left_out.high,
     )
     gaps = {name: total / cost for name, total in zip(GAPS, totals, strict=False)}
-    return gaps | {"kept_gap": of_kept.total / kept.cost if kept.cost > 0.0 else None}
+    objective = learner.dual + totals[0]
+    return gaps | {
+        "kept_gap": of_kept.total / kept.cost if kept.cost > 0.0 else None,
+        "gap_share": totals[0] / objective if objective > 0.0 else None,
+    }
 
 
 class _Drawn(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamsvm.monitor.history import History
 from streamsvm.monitor.hits import band
+from streamsvm.monitor.report import gaps_of
 
 _PLOTS = {
     "support_vectors": (
@@ -23,7 +24,7 @@ _PLOTS = {
     ),
     "accuracy": (
         "Progressive accuracy: predicted before learnt",
-        "share of right predictions, shaded: 95 % intervals",
+        "share right, shaded: 95 % intervals",
         {
             "accuracy": "since the start",
             "accuracy_recent": "of the last 1,000 examples",
@@ -45,6 +46,13 @@ _PLOTS = {
 }
 """Title, label of the axis, and {column: name} of each plot."""
 
+
+_LOOKS: tuple[dict[str, Any], ...] = (
+    {"linewidth": 3.5, "alpha": 0.6},
+    {"linewidth": 1.8, "linestyle": (0, (4, 2))},
+    {"linewidth": 1.8, "linestyle": (0, (1, 1.5))},
+)
+"""Of the lines of a plot: the first one can be seen where another lies on it."""
 
 _SHADE: dict[str, Any] = {"alpha": 0.15, "linewidth": 0}
 
@@ -94,8 +102,8 @@ def draw_lines(
         if not lines:
             continue
         figure, axes = _axes(title, label)
-        for column, line in lines.items():
-            drawn = axes.plot(history.column(by), line, label=columns[column])[0]
+        for (column, line), look in zip(lines.items(), _LOOKS, strict=False):
+            drawn = axes.plot(history.column(by), line, label=columns[column], **look)[0]
             # More bands would hide each other.
             is_shaded = column in ("accuracy", "accuracy_recent")
             if is_shaded and (ends := band(history.column, column)) is not None:
@@ -143,11 +151,11 @@ def _set_log(axes: Any) -> None:
         if any((data[i] > 0).any() for data in shown):
             # Zeros are left out: clipped, they would be drawn as vertical lines.
             getattr(axes, f"set_{name}")("log", nonpositive="mask")
-            if name == "xscale":
-                # matplotlib's own labels between powers of ten overlap.
-                axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-                for put in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
-                    put(StrMethodFormatter("{x:,.0f}"))
+            # matplotlib's own labels between powers of ten overlap.
+            axis, form = (axes.yaxis, "{x:g}") if i else (axes.xaxis, "{x:,.0f}")
+            axis.set_minor_locator(LogLocator(subs=(2, 5)))
+            for put in (axis.set_major_formatter, axis.set_minor_formatter):
+                put(StrMethodFormatter(form))
 
 
 def _fill(axes: Any, t: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
@@ -156,25 +164,25 @@ def _fill(axes: Any, t: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
 
 
 def _gap(monitor: Any, folder: Path) -> Path:
-    """Plot the gap, with its mean and certificate if it has them, on log axes."""
+    """Plot the gap and its mean, with the bounds that they have, on log axes."""
     covers = monitor.covers
     figure, axes = _axes(
         f"How far the model is from {_OPTIMUM[covers]}", "duality gap, a mean over the examples"
     )
     t, low = _series(monitor, "gap_low")
     high = monitor.history.column("gap_high")
-    now = "kept_gap" if covers in ("merged", "problems") else "gap"
-    axes.plot(
-        *_series(monitor, now), color="tab:blue", alpha=0.5, linewidth=1, label="gap, measured"
-    )
-    if (high > low).any():
+    now, mean, most = gaps_of(covers)
+    axes.plot(*_series(monitor, now), color="tab:blue", alpha=0.5, linewidth=1, label="gap now")
+    if now == "gap" and (high > low).any():
         _fill(axes, t, low, high)
-    if _has_values(monitor, "averaged_gap"):
-        mean = {"color": "tab:blue", "label": "its mean so far, estimated: the seen gap"}
-        axes.plot(*_series(monitor, "averaged_gap"), **mean)
-    if _has_values(monitor, "certificate"):
-        bound = f"certificate: the mean is below, with {monitor.confidence:.0%} probability"
-        axes.plot(*_series(monitor, "certificate"), color="tab:red", label=bound)
+    if _has_values(monitor, mean):
+        label = "its mean since the start"
+        axes.plot(*_series(monitor, mean), color="tab:red", linestyle="--", label=label)
+    if _has_values(monitor, most):
+        # A band on the mean: a single gap may be above.
+        ends = monitor.history.column(mean), monitor.history.column(most)
+        label = f"this mean is at most so much, {monitor.confidence:.0%}: the certificate"
+        axes.fill_between(t, *ends, color="tab:red", label=label, **_SHADE | {"alpha": 0.3})
     _set_log(axes)
     axes.legend(fontsize="small")
     return _write(figure, folder / "gap.png")

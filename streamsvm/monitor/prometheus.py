@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from streamsvm.monitor.report import MEANINGS
+from streamsvm.monitor.report import MEANINGS, shown_of
 
 OF_RUN = {
     "events": "events taken from the source, good or bad",
@@ -40,7 +40,10 @@ class _Collector:
         self._figures = figures
 
     def collect(self) -> Iterator[Any]:
-        for name, value in self._monitor.last().items():
+        figures = dict(self._figures())
+        values = shown_of(self._monitor.last(), self._monitor.covers)
+        values |= {name: figures.pop(name) for name in MEANINGS.keys() & figures}
+        for name, value in values.items():
             if value is not None:
                 yield self._gauge(
                     f"streamsvm_{name.lower()}", MEANINGS.get(name, "metric"), value=value
@@ -53,7 +56,7 @@ class _Collector:
             for label, of_label in bounds.items():
                 family.add_metric([str(label)], getattr(of_label, end))
             yield family
-        for name, value in self._figures().items():
+        for name, value in figures.items():
             full, meaning = f"streamsvm_{name}", OF_RUN[name]
             if isinstance(value, Mapping):
                 of_lag = name == "lag_by_partition"
@@ -72,6 +75,7 @@ def serve(
     """Serve the last record of a `TrackingMonitor`: see its method.
 
     `figures` is called at each request: the values of `OF_RUN`, None for one that is not known.
+    Those with the name of a value of the record take its place.
     """
     try:
         from prometheus_client import CollectorRegistry, start_http_server

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from itertools import starmap
 from operator import eq
 from typing import Any
@@ -19,12 +20,24 @@ _RECENT = 1000
 
 
 class Rates:
-    """Learning speed: examples per second since the start, and the last 1,000 latencies."""
+    """Speed: examples per second since the start, and the last 1,000 latencies of learning.
+
+    Without a run only the time of learning is known. A run sets `of_run`, which returns its number
+    of examples, and its seconds without compiling and waiting: there is one speed everywhere.
+    """
 
     def __init__(self) -> None:
         self.n_examples = 0
         self.seconds = 0.0
         self._latencies = np.zeros(0)
+        self.of_run: Callable[[], tuple[int, float]] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy has no run.
+        return self.__dict__ | {"of_run": None}
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        self.__dict__.update({"of_run": None} | contents)
 
     def add(self, n: int, seconds: float, latencies: list[float]) -> None:
         """Count n examples that were learnt in some seconds, without compiling.
@@ -46,6 +59,7 @@ class Rates:
         The latter are in seconds; None before the first example.
         """
         n = len(self._latencies)
+        self._follow_run()
         if n == 0 or self.seconds <= 0.0:
             return dict.fromkeys(("examples_per_second", "latency_p50", "latency_p99"))
         ordered = np.sort(self._latencies)
@@ -57,7 +71,17 @@ class Rates:
 
     def state(self) -> tuple[list[Any], dict[str, np.ndarray]]:
         """Return the sums as JSON values, and the arrays, for `resume`."""
+        self._follow_run()
         return [self.n_examples, self.seconds], {"latencies": self._latencies}
+
+    def follow(self, of_run: Callable[[], tuple[int, float]] | None) -> None:
+        """Take the figures from a run that begins; None: it has ended, count on from them."""
+        self._follow_run()
+        self.of_run = of_run
+
+    def _follow_run(self) -> None:
+        if self.of_run is not None:
+            self.n_examples, self.seconds = self.of_run()
 
     def resume(self, state: list[Any], arrays: NamedArrays) -> None:
         """Continue from what `state` returned."""

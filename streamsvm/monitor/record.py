@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -52,6 +53,8 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
     certifies = learner.has_dual and learner.covers == "kept"
     for name, of in _OF_ALL.items():
         record[name] = seen[of] if certifies else None
+    if not certifies:
+        record["averaged_gap"] = _mean_gap(monitor.history.records, n, record.get("gap"))
     record |= seen
     papers = learner.papers_certificate
     record["certificate_papers"] = None if papers is None or n_before else papers.value
@@ -65,6 +68,15 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
         if hasattr(monitor.model, name):
             record |= getattr(monitor.model, name).figures()
     return record | monitor.scores.get() | monitor.rates.get() | _work_of(learner)
+
+
+def _mean_gap(records: list[dict[str, Any]], n: int, now: float | None) -> float | None:
+    """Return the mean of the gaps of the records before n examples, and of that now, if any."""
+    if now is None or not n:
+        return None
+    gaps = [record.get("gap") for record in records if record["n_examples"] < n]
+    known = [gap for gap in [*gaps, now] if gap is not None and math.isfinite(gap)]
+    return sum(known) / len(known) if known else None
 
 
 def _work_of(learner: Any) -> dict[str, Any]:

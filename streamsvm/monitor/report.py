@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.markup import escape
 from rich.table import Table
@@ -30,15 +30,16 @@ MEANINGS = {
     "n_steps": "steps that changed weights",
     "n_drifts": "drifts noticed: errors became far more, or the models began anew",
     "last_drift": "the last example before the latest drift was noticed; 0: none was",
-    "averaged_gap": "mean of the gap so far, estimated: the seen gap",
-    "certificate": "upper bound of the mean of the gap, at all moments",
+    "averaged_gap": "mean of the gap since the start",
+    "certificate": "upper bound of averaged_gap, at all moments",
     "certificate_recent": "the same bound as certificate, of late",
     "seen_gap": "mean of kept_gap so far, estimated from examples looked at after the steps",
     "kept_certificate": "upper bound of the mean of kept_gap, at all moments",
     "seen_gap_recent": "the same estimate as seen_gap, of late",
     "kept_certificate_recent": "the same bound as kept_certificate, of late",
     "certificate_papers": "bound of the mean of kept_gap in the papers' form, in expectation",
-    "gap": "measured normalised gap now: the objective is at most so much above the optimum",
+    "gap": "measured now: the objective is at most so much above the lowest possible",
+    "gap_share": "the gap as a share of the objective: worry above .1",
     "gap_kept": "part of the examples kept, exact",
     "gap_discarded": "part of the examples left out, estimated from a sample",
     "kept_gap": "gap of the problem of the examples kept alone, exact",
@@ -86,7 +87,7 @@ MEANINGS = {
     "answered_error_recent": "the share of wrong ones among the last 1,000 answers",
     "unanswered_error": "the share of wrong ones if all events of late had been answered",
     "answers_held": "1 while answers are held back, as one more error would be too many",
-    "examples_per_second": "while learning",
+    "examples_per_second": "since the start, without compiling and waiting for events",
     "latency_p50": "seconds of an event, or of one example of each batch: median of the last 1,000",
     "latency_p99": "99 % quantile; of fewer than 100 the longest",
     "kernel_values": "computed so far",
@@ -94,6 +95,49 @@ MEANINGS = {
     "memory_bytes": "held by the model's arrays",
 }
 
+
+class Gaps(NamedTuple):
+    """The values that are shown of a gap: measured now, its mean, and a bound of the mean."""
+
+    now: str
+    mean: str
+    most: str
+
+
+_OF_STREAM = Gaps("gap", "averaged_gap", "certificate")
+_OF_KEPT = Gaps("kept_gap", "seen_gap", "kept_certificate")
+
+
+def gaps_of(covers: str) -> Gaps:
+    """Return the names of what is shown of the gap, by `TrackingMonitor.covers`.
+
+    All three are about one problem: of all examples, or, where that is not known, of those kept.
+    """
+    return _OF_KEPT if covers in NOT_OF_ALL else _OF_STREAM
+
+
+def shown_of(values: Mapping[str, Any], covers: str) -> dict[str, Any]:
+    """Return the values of a record without gaps and bounds of other problems and times.
+
+    Side by side they would read as contradictions; `TrackingMonitor.get` has all of them. A gap or
+    certificate that is not known stays, to be explained.
+    """
+    left_out = {*_OF_STREAM, *_OF_KEPT, *_OTHER_GAPS} - {*gaps_of(covers)}
+    unknown = {name for name in ("gap", "certificate") if values.get(name) is None}
+    return {k: value for k, value in values.items() if k not in left_out or k in unknown}
+
+
+_OTHER_GAPS = (
+    "gap_kept",
+    "gap_discarded",
+    "certificate_recent",
+    "seen_gap_recent",
+    "kept_certificate_recent",
+    "certificate_papers",
+)
+
+WORRY = 0.1
+"""A gap above this share of the objective is one to worry about: see docs/monitor.md."""
 
 ABOUT = {
     "kept": "the examples kept",
@@ -128,36 +172,24 @@ def shown(value: Any) -> str:
 
 
 def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
-    """Return the table of a record of a monitor: name, value and meaning of each value."""
+    """Return the table of a record of a monitor: name, value and meaning of what is shown."""
     table = Table(
         title=f"Tracking {type(monitor.learner).__name__}", title_justify="left", box=None
     )
     table.add_column("", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("meaning", overflow="fold")
-    for name, value in values.items():
+    for name, value in shown_of(values, monitor.covers).items():
         meaning = MEANINGS.get(name, "metric, progressive")
         if name == "certificate":
             reason = monitor.certificate_reason
             chance = f"with {monitor.confidence:.0%} probability"
             meaning = reason if value is None else f"{meaning} {chance}: {reason}"
-        if name == "certificate_papers" and value is None:
-            meaning = _no_papers(monitor)
         if name == "gap":
             meaning = (
-                f"measured normalised gap now, of {ABOUT[monitor.covers]}"
+                f"{meaning}, of {ABOUT[monitor.covers]}"
                 if value is not None
                 else NOT_OF_ALL.get(monitor.covers, "not measured yet")
             )
         table.add_row(name, shown(value), escape(meaning))
     return table
-
-
-def _no_papers(monitor: Any) -> str:
-    """Say why there is no bound in the papers' form."""
-    bound = monitor.learner.papers_certificate
-    if bound is None:
-        return "none: the papers' bound needs K uniform steps after each example"
-    if bound.value is not None:
-        return "none: the papers' bound is about the time before the monitor, too"
-    return f"none: {bound.reason}"

@@ -289,12 +289,12 @@ class TrackingMonitor(Presentation):
         -------
         dict[str, Any]
             n_examples, n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded,
-            gap_low, gap_high, kept_gap (learners without a dual have objective in the place of the
-            last nine, or n_drifts and last_drift if they have several models; learners whose
-            vectors are merged have both, and objective_low and objective_high; learners of whole
-            sentences have their `figures` there), averaged_gap,
-            certificate and certificate_recent (only if they are about the examples that gap is
-            about), seen_gap, kept_certificate, seen_gap_recent, kept_certificate_recent,
+            gap_low, gap_high, kept_gap, gap_share (learners without a dual have objective in the
+            place of the last ten, or n_drifts and last_drift if they have several models; learners
+            whose vectors are merged have both, and objective_low and objective_high; learners of
+            whole sentences have their `figures` there), averaged_gap, certificate and
+            certificate_recent (the last two only if they are about the examples that gap is about),
+            seen_gap, kept_certificate, seen_gap_recent, kept_certificate_recent,
             certificate_papers, kappa, delta, accuracy, accuracy_recent, balanced_accuracy, their
             intervals (accuracy_low, _high, _recent_low, _recent_high, the same of
             balanced_accuracy, and accuracy_change; not of sentences), one key a metric,
@@ -304,7 +304,7 @@ class TrackingMonitor(Presentation):
         """
         if not (self._is_thorough and self._is_current()):
             self._measured(max(self.sample + 1, 2 * self.passed_by.size))
-        return dict(self._last)
+        return self._last | self.rates.get()
 
     def conclude(self) -> dict[str, Any]:
         """Return what `get` returns, and make it the last record of the history.
@@ -330,6 +330,14 @@ class TrackingMonitor(Presentation):
 
         """
         return dict(self._last)
+
+    def follow(self, of_run: Callable[[], tuple[int, float]] | None) -> None:
+        """Take the speed from a run that begins; None: it has ended. The run calls this.
+
+        `of_run` returns its number of examples, and its seconds without compiling and waiting.
+        """
+        self._score()
+        self.rates.follow(of_run)
 
     def sampled(self) -> PassedBy | None:
         """Return the sample of examples left out; None: the problem is of the examples kept."""

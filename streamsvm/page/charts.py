@@ -13,8 +13,8 @@ from html import escape
 
 import numpy as np
 
-_WIDTH, _HEIGHT = 640, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 12, 10, 38
+_WIDTH, _HEIGHT = 480, 220  # about as wide as a card, so that texts are not made smaller
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 12, 10, 44
 _INNER_WIDTH, _INNER_HEIGHT = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 _MOST_ROWS = 12
 
@@ -99,13 +99,25 @@ def thousands(value: float) -> str:
     return f"{value:,.4g}" if abs(value) < 1e3 else f"{value:,.0f}"
 
 
+def in_words(value: float, low: float, high: float, shown: Callable[[float], str]) -> str:
+    """Return a value and its interval; one that begins with the value is an upper bound.
+
+    >>> from streamsvm.page.charts import in_words
+    >>> [in_words(0.02, low, 0.03, "{:.2g}".format) for low in (0.01, 0.02, float("nan"))]
+    ['0.02 (0.01 to 0.03)', '0.02 (at most 0.03)', '0.02']
+    """
+    if not math.isfinite(low) or not math.isfinite(high) or low == high:
+        return shown(value)
+    ends = f"at most {shown(high)}" if low == value else f"{shown(low)} to {shown(high)}"
+    return f"{shown(value)} ({ends})"
+
+
 def _with_band(chart: Chart, line: Line, i: int) -> str:
     if not math.isfinite(line.y[i]):
         return "-"
-    text = chart.shown(line.y[i])
-    if line.band is None or not math.isfinite(line.band[0][i]):
-        return text
-    return f"{text} ({chart.shown(line.band[0][i])} to {chart.shown(line.band[1][i])})"
+    if line.band is None:
+        return chart.shown(line.y[i])
+    return in_words(line.y[i], line.band[0][i], line.band[1][i], chart.shown)
 
 
 def _newest(chart: Chart, line: Line) -> str:
@@ -200,10 +212,10 @@ def _axes(
         text = chart.shown(10.0**value if chart.log else value)
         yield f'<path class="grid" d="M{_LEFT},{y:.1f}H{_WIDTH - _RIGHT}"/>'
         yield f'<text class="end" x="{_LEFT - 8}" y="{y + 4:.1f}">{escape(text)}</text>'
-    for value in _ticks(float(chart.x[0]), float(chart.x[-1]), 6):
+    for value in _ticks(float(chart.x[0]), float(chart.x[-1]), 5):
         x = _LEFT + float(across(value))
         yield f'<path class="grid" d="M{x:.1f},{_TOP}V{bottom}"/>'
-        yield f'<text class="middle" x="{x:.1f}" y="{bottom + 16}">{thousands(value)}</text>'
+        yield f'<text class="middle" x="{x:.1f}" y="{bottom + 18}">{thousands(value)}</text>'
     middle = _LEFT + _INNER_WIDTH // 2
     yield f'<text class="middle" x="{middle}" y="{_HEIGHT - 4}">examples</text>'
 

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from streamsvm.monitor.history import History
-from streamsvm.monitor.report import MEANINGS, shown
+from streamsvm.monitor.report import MEANINGS, NOT_OF_ALL, gaps_of, shown, shown_of
 from streamsvm.page import charts
 from streamsvm.page.confusion import confusion
 from streamsvm.page.regions import Regions
@@ -66,12 +66,14 @@ class Sections:
         )
         with self._part("values", found):
             last = self._monitor.last()
-            found["values"] = _values(last)
+            found["values"] = _values(shown_of(last, self._monitor.covers))
         with self._part("now", found):
             figures = dict(self._figures())
             newest = last or _newest(of_run)
             n = self._monitor.rates.n_latencies
-            found["now"] = _awaited(self._monitor, last) + _now(newest, figures, n)
+            now = _now(newest, figures, n, self._monitor.covers)
+            items = (f"<div><dt>{k}</dt><dd>{escape(v)}</dd></div>" for k, v in now.items())
+            found["now"] = _awaited(self._monitor, last) + "".join(items)
         with self._part("notes", found):
             found["notes"] = _notes(last)
         with self._part("accuracy", found):
@@ -142,21 +144,39 @@ def _notes(last: Mapping[str, Any]) -> str:
     return " ".join(notes)
 
 
-def _now(last: Mapping[str, Any], figures: Mapping[str, Any], n_latencies: int) -> str:
-    """Return the newest figures as a list of terms."""
+def _gaps(last: Mapping[str, Any], covers: str) -> dict[str, str]:
+    """Return the gap now, as a share of the objective, and its mean, each with its bound."""
+    of, three = gaps_of(covers), "{:.3g}".format
+    now, mean, most = (last.get(name) for name in of)
+    if now is None:
+        return {}
+    low, high = (last.get(f"{of.now}_{end}", now) for end in ("low", "high"))
+    name = "gap of the examples kept" if covers in NOT_OF_ALL else "gap"
+    found = {name: charts.in_words(now, low, high, three)}
+    if last.get("gap_share") is not None:
+        found["gap, share of the objective"] = f"{last['gap_share']:.1%}"
+    if mean is not None:
+        found["mean gap"] = charts.in_words(mean, mean, mean if most is None else most, three)
+    return found
+
+
+def _now(
+    last: Mapping[str, Any], figures: Mapping[str, Any], n_latencies: int, covers: str
+) -> dict[str, str]:
+    """Return the newest figures by name."""
     shares = {"accuracy, last 1,000": "accuracy_recent", "accuracy so far": "accuracy"}
     items = {
         name: _percent_with_ends(last, of)
         for name, of in shares.items()
         if last.get(of) is not None
-    }
+    } | _gaps(last, covers)
     for name, of, how in _NOW:
         value = figures.get(of, last.get(of))
         if value is not None:
             if of == "latency_p99":
                 name = f"latency, {latency_name(n_latencies, '99 %')}"
             items[name] = how(value)
-    return "".join(f"<div><dt>{name}</dt><dd>{escape(v)}</dd></div>" for name, v in items.items())
+    return items
 
 
 def _percent_with_ends(last: Mapping[str, Any], name: str) -> str:
@@ -169,10 +189,7 @@ _NOW: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("events", "events", "{:,}".format),
     ("examples learnt", "n_examples", "{:,}".format),
     ("support vectors", "n_support_vectors", "{:,}".format),
-    ("gap", "gap", "{:.3g}".format),
-    ("seen gap", "seen_gap", "{:.3g}".format),
-    ("its bound", "kept_certificate", "{:.3g}".format),
-    ("examples a second, since the start", "examples_per_second", charts.thousands),
+    ("examples a second", "examples_per_second", charts.thousands),
     ("latency, median", "latency_p50", seconds_shown),
     ("latency, 99 %", "latency_p99", seconds_shown),
     ("memory", "memory_bytes", bytes_shown),

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamsvm.monitor.history import column_of
 from streamsvm.monitor.hits import band
+from streamsvm.monitor.report import NOT_OF_ALL, gaps_of
 from streamsvm.page.charts import Chart, Line, thousands
 
 MOST_POINTS = 300
@@ -32,8 +33,9 @@ KINDS = {
     ),
     "gap": Kind(
         "Distance from the optimum",
-        "The duality gap: how much higher the objective is, at most, than that of the best SVM, as "
-        "a mean over the examples. 0 is the optimum.",
+        "The duality gap: at most so much could more training lower the objective (a penalty plus "
+        "the mean loss). Worry if it stays above a tenth of the objective. Shaded, with 95 %: its "
+        "interval, or up to the bound of the mean; a single gap may be above that one.",
     ),
     "objective": Kind(
         "Objective",
@@ -48,8 +50,10 @@ KINDS = {
         "Support vectors",
         "The examples kept to predict with: memory and the time of an event grow with them.",
     ),
-    "events": Kind("Events a second", "Taken from the source, with the time of waiting for them."),
-    "learning": Kind("Learning", "Examples a second while learning, without waiting."),
+    "speed": Kind(
+        "Examples a second",
+        "Since the start, without the time of compiling, and of waiting for events.",
+    ),
     "latency": Kind(
         "Latency",
         "Of learning an event, or of one example of each batch (a replay learns batches): of the "
@@ -94,7 +98,10 @@ def charts(monitor: Any, records: Records, run_records: Records) -> dict[str, Ch
         for chart in some.values():
             chart.marks, chart.mark = places.tolist(), "a drift was noticed"
     # A run has records of each chunk: there are some before the monitor's first ones.
-    found = of_run | {name: chart for name, chart in found.items() if len(chart.x) > 1}
+    of_both = of_run | {name: chart for name, chart in found.items() if len(chart.x) > 1}
+    if len(run.x):  # the speed is the run's, as on the screen
+        of_both["speed"] = of_run["speed"]
+    found = of_both
     return {name: chart for name, chart in found.items() if chart.lines}
 
 
@@ -113,7 +120,7 @@ class _Columns:
     ) -> Chart:
         """Return a chart of the columns that have values, by column and name of the line."""
         column = self.__getitem__
-        lines = [Line(text, column(name), band(column, name)) for name, text in names.items()]
+        lines = [Line(text, column(name), _band(column, name)) for name, text in names.items()]
         lines = [line for line in lines if not np.isnan(line.y).all()]
         return Chart(KINDS[of].title, self.x, lines, shown, log=log)
 
@@ -121,7 +128,7 @@ class _Columns:
 def _of_monitor(of: _Columns, monitor: Any) -> Iterator[tuple[str, Chart]]:
     names = {"accuracy_recent": "of the last 1,000", "accuracy": "since the start"}
     yield "accuracy", of.chart("accuracy", names, _percent)
-    yield "gap", of.chart("gap", _of_gap(of, monitor), "{:.3g}".format, log=True)
+    yield "gap", of.chart("gap", _of_gap(monitor.covers), "{:.3g}".format, log=True)
     yield "objective", of.chart("objective", {"objective": "objective"}, "{:.4g}".format)
     names = {"coverage": "since the start", "coverage_wanted": "wanted"}
     yield "coverage", of.chart("coverage", names, _percent)
@@ -131,49 +138,41 @@ def _of_monitor(of: _Columns, monitor: Any) -> Iterator[tuple[str, Chart]]:
         "n_free": "of them between 0 and C",
     }
     yield "support_vectors", of.chart("support_vectors", names, thousands)
-    seconds = of.x / of["examples_per_second"]
-    rate = Line("examples a second", _rate(of.x, seconds))
-    has_rate = np.isfinite(rate.y).any()
-    yield "learning", Chart(KINDS["learning"].title, of.x, [rate] if has_rate else [], thousands)
+    yield _speed(of)
     n = monitor.rates.n_latencies
     names = {"latency_p50": "median", "latency_p99": latency_name(n, "99 % are below")}
     yield "latency", of.chart("latency", names, seconds_shown, log=True)
     yield "memory", of.chart("memory", {"memory_bytes": "the model"}, bytes_shown)
 
 
-def _of_gap(of: _Columns, monitor: Any) -> dict[str, str]:
-    """Return the columns of the gap: measured, its mean, and the bound of the mean."""
-    covers = monitor.covers
-    now = "kept_gap" if covers in ("merged", "problems") else "gap"
-    is_of_all = not np.isnan(of["averaged_gap"]).all()
-    mean, bound = ("averaged_gap", "certificate") if is_of_all else ("seen_gap", "kept_certificate")
-    whose = "" if is_of_all or now == "kept_gap" else " gap of the examples kept"
-    return {
-        now: "measured now",
-        mean: f"mean{whose}, estimated: the seen gap",
-        bound: f"upper bound of this mean ({monitor.confidence:.0%})",
-    }
+def _of_gap(covers: str) -> dict[str, str]:
+    """Return the columns of the gap and its mean, and what they are called."""
+    gaps, whose = gaps_of(covers), " of the examples kept" if covers in NOT_OF_ALL else ""
+    return {gaps.now: f"gap{whose} now", gaps.mean: "its mean since the start"}
+
+
+def _band(column: Callable[[str], np.ndarray], name: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the interval of a column; of a mean gap from itself to its upper bound."""
+    most = {gaps.mean: gaps.most for gaps in (gaps_of("stream"), gaps_of("merged"))}.get(name)
+    if most is None:
+        return band(column, name)
+    mean, high = column(name), column(most)
+    return (mean, high) if (high > mean).any() else None
+
+
+def _speed(of: _Columns) -> tuple[str, Chart]:
+    names = {"examples_per_second": "examples a second"}
+    return "speed", of.chart("speed", names, thousands)
 
 
 def _of_run(of: _Columns) -> Iterator[tuple[str, Chart]]:
     yield "accuracy", of.chart("accuracy", {"accuracy": "since the start"}, _percent)
     names = {"n_support_vectors": "support vectors"}
     yield "support_vectors", of.chart("support_vectors", names, thousands)
-    rate = _rate(of.x, of["seconds"] - of["compile_seconds"])
-    lines = [Line("events a second", rate)] if np.isfinite(rate).any() else []
-    yield "events", Chart(KINDS["events"].title, of.x, lines, thousands)
+    yield _speed(of)
     is_any = np.nan_to_num(of["n_bad"]).any()
     names = {"n_bad": "events"} if is_any else {}
     yield "bad", of.chart("bad", names, thousands)
-
-
-def _rate(n: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Return how many there were a second of late: over a thirtieth of the points, at least 3."""
-    found, w = np.full(len(n), np.nan), max(3, len(n) // 30)
-    if len(n) > w:
-        took = seconds[w:] - seconds[:-w]
-        np.divide(n[w:] - n[:-w], took, out=found[w:], where=took > 0.0)
-    return found
 
 
 def latency_name(n: int, otherwise: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from streamsvm.errors import ParameterError
+from streamsvm.features.absent import zeros_in_words
 from streamsvm.features.names import Name
 from streamsvm.labels.class_labels import plain, shown
 from streamsvm.learners.bases.learner import Learner
@@ -40,6 +41,7 @@ def advice_of(report: RunReport, learner: Learner) -> list[str]:
         *_labels(report, learner),
         *_model(report, learner),
         *_features(report, learner),
+        *filter(None, [zeros_in_words(learner)]),
         *_drift(report, learner),
         *_texts(report),
         *_events(report),

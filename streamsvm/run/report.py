@@ -56,7 +56,8 @@ class Progress:
     delta: float | None
     dual: float | None
     n_bad: int
-    gap: float | None = None  # this and the next two: from the monitor's last record
+    gap: float | None = None  # this and the next three: from the monitor's last record
+    gap_high: float | None = None
     averaged_gap: float | None = None
     certificate: float | None = None
     compile_seconds: float = 0.0  # the part of `seconds` in which code was compiled
@@ -70,6 +71,11 @@ class Progress:
     def rows_per_second(self) -> float:
         """Rows a second since the start, without the time of compiling and of waiting."""
         return _rate(self.rows, self.seconds - self.compile_seconds - self.wait_seconds)
+
+    def record(self) -> dict[str, Any]:
+        """Return the figures for a history: the speed has the name that the monitor gives it."""
+        found = {name: value for name, value in vars(self).items() if name != "in_bags"}
+        return found | {"examples_per_second": self.rows_per_second}
 
 
 @dataclass
@@ -144,9 +150,14 @@ class RunReport:
         self._texts: tuple[Any, list[tuple[int, str]]] = (None, [])
 
     @property
+    def own_seconds(self) -> float:
+        """Seconds without those of compiling, and of waiting for events."""
+        return self.seconds - self.compile_seconds - self.wait_seconds
+
+    @property
     def rows_per_second(self) -> float:
         """Rows a second, without the time of compiling and of waiting."""
-        return _rate(self.rows, self.seconds - self.compile_seconds - self.wait_seconds)
+        return _rate(self.rows, self.own_seconds)
 
     def count_texts(self, features: Any) -> None:
         """Count in which rows a text column has no text, from the row of its first one on.
@@ -242,5 +253,6 @@ class RunReport:
             self.sentence_accuracy_low, self.sentence_accuracy_high = ends
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as JSON values: the fields by name, without the history."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "history"}
+        """Return the report as JSON values: the fields by name, without the history, and speed."""
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "history"}
+        return found | {"examples_per_second": self.rows_per_second}

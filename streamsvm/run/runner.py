@@ -29,8 +29,10 @@ from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.run.wrapper_feeders import figures_of, row_feeder_of
 from streamsvm.structured.meaning_score import MeaningScore
 
-# Fields of `Progress` that are attributes of the learner, if it has them, and of the report.
+# Fields of `Progress` that are attributes of the learner, if it has them, of the report, and those
+# of the monitor's last record.
 _OF_LEARNER = ("n_support_vectors", "delta", "dual")
+_OF_MONITOR = ("gap", "gap_high", "averaged_gap", "certificate")
 _OF_REPORT = ("rows", "seconds", "compile_seconds", "wait_seconds", "learnt")
 
 
@@ -189,6 +191,8 @@ class Run:
         self._start = time.perf_counter() - report.seconds
         self._compile_start = clock.seconds - report.compile_seconds
         self._wait_start = self._waited() - report.wait_seconds
+        if self.monitor is not None:
+            self.monitor.follow(self._pace)
         try:
             for epoch in range(self.place.epoch, self.epochs + 1):
                 if epoch > self.place.epoch:
@@ -208,6 +212,8 @@ class Run:
             if self.checkpoint is not None:
                 self.checkpoint.close()
             self._update_times()
+            if self.monitor is not None:
+                self.monitor.follow(None)
             self._complete()
             self.bad.close()
             # After an error, which another one here would hide.
@@ -332,6 +338,11 @@ class Run:
         self.report.compile_seconds = clock.seconds - self._compile_start
         self.report.wait_seconds = self._waited() - self._wait_start
 
+    def _pace(self) -> tuple[int, float]:
+        """Return how many rows were read, and the seconds for them: see `rows_per_second`."""
+        self._update_times()
+        return self.report.rows, self.report.own_seconds
+
     def _waited(self) -> float:
         """Return how long the source has waited for events, if it counts that."""
         return float(getattr(self.source, "wait_seconds", 0.0))
@@ -355,7 +366,7 @@ class Run:
     def _report_progress(self, phase: str, epoch: int) -> None:
         now = self._progress(phase, epoch)
         if phase == "learning":
-            self.report.history.add({k: v for k, v in vars(now).items() if k != "in_bags"})
+            self.report.history.add(now.record())
         self.on_progress(now)
 
     def _progress(self, phase: str, epoch: int) -> Progress:
@@ -365,7 +376,7 @@ class Run:
             for source, names in ((self.learner, _OF_LEARNER), (self.report, _OF_REPORT))
             for name in names
         } | self.hits.totals
-        found |= {name: last.get(name) for name in ("gap", "averaged_gap", "certificate")}
+        found |= {name: last.get(name) for name in _OF_MONITOR}
         found |= accuracies(self.score, self._accuracy, self._balanced)
         return Progress(phase=phase, epoch=epoch, n_bad=self.bad.total, **found)
 
@@ -397,4 +408,4 @@ class Run:
             # The last record of both histories, and of the metrics, is what the report shows.
             report.monitor = self.monitor.conclude() | self.monitor.about
         if len(report.history):
-            report.history.conclude(vars(self._progress("end", report.epochs)), "rows")
+            report.history.conclude(self._progress("end", report.epochs).record(), "rows")

@@ -20,6 +20,7 @@ from streamsvm import (
     native_events,
 )
 from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.features.absent import zeros_in_words
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
@@ -254,3 +255,29 @@ def test_they_are_counted_beside_values_that_are_no_whole_numbers():
     for i in range(8):
         model.learn_one({"a": 1e30 + i, "b": None if i % 4 == 3 else i}, i % 2 == 0)
     assert model.missing_values == {"b": 2}
+
+
+def test_zeros_that_were_left_out_are_noticed(caplog):
+    rng = np.random.default_rng(0)
+    x = np.maximum(0.0, rng.normal(size=(300, 12)) - np.linspace(-1.0, 1.5, 12))
+    events = [{i: v for i, v in enumerate(row) if v} for row in x.tolist()]
+    found = []
+    for model in (SVMSGDClassifier(), SVMSGDClassifier(missing="zero")):
+        for event, label in zip(events, (x[:, 0] > 1.0).tolist(), strict=True):
+            model.learn_one(event, label)
+        found.append(zeros_in_words(model))
+        assert ("missing='zero'" in model.summary()) == (found[-1] is not None)
+    assert found[0].startswith("7 of 12 features are absent in most examples, and 5 others")
+    assert found[1] is None
+    wide = np.where(x > 0.0, x, np.nan)[np.arange(1200) % 300]
+    many = SVMSGDClassifier()
+    for part in np.split(wide, 3):
+        many.learn_many(part, (part[:, 0] > 1.0).tolist())
+    assert zeros_in_words(many) is not None
+    logged = [r.message for r in caplog.records if "missing='zero'" in r.message]
+    assert len(logged) == 1 and logged[0].startswith("7 of 12")
+    # Columns of which some lack values are no such thing.
+    x[rng.random(x.shape) < 0.1] = np.nan
+    model = SVMSGDClassifier()
+    model.learn_many(x, (x[:, 0] > 1.0).tolist())
+    assert zeros_in_words(model) is None and model.missing_values

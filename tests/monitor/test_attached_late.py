@@ -1,11 +1,18 @@
 """A monitor around a model that has learnt: what it shows, and what its figures are about."""
 
+import re
 import urllib.request
 
 import pytest
 
 import streamsvm
-from streamsvm import LASVMClassifier, SVMSGDClassifier, TrackingMonitor, TrackingSVMClassifier
+from streamsvm import (
+    LASVMClassifier,
+    SVMSGDClassifier,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+    kernels,
+)
 from tests.learners.test_lasvm import rows
 
 
@@ -72,20 +79,25 @@ def test_the_gap_says_which_examples_the_monitor_knows(data, tmp_path):
     assert TrackingMonitor(TrackingSVMClassifier()).covers == "kept"
 
 
-def test_without_the_papers_bound_the_report_says_why(data):
+def test_one_gap_is_shown_and_the_others_are_in_get(data):
     x, y = data
-
-    def words(model):
-        monitor = TrackingMonitor(model)
-        monitor.learn_many(x[300:], y[300:])
-        return " ".join(monitor.report().split())
-
-    late = TrackingSVMClassifier(seed=1)
-    late.learn_many(x[:300], y[:300])
-    assert "none: the papers' bound is about the time before the monitor, too" in words(late)
-    assert "none: the papers' bound needs K uniform steps after each example" in words(
-        LASVMClassifier()
-    )
-    weighted = TrackingSVMClassifier(class_weight={True: 2.0}, seed=1)
-    assert "none: the papers' bound is for equal C_i" in words(weighted)
-    assert "none: the papers' bound" not in words(TrackingSVMClassifier(seed=1))
+    for model, names in (
+        (LASVMClassifier(), {"gap", "gap_low", "gap_high", "gap_share", "averaged_gap"}),
+        (TrackingSVMClassifier(seed=1), {"gap", "gap_share", "averaged_gap", "certificate"}),
+        (
+            LASVMClassifier(kernel=kernels.RBF(gamma=1.0), max_support_vectors=20),
+            {"gap_share", "kept_gap", "seen_gap", "kept_certificate"},
+        ),
+    ):
+        monitor = TrackingMonitor(model, every=100)
+        monitor.learn_many(x, y)
+        server = monitor.serve(0)
+        try:
+            text = urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics").read().decode()
+        finally:
+            server.close()
+        served = set(re.findall(r"^streamsvm_(\w*(?:gap|certificate)\w*) ", text, re.MULTILINE))
+        assert served - {"gap_low", "gap_high"} == names - {"gap_low", "gap_high"}
+        words = monitor.report().split()
+        assert names <= set(words) and "certificate_papers" not in words
+        assert {"gap_kept", "kept_certificate_recent", "certificate_papers"} <= set(monitor.get())

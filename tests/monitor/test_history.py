@@ -2,6 +2,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamsvm.monitor import plots
 from streamsvm.monitor.history import History
 
 
@@ -25,3 +26,17 @@ def test_columns_have_types_and_nulls():
     ]  # fmt: skip
     assert table["e"].to_pylist() == [None, 3] and table["b"].to_pylist() == [0.5, None]
     assert table.schema.metadata == {b"streamsvm.kept_every": b"1"}
+
+
+def test_of_two_equal_lines_of_a_plot_both_are_seen(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(plots, "_write", lambda figure, path: drawn.append(figure) or path)
+    history = History()
+    for n in (100, 200):
+        history.add({"rows": n, "accuracy": 0.8, "balanced_accuracy": 0.8})
+    plots.draw_lines(history, "rows", tmp_path, ["accuracy"])
+    first, second = drawn[0].axes[0].get_lines()
+    assert first.get_ydata().tolist() == second.get_ydata().tolist()
+    # The one above has gaps, through which a wider one is seen.
+    assert second.get_linestyle() == "--" and first.get_linestyle() == "-"
+    assert first.get_linewidth() > second.get_linewidth()

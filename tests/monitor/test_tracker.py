@@ -35,7 +35,7 @@ from tests.slow import slow_but
 
 NAMES = {
     "n_examples", "n_support_vectors", "n_free", "n_bounded", "dual", "gap", "gap_kept",
-    "gap_discarded", "gap_low", "gap_high", "kept_gap", "averaged_gap", "seen_gap",
+    "gap_discarded", "gap_low", "gap_high", "gap_share", "kept_gap", "averaged_gap", "seen_gap",
     "certificate", "seen_gap_recent", "certificate_recent", "kept_certificate",
     "kept_certificate_recent", "certificate_papers", "kappa", "delta",
     "accuracy", "accuracy_recent", "balanced_accuracy", "examples_per_second", "latency_p50",
@@ -136,12 +136,40 @@ def test_the_gap_of_lasvm_is_of_all_and_its_certificate_of_the_examples_kept(dat
     assert 0.0 < values["seen_gap"] < values["kept_certificate"]
     assert values["gap"] > values["gap_kept"]
     # One number that is a bound, beside a mean of another problem, would read as its violation.
-    assert values["certificate"] is values["averaged_gap"] is values["certificate_recent"] is None
+    assert values["certificate"] is values["certificate_recent"] is None
     assert "no certificate of all examples" in monitor.certificate_reason
     # With all examples in the sample the estimate is the truth.
     assert values["gap"] == pytest.approx(gap_of(monitor.model, x, y), rel=1e-3)
     assert values["gap"] == pytest.approx(values["gap_kept"] + values["gap_discarded"])
     assert values["gap_low"] <= values["gap"] <= values["gap_high"]
+    # The mean is of the gaps of the records, of all examples as they are.
+    assert values["averaged_gap"] == values["gap"]
+    assert len(monitor.history) == 0
+    monitor.measure()
+    monitor.learn_many(x, y)
+    gaps = [monitor.history[0]["gap"], monitor.get()["gap"]]
+    assert monitor.get()["averaged_gap"] == pytest.approx(np.mean(gaps))
+
+
+@pytest.mark.parametrize(
+    "model", [TrackingSVMClassifier(C=3.0, seed=1), LASVMClassifier(C=3.0), LaRankClassifier(C=3.0)]
+)
+def test_the_gap_as_a_share_of_the_objective(data, model):
+    x, y = data
+    monitor = watched(model, sample=1000)
+    monitor.learn_many(x, y)
+    values, n = monitor.get(), len(y)
+    signs, f = np.where(y, 1.0, -1.0), model.decision_function_many(x)
+    if f.ndim == 2:  # a column a class
+        is_right = list(model.classes).index(True)
+        f = f[:, is_right] - f[:, 1 - is_right]
+    if isinstance(model, LASVMClassifier):  # at the bias that is best for all
+        losses = min(np.maximum(0, 1 - signs * (f + b)).sum() for b in signs - f)
+    else:
+        losses = np.maximum(0, 1 - signs * f).sum()
+    objective = (0.5 * model.squared_norm + 3.0 * losses) / (3.0 * n)
+    assert values["gap_share"] == pytest.approx(values["gap"] / objective, rel=2e-3)
+    assert 0.0 < values["gap_share"] < 1.0
 
 
 def test_a_window_is_about_its_last_examples(data):
@@ -318,7 +346,7 @@ def test_ways_out(data, tmp_path):
         "gap.png", "support_vectors.png", "accuracy.png", "kappa.png",
     ]  # fmt: skip
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
-    assert monitor.panel().row_count == len(NAMES)
+    assert monitor.panel().row_count == len(NAMES) - 9  # other gaps, and their bounds
     with monitor.live() as live:
         live.refresh()
 

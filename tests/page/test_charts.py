@@ -5,14 +5,14 @@ import re
 import numpy as np
 import pytest
 
-from streamsvm import LASVMClassifier, TrackingMonitor
+from streamsvm import LASVMClassifier, TrackingMonitor, TrackingSVMClassifier
 from streamsvm.monitor.history import History
-from streamsvm.page import charts, series
+from streamsvm.page import charts, sections, series
 
 
-def monitor_of(n):
+def monitor_of(n, model=None):
     """A monitor that has learnt n examples in two batches."""
-    rng, monitor = np.random.default_rng(1), TrackingMonitor(LASVMClassifier(seed=1), every=50)
+    rng, monitor = np.random.default_rng(1), TrackingMonitor(model or LASVMClassifier(seed=1), 50)
     for x in np.split(rng.normal(size=(n, 2)).astype(np.float32), 2):
         monitor.learn_many(x, (np.hypot(*x.T) > 1.2).tolist())
     return monitor
@@ -41,6 +41,27 @@ def test_drifts_are_marked_over_the_rows_of_a_run():
     monitor, history = monitor_of(400), History()
     monitor.history.add(monitor.last() | {"n_drifts": 1, "last_drift": 300})
     for i in range(1, 9):  # every second row could not be used
-        history.add({"rows": i * 100, "learnt": i * 50, "seconds": i, "compile_seconds": 0.0})
+        history.add({"rows": i * 100, "learnt": i * 50, "examples_per_second": 100.0})
     found = series.charts(monitor, monitor.history.records, history.records)
-    assert found["events"].marks == [600.0]
+    assert found["speed"].marks == [600.0]
+    # The speed is the run's, which the screen shows, and no other.
+    assert [line.y.tolist() for line in found["speed"].lines] == [[100.0] * 8]
+
+
+def test_the_bound_beside_the_gap_is_of_the_gap_itself():
+    monitor = monitor_of(400)  # of LASVM, which has a bound of another gap, too
+    now = monitor.last()
+    gap, mean = series.charts(monitor, monitor.history.records, [])["gap"].lines
+    assert gap.y[-1] == now["gap"] and gap.band[1][-1] == now["gap_high"] > now["gap"]
+    assert mean.y[-1] == now["averaged_gap"] and mean.band is None
+    assert "kept_certificate" not in sections.Sections(monitor, dict, None, False).made()["values"]
+
+
+def test_the_bound_of_the_mean_is_drawn_as_a_part_of_the_mean():
+    monitor = monitor_of(400, TrackingSVMClassifier(K=2, seed=1))
+    now = monitor.last()
+    gap, mean = series.charts(monitor, monitor.history.records, [])["gap"].lines
+    assert gap.band is None and mean.y[-1] == now["averaged_gap"]
+    assert [end[-1] for end in mean.band] == [now["averaged_gap"], now["certificate"]]
+    shown = f"<dd>{now['averaged_gap']:.3g} (at most {now['certificate']:.3g})</dd>"
+    assert shown in sections.Sections(monitor, dict, None, False).made()["now"]

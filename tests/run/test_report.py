@@ -1,12 +1,16 @@
 """What a run says of its speed: compiling, which happens once, is no part of it."""
 
+import copy
+
+import numpy as np
 import pytest
 from river import dummy
 
 from connectors import MemorySource
-from streamsvm import _compiling
+from streamsvm import SVMSGDClassifier, TrackingMonitor, _compiling
 from streamsvm.cli.report import report_rows
-from streamsvm.cli.screen import Screen
+from streamsvm.cli.screen import Screen, figures
+from streamsvm.cli.watching import _figures
 from streamsvm.run.report import RunReport
 from streamsvm.run.runner import Run
 
@@ -35,6 +39,26 @@ def test_rows_a_second():
     report = RunReport(rows=50, seconds=12.0, compile_seconds=2.0)
     assert report.rows_per_second == 5.0
     assert RunReport().rows_per_second == 0.0
+
+
+def test_a_speed_is_one_figure_everywhere():
+    rng, seen = np.random.default_rng(0), []
+    events = [({"a": float(a)}, bool(a > 0)) for a in rng.normal(size=250)]
+    monitor = TrackingMonitor(SVMSGDClassifier(), every=100)
+    run = Run(MemorySource(events), monitor, on_progress=seen.append)
+    report = run.execute()
+    speed = report.rows_per_second
+    assert f"{speed:,.0f} a second" in rows_of(report)
+    assert report.as_dict()["examples_per_second"] == speed > 0.0
+    assert report.monitor["examples_per_second"] == monitor.get()["examples_per_second"] == speed
+    assert report.history[-1]["examples_per_second"] == speed
+    assert monitor.history[-1]["examples_per_second"] == speed
+    assert _figures(run)["examples_per_second"] == speed
+    shown = [float(figures(now).split()[0].replace(",", "")) for now in seen[:-1]]
+    assert [r["examples_per_second"] for r in report.history.records][:-1] == pytest.approx(
+        shown, abs=0.5
+    )
+    copy.deepcopy(monitor).learn_one({"a": 1.0}, True)  # a copy counts on, without the run
 
 
 def rows_of(report):

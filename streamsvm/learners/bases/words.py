@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from streamsvm.features.absent import zeros_in_words
+
 _FIGURES = (
     ("tokens learnt", "n_tokens"),
     ("support vectors", "n_support_vectors"),
@@ -66,6 +68,8 @@ def _table(learner: Any) -> str:
     rows.append(("certificate", shown))
     if hasattr(learner, "weights"):
         rows += _heaviest(learner.weights)
+    if (advice := zeros_in_words(learner)) is not None:
+        rows.append(("advice", advice))
     rows.append(("memory", f"{learner.memory_usage / 1e3:,.0f} kB"))
     wide = max(len(name) for name, _ in rows)
     return "\n".join([type(learner).__name__, *(f"  {n:<{wide}}  {value}" for n, value in rows)])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm.features import density
+from streamsvm.features import absent, density
 from streamsvm.labels.growing_labels import spread_to
 from streamsvm.learners.bases.kernel import auto_gamma, definiteness
 from streamsvm.learners.bases.kernel.trials import race
@@ -45,6 +45,8 @@ def adapt(learner: KernelLearner, n: int) -> None:
             rescale(learner, factors)
     if learner.kernel is not None:
         definiteness.look(learner, n)
+    if learner.preparation.adapts_at <= absent.NOTICED_AT <= n:
+        absent.notice(learner)
     learner.preparation.adapts_at = auto_gamma.next_power_of_two(n)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsvm.features import density
+from streamsvm.features import absent, density
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.linear import rate_search
@@ -66,6 +66,7 @@ def search_rate(model: LinearLearner, n: int) -> None:
         model.solver.choose_rate(model.make_room(0), x, y, weight)
     if n >= rate_search.LAST:
         model.solver.first_rows = None
+        absent.notice(model)
 
 
 def search_rate_if_due(model: LinearLearner) -> None:
