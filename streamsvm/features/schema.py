@@ -113,10 +113,10 @@ class Schema(Names):
         self.n_left_out, new = len(new) - len(fitting), fitting
         return {name: n + i for i, name in enumerate(new)}, new
 
-    def _check_size(self, n: int) -> None:
+    def _check_size(self, n: int, what: str = "an event", parts: str = "features") -> None:
         if n > self.limit:
             raise FeatureError(
-                f"an event of {n:,} features: at most {self.limit:,} are taken (max_features)"
+                f"{what} of {n:,} {parts}: at most {self.limit:,} are taken (max_features)"
             )
 
     # Dense rows
@@ -170,7 +170,7 @@ class Schema(Names):
         `values` if they hold NaN, as missing values are. FeatureError: a value is refused, two
         columns have one name, or there are more than `limit` names.
         """
-        self._check_size(len(names))
+        self._check_size(len(names), "a batch", "columns")
         if len(set(names)) < len(names):
             twice = next(name for i, name in enumerate(names) if name in names[:i])
             raise FeatureError(f"two columns are named {twice!r}: rename one of them")
@@ -279,7 +279,7 @@ class Schema(Names):
             values = (rows.values * signs[rows.columns]).astype(np.float32)
             moved = SparseRows(rows.start, columns[rows.columns], values, self.buckets)
             return sorted_rows(moved), []
-        self._check_size(len(names))
+        self._check_size(len(names), "a batch", "columns")
         if isinstance(names, range) and self.is_range:
             more = range(len(self), len(names))
             return rows._replace(d=len(self) + len(more)), more
