@@ -394,6 +394,14 @@ class Learner(Locked, base.MiniBatchClassifier):
         with self.lock:
             return self.schema.missing.counts(self.schema.names)
 
+    @property
+    def n_unknown_events(self) -> int:
+        """How many events were predicted that had none of the features that the model knows.
+
+        Of text, and where no feature comes with half of the events, they are not counted.
+        """
+        return self.schema.n_unknown
+
     def _ignored(self) -> dict[str, int]:
         """Return the counter of features that were ignored, if there are any."""
         n = self.schema.n_ignored
