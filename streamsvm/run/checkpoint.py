@@ -21,6 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from river import compose
+
 from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import (
     CheckpointError,
@@ -214,7 +216,9 @@ class Checkpoint:
         self._lock.release()
 
     def _resume(self, run: Run) -> Place:
-        model, about, arrays = model_file.read(self.path)
+        steps_here = model_file.steps_of(run.model)
+        own = [step.func for step in steps_here if isinstance(step, compose.FuncTransformer)]
+        model, about, arrays = model_file.read(self.path, own)
         if "run" not in about or "settings" not in about:
             raise CheckpointError(
                 f"{self.path} is a model, not a checkpoint: use another file, or load the model"
