@@ -88,7 +88,7 @@ def _learner_of(text: str) -> RegisteredLearner:
 def _own_kernel(options: argparse.Namespace) -> Any:
     """Return a kernel of the user's, with the parameters that are options."""
     text = options.kernel
-    kernel = _imported("--kernel", text) if ":" in text else kernels.registered()[text]
+    kernel: Any = _imported("--kernel", text) if ":" in text else kernels.registered()[text]
     types = kernels.registered().values()
     if kernel not in types and type(kernel) not in types:
         kernels.check_kernel(kernel)
@@ -96,7 +96,8 @@ def _own_kernel(options: argparse.Namespace) -> Any:
     if unknown := sorted(given.keys() - set(kernel._fields)):
         raise ParameterError(f"--{unknown[0]}: not for --kernel {text}; leave it out")
     if isinstance(kernel, type):
-        needed = set(kernel._fields) - kernel._field_defaults.keys() - given.keys()
+        parameters_of = inspect.signature(kernel).parameters.values()
+        needed = {p.name for p in parameters_of if p.default is p.empty} - given.keys()
         if missing := sorted(needed.intersection(_OF_KERNELS)):
             raise ParameterError(f"--kernel {text} needs --{missing[0]}, too")
         if needed:

@@ -59,7 +59,7 @@ def _of_array(X: np.ndarray, schema: Schema) -> Matrix:
         raise FeatureError(f"an array of dtype {X.dtype}: use numbers")
     if isinstance(X, np.ma.MaskedArray):
         # What is hidden is missing.
-        X = (X if X.dtype.kind == "f" else X.astype(np.float64)).filled(np.nan)
+        X = np.ma.filled(X if X.dtype.kind == "f" else X.astype(np.float64), np.nan)
     X = np.asarray(X)  # a matrix stays one when it is indexed
     schema.check_unnamed()
     return _by_appearance(list(range(X.shape[1])), writable(X))

@@ -73,7 +73,7 @@ class Schema(Names):
         self.hashed_columns = HashedColumns(buckets or 1)
         # How many events were predicted that had none of the features: see `note_predicted`.
         self.n_unknown = 0
-        self._has_warned = False
+        self.has_warned = False
         self.append(names)
 
     def __len__(self) -> int:
@@ -126,8 +126,8 @@ class Schema(Names):
         if not (self.is_range or ((present >= ENOUGH) & (2.0 * present >= events)).any()):
             return
         self.n_unknown += n
-        if not self._has_warned:
-            self._has_warned = True
+        if not self.has_warned:
+            self.has_warned = True
             _log.warning(
                 "an event to be predicted has none of the features that the model knows (%s), but "
                 "%s: what is predicted does not depend on it; %s",
@@ -138,7 +138,7 @@ class Schema(Names):
 
     def go_on_from(self, other: "Schema") -> None:
         """Take over what another one has counted and said of events that were predicted."""
-        self.n_unknown, self._has_warned = other.n_unknown, other._has_warned
+        self.n_unknown, self.has_warned = other.n_unknown, other.has_warned
 
     def _compare(self, names: list[Name]) -> None:
         """Warn if the first names come after those of arrays, 0, 1, ..."""

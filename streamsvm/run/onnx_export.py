@@ -267,10 +267,10 @@ def _of_problems(graph: Graph, model: KernelLearner, margins: str) -> tuple[str,
     of, k = model.solver.state.problems, len(model.classes)
     n = len(of.table)
     own, others = np.zeros((2, n, k))
-    for p, (positive, negative) in enumerate(of.segments[["positive", "negative"]].tolist()):
-        own[p, positive] = 1.0
+    for i, (positive, negative) in enumerate(of.segments[["positive", "negative"]].tolist()):
+        own[i, positive] = 1.0
         if negative != REST:
-            others[p, negative] = 1.0
+            others[i, negative] = 1.0
     if others.any():
         near = graph.add(
             "Max", graph.add("Min", margins, graph.constant(1.0)), graph.constant(-1.0)
