@@ -4,11 +4,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from connectors.errors import SnapshotError, SourceAborted
+from connectors.errors import NotReadableError, SnapshotError, SourceAborted
 from connectors.identity import check_row
 from connectors.one_hot import batch_of
-from connectors.source import BaseSource, Batch, Event, Position, Snapshot, WeightedEvent
+from connectors.source import (
+    BaseSource,
+    Batch,
+    Event,
+    Position,
+    Reject,
+    Snapshot,
+    WeightedEvent,
+    shown,
+)
 
 
 class _Eof:
@@ -26,8 +36,9 @@ class MemorySource(BaseSource):
     """Events from (x, y) pairs in memory.
 
     `events` yields each x unchanged, with strings, None and all, so that tests can use data that a
-    real stream would contain. `batches` makes text one-hot and leaves out None; it raises a
-    `NotReadableError` for other values, and for labels of several types.
+    real stream would contain. `batches` makes text one-hot, leaves out what is missing, names
+    features by texts, and has as `Batch.rejects` the pairs that are no events: a value is neither
+    number, time nor text, or the label is of another type than those before.
 
     Marks among the pairs let a unit test restart: at `MemorySource.EOF` the iterator ends, and the
     next one continues after it; at `MemorySource.ABORT` reading raises `SourceAborted` once. A
@@ -67,6 +78,7 @@ class MemorySource(BaseSource):
         self._name = name
         self._next = 0
         self._row = 0
+        self._type_of_label: str | None = None
 
     @property
     def n_rows(self) -> int:
@@ -91,16 +103,47 @@ class MemorySource(BaseSource):
                 if _is_mark(item):
                     break
                 pairs.append(item)
-            rows = np.arange(self._row, self._row + len(pairs), dtype=np.int64)
-            more: dict[str, Any] = {}
-            if self.weight is not None:
-                found = [self._weighed(x) for x, _ in pairs]
-                pairs = [(x, y) for (x, _), (_, y) in zip(found, pairs, strict=True)]
-                more["weights"] = np.array([w for _, w in found], np.float64)
-            batch = batch_of(pairs, rows, None, **more)
+            batch = self._batch(pairs)
             self._next += len(pairs)
             self._row += len(pairs)
             yield batch
+
+    def _batch(self, pairs: list[Any]) -> Batch:
+        """Return the next pairs as a batch, those that are no events as its rejects."""
+        rows = np.arange(self._row, self._row + len(pairs), dtype=np.int64)
+        weights: Any = None
+        if self.weight is not None:
+            found = [self._weighed(x) for x, _ in pairs]
+            pairs = [(x, y) for (x, _), (_, y) in zip(found, pairs, strict=True)]
+            weights = np.array([w for _, w in found], np.float64)
+        try:
+            batch = batch_of(pairs, rows, None, weights=weights)
+            if self._has_type_of_label(batch.labels.type):
+                return batch
+        except NotReadableError:
+            # One by one: which of them cannot be read?
+            pass
+        good, rejects = [], []
+        for i, (x, y) in enumerate(pairs):
+            try:
+                kind = batch_of([(x, y)], rows[i : i + 1], None).labels.type
+                if not self._has_type_of_label(kind):
+                    raise NotReadableError(f"the label is of type {kind}, unlike those before")
+                good.append(i)
+            except NotReadableError as error:
+                place = Position(None, int(rows[i]))
+                rejects.append(Reject(place, "not an event", str(error), shown(x)))
+        pairs, weights = [pairs[i] for i in good], None if weights is None else weights[good]
+        return batch_of(pairs, rows[good], None, tuple(rejects), weights=weights)
+
+    def _has_type_of_label(self, kind: pa.DataType) -> bool:
+        """Tell whether labels of a type can follow those before; note the type of the first."""
+        if pa.types.is_null(kind):
+            return True
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        name = "number" if is_number else str(kind)
+        self._type_of_label = self._type_of_label or name
+        return self._type_of_label == name
 
     def _position(self) -> Snapshot:
         return {"row": self._row}
@@ -118,11 +161,16 @@ class MemorySource(BaseSource):
         """Go back to the start."""
         self._next = self._row = 0
 
-    def _weighed(self, x: Mapping[Any, Any]) -> tuple[dict[Any, Any], float]:
+    def _weighed(self, x: Any) -> tuple[Any, float]:
         """Return features without the weight, and the weight; NaN if it is no number."""
+        if not isinstance(x, Mapping):
+            return x, np.nan
         w = x.get(self.weight)
         others = {name: value for name, value in x.items() if name != self.weight}
-        return others, float(w) if isinstance(w, (int, float, np.number)) else np.nan
+        try:
+            return others, float(w) if isinstance(w, (int, float, np.number)) else np.nan
+        except OverflowError:
+            return others, np.nan
 
     def _stopped(self) -> bool:
         """Act on marks before the next pair; return whether the iterator ends here."""

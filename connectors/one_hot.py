@@ -3,6 +3,7 @@
 Numbers become float64 columns, text one-hot columns.
 """
 
+import numbers
 from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, overload
@@ -18,7 +19,7 @@ from connectors.kinds import kind_of, one_batch, plain, record_batch, to_float64
 from connectors.source import Batch, Position, Reject
 
 _PLAIN = {float}
-_NUMBERS = (float, int, np.number, np.bool_)
+_NO_NUMBERS = (np.timedelta64, np.complexfloating)
 
 
 @overload
@@ -83,18 +84,23 @@ def _event(x: Mapping[str, Any], known: Collection[Any] | None) -> dict[str, flo
     for name, value in x.items():
         if isinstance(value, str):
             found[f"{name}={_shared(name, value, known)}"] = 1.0
-        elif isinstance(value, _NUMBERS):
-            found[name] = float(value)
-        elif value is not None and (number := _number(name, value)) is not None:
+        elif (number := _number(name, value)) is not None:
             found[name] = number
     return found
 
 
 def _number(name: str, value: Any) -> float | None:
-    """Return a decimal, time or duration as a column of it would be; None: it is missing."""
+    """Return a number, time or duration as a column of it would be; None: it is missing."""
+    if value is None or value is np.ma.masked:
+        return None
+    try:
+        if isinstance(value, (numbers.Real, np.bool_)) and not isinstance(value, _NO_NUMBERS):
+            return float(value)
+    except (OverflowError, ValueError) as error:
+        raise NotReadableError(f"feature `{name}` is too large for a float") from error
     try:
         column = pa.array([value], from_pandas=True)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as error:
         raise NotReadableError(f"feature `{name}` is a {type(value).__name__}: {error}") from error
     if kind_of(column.type) not in ("number", "time", "duration", "null"):
         raise NotReadableError(
@@ -154,10 +160,10 @@ def batch_of(
     """
     features = _numbers(pairs)
     if features is None:
-        features = _numbers_and_texts(pairs, rows)
+        features = _numbers_and_texts(pairs)
     try:
         labels = pa.array([y for _, y in pairs])
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise NotReadableError(
             f"the labels from row {rows[0]} on are of several types or of none that a batch can "
             f"hold ({error}): use events()"
@@ -169,40 +175,60 @@ def _numbers(pairs: Sequence[tuple[Mapping[Any, Any], Any]]) -> pa.RecordBatch |
     """Return the features if all events have the same names, and numbers only; else None."""
     if not pairs:
         return None
-    names = list(pairs[0][0])
     try:
+        names = list(pairs[0][0])
         # itemgetter returns a tuple only for two names or more.
         values = list(map(itemgetter(*names), (x for x, _ in pairs))) if len(names) > 1 else None
-    except KeyError:
+        if values is None or any(len(x) != len(names) for x, _ in pairs):
+            return None
+    except (KeyError, TypeError):
         return None
-    if values is None or any(len(x) != len(names) for x, _ in pairs):
+    if set(map(type, names)) != {str}:
         return None
     arrays = []
     for column in zip(*values, strict=True):
         if not set(map(type, column)) <= _PLAIN:
             return None
         arrays.append(pa.array(column, pa.float64(), from_pandas=False))
-    return record_batch(arrays, [pa.field(str(n), pa.float64()) for n in names], len(pairs))
+    return record_batch(arrays, [pa.field(n, pa.float64()) for n in names], len(pairs))
 
 
-def _numbers_and_texts(
-    pairs: Sequence[tuple[Mapping[Any, Any], Any]], rows: npt.NDArray[np.int64]
-) -> pa.RecordBatch:
+def named(x: Any) -> dict[str, Any]:
+    """Return an event with names that columns can have: whole numbers become texts.
+
+    A `NotReadableError` says what is no event, or no name.
+    """
+    if not isinstance(x, Mapping):
+        raise NotReadableError(f"an event is a mapping of features, not a {type(x).__name__}")
+    found: dict[str, Any] = {}
+    for name, value in x.items():
+        if not isinstance(name, (str, int)) or isinstance(name, bool):
+            raise NotReadableError(f"a feature is named by a {type(name).__name__}: use a text")
+        if str(name) in found:
+            raise NotReadableError(f"two features are named `{name}`")
+        _check_utf8(name, value)
+        found[str(name)] = value
+    return found
+
+
+def _check_utf8(name: Any, value: Any) -> None:
+    try:
+        f"{name}{value if isinstance(value, str) else ''}".encode()
+    except UnicodeEncodeError as error:
+        raise NotReadableError("a name or text holds a lone surrogate, which is no text") from error
+
+
+def _numbers_and_texts(pairs: Sequence[tuple[Mapping[Any, Any], Any]]) -> pa.RecordBatch:
     """Return the features, value by value."""
     columns: dict[str, list[float | None]] = {}
     one_hot: dict[str, str] = {}
     for i, (x, _) in enumerate(pairs):
-        for name, value in x.items():
+        for name, value in named(x).items():
             if isinstance(value, str):
                 one_hot[f"{name}={value}"] = name
                 columns.setdefault(f"{name}={value}", [0.0] * len(pairs))[i] = 1.0
-            elif isinstance(value, _NUMBERS):
-                columns.setdefault(name, [None] * len(pairs))[i] = float(value)
-            elif value is not None:
-                raise NotReadableError(
-                    f"feature `{name}` of row {rows[i]} is a {type(value).__name__}; "
-                    "batches hold numbers and text: use events() for anything else"
-                )
+            elif (number := _number(name, value)) is not None:
+                columns.setdefault(name, [None] * len(pairs))[i] = number
     told = {name: {"one_hot": column} for name, column in one_hot.items()}
     fields = [pa.field(name, pa.float64(), metadata=told.get(name)) for name in columns]
     arrays = [pa.array(column, pa.float64()) for column in columns.values()]

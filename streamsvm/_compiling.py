@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -29,6 +30,9 @@ except ImportError:  # on Windows processes do not wait for one another
 
 LONGEST_WAIT = 180.0
 """How many seconds to wait for another process that compiles the same function."""
+
+SILENT_SECONDS = 3.0
+"""How long compilations may last in all before it is said on standard error."""
 
 _POLL = 0.02
 _INTERRUPTED_EVERY = 0.2
@@ -68,6 +72,7 @@ class CompileClock:
         self._seconds = 0.0
         self._start: float | None = None
         self._has_warned = False
+        self._timer: threading.Timer | None = None
 
     @property
     def finished_seconds(self) -> float:
@@ -90,15 +95,19 @@ class CompileClock:
         assert self._start is not None
         seconds, missed = time.perf_counter() - self._start, self._missed
         self._start = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if missed:
             self._seconds += seconds
 
     def miss(self, folder: str | None) -> None:
-        """Record that a function was not in the cache; warn the first time if nothing watches.
+        """Record that a function was not in the cache; warn once if nothing watches.
 
         The warning is logged rather than raised by `warnings.warn`: the caller's code is right, and
         a test suite that turns warnings into errors must not fail because of an empty cache.
-        Like all that this package logs, it is seen only if the application sets logging up.
+        Where the application has not set logging up, it is a line on standard error, after
+        `SILENT_SECONDS` of compiling, unless the logger's level is above that of warnings.
 
         Parameters
         ----------
@@ -107,19 +116,38 @@ class CompileClock:
 
         """
         self._missed = True
-        if self._has_warned or watchers:
+        if self._has_warned or watchers or self._timer is not None:
             return
-        self._has_warned = True
         kept = (
             f"once, as the result is kept in {folder}"
             if folder
             else "in each process, as no folder for the result can be written"
         )
-        _log.warning(
-            "compiling for this machine: it happens %s, and takes some 20 to 90 seconds for a "
-            "learner. `streamsvm warm`, or streamsvm.warm() in Python, does it in advance.",
-            kept,
+        text = (
+            f"compiling for this machine: it happens {kept}, and takes some 20 to 200 seconds for "
+            "a learner. `streamsvm warm`, or streamsvm.warm() in Python, does it in advance."
         )
+        if _is_set_up(_log):
+            self._has_warned = True
+            _log.warning("%s", text)
+            return
+        wait = max(0.0, SILENT_SECONDS - self._seconds)
+        timer = threading.Timer(wait, self._print, (text,))
+        timer.daemon = True
+        # Where no thread can be started, nothing is said.
+        with contextlib.suppress(RuntimeError):
+            timer.start()
+            self._timer = timer
+
+    def _print(self, text: str) -> None:
+        """Print a warning while a compilation lasts."""
+        if self._has_warned or watchers or not _log.isEnabledFor(logging.WARNING):
+            return
+        self._has_warned = True
+        # There may be no standard error, or a closed one.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stderr.write(f"streamsvm: {text}\n")
+            sys.stderr.flush()
 
     def compiled(self, name: str) -> None:
         """Count a function that was compiled, and call the watchers with its name."""
@@ -127,6 +155,16 @@ class CompileClock:
         _log.debug("compiled %s", name)
         for watcher in list(watchers):
             watcher(name)
+
+
+def _is_set_up(logger: logging.Logger) -> bool:
+    """Tell whether what a logger says is seen: one of its handlers is none that drops all."""
+    of: logging.Logger | None = logger
+    while of is not None:
+        if any(not isinstance(handler, logging.NullHandler) for handler in of.handlers):
+            return True
+        of = of.parent if of.propagate else None
+    return False
 
 
 clock = CompileClock()

@@ -254,8 +254,18 @@ def test_it_is_said_once_that_code_is_compiled(folder):
     assert run(folder, told)[1] == ""
 
 
-def test_nothing_is_said_where_logging_is_not_set_up(folder):
-    assert run(folder, COUNTED) == (["4.0", "2", "True"], "")
+@pytest.mark.parametrize(
+    ("seconds", "level", "n_lines"), [(0.0, "WARNING", 1), (0.0, "ERROR", 0), (600.0, "WARNING", 0)]
+)
+def test_a_line_after_some_seconds_where_logging_is_not_set_up(folder, seconds, level, n_lines):
+    program = (
+        "import logging, time\nfrom streamsvm import _compiling\n"
+        f"_compiling.SILENT_SECONDS = {seconds}\n"
+        f"logging.getLogger('streamsvm').setLevel('{level}')\n"
+    ) + COUNTED
+    out, error = run(folder, program)
+    assert out == ["4.0", "2", "True"] and error.count("\n") == n_lines
+    assert error.startswith("streamsvm: compiling for this machine: it happens once" * n_lines)
 
 
 def test_nothing_is_said_where_somebody_watches(folder):

@@ -76,7 +76,10 @@ def raw_rows(_: Path) -> None:
            == {"job=clerk", "job=cook", "age"}, frame)  # fmt: skip
 
 
-@fault("a program that does not set up logging", "nothing is printed; set up, it is told by module")
+@fault(
+    "a program that does not set up logging",
+    "nothing is printed, but for a line after 3 seconds of compiling; set up, it is told by module",
+)
 def logs(folder: Path) -> None:
     heard: list[logging.LogRecord] = []
 

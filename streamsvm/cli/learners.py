@@ -61,6 +61,11 @@ class _Choices(list[str]):
         return is_own or super().__contains__(name)
 
 
+def _kernel_name(text: str) -> str:
+    """Return the name of a kernel; RBF, the name of the class, is rbf."""
+    return text.lower() if text.lower() in KERNELS else text
+
+
 def _imported(option: str, text: str) -> Any:
     """Return the object that MODULE:NAME means; modules of the working folder are found, too."""
     if (folder := os.getcwd()) not in sys.path:
@@ -83,18 +88,27 @@ def _learner_of(text: str) -> RegisteredLearner:
 def _own_kernel(options: argparse.Namespace) -> Any:
     """Return a kernel of the user's, with the parameters that are options."""
     text = options.kernel
-    kernel = _imported("--kernel", text) if ":" in text else kernels.registered()[text]
+    kernel: Any = _imported("--kernel", text) if ":" in text else kernels.registered()[text]
     types = kernels.registered().values()
     if kernel not in types and type(kernel) not in types:
         kernels.check_kernel(kernel)
     given = {name: float(value) for name, value in _given(options, _OF_KERNELS).items()}
+    if unknown := sorted(given.keys() - set(kernel._fields)):
+        raise ParameterError(f"--{unknown[0]}: not for --kernel {text}; leave it out")
+    if isinstance(kernel, type):
+        parameters_of = inspect.signature(kernel).parameters.values()
+        needed = {p.name for p in parameters_of if p.default is p.empty} - given.keys()
+        if missing := sorted(needed.intersection(_OF_KERNELS)):
+            raise ParameterError(f"--kernel {text} needs --{missing[0]}, too")
+        if needed:
+            raise ParameterError(
+                f"--kernel {text} needs {min(needed)}, for which there is no option: give it a "
+                "default, or name a kernel with its parameters in the module"
+            )
     try:
         found = (kernel if isinstance(kernel, type) else kernel._replace)(**given)
     except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"--kernel {text}: {error}; --gamma, --degree and --coef0 are parameters by "
-            "name: give others a default, or name a kernel with its parameters in the module"
-        ) from error
+        raise ParameterError(f"--kernel {text}: {error}") from error
     kernels.check_kernel(found)
     return found
 
@@ -108,6 +122,7 @@ _NEW: dict[str, Any] = {
     "--template FILE": "of learners of sentences: templates of features in the format of CRF++; "
     "default: a window of two tokens, and pairs",
     "--kernel": dict(
+        type=_kernel_name,
         choices=_Choices([*KERNELS, "MODULE:NAME"]),
         help="default: rbf; none for ambiguous, sgd, sgdqn; MODULE:NAME: a kernel of your own",
     ),

@@ -10,7 +10,7 @@ from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.packing import single, zeroed
 from streamsvm.features.schema import Schema
-from streamsvm.support.rows import Rows, SparseRows, dense, sparse
+from streamsvm.support.rows import Rows, SparseRows, dense, shape, sparse
 
 
 def matrix_of(X: Any, schema: Schema) -> Any:
@@ -39,6 +39,8 @@ def known_rows(schema: Schema, X: Any, is_sparse: bool) -> Rows:
     """Return a batch as filled rows of the schema's features; a sparse batch stays sparse."""
     matrix = matrix_of(X, schema)
     x, _ = rows_of(schema, matrix, is_sparse or isinstance(matrix, SparseMatrix))
+    if not isinstance(matrix.names, range):
+        schema.note_predicted(matrix.names, shape(x)[0])
     d = len(schema)
     if isinstance(x, SparseRows):
         return schema.known(x)

@@ -53,9 +53,17 @@ def _is_missing(value: Any) -> bool:
     if isinstance(value, np.complexfloating):
         return False
     try:
-        return value is None or math.isnan(value)
+        return value is None or value is np.ma.masked or math.isnan(value)
     except (TypeError, ValueError, OverflowError):
-        return False
+        return is_null(value)
+
+
+def is_null(value: Any) -> bool:
+    """Tell whether a value is pandas' NA or NaT, or a null of Arrow, which are no numbers."""
+    # By their names, as pandas need not be there.
+    return (
+        type(value).__name__ in ("NAType", "NaTType") or getattr(value, "is_valid", None) is False
+    )
 
 
 def fault_of(value: Any) -> str:
@@ -85,17 +93,19 @@ def refusal(name: Name, value: Any) -> str:
 
 
 def check_number_feature(name: Name, value: Any) -> float:
-    """Return a feature's value as a float; NaN if it is missing: None or NaN.
+    """Return a feature's value as a float; NaN if it is missing: None, NaN, or another null.
 
     FeatureError: the value is no number, infinite, or beyond single precision.
     """
-    if value is None:
+    if value is None or value is np.ma.masked:
         return math.nan
     if isinstance(value, (str, bytes, complex, np.complexfloating)):
         raise FeatureError(refusal(name, value))
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError) as error:
+        if is_null(value):
+            return math.nan
         raise FeatureError(refusal(name, value)) from error
     if abs(number) > LARGEST:
         raise FeatureError(refusal(name, number))

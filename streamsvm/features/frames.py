@@ -17,6 +17,9 @@ from streamsvm.features.schema import Schema, in_order
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.support.rows import SparseRows, sorted_rows
 
+_NUMBERS = tuple("fiub")
+"""The kinds of NumPy's numbers that can be features."""
+
 
 def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:
     """Read a batch as columns by name.
@@ -52,8 +55,12 @@ def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:
 def _of_array(X: np.ndarray, schema: Schema) -> Matrix:
     if X.ndim != 2:
         raise FeatureError(f"an array of shape {X.shape}: use two dimensions, (rows, features)")
-    if X.dtype.kind not in "fiub":
+    if X.dtype.kind not in _NUMBERS:
         raise FeatureError(f"an array of dtype {X.dtype}: use numbers")
+    if isinstance(X, np.ma.MaskedArray):
+        # What is hidden is missing.
+        X = np.ma.filled(X if X.dtype.kind == "f" else X.astype(np.float64), np.nan)
+    X = np.asarray(X)  # a matrix stays one when it is indexed
     schema.check_unnamed()
     return _by_appearance(list(range(X.shape[1])), writable(X))
 
@@ -131,6 +138,11 @@ def _of_frame(frame: Any) -> Matrix:
     for c, name in enumerate(frame.columns):
         # By its place: an integer name would be taken for the number of a row.
         column = frame[:, c]
+        dtype = getattr(column.to_native().dtype, "subtype", None)
+        if frame.implementation.is_pandas_like() and getattr(dtype, "kind", "") in _NUMBERS:
+            # pandas' sparse columns, as its dummies and River's OneHotEncoder make them.
+            values[:, c] = column.to_native().to_numpy(dtype)
+            continue
         if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
             raise FeatureError(f"column {name!r} is {column.dtype}: only numbers are features")
         native = column.to_native()
@@ -182,7 +194,7 @@ def columns_like(X: Any, columns: dict[Any, np.ndarray]) -> Any:
 
 def _of_scipy(X: Any, schema: Schema) -> SparseMatrix:
     """Read a sparse matrix, whose features are named 0 .. d-1; NaN counts as 0."""
-    if X.ndim != 2 or X.dtype.kind not in "fiub":
+    if X.ndim != 2 or X.dtype.kind not in _NUMBERS:
         raise FeatureError(
             f"a sparse matrix of shape {X.shape} and dtype {X.dtype}: use numbers in two dimensions"
         )

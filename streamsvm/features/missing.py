@@ -2,7 +2,7 @@
 
 None, NaN, a null and a feature that an event lacks are the same. In rows NaN marks them until
 `MissingValues` puts a number there: the mean of the feature's values so far, if it is usually there
-and not just 0 or 1; else 0, as features that seldom come are one-hot, words, or counts. Sparse rows
+and not always 1; else 0, as features that seldom come are one-hot, words, or counts. Sparse rows
 list nonzero features only: there a missing value is 0.
 """
 
@@ -21,7 +21,8 @@ MEAN, ZERO, REJECT = range(3)
 
 SUM, PRESENT, EVENTS, VARIED = range(4)
 """The rows of statistics, float64 (4, features): the sum of a feature's values, and how many there
-were; the examples since its first one; 1 if one of its values was neither 0 nor 1."""
+were; the examples since its first one; 1 if one of its values was not 1, as a 0 that is given says
+that the feature is no one-hot one, which is left out where it is 0."""
 N_ROWS = 4
 
 ENOUGH = 4
@@ -30,7 +31,7 @@ ENOUGH = 4
 
 @compiled
 def is_usual(statistics, c):
-    """Tell whether feature c is usually there, and not just 0 or 1."""
+    """Tell whether feature c is usually there, and not always 1."""
     present = statistics[PRESENT, c]
     is_there = present >= ENOUGH and 2.0 * present >= statistics[EVENTS, c]
     return is_there and statistics[VARIED, c] > 0.0
@@ -75,7 +76,7 @@ def note(given, statistics):
         sums[c] += value if is_there else 0.0
         present[c] += 1.0 if is_there else 0.0
         events[c] += 1.0 if present[c] > 0.0 else 0.0
-        varied[c] = 1.0 if is_there and value * value != value else varied[c]
+        varied[c] = 1.0 if is_there and value != 1.0 else varied[c]
 
 
 @compiled
@@ -89,7 +90,7 @@ def _note_whole(row, statistics, are_varied):
     are_varied = True
     for c in range(row.size):
         value = np.float64(row[c])
-        varied[c] = 1.0 if value * value != value else varied[c]
+        varied[c] = 1.0 if value != 1.0 else varied[c]
         are_varied &= varied[c] > 0.0
     return are_varied
 
@@ -192,7 +193,7 @@ class MissingValues:
             self.reserve(statistics.shape[1])[:] = statistics
 
     def counts(self, names: Sequence[Name]) -> dict[Name, int]:
-        """Return how often a value of each feature was missing, without those of only 0 and 1."""
+        """Return how often a value of each feature was missing, without those that are always 1."""
         # The means, which come first, may be too large for whole numbers.
         present, events, varied = self.statistics[1:, : len(names)].astype(np.int64)
         found = zip(names, (varied * (events - present)).tolist(), strict=False)

@@ -10,15 +10,17 @@ together: others are left out and counted, so that no stream can fill the memory
 `buckets` no names are stored: each is hashed to one of so many columns.
 """
 
+import logging
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from streamsvm.errors import FeatureError
 from streamsvm.features.events import check_number_feature, present, refusal, snapshot
-from streamsvm.features.missing import MissingValues
+from streamsvm.features.missing import ENOUGH, EVENTS, PRESENT, MissingValues
 from streamsvm.features.names import HashedColumns, Name, Names, check_equal_to_themselves
 from streamsvm.features.packing import (
     MANY,
@@ -29,6 +31,8 @@ from streamsvm.features.packing import (
     rows_of,
 )
 from streamsvm.support.rows import LARGEST, SparseRows, sorted_rows
+
+_log = logging.getLogger(__name__)
 
 LIMIT = 2**20
 """The default limit of names; so many names take about 150 MB."""
@@ -67,6 +71,9 @@ class Schema(Names):
         # The same for the last row read, which is counted only if it is learnt: see `extend`.
         self.n_left_out = 0
         self.hashed_columns = HashedColumns(buckets or 1)
+        # How many events were predicted that had none of the features: see `note_predicted`.
+        self.n_unknown = 0
+        self.has_warned = False
         self.append(names)
 
     def __len__(self) -> int:
@@ -94,6 +101,7 @@ class Schema(Names):
         left_out, self.n_left_out = self.n_left_out, 0
         if not isinstance(names, range):
             names = self.fitting(names)
+            self._compare(names)
         self.append(names, check_equal_to_themselves)
         self.n_ignored += left_out
 
@@ -106,6 +114,42 @@ class Schema(Names):
             f"({self.names[0]!r}, ...): pass a frame or an Arrow RecordBatch"
         )
 
+    def note_predicted(self, names: Any, n: int = 1) -> None:
+        """Count n events to be predicted with these names if none is known; warn of the first.
+
+        `names` are a dict by name, or a sequence. Not where events may well have none, as texts
+        have unknown words: there no feature is usually there.
+        """
+        if not (self.n_names and len(names)) or not self.index.keys().isdisjoint(names):
+            return
+        present, events = self.missing.statistics[[PRESENT, EVENTS]]
+        if not (self.is_range or ((present >= ENOUGH) & (2.0 * present >= events)).any()):
+            return
+        self.n_unknown += n
+        if not self.has_warned:
+            self.has_warned = True
+            _log.warning(
+                "an event to be predicted has none of the features that the model knows (%s), but "
+                "%s: what is predicted does not depend on it; %s",
+                _some(self.names),
+                _some(names),
+                _OF_ARRAYS if self.is_range else "n_unknown_events counts such events",
+            )
+
+    def go_on_from(self, other: "Schema") -> None:
+        """Take over what another one has counted and said of events that were predicted."""
+        self.n_unknown, self.has_warned = other.n_unknown, other.has_warned
+
+    def _compare(self, names: list[Name]) -> None:
+        """Warn if the first names come after those of arrays, 0, 1, ..."""
+        if names and self.n_names and isinstance(names[0], str) and self.is_range:
+            _log.warning(
+                "new features (%s) of a model that knows %s: %s",
+                _some(names),
+                _some(self.names),
+                _OF_ARRAYS,
+            )
+
     def _new_columns(self, new: list[Name]) -> tuple[dict[Name, int], list[Name]]:
         """Return {name: column} for new names, and the list of them, as far as there is room."""
         n = len(self.names)
@@ -113,10 +157,10 @@ class Schema(Names):
         self.n_left_out, new = len(new) - len(fitting), fitting
         return {name: n + i for i, name in enumerate(new)}, new
 
-    def _check_size(self, n: int) -> None:
+    def _check_size(self, n: int, what: str = "an event", parts: str = "features") -> None:
         if n > self.limit:
             raise FeatureError(
-                f"an event of {n:,} features: at most {self.limit:,} are taken (max_features)"
+                f"{what} of {n:,} {parts}: at most {self.limit:,} are taken (max_features)"
             )
 
     # Dense rows
@@ -170,7 +214,7 @@ class Schema(Names):
         `values` if they hold NaN, as missing values are. FeatureError: a value is refused, two
         columns have one name, or there are more than `limit` names.
         """
-        self._check_size(len(names))
+        self._check_size(len(names), "a batch", "columns")
         if len(set(names)) < len(names):
             twice = next(name for i, name in enumerate(names) if name in names[:i])
             raise FeatureError(f"two columns are named {twice!r}: rename one of them")
@@ -279,7 +323,7 @@ class Schema(Names):
             values = (rows.values * signs[rows.columns]).astype(np.float32)
             moved = SparseRows(rows.start, columns[rows.columns], values, self.buckets)
             return sorted_rows(moved), []
-        self._check_size(len(names))
+        self._check_size(len(names), "a batch", "columns")
         if isinstance(names, range) and self.is_range:
             more = range(len(self), len(names))
             return rows._replace(d=len(self) + len(more)), more
@@ -290,6 +334,18 @@ class Schema(Names):
         values = np.where(columns >= 0, rows.values, np.float32(0.0))
         moved = SparseRows(rows.start, np.maximum(columns, 0), values, len(self) + len(new))
         return sorted_rows(moved), new
+
+
+_OF_ARRAYS = (
+    "features of arrays are named 0, 1, ..., others by the events or frames: learn and predict "
+    "with one kind"
+)
+
+
+def _some(names: Iterable[Name]) -> str:
+    """Return the first names, for a message."""
+    first = [f"{name!r:.40}" for name in islice(names, 4)]
+    return ", ".join(first[:3]) + (", ..." if len(first) > 3 else "")
 
 
 def _as_rows(values: np.ndarray, places: np.ndarray, d: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamsvm._parameter_checks import column_of
 from streamsvm.errors import LabelError
 from streamsvm.labels.class_labels import (
     ClassLabels,
@@ -51,6 +52,8 @@ def bags_of(labels: Any) -> LabelColumn:
     """Return n labels or bags, in any container, as a column of labels and frozensets."""
     if isinstance(labels, LabelColumn):
         return labels
+    if not (isinstance(labels, np.ndarray) and labels.ndim == 2):  # whose rows are bags
+        labels = column_of(labels, "labels", LabelError)
     if isinstance(labels, (pa.Array, pa.ChunkedArray)) and not holds_lists(labels.type):
         return LabelColumn.of(labels)
     if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biufU":

@@ -209,13 +209,13 @@ class BinaryLabels:
     def probabilities(self, p: float, n_examples: int) -> dict[Any, float]:
         """Return {label: probability}, from the probability p of the positive label.
 
-        Before any label they are those of False and True, one half each: River's checks ask for
-        these two, and active learners for a reason to ask. While only one of the labels 0 and 1 (or
+        Before any label there are none; where there may be two only, those of False and True, one
+        half each, which River's checks ask for. While only one of the labels 0 and 1 (or
         False and True) was seen, in n examples, the other one has 1 / (n + 2) by the rule of
         succession. It is never 0, so that active learners continue to ask for labels.
         """
         if not self.seen:
-            return {False: 0.5, True: 0.5}
+            return {False: 0.5, True: 0.5} if self.most == 2 else {}
         if len(self.seen) == 2:
             return {self.negative: 1.0 - p, self.positive: p}
         label = self.seen[0]

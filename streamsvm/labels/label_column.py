@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 
+from streamsvm._parameter_checks import column_of
 from streamsvm.errors import LabelError
 
 MISSING = -1
@@ -43,11 +44,13 @@ class LabelColumn(Sequence[Any]):
     def of(cls, labels: Any) -> LabelColumn:
         """Return labels as a column, or the column given; None and NaN are missing labels.
 
-        Labels are a list, an array of NumPy or Arrow, a series of pandas or polars, or any other
-        iterable. Raises LabelError if one is not hashable.
+        Labels are a list, an array of NumPy or Arrow, a series of pandas or polars, the one column
+        of a frame, or any other iterable that has an order. Raises LabelError if they are none of
+        these, or one is not hashable.
         """
         if isinstance(labels, cls):
             return labels
+        labels = column_of(labels, "labels", LabelError)
         if isinstance(labels, (pa.Array, pa.ChunkedArray)):
             return cls._of_arrow(labels)
         # Not a subclass: labels of a masked array may be missing.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from streamsvm._parameter_checks import column_of
 from streamsvm.errors import LabelError
 from streamsvm.labels.class_labels import ClassLabels, plain, too_many_classes
 from streamsvm.labels.label_column import MISSING
@@ -45,7 +46,7 @@ class SequenceTargets:
         Between them: how many labels are known when each sentence is learnt, int64. Raises
         `LabelError` if a label cannot be used.
         """
-        rows = list(y)  # another thread may shorten y
+        rows = list(column_of(y, "labels", LabelError))  # another thread may shorten y
         if len(rows) != sentences.n:
             raise LabelError(f"labels for {len(rows)} sentences, and {sentences.n} sentences")
         seen, signs = self.labels.seen, self.labels.signs
@@ -82,9 +83,7 @@ class SequenceTargets:
 
 def _listed(labels: Any, i: int, n_tokens: int) -> list[Any]:
     """Return the labels of sentence i, which has so many tokens, as a list."""
-    if isinstance(labels, (str, bytes, Mapping)) or not isinstance(labels, Iterable):
-        raise LabelError(f"the labels of a sentence are {labels!r:.60}: use a list")
-    given = list(labels)
+    given = list(column_of(labels, f"the labels of sentence {i}", LabelError))
     if len(given) != n_tokens:
         raise LabelError(
             f"sentence {i} of this batch has {n_tokens} tokens and {len(given)} "

@@ -171,11 +171,6 @@ class AmbiguousSVMClassifier(KernelLearner):
         self.targets.labels.most = check_size("max_classes", max_classes, 2)
 
     @property
-    def _multiclass(self) -> bool:
-        # River asks this.
-        return True
-
-    @property
     def description(self) -> str:
         """The parameters in use that matter most: kernel and C."""
         return super().description if self.has_dual else f"explicit weights, C={self.C_:g}"

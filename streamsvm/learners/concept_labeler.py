@@ -11,6 +11,7 @@ from streamsvm._parameter_checks import check_cost, check_size, check_whole
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
+from streamsvm.learners.bases.sequence.sequence_batches import batch_rows
 from streamsvm.model_files.codec import LARGEST_COUNT, Content
 from streamsvm.model_files.json_values import as_json, distinct
 from streamsvm.solvers.concepts import search, state, step
@@ -169,7 +170,8 @@ class ConceptLabeler(SentenceLearner):
         self._learn(*self._read(X, y))
 
     def _read(self, X: Any, y: Any) -> tuple[list[GroundedSentence], list[ConceptTarget]]:
-        told, labels = [read_told(x) for x in X], list(y)
+        told = [read_told(x) for x in batch_rows(X, FeatureError)]
+        labels = batch_rows(y, LabelError)
         if len(told) != len(labels):
             raise LabelError(f"concepts of {len(labels)} sentences, for {len(told)} sentences")
         return told, [read_meant(c, t.words.size) for c, t in zip(labels, told, strict=True)]

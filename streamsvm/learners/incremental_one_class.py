@@ -18,13 +18,15 @@ from streamsvm.learners.bases.exact.exact_stream import ExactStream
 from streamsvm.model_files.codec import register
 
 _LEAST_NU = 1e-6
+_STEEPNESS, _LEAST_UNIT, _LARGEST_EXPONENT = 4.0, 1e-9, 700.0
 
 
 class IncrementalOneClassSVM(ExactStream, base.AnomalyDetector):
     """Exact one-class SVM with kernels: the optimum after each example, and after taking any back.
 
     It finds a region with at most a share `nu` of the examples outside. The score of an event is
-    above 0 outside, and grows with the distance. All examples are kept; see
+    from 0 to 1, as River's metrics and filters expect: above .5 outside, and near 1 far away from
+    all examples. All examples are kept; see
     `IncrementalSVMClassifier` for what it costs, and `window` for streams without end.
 
     Parameters
@@ -55,7 +57,8 @@ class IncrementalOneClassSVM(ExactStream, base.AnomalyDetector):
     >>> model = IncrementalOneClassSVM(nu=0.05, window=300)
     >>> for x, _ in datasets.Bananas().take(500):
     ...     model.learn_one(x)
-    >>> model.score_one({name: 0.5 for name in x}) < 0 < model.score_one({name: 9.0 for name in x})
+    >>> inside, outside = ({name: value for name in x} for value in (0.5, 9.0))
+    >>> model.score_one(inside) < 0.5 < 0.98 < model.score_one(outside)
     True
 
     """
@@ -128,20 +131,28 @@ class IncrementalOneClassSVM(ExactStream, base.AnomalyDetector):
         Returns
         -------
         float
-            Above 0 outside of the region, below inside; at most 1 with an RBF. It is the
-            `decision_function` of scikit-learn's OneClassSVM, divided by -nu n, which makes scores
-            comparable while the stream grows. 0.0 before the first example.
+            From 0 to 1: above .5 outside of the region, below inside; 0.0 before the first
+            example. It falls with the `decision_function` f of scikit-learn's OneClassSVM, which
+            `decision_of` returns: 1 / (1 + exp(4 f / r)), where -r is the `bias`. With an RBF an
+            event far away from all examples, where f = -r, has 1 / (1 + exp(-4)) = .982.
 
         """
-        return self._scores(np.array([self.decision_of(x)]))[0]
+        with self.lock:
+            return self._scores(np.array([self.decision_of(x)]))[0]
 
     def score_many(self, X: Any) -> Any:
         """Return the anomaly score of each row of a batch, in a container of the kind of `X`."""
-        return frames.like(X, self._scores(self.decisions_of(X)))
+        with self.lock:
+            return frames.like(X, self._scores(self.decisions_of(X)))
 
     def _scores(self, decisions: np.ndarray) -> list[float]:
         total = float(self.problem.state.info[0].total)
-        found: list[float] = (0.0 - decisions / total if total else 0.0 * decisions).tolist()
+        if not total:
+            return [0.0] * len(decisions)
+        # In units of the distance from the origin, which is almost 0 where a line is no border.
+        unit = max(abs(self.bias), _LEAST_UNIT * total)
+        exponents = np.clip(_STEEPNESS * decisions / unit, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
+        found: list[float] = (1.0 / (1.0 + np.exp(exponents))).tolist()
         return found
 
     def _y_of_kept(self) -> Iterable[tuple[Any, ...]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from river import base
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_number
+from streamsvm._parameter_checks import check_number, column_of
 from streamsvm.errors import LabelError
 from streamsvm.features import frames
 from streamsvm.features.names import Name
@@ -160,12 +160,11 @@ class IncrementalSVMRegressor(ExactStream, base.MiniBatchRegressor):
 
 def _numbers_of(y: Any) -> np.ndarray:
     """Return n numbers to be predicted, in any container, as float64 (n,)."""
+    y = column_of(y, "numbers", LabelError)
     for method in ("tolist", "to_list", "to_pylist"):
         if hasattr(y, method):
             y = getattr(y, method)()
             break
-    if not isinstance(y, Iterable):
-        raise LabelError(f"y={y!r:.80}: use a number for each row")
     return np.array([_number_of(value) for value in y], np.float64)
 
 

@@ -199,11 +199,6 @@ class LaRankClassifier(KernelLearner):
         # None, so that a clone gets the value only as max_support_vectors, without a warning.
         self.seed, self.max_support_patterns, self.reserve = seed, None, reserve
 
-    @property
-    def _multiclass(self) -> bool:
-        # River asks this.
-        return True
-
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         """Yield the settings that River's checks run with."""

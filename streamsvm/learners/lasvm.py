@@ -146,7 +146,7 @@ class LASVMClassifier(KernelLearner):
     missing
         What takes the place of a value that is missing (None, NaN, a null, a feature that the event
         lacks), if the feature is usually there: it had 4 values or more, in at least half of the
-        examples since its first, and not only 0 and 1. "mean", the default: the mean of its values
+        examples since its first, and not always 1. "mean", the default: the mean of its values
         so far, as 0 may be far from all of them; "zero": 0; "reject": a `FeatureError`, in a run a
         dead letter. Else it is 0, and in sparse rows always.
     seed
@@ -316,11 +316,6 @@ class LASVMClassifier(KernelLearner):
         kernel = solver.bound_kernel(solver.state)
         is_over = solver.finishing.finish_some(solver.state, kernel, schedule, d, _FINISH_STEPS)
         return self.delta <= self.tau, self.delta, 0 if is_over else _FINISH_STEPS
-
-    @property
-    def _multiclass(self) -> bool:
-        # River asks this.
-        return self.max_classes > 2
 
     # Inspection
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import streamsvm
+from streamsvm.errors import ModelFileError
 from streamsvm.features.missing import N_ROWS, are_possible
 from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.model_files.json_values import (
@@ -89,6 +91,32 @@ class FileClass(NamedTuple):
 
 
 _classes: dict[str, FileClass] = {}
+
+functions: ContextVar[Mapping[str, Callable[..., Any]]] = ContextVar("functions")
+"""The functions that the file which is being read may name, by their names: see `by_name`."""
+
+
+def name_of(function: Any) -> str:
+    """Return ``module:name`` of a function that other processes can import.
+
+    ModelFileError: it is none, but a lambda, say, or defined in the program itself.
+    """
+    module, name = (getattr(function, a, None) for a in ("__module__", "__qualname__"))
+    found: Any = sys.modules.get(module) if module not in (None, "__main__") else None
+    for part in str(name).split("."):
+        found = getattr(found, part, None)
+    if found is None or found is not function:
+        raise ModelFileError(
+            f"the function {name or function!r} cannot be saved: model files hold functions by "
+            "their names; define it by def at the top of a module that the program imports, not as "
+            "a lambda, within another function, or in the program itself"
+        )
+    return f"{module}:{name}"
+
+
+def by_name(given: Iterable[Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    """Return functions by the names that files have of them."""
+    return {name_of(function): function for function in given}
 
 
 def register(cls: type, **how: Any) -> None:

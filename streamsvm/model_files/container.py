@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +127,7 @@ def encoded(
 def check(model: Any) -> None:
     """Raise ModelFileError if a part of a model is of a class that is not registered."""
     steps = steps_of(model)
-    known = codec.registered()
+    known = codec.registered(any(codec.file_name(type(s)).startswith("river.") for s in steps))
     public = known.keys() - {codec.file_name(first) for first in _wrappers}
     for step in steps:
         name = codec.file_name(type(step))
@@ -202,13 +202,16 @@ def digest_of(content: bytes) -> str:
     return found.hexdigest()
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path, functions: Iterable[Callable[..., Any]] = ()) -> Any:
     """Read a model that `save` wrote.
 
     Parameters
     ----------
     path
         The path of the file.
+    functions
+        The functions that the model may call: those of River's ``FuncTransformer`` in a pipeline. A
+        file has their names only, and none is imported or called that is not among these.
 
     Returns
     -------
@@ -228,18 +231,22 @@ def load(path: str | Path) -> Any:
         It needs a later release.
 
     """
-    return read(path)[0]
+    return read(path, functions)[0]
 
 
-def read(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
+def read(
+    path: str | Path, functions: Iterable[Callable[..., Any]] = ()
+) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
     """Return a model, and the JSON values and arrays beside it: `about` and `further` of `encoded`.
 
     Raises what `load` raises.
     """
-    return decoded(Path(path).read_bytes(), path)
+    return decoded(Path(path).read_bytes(), path, functions)
 
 
-def decoded(content: bytes, path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
+def decoded(
+    content: bytes, path: str | Path, functions: Iterable[Callable[..., Any]] = ()
+) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
     """Do what `read` does with the content of a file; messages name it by its path."""
     if not content.startswith(_MAGIC):
         what = "empty" if not content else "not an Arrow file"
@@ -254,6 +261,7 @@ def decoded(content: bytes, path: str | Path) -> tuple[Any, dict[str, Any], dict
             f"{path} is damaged: its checksum does not match (truncated or altered); "
             "restore it from a copy"
         )
+    allowed = codec.functions.set(codec.by_name(functions))
     try:
         return _decoded(content)
     except NewerModelFileError as error:
@@ -265,6 +273,8 @@ def decoded(content: bytes, path: str | Path) -> tuple[Any, dict[str, Any], dict
         raise DamagedModelFileError(
             f"{path} does not hold together: {error or type(error).__name__}"
         ) from error
+    finally:
+        codec.functions.reset(allowed)
 
 
 def _decoded(content: bytes) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:

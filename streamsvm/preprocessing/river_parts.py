@@ -1,6 +1,7 @@
 """Transformers of River in model files: their state as JSON values, never as code.
 
-Exactly the classes below, not subclasses, which may do anything; and of `StatImputer` the
+A `FuncTransformer` has the name of its function, which who loads the file must give. Exactly the
+classes below, not subclasses, which may do anything; and of `StatImputer` the
 statistics `Mean`, `Mode`, `Min`, `Max`, and constants.
 """
 
@@ -9,10 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from river import preprocessing, stats
+from river import compose, preprocessing, stats
 
 from streamsvm.errors import ModelFileError
-from streamsvm.model_files.codec import register
+from streamsvm.model_files.codec import functions, name_of, register
 from streamsvm.model_files.json_values import as_json, checked, checked_scalar
 
 _MOST_COUNT = 2**63 - 1
@@ -202,6 +203,21 @@ def _read_previous(content: dict[str, Any]) -> Any:
     return part
 
 
+def _write_function(part: Any) -> dict[str, Any]:
+    return {"function": name_of(part.func)}
+
+
+def _read_function(content: dict[str, Any]) -> Any:
+    name = checked(content.get("function"), str, "function")
+    if (function := functions.get().get(name)) is None:
+        module, _, own = name.partition(":")
+        raise ModelFileError(
+            f"the model calls the function {name!r:.100}: to allow that, import {module:.100} and "
+            f"give it, load(path, functions=[{module:.100}.{own:.100}])"
+        )
+    return compose.FuncTransformer(function)
+
+
 # Class, how it is written and read, and the settings that a run which goes on must have, too.
 _PARTS: list[Any] = [
     (
@@ -215,6 +231,10 @@ _PARTS: list[Any] = [
         lambda part: repr([entry[:2] for entry in _write_imputer(part)["imputers"]]),
     ),
     (preprocessing.PreviousImputer, _write_previous, _read_previous, lambda part: "used"),
+    (
+        compose.FuncTransformer, _write_function, _read_function,
+        lambda part: str(_write_function(part)["function"]),
+    ),
 ]  # fmt: skip
 for _cls, _write, _read, _settings in _PARTS:
     register(_cls, write=_write, read=_read, settings=_settings)

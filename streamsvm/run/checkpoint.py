@@ -21,6 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from river import compose
+
 from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import (
     CheckpointError,
@@ -214,7 +216,9 @@ class Checkpoint:
         self._lock.release()
 
     def _resume(self, run: Run) -> Place:
-        model, about, arrays = model_file.read(self.path)
+        steps_here = model_file.steps_of(run.model)
+        own = [step.func for step in steps_here if isinstance(step, compose.FuncTransformer)]
+        model, about, arrays = model_file.read(self.path, own)
         if "run" not in about or "settings" not in about:
             raise CheckpointError(
                 f"{self.path} is a model, not a checkpoint: use another file, or load the model"
@@ -267,7 +271,7 @@ def check_run(path: Path, run: Any, model: Any, about: dict[str, Any]) -> None:
     """Refuse the state of another run, whose model is `model`, in a file."""
     names = [type(step).__name__ for step in model_file.steps_of(model)]
     own_names = [type(step).__name__ for step in model_file.steps_of(run.model)]
-    if names != own_names:
+    if names[-1] != own_names[-1]:
         raise CheckpointError(
             f"{path} is of a run of {' | '.join(names)}, and this one is of "
             f"{' | '.join(own_names)}: run it with the same learner, or use another file"
@@ -277,8 +281,12 @@ def check_run(path: Path, run: Any, model: Any, about: dict[str, Any]) -> None:
     differing = [
         f"{name} {kept.get(name)} there, {own.get(name)} here"
         for name in kept | own
+        # What one of them lacks are the parameters of a step that it lacks.
         if kept.get(name) != own.get(name)
+        and (names == own_names or (name in kept and name in own))
     ]
+    if names != own_names:
+        differing.append(f"{' | '.join(names)} there, {' | '.join(own_names)} here")
     if (run.monitor is None) != ("monitor" not in about):
         differing.append("a monitor in one of them only")
     if differing:

@@ -1,7 +1,8 @@
 """Trained models as ONNX graphs, for services that cannot have Python or a compiler.
 
-The graphs have plain operators in double precision, and none of ONNX-ML: its SVMClassifier computes
-in single precision, and has LIBSVM's votes of pairs where LaRank has a score for each class.
+The graphs have plain operators in double precision, and of ONNX-ML only what finds texts in a list:
+its SVMClassifier computes in single precision, and has LIBSVM's votes of pairs where LaRank has a
+score for each class.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from connectors.encoding import OTHER
 from streamsvm import __version__, kernels
 from streamsvm.errors import ParameterError
 from streamsvm.features.missing import PRESENT, REJECT, SUM, ZERO, is_usual
@@ -22,13 +24,18 @@ from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.learners.bases.kernel.ambiguous_solver import LinearAmbiguousSolver
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.lasvm_solver import PairsSolver
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.onnx_graph import Graph
 from streamsvm.run.parts import MappedScaler, parts_of, unwrapped
-from streamsvm.support.rows import dense
+from streamsvm.solvers.lasvm_pairs.problems import REST
+from streamsvm.support.rows import dense, sparse
+
+LEAST = 1e-9
+"""The least probability of a problem, and of a class: see `solvers.lasvm_pairs.scores`."""
 
 _TRIED, _FAR = 100, 1e-5
 """On so many rows the expansion is compared with the margins; this far, as a share of its terms'
@@ -39,6 +46,9 @@ _MOST_DIFFERENT = 0.02
 
 _LEAST = math.exp(-87.0)
 """The RBF, in single precision, is at least this, or 0: see `kernels.exponential`."""
+
+_MOST = math.log(1.0 / LEAST - 1.0)
+"""The largest logarithm of the odds of a problem."""
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -55,23 +65,26 @@ class _Expansion(NamedTuple):
 def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
     """Return a trained model as an ONNX model, which needs neither Python nor this package.
 
-    Its input ``features`` is float64 (n, d), NaN where a value is missing. Its outputs are
+    Its input ``features`` is float64 (n, d), NaN where a value is missing; with columns of text
+    there is an input ``texts``, strings (n, columns), "" where one is missing. Its outputs are
     ``label`` (n,), ``decision``, float64 (n,) for two labels, else a score for each label (n, k),
     and ``probabilities``, float64 (n, k). They are those of `predict_one`,
     `decision_function_many` and `predict_proba_one`, but for kernel values that are rounded to
     single precision there: decisions differ by 1e-6 of what their terms may add up to, at most. Its
-    metadata have the ``features`` in the order of the columns, and the ``classes`` in that of the
-    probabilities, as JSON. ``onnx.save(to_onnx(model), "model.onnx")`` writes a file.
+    metadata have the ``features`` and ``texts`` in the order of the columns, and the ``classes`` in
+    that of the probabilities, as JSON. ``onnx.save(to_onnx(model), "model.onnx")`` writes a file.
 
     Parameters
     ----------
     model
-        A learner of two labels, `LaRankClassifier`, `AmbiguousSVMClassifier`, or a linear learner;
+        A learner of two labels, `LASVMClassifier`, `LaRankClassifier`, `AmbiguousSVMClassifier`, or
+        a linear learner;
         with an `RBF`, `Linear` or `Polynomial` kernel; alone, or behind a `StandardScaler`. Of
         `AdaptiveSVMClassifier` the model that predicts now.
     features
         The names of the columns, in their order: all that the model knows, and no others; None:
-        ``model.feature_names``.
+        ``model.feature_names``. A text column, of which the model knows features such as
+        ``colour=red``, is named by itself, ``colour``, or by these, as columns of 0 and 1.
 
     Returns
     -------
@@ -101,14 +114,18 @@ def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
         if not isinstance(learner, LinearLearner):
             _kernel_learner(learner)
         names = list(learner.schema.names)
-        columns = _columns(names, features)
+        texts = _texts(names, features)
+        own = [name for of in texts.values() for name in of]
+        order = [name for name in (names if features is None else features) if name not in texts]
+        columns = _columns(names, None if features is None else [*order, *own])
         graph = Graph()
-        rows = _prepared(graph, columns, scaler, learner)
-        order, classes = names if features is None else list(features), _classes(learner)
-        _decide(graph, _decision(graph, learner, rows), learner, classes)
+        given = _given(graph, len(order), texts, columns)
+        rows, classes = _prepared(graph, given, scaler, learner), _classes(learner)
+        _decide(graph, *_decision(graph, learner, rows), learner, classes)
     about = {"features": json.dumps(order), "classes": json.dumps(classes)}
+    about |= {"texts": json.dumps(list(texts))} if texts else {}
     about |= {"description": _shown(model), "release": __version__}
-    return graph.model(len(order), about)
+    return graph.model(len(order), len(texts), about)
 
 
 def _shown(model: Any) -> str:
@@ -144,13 +161,43 @@ def _check(learner: Learner) -> None:
         raise ParameterError(f"{name} cannot be exported to ONNX: a label is beyond 64 bits")
 
 
+def _texts(names: list[Name], features: Sequence[Name] | None) -> dict[str, list[str]]:
+    """Return the columns of text among some, and the features of each that the model knows."""
+    given, known = set(features or ()), set(names)
+    sources = [name for name in given - known if isinstance(name, str)]
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if isinstance(name, str) and name not in given:
+            # The longest: a column's name may have an equals sign.
+            of = max((s for s in sources if name.startswith(f"{s}=")), key=len, default=None)
+            if of is not None:
+                found.setdefault(of, []).append(name)
+    return {name: found[name] for name in features or () if name in found}
+
+
+def _given(graph: Graph, d: int, texts: dict[str, list[str]], columns: np.ndarray) -> str:
+    """Add the operators from the inputs to the features of the model; return their name."""
+    parts = ["features"] if d else []
+    for place, (column, own) in enumerate(texts.items()):
+        values = [name[len(column) + 1 :] for name in own]
+        text = graph.add("Gather", "texts", graph.constant([place]), axis=1)
+        # As the sources have it: a text that is not known is another one, if there are such.
+        others = values.index(OTHER) if OTHER in values else -1
+        codes = graph.codes(text, values, of_empty=-1, of_others=others)
+        is_it = graph.add("Equal", codes, graph.constant(np.arange(len(values))))
+        one, none = graph.constant(1.0), graph.constant(np.nan)
+        parts.append(graph.add("Where", is_it, one, none))
+    whole = graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+    return graph.add("Gather", whole, graph.constant(columns), axis=1)
+
+
 def _columns(names: list[Name], features: Sequence[Name] | None) -> np.ndarray:
     """Return the column of each feature of the model, int64 (d,)."""
     if features is None:
         if texts := [name for name in names if isinstance(name, str) and "=" in name]:
             raise ParameterError(
-                f"the model has learnt text ({texts[0]!r}), which an ONNX model does not take: if "
-                "you give it a column of 0 and 1 for each text, name all columns: features=..."
+                f"the model has learnt text ({texts[0]!r}): name all columns, features=..., that "
+                f"of the text, {texts[0].partition('=')[0]!r}, or a column of 0 and 1 for each text"
             )
         return np.arange(len(names))
     place = {name: i for i, name in enumerate(features)}
@@ -169,11 +216,8 @@ def _columns(names: list[Name], features: Sequence[Name] | None) -> np.ndarray:
     return np.array([place[name] for name in names], np.int64)
 
 
-def _prepared(
-    graph: Graph, columns: np.ndarray, scaler: StandardScaler | None, learner: Learner
-) -> str:
-    """Add the operators from the input to rows as the learner stores them; return their name."""
-    given = graph.add("Gather", "features", graph.constant(columns), axis=1)
+def _prepared(graph: Graph, given: str, scaler: StandardScaler | None, learner: Learner) -> str:
+    """Add the operators from features to rows as the learner stores them; return their name."""
     x = given
     if scaler is not None:
         statistics, limit = scaler.statistics, np.inf if scaler.clip is None else scaler.clip
@@ -204,8 +248,54 @@ def _filling(learner: Learner) -> np.ndarray:
     return found
 
 
-def _decision(graph: Graph, learner: Learner, rows: str) -> str:
-    """Add the operators of the decision function; return their result, (n, outputs)."""
+def _decision(graph: Graph, learner: Learner, rows: str) -> tuple[str, str | None]:
+    """Add the operators of the decision function; return their result, (n, outputs).
+
+    Beside it probabilities, if they do not follow from these alone.
+    """
+    if isinstance(learner, LinearLearner) or not isinstance(
+        _kernel_learner(learner).solver, PairsSolver
+    ):
+        return _margins(graph, learner, rows), None
+    model = _kernel_learner(learner)
+    scores, p = _of_problems(graph, model, _margins(graph, learner, rows))
+    return scores, p if model is learner else None
+
+
+def _of_problems(graph: Graph, model: KernelLearner, margins: str) -> tuple[str, str]:
+    """Add scores and probabilities of classes: see `solvers.lasvm_pairs.scores`."""
+    of, k = model.solver.state.problems, len(model.classes)
+    n = len(of.table)
+    own, others = np.zeros((2, n, k))
+    for i, (positive, negative) in enumerate(of.segments[["positive", "negative"]].tolist()):
+        own[i, positive] = 1.0
+        if negative != REST:
+            others[i, negative] = 1.0
+    if others.any():
+        near = graph.add(
+            "Max", graph.add("Min", margins, graph.constant(1.0)), graph.constant(-1.0)
+        )
+        scores = graph.add("MatMul", near, graph.constant((own - others) / (2.0 * k)))
+        for test, of_votes in (("Greater", own), ("Less", others)):
+            votes = graph.add(test, margins, graph.constant(0.0))
+            votes = graph.add("Cast", votes, to=graph.float64)
+            votes = graph.add("MatMul", votes, graph.constant(of_votes))
+            scores = graph.add("Add", scores, votes)
+    else:
+        scores = graph.add("MatMul", margins, graph.constant(own))
+    # The odds of a problem are exp(z): 1 / r - 1 = exp(-z) of its probability r.
+    z = graph.add("Mul", margins, graph.constant(of.calibration[:, 0]))
+    z = graph.add("Add", z, graph.constant(of.calibration[:, 1]))
+    z = graph.add("Max", graph.add("Min", z, graph.constant(_MOST)), graph.constant(-_MOST))
+    against = graph.affine(graph.add("Exp", graph.add("Neg", z)), own, 1.0)
+    against = graph.add("Add", against, graph.affine(graph.add("Exp", z), others, 0.0))
+    p = graph.add("Reciprocal", against)
+    p = graph.add("Div", p, graph.add("ReduceSum", p, graph.constant([1]), keepdims=1))
+    return scores, graph.add("Max", p, graph.constant(LEAST))
+
+
+def _margins(graph: Graph, learner: Learner, rows: str) -> str:
+    """Add the operators of the margins, also of each problem; return their result."""
     d = len(learner.schema.names)
     if isinstance(learner, LinearLearner):
         weights = learner.solver.predicting_weights()[:, :d]
@@ -245,7 +335,9 @@ def _kernel_learner(learner: Learner) -> KernelLearner:
     """Return the learner whose kernel expansion predicts; refuse one that has none."""
     model = learner.in_use if isinstance(learner, SeveralModels) else learner
     is_known = learner.targets.has_one_margin or isinstance(model.targets, ClassTargets)
-    if not isinstance(model, KernelLearner) or not is_known:
+    if not isinstance(model, KernelLearner) or not (
+        is_known or isinstance(model.solver, PairsSolver)
+    ):
         raise _refused(learner)
     kernel = model.kernel_
     if type(kernel) not in (kernels.RBF, kernels.Linear, kernels.Polynomial):
@@ -257,15 +349,17 @@ def _refused(learner: Learner) -> ParameterError:
     several = "" if learner.targets.has_one_margin else " of three or more labels"
     return ParameterError(
         f"{_shown(learner)}{several} cannot be exported to ONNX: its decision function is no "
-        "kernel expansion with a bias; LaRankClassifier and linear learners can, of two labels "
-        "LASVMClassifier and others, too"
+        "kernel expansion with a bias; LASVMClassifier, LaRankClassifier and linear learners can, "
+        "of two labels others, too"
     )
 
 
 def _expansion(model: KernelLearner, d: int) -> _Expansion:
     """Return the expansion of a kernel learner; refuse one that has another decision function."""
     stored, alpha, _ = model.solver.expansion(d)
+    is_of_problems = isinstance(model.solver, PairsSolver)
     k = 1 if model.targets.has_one_margin else len(model.classes)
+    k = len(model.solver.biases) if is_of_problems else k
     coefficients = np.asarray(alpha, np.float64)
     coefficients = (coefficients[:, None] if coefficients.ndim == 1 else coefficients)[:, :k]
     kept = np.flatnonzero(np.abs(coefficients).max(axis=1, initial=0.0))
@@ -275,13 +369,17 @@ def _expansion(model: KernelLearner, d: int) -> _Expansion:
     bias = np.array(model.solver.biases or [0.0] * k)
     # The mean of votes, for one, is another function.
     some = np.concatenate([rows[:: 1 + len(rows) // _TRIED], np.zeros((1, d), np.float32)])
-    margins = model.margins_of(model.preparation.unscaled(some)).reshape(len(some), -1)[:, :k]
+    if isinstance(model.solver, PairsSolver):
+        stored = sparse(some) if model.is_sparse else some
+        margins = model.solver.problem_margins(stored, model.sizes(d))
+    else:
+        margins = model.margins_of(model.preparation.unscaled(some)).reshape(len(some), -1)[:, :k]
     z = rows.astype(np.float64)
     found = _values(model.kernel_, some.astype(np.float64), z) @ coefficients + bias
     sizes = np.sqrt(np.outer(_sizes(model.kernel_, some), _sizes(model.kernel_, z)))
     if not (np.abs(found - margins) <= _FAR * (sizes @ np.abs(coefficients) + np.abs(bias))).all():
         raise _refused(model)
-    differ = float((_chosen(found) != _chosen(margins)).mean())
+    differ = float((_chosen(found, is_of_problems) != _chosen(margins, is_of_problems)).mean())
     if differ > _MOST_DIFFERENT:
         raise ParameterError(
             f"{differ:.0%} of its own support vectors would get another label: coefficients up to "
@@ -291,9 +389,10 @@ def _expansion(model: KernelLearner, d: int) -> _Expansion:
     return _Expansion(model.kernel_, z, coefficients, bias)
 
 
-def _chosen(decisions: np.ndarray) -> np.ndarray:
-    """Return which output decides."""
-    found: np.ndarray = decisions > 0.0 if decisions.shape[1] == 1 else decisions.argmax(axis=1)
+def _chosen(decisions: np.ndarray, is_of_problems: bool) -> np.ndarray:
+    """Return which output decides; of problems, what each does."""
+    are_signs = is_of_problems or decisions.shape[1] == 1
+    found: np.ndarray = decisions > 0.0 if are_signs else decisions.argmax(axis=1)
     return found
 
 
@@ -324,10 +423,12 @@ def _classes(learner: Learner) -> list[Any]:
     return list(learner.classes)
 
 
-def _decide(graph: Graph, decision: str, learner: Learner, classes: list[Any]) -> None:
-    """Add what follows from the decision function: the outputs."""
+def _decide(
+    graph: Graph, decision: str, odds: str | None, learner: Learner, classes: list[Any]
+) -> None:
+    """Add what follows from the decision function: the outputs; `odds` are of several classes."""
     labels, double = graph.constant(np.array(classes)), graph.float64
-    slope = learner.targets.calibration[0]
+    slope = 1.0 if odds is not None else learner.targets.calibration[0]
     shape = [] if learner.targets.has_one_margin else [len(classes)]
     if learner.targets.has_one_margin:
         offset = learner.targets.calibration[1]
@@ -344,7 +445,7 @@ def _decide(graph: Graph, decision: str, learner: Learner, classes: list[Any]) -
         most = graph.add("ReduceMax", decision, axes=[1], keepdims=1)
         z = graph.add("Mul", graph.add("Sub", decision, most), graph.constant(slope))
         z = graph.add("Max", z, graph.constant(-30.0))
-    p = graph.add("Exp", z)
+    p = graph.add("Exp", z) if odds is None else odds
     total = graph.add("ReduceSum", p, graph.constant([1]), keepdims=1)
     graph.output("label", graph.add("Gather", labels, place), labels)
     graph.output("decision", decision, double, *shape)

@@ -6,12 +6,18 @@ from typing import Any
 
 import numpy as np
 
-_OPSET, _IR = 13, 8
+_OPSET, _ML_OPSET, _IR = 13, 2, 8
 """Old ones, so that old runtimes read the file; all operators are in them."""
+
+_ML = "ai.onnx.ml"
 
 
 class Graph:
-    """The operators, constants and outputs of a graph with the input ``features``, (n, d)."""
+    """The operators, constants and outputs of a graph.
+
+    Its inputs are ``features``, float64 (n, d), and ``texts``, strings (n, columns of text), unless
+    there are none.
+    """
 
     def __init__(self) -> None:
         try:
@@ -43,6 +49,20 @@ class Graph:
         self._nodes.append(node)
         return name
 
+    def codes(self, texts: str, values: list[str], of_empty: int, of_others: int) -> str:
+        """Add the places of texts in a list; return the name of the result, int64."""
+        keys, places = list(values), list(range(len(values)))
+        if "" not in values:
+            keys, places = [*keys, ""], [*places, of_empty]
+        return self.add(
+            "LabelEncoder",
+            texts,
+            domain=_ML,
+            keys_strings=keys,
+            values_int64s=places,
+            default_int64=of_others,
+        )
+
     def affine(self, x: str, matrix: np.ndarray, bias: Any) -> str:
         """Add x @ matrix + bias."""
         product = self.add("MatMul", x, self.constant(np.ascontiguousarray(matrix)))
@@ -59,14 +79,18 @@ class Graph:
         self._nodes.append(helper.make_node("Identity", [value], [name], name))
         self._outputs.append(helper.make_tensor_value_info(name, kind, [None, *shape]))
 
-    def model(self, n_features: int, about: dict[str, str]) -> Any:
+    def model(self, n_features: int, n_texts: int, about: dict[str, str]) -> Any:
         """Return the model, checked; `about` are its metadata."""
         helper = self._onnx.helper
-        given = helper.make_tensor_value_info("features", self.float64, [None, n_features])
-        graph = helper.make_graph(self._nodes, "streamsvm", [given], self._outputs, self._constants)
-        opset = helper.make_opsetid("", _OPSET)
+        of_input = helper.make_tensor_value_info
+        text, opsets = self._onnx.TensorProto.STRING, [helper.make_opsetid("", _OPSET)]
+        given = [of_input("features", self.float64, [None, n_features])] if n_features else []
+        if n_texts:
+            given.append(of_input("texts", text, [None, n_texts]))
+            opsets.append(helper.make_opsetid(_ML, _ML_OPSET))
+        graph = helper.make_graph(self._nodes, "streamsvm", given, self._outputs, self._constants)
         model = helper.make_model(
-            graph, opset_imports=[opset], ir_version=_IR, producer_name="streamsvm"
+            graph, opset_imports=opsets, ir_version=_IR, producer_name="streamsvm"
         )
         helper.set_model_props(model, about)
         self._onnx.checker.check_model(model)

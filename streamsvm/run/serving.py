@@ -7,14 +7,22 @@ from collections.abc import Iterable
 from typing import Any
 
 from streamsvm.errors import ParameterError
+from streamsvm.features.schema import Schema
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.compare import Compare
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.learners.selective import Selective
+from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import forgetting
 from streamsvm.run.parts import unwrapped
 from streamsvm.selection.answering import Answer
+
+
+def _schema_of(model: Any) -> Schema | None:
+    """Return the features that a model's learner knows; None: it has no list of them."""
+    schema = getattr(steps_of(unwrapped(model))[-1], "schema", None)
+    return schema if isinstance(schema, Schema) else None
 
 
 class Serving:
@@ -102,7 +110,12 @@ class Serving:
 
     def _renew(self) -> None:
         # One assignment: a prediction under way keeps the copy that it began with.
-        self._copy = self._copied()
+        found = self._copied()
+        if (schema := _schema_of(found)) is not None and (
+            own := _schema_of(self._copy)
+        ) is not None:
+            schema.go_on_from(own)
+        self._copy = found
         self._moment = time.monotonic()
 
     def unlearn(self, ids: Iterable[int]) -> Any:
@@ -131,6 +144,15 @@ class Serving:
             found = forgetting.unlearn(self._model, ids)
             self._renew()
         return found
+
+    @property
+    def n_unknown_events(self) -> int:
+        """How many events were predicted that had none of the features that the model knows.
+
+        A warning is logged of the first: see the learner's `n_unknown_events`.
+        """
+        schema = _schema_of(self._copy)
+        return 0 if schema is None else schema.n_unknown
 
     @property
     def age(self) -> float:

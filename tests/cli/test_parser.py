@@ -59,8 +59,11 @@ def test_kernels_and_learners_of_modules(tmp_path, monkeypatch):
     assert learner_of("--kernel", "Flat", "--gamma", "1").kernel == type(kernel)(1.0)
     assert type(learner_of("--learner", "streamsvm:SVMSGDClassifier")) is SVMSGDClassifier
     for options, said in [
-        (["--kernel", "my_kernels:Flat"], "missing 1 required positional argument: 'gamma'"),
-        (["--kernel", "my_kernels:FLAT", "--degree", "2"], "unexpected field names"),
+        (["--kernel", "my_kernels:Flat"], "needs --gamma, too"),
+        (
+            ["--kernel", "my_kernels:FLAT", "--degree", "2"],
+            "--degree: not for --kernel my_kernels:FLAT",
+        ),
         (["--kernel", "my_kernels:Sharp"], "has no attribute 'Sharp'"),
         (["--kernel", "my_kernels:typing"], "is not a registered kernel"),
         (["--learner", "my_kernels:Unknown"], "must call register_learner"),

@@ -1,8 +1,14 @@
 """Events from a list, and its marks."""
 
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
 import pytest
 
-from connectors import MemorySource, NotReadableError, Position, SnapshotError, SourceAborted
+from connectors import MemorySource, Position, SnapshotError, SourceAborted
 
 PAIRS = [({"a": 1, "t": "x"}, True), ({"a": None}, False), ({"b": 2.5, "t": "y"}, None)]
 
@@ -44,11 +50,44 @@ def test_events_without_features():
     assert len(list(batch.events())) == batch.features.num_rows == 2
 
 
-def test_what_a_batch_cannot_hold_is_refused():
-    with pytest.raises(NotReadableError, match="feature `a` of row 1 is a list; batches hold"):
-        next(MemorySource([({"a": 1}, 1), ({"a": []}, 1)]).batches())
-    with pytest.raises(NotReadableError, match="labels from row 0 on are of several types"):
-        next(MemorySource([({"a": 1}, 1), ({"a": 1}, "b")]).batches())
+@pytest.mark.parametrize(
+    ("pair", "reason"),
+    [
+        (({"a": []}, 1), "feature `a` is a list"),
+        (({"a": 10**400}, 1), "feature `a` is too large for a float"),
+        (({"a": Decimal("1e400")}, 1), "feature `a` is a Decimal"),
+        (({"a": b"x"}, 1), "feature `a` is a bytes"),
+        (({"a": 1j}, 1), "feature `a` is a complex"),
+        (({"a": "\ud800"}, 1), "lone surrogate"),
+        (({"\ud800": 1.0}, 1), "lone surrogate"),
+        (({("a", 1): 1.0}, 1), "a feature is named by a tuple"),
+        (({1: 1.0, "1": 2.0}, 1), "two features are named `1`"),
+        ((5, 1), "an event is a mapping of features, not a int"),
+        (({"a": 1}, "b"), "the label is of type string, unlike those before"),
+        (({"a": 1}, "\ud800"), "the label"),
+        (({"a": 1}, 10**400), "the label"),
+        (({"a": 1}, object()), "the label"),
+    ],
+)
+def test_what_a_batch_cannot_hold_is_set_aside(pair, reason):
+    good = ({"a": 1, "w": 2.0}, 1)
+    for weight in (None, "w"):
+        batch = next(MemorySource([good, pair, good], weight=weight).batches())
+        assert batch.labels.to_pylist() == [1, 1] and batch.rows.tolist() == [0, 2]
+        assert [(one.position.row, one.kind) for one in batch.rejects] == [(1, "not an event")]
+        assert reason in batch.rejects[0].reason
+        batch.rejects[0].payload.encode()
+
+
+def test_other_numbers_and_names_are_those_of_columns():
+    x = {"a": Decimal("1.5"), 3: 2, "day": date(1970, 1, 2), "b": np.bool_(True), "n": pd.NA}
+    x |= {"f": Fraction(1, 4), "m": np.ma.masked, "d": Decimal("NaN"), "i": np.int8(7)}
+    found = {"a": 1.5, "3": 2.0, "day": 86400.0, "b": 1.0, "f": 0.25, "i": 7.0}
+    batch = next(MemorySource([(x, 1)]).batches())
+    assert not batch.rejects and [event.x for event in batch.events()] == [found]
+    assert [
+        event.x for event in next(MemorySource([({1: 1.0, 2: 2.0}, 1)]).batches()).events()
+    ] == [{"1": 1.0, "2": 2.0}]
 
 
 @pytest.mark.parametrize("path", ["events", "batches"])

@@ -1,5 +1,7 @@
 """Frames: what is missing in them, in each library, is what is missing in an event."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -8,6 +10,9 @@ import pytest
 
 from streamsvm import LASVMClassifier, StandardScaler
 from streamsvm.errors import FeatureError
+from streamsvm.features.batches import matrix_of, rows_of
+from streamsvm.features.missing import MissingValues
+from streamsvm.features.schema import Schema
 
 ROWS = [{"a": float(i % 5), "b": float(i % 3) - 1.0} for i in range(60)]
 EVENTS = [{n: v for n, v in x.items() if (i + len(n)) % 4 or n == "a"} for i, x in enumerate(ROWS)]
@@ -52,3 +57,51 @@ def test_columns_of_pandas_may_be_named_by_integers():
     one.learn_many(x, y)
     many.learn_many(pd.DataFrame(x), pd.Series(y))
     assert many.predict_proba_one({0: 0.5, 1: -1.0}) == one.predict_proba_one({0: 0.5, 1: -1.0})
+
+
+def test_hidden_values_of_masked_arrays_are_missing():
+    values = np.arange(20.0).reshape(10, 2)
+    mask = np.zeros((10, 2), bool)
+    mask[3:5, 1] = True
+    hidden = np.where(mask, 1e6, values)
+    for given in (np.ma.array(hidden, mask=mask), np.ma.array(hidden.astype(int), mask=mask)):
+        found = matrix_of(given, Schema())
+        assert np.array_equal(found.values, np.where(mask, np.nan, values), equal_nan=True)
+        scaler = StandardScaler()
+        scaler.learn_many(given)
+        assert scaler.statistics[1][0] == 8 and scaler.statistics[1][1] < 20.0
+    matrix = matrix_of(values.view(np.matrix), Schema())
+    assert np.array_equal(matrix.values, values) and type(matrix.values) is np.ndarray
+
+
+@pytest.mark.parametrize("null", [pd.NA, pd.NaT, pa.scalar(None), np.ma.masked, Decimal("NaN")])
+def test_nulls_of_libraries_are_missing_in_events(null):
+    schema = Schema()
+    assert schema.checked({"a": null, "b": 1}) == {"b": 1.0}
+    assert schema.wider_row({"a": null, "b": 1})[1] == ["b"]
+    scaler = StandardScaler()
+    scaler.learn_one({"a": null, "b": 1.0})
+    assert scaler.transform_one({"a": null, "b": 1.0}) == {"b": 0.0}
+
+
+def test_a_missing_boolean_is_missing():
+    table = pa.table({"flag": [True, False, True, True, None, True, None]})
+    x, new = rows_of(Schema(), matrix_of(table, Schema()), False)
+    filled, statistics = MissingValues("mean").filled(x.copy(), new, True)
+    assert filled[:, 0].tolist() == pytest.approx([1.0, 0.0, 1.0, 1.0, 0.75, 1.0, 0.8])
+    missing = MissingValues("mean")
+    missing.keep(statistics)
+    assert missing.counts(new) == {"flag": 2}
+    with pytest.raises(FeatureError, match="row 4: feature 'flag' is missing"):
+        MissingValues("reject").filled(x.copy(), new, True)
+    # Where 0 is never given, as of one-hot features, it is what is missing.
+    table = pa.table({"is_a": [1.0, None, 1.0, 1.0, 1.0, None]})
+    x, new = rows_of(Schema(), matrix_of(table, Schema()), False)
+    assert MissingValues("reject").filled(x, new, True)[0][:, 0].tolist() == [1, 0, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("kind", ["Sparse[uint8]", "Sparse[float64]", "Sparse[bool]"])
+def test_sparse_columns_of_pandas(kind):
+    dense = pd.DataFrame({"a": [1, 0, 0, 1], "b": [0, 0, 1, 0]})
+    found = matrix_of(dense.astype(kind), Schema())
+    assert np.array_equal(found.values, dense) and found.names == ["a", "b"]

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from streamsvm import KernelPerceptronClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.errors import FeatureError, ParameterError
@@ -53,3 +54,9 @@ def test_complex_numbers_are_refused(make):
                 with pytest.raises(ParameterError, match="use one number"):
                     model.learn_one({"a": 1.0, "b": 1.0}, 1, w=value)
     assert pickle.dumps(model) == pickle.dumps(before)
+
+
+def test_wide_batches_are_called_so():
+    wide = sparse.csr_matrix((1, 1_400_000))
+    with pytest.raises(FeatureError, match="^a batch of 1,400,000 columns: at most 1,048,576 are"):
+        SVMSGDClassifier().learn_many(wide, [True])

@@ -7,9 +7,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from streamsvm.errors import LabelError
+from streamsvm.labels.bag_labels import bags_of
 from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.learners.bases.sequence.sequence_batches import label_lists
+from streamsvm.learners.incremental_regressor import _numbers_of
 
 LABELS = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "c", "d"])), max_size=30)
 
@@ -114,3 +118,41 @@ def test_few_rows_of_many_labels(codes):
     numbers = few.numbers(number)
     assert len(asked) <= len(codes)
     np.testing.assert_array_equal(numbers, same.numbers(number))
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, pa.RecordBatch.from_pydict])
+@pytest.mark.parametrize("values", [["x"], ["x", "y", "x"]])
+def test_one_column_of_a_frame_is_taken(make, values):
+    assert LabelColumn.of(make({"label": values})).tolist() == values
+    with pytest.raises(LabelError, match="of 2 columns: give one for each row"):
+        LabelColumn.of(make({"label": values, "other": values}))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "abc", np.str_("abc"), b"abc", memoryview(b"abc"), {1: "x", 2: "y"}, {"x", "y"}, True, 5,
+        1.5, None, np.array(1), np.array([[1], [0]]), pa.scalar(1), list,
+        sparse.csr_matrix([[1], [0]]), pl.LazyFrame({"label": [1]}),
+    ],
+    ids=lambda given: type(given).__name__,
+)  # fmt: skip
+def test_what_is_no_column_is_refused_in_one_sentence(given):
+    with pytest.raises(
+        LabelError, match="^labels are of type .*: give one for each row, as a list"
+    ):
+        LabelColumn.of(given)
+    with pytest.raises(LabelError, match="^numbers are of type .*: give one for each row"):
+        _numbers_of(given)
+    with pytest.raises(LabelError, match="^labels are of type"):
+        label_lists(given)
+    if getattr(given, "ndim", 0) != 2:  # rows of such an array are bags
+        with pytest.raises(LabelError, match="^labels are of type"):
+            bags_of(given)
+
+
+def test_numbers_and_bags_of_one_column():
+    assert _numbers_of(pd.DataFrame({"y": [1, 2]})).tolist() == [1.0, 2.0]
+    bags = bags_of(pl.DataFrame({"y": [["a", "b"], ["c"]]}))
+    assert bags.tolist() == [frozenset("ab"), "c"]
+    assert [*label_lists(pa.table({"y": [["a", "b"], ["c"]]}))] == [["a", "b"], ["c"]]

@@ -39,6 +39,25 @@ class Transactions:
             yield dict(enumerate(x.tolist())), int(is_far)
 
 
+@pytest.mark.parametrize("kernel", [None, kernels.RBF(gamma=0.03)])
+def test_rivers_roc_auc_takes_its_scores(kernel):
+    random, metric = np.random.default_rng(1), metrics.ROCAUC()
+    model = StandardScaler() | IncrementalOneClassSVM(kernel, nu=0.1)
+    truth, scores = [], []
+    for _ in range(200):
+        is_odd = random.random() < 0.05
+        a, b = random.normal(size=2) + (7.0 if is_odd else 0.0) * random.choice([-1, 1], 2)
+        x = {"a": float(a), "b": float(b)}
+        scores.append(model.score_one(x))
+        truth.append(is_odd)
+        metric.update(is_odd, scores[-1])
+        model.learn_one(x)
+    assert 0.0 <= min(scores) and max(scores) <= 1.0
+    odd, usual = (np.array(scores)[np.array(truth) == kind] for kind in (True, False))
+    exact = (odd[:, None] > usual).mean()
+    assert exact > 0.9 and metric.get() == pytest.approx(exact, abs=0.06)
+
+
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_rivers_checks(model, monkeypatch):
     monkeypatch.setattr(datasets, "CreditCard", Transactions)
@@ -111,8 +130,7 @@ def test_one_class_is_scikit_learns_after_every_event(nu):
             kept.remove(i)
         if step % 7 == 3 and len(kept) > 2:
             fresh = svm(nu=nu, gamma=0.5, tol=1e-9).fit(x[kept])
-            scores = -nu * len(kept) * np.array(model.score_many(frame(x)))
-            off = scores - fresh.decision_function(x)
+            off = model.decisions_of(frame(x)) - fresh.decision_function(x)
             assert np.abs(off).max() <= 1e-5
         assert model.delta < 1e-6
 
@@ -121,8 +139,13 @@ def test_outside_are_at_most_nu():
     events = approvals(400)
     model = learnt(IncrementalOneClassSVM(nu=0.1), events)
     scores = np.array([model.score_one(x) for x, _ in events])
-    assert (scores > 1e-9).mean() <= 0.1 <= model.n_support_vectors / 400
+    assert (scores > 0.5 + 1e-9).mean() <= 0.1 <= model.n_support_vectors / 400
     assert model.score_one({name: 50.0 for name in events[0][0]}) > scores.max()
+    assert 0.0 <= scores.min() and model.score_one({name: 50.0 for name in events[0][0]}) <= 1.0
+    decisions = np.array([model.decision_of(x) for x, _ in events])
+    assert (
+        np.argsort(-decisions, kind="stable") == np.argsort(scores, kind="stable")
+    ).mean() > 0.99
     assert model.forget(where=lambda x: x["ordinal_date"] > 0.0) > 100
     assert (model.duality_gap(), model.n_examples) == (pytest.approx(0.0, abs=1e-9), 400)
 

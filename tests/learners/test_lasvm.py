@@ -106,7 +106,7 @@ def test_predictions_come_back_in_kind(container):
 def test_before_any_label_and_with_one_class():
     model = LASVMClassifier()
     assert model.predict_one({"a": 1.0}) is None
-    assert model.predict_proba_one({}) == {False: 0.5, True: 0.5}
+    assert model.predict_proba_one({}) == {}
     assert model.decision_function_one({"a": 1.0}) == 0.0
     for _ in range(30):
         model.learn_one({"a": 1.0}, True)

@@ -1,9 +1,12 @@
 """River's contract, and River's tools around our learners."""
 
+import numpy as np
+import pandas as pd
 import pytest
 from river import (
     active,
     checks,
+    compat,
     compose,
     datasets,
     drift,
@@ -13,12 +16,15 @@ from river import (
     multiclass,
     preprocessing,
 )
+from river.multioutput import MultiClassEncoder
 
 from streamsvm import (
     LASVMClassifier,
     Nystroem,
     RandomFourierFeatures,
+    SGDQNClassifier,
     StandardScaler,
+    SVMSGDClassifier,
     kernels,
 )
 from streamsvm.learners.bases.registry import registered_learners
@@ -122,3 +128,37 @@ def test_active_learning():
             asked += 1
             sampler.learn_one(x, y)
     assert 0 < asked < 1500 and right > 1200
+
+
+@pytest.mark.parametrize("learner", registered_learners("rows"), ids=lambda one: one.name)
+def test_river_is_told_which_learners_take_several_classes(learner):
+    model = learner.cls(**learner.configurations[0])
+    assert model._multiclass is (model.most_classes != 2)
+    assert (StandardScaler() | model)._multiclass is model._multiclass
+    assert model._multiclass is (
+        learner.name in ("adaptive", "ambiguous", "larank", "lasvm", "sgd", "sgdqn")
+    )
+    assert model.predict_proba_one({"a": 1.0}) == (
+        {} if model._multiclass else {False: 0.5, True: 0.5}
+    )
+    if model._multiclass:
+        assert MultiClassEncoder(model).predict_one({"a": 1.0}) == {}
+
+
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+def test_rivers_scikit_learn_adapter_takes_three_classes(cls):
+    x = np.array([[i % 3, i % 5] for i in range(90)], float)
+    y = np.array(["a", "b", "c"])[x[:, 0].astype(int)]
+    model = compat.convert_river_to_sklearn(cls()).fit(x, y)
+    assert (model.predict(x) == y).mean() > 0.6
+    assert model.predict_proba(x[:2]).shape == (2, 3)
+
+
+@pytest.mark.parametrize("drop_zeros", [False, True])
+def test_batches_of_rivers_one_hot_encoder(drop_zeros):
+    frame = pd.DataFrame({"c": [*"ababca"], "n": [*"xyxyxz"]})
+    y = pd.Series([True, False, True, False, True, True])
+    many = preprocessing.OneHotEncoder(drop_zeros=drop_zeros) | SVMSGDClassifier()
+    many.learn_many(frame, y)
+    assert many.predict_many(frame).tolist() == y.tolist()
+    assert set(many["SVMSGDClassifier"].feature_names) == {"c_a", "c_b", "c_c", "n_x", "n_y", "n_z"}

@@ -1,5 +1,7 @@
 import errno
+import functools
 import os
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +20,11 @@ from streamsvm.errors import (
     UnwritableModelFileError,
 )
 from streamsvm.model_files import container as model_file
+from streamsvm.preprocessing import river_parts
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 from tests.learners.test_lasvm import CONTAINERS, learnt, rows
+from tests.model_files import features_of_test
 
 
 def test_pipelines(tmp_path):
@@ -213,3 +217,35 @@ def test_a_file_with_more_features_than_it_allows(tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(ModelFileError, match="more features"):
         streamsvm.load(tmp_path / "model")
+
+
+def test_functions_of_pipelines_are_saved_by_their_names(tmp_path, monkeypatch):
+    path = tmp_path / "model.svm"
+    model = compose.FuncTransformer(features_of_test.doubled) | SVMSGDClassifier(seed=0)
+    for i in range(20):
+        model.learn_one({"a": float(i % 5)}, i % 5 > 2)
+    streamsvm.save(model, path)
+    name = "tests.model_files.features_of_test:doubled"
+    for given in ([], [features_of_test.make, os.system]):
+        with pytest.raises(ModelFileError, match=f"calls the function '{name}': to allow that"):
+            streamsvm.load(path, functions=given)
+    again = streamsvm.load(path, functions=[features_of_test.doubled])
+    assert next(iter(again.steps.values())).func is features_of_test.doubled
+    assert again.predict_proba_one({"a": 3.0}) == model.predict_proba_one({"a": 3.0})
+    # Nothing is imported for the sake of a file.
+    monkeypatch.setattr(river_parts, "name_of", lambda function: "this:s")
+    streamsvm.save(compose.FuncTransformer(features_of_test.doubled) | SVMSGDClassifier(), path)
+    monkeypatch.undo()
+    with pytest.raises(ModelFileError, match="calls the function"):
+        streamsvm.load(path)
+    assert "this" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: x, features_of_test.make(), functools.partial(features_of_test.doubled), {}.get],
+)
+def test_functions_without_a_name_are_refused(tmp_path, function):
+    model = compose.FuncTransformer(function) | SVMSGDClassifier(seed=0)
+    with pytest.raises(ModelFileError, match="cannot be saved: model files hold functions by"):
+        streamsvm.save(model, tmp_path / "model.svm")

@@ -10,10 +10,10 @@ class SlowMissing:
         self.values, self.since = {}, {}
 
     def is_usual(self, name):
-        """Tell whether a feature is usually there, and not just 0 or 1."""
+        """Tell whether a feature is usually there, and not always 1."""
         values = self.values[name]
         is_there = len(values) >= 4 and 2 * len(values) >= self.since[name]
-        return is_there and any(v not in (0.0, 1.0) for v in values)
+        return is_there and any(v != 1.0 for v in values)
 
     def filled(self, x):
         """Return float32 values of the features that had one before, or have one now."""
@@ -32,6 +32,6 @@ class SlowMissing:
 
     def counts(self):
         """Return how often each feature was missing since its first value."""
-        varied = [n for n, values in self.values.items() if not set(values) <= {0.0, 1.0}]
+        varied = [n for n, values in self.values.items() if set(values) != {1.0}]
         found = {name: self.since[name] - len(self.values[name]) for name in varied}
         return {name: n for name, n in found.items() if n}

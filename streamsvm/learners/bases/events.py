@@ -81,7 +81,10 @@ def predict(learner: Learner, x: Mapping[Name, Any]) -> tuple[int, EventPath | N
     path = None if event is None else _path_for(learner, event)
     if event is None or path is None:
         return -1, path
-    return path.predict(event, learner.schema.buckets is not None), path
+    label_index = path.predict(event, learner.schema.buckets is not None)
+    if label_index >= 0 and isinstance(x, dict):
+        learner.schema.note_predicted(x)
+    return label_index, path
 
 
 def learn(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
@@ -193,6 +196,8 @@ def general_margin(learner: Learner, x: Mapping[Name, Any]) -> Any:
     row = learner.schema.known_row(x) if learner.is_sparse else learner.schema.row(x)
     if not learner.targets.labels.seen:
         return learner.targets.zeros(1)[0].tolist()
+    if isinstance(x, dict):
+        learner.schema.note_predicted(x)
     return learner.margins_of(row)[0].tolist()
 
 

@@ -206,8 +206,8 @@ class Learner(Locked, base.MiniBatchClassifier):
 
         Returns
         -------
-        {label: probability}. Before the first label one half each for False and True, which River's
-        checks and samplers ask for, though neither may be a label; from LaRank {}.
+        {label: probability}. Before the first label {}; from learners of two classes one half each
+        for False and True, which River asks of them, though neither may be a label.
 
         """
         with self.lock:
@@ -368,6 +368,11 @@ class Learner(Locked, base.MiniBatchClassifier):
         """The largest number of classes that the learner takes; None: any number."""
         return self.targets.labels.most
 
+    @property
+    def _multiclass(self) -> bool:
+        # River asks this.
+        return self.most_classes != 2
+
     def probabilities_of(self, margin: Any) -> dict[Any, float]:
         """Return {label: calibrated probability} at a margin, or at a list of scores."""
         return self.targets.probabilities(margin, self.n_examples)
@@ -384,10 +389,18 @@ class Learner(Locked, base.MiniBatchClassifier):
     def missing_values(self) -> dict[Name, int]:
         """How often features were missing in examples learnt, since their first values.
 
-        Not of sparse rows, nor of features of only 0 and 1: there 0 is what is missing.
+        Not of sparse rows, nor of features that are always 1: there 0 is what is missing.
         """
         with self.lock:
             return self.schema.missing.counts(self.schema.names)
+
+    @property
+    def n_unknown_events(self) -> int:
+        """How many events were predicted that had none of the features that the model knows.
+
+        Of text, and where no feature comes with half of the events, they are not counted.
+        """
+        return self.schema.n_unknown
 
     def _ignored(self) -> dict[str, int]:
         """Return the counter of features that were ignored, if there are any."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from river import base
 
+from streamsvm._parameter_checks import weights_of
 from streamsvm.features import frames
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.schema import Schema
@@ -121,7 +122,8 @@ def learn_events(
     rows = list(events)
     labels = list(frames.labels_of(y, len(rows)))
     further: list[dict[str, Any]] = [dict(kwargs) for _ in rows]
-    for name, values in (("w", None if w is None else map(float, w)), ("given", given)):
+    weights = None if w is None else weights_of(w, len(rows)).tolist()
+    for name, values in (("w", weights), ("given", given)):
         for own, value in zip(further, values, strict=True) if values is not None else ():
             own[name] = value
     for x, label, own in zip(rows, labels, further, strict=True):

@@ -103,7 +103,10 @@ class ExactStream(ExactModel, Locked):
         """Return f of an event."""
         with self.lock:
             self.problem.settle()
-            return float(self.problem.decisions(in_double(self.schema.row(x)))[0])
+            row = in_double(self.schema.row(x))
+            if isinstance(x, dict):
+                self.schema.note_predicted(x)
+            return float(self.problem.decisions(row)[0])
 
     def decisions_of(self, X: Any) -> np.ndarray:
         """Return f of the rows of a batch, float64 (n,)."""
@@ -118,6 +121,14 @@ class ExactStream(ExactModel, Locked):
         """The features seen, in the order of the columns of `support_vectors().rows`."""
         with self.lock:
             return list(self.schema.names)
+
+    @property
+    def n_unknown_events(self) -> int:
+        """How many events were predicted that had none of the features that the model knows.
+
+        Of text, and where no feature comes with half of the events, they are not counted.
+        """
+        return self.schema.n_unknown
 
     @property
     def memory_usage(self) -> int:

@@ -149,6 +149,8 @@ class LinearLearner(Learner):
         label = predict(x)
         # Compared with None, as names of this module are None while the interpreter shuts down.
         if label is not None:
+            if x and next(iter(x)) not in self.schema.index:
+                self.schema.note_predicted(x)
             return label
         with self.lock:
             return self.targets.label_of(self.margin_one(x))
@@ -159,7 +161,11 @@ class LinearLearner(Learner):
             self.search_rate_if_due()
             self.bind_fast_path()
         margin = self.fast_path.margin_locked(x)
-        return super().margin_one(x) if margin is None else margin
+        if margin is None:
+            return super().margin_one(x)
+        if x and next(iter(x)) not in self.schema.index:
+            self.schema.note_predicted(x)
+        return margin
 
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
         """See `Learner.learn_one`."""

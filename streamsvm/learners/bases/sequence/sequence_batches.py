@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamsvm._parameter_checks import column_of
 from streamsvm.errors import FeatureError, LabelError
 from streamsvm.structured.meanings import NOTHING, Meaning, read_meaning, symbols_of
 from streamsvm.structured.sentences import Sentences, read_sentences
@@ -27,9 +28,7 @@ def sentences_in(X: Any) -> Sentences:
                 f"an Arrow column of {X.type}: use one of lists of strings, a sentence a row"
             )
         return read_sentences(lists)
-    if isinstance(X, (str, bytes, Mapping, pa.Table, pa.RecordBatch)) or not isinstance(
-        X, Iterable
-    ):
+    if isinstance(X, (str, bytes, Mapping)) or hasattr(X, "columns") or not isinstance(X, Iterable):
         raise FeatureError(
             f"a batch of sentences is {type(X).__name__}: use a list of sentences, an Arrow column "
             "of lists, or what streamsvm.Chain makes of a table"
@@ -50,13 +49,12 @@ def arrow_lists(column: Any) -> list[list[Any]] | None:
 
 def label_lists(y: Any) -> Sequence[Any]:
     """Return the labels of a batch, an entry for each sentence."""
+    y = column_of(y, "labels", LabelError)
     if isinstance(y, (pa.Array, pa.ChunkedArray)):
         lists = arrow_lists(y)
         if lists is None:
             raise LabelError(f"an Arrow column of {y.type}: use one of lists, a sentence a row")
         return lists
-    if isinstance(y, (str, bytes, Mapping)) or not isinstance(y, Iterable):
-        raise LabelError(f"the labels are {type(y).__name__}: use a list of labels a sentence")
     return y if isinstance(y, Sequence) else list(y)
 
 
@@ -75,6 +73,7 @@ def columns_like(X: Any, labels: list[list[Any]]) -> Any:
 
 def batch_rows(given: Any, error: type[Exception]) -> list[Any]:
     """Return the rows of a batch: a list, or an Arrow column of strings or of lists."""
+    given = column_of(given, "examples", error)
     if isinstance(given, (pa.Array, pa.ChunkedArray)):
         if pa.types.is_string(given.type) or pa.types.is_large_string(given.type):
             return given.to_pylist()
@@ -82,8 +81,6 @@ def batch_rows(given: Any, error: type[Exception]) -> list[Any]:
         if lists is None:
             raise error(f"an Arrow column of {given.type}: use one of strings or lists of strings")
         return lists
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise error(f"a batch is {type(given).__name__}: use a list, a row a sentence")
     return list(given)
 
 
