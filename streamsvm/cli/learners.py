@@ -269,8 +269,7 @@ def _default_learner(options: argparse.Namespace, given: dict[str, Any]) -> str:
     known = inspect.signature(AdaptiveSVMClassifier).parameters.keys()
     is_balanced = given.get("class_weight") == "balanced"
     has_epochs = getattr(options, "epochs", 1) > 1
-    limits = getattr(options, "max_classes", None) is not None
-    return "lasvm" if given.keys() - known or is_balanced or has_epochs or limits else "adaptive"
+    return "lasvm" if given.keys() - known or is_balanced or has_epochs else "adaptive"
 
 
 def model_from(options: argparse.Namespace) -> tuple[Any, Any]:

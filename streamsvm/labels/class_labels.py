@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Any
 
 import numpy as np
@@ -45,9 +45,17 @@ def too_many_classes(label: Any, most: int) -> str:
     """Return why a label of one more class than `most` is refused."""
     return (
         f"{shown(label)} is class number {most + 1:,}: at most {most:,} are taken "
-        "(max_classes). Memory grows with classes times support vectors, and so does time. Raise "
-        "max_classes if these are classes; a number or an identifier is no class"
+        "(max_classes), as memory and time grow with each. Raise max_classes if these are "
+        "classes; a number or an identifier is no class"
     )
+
+
+def check_most(labels: LabelColumn, known: Collection[Any], most: int | None) -> None:
+    """Raise LabelError if labels beside the known ones are more than `most` together."""
+    if most is not None:
+        new = [label for label, _ in labels.present() if label not in known]
+        if len(known) + len(new) > most:
+            raise LabelError(too_many_classes(new[most - len(known)], most))
 
 
 class ClassLabels:
@@ -75,10 +83,7 @@ class ClassLabels:
     def check(self, labels: LabelColumn) -> LabelColumn:
         """Return the labels; raise LabelError if one is missing, or they are more than `most`."""
         check_present(labels)
-        if self.most is not None:
-            new = [label for label, _ in labels.present() if label not in self.signs]
-            if len(self.seen) + len(new) > self.most:
-                raise LabelError(too_many_classes(new[self.most - len(self.seen)], self.most))
+        check_most(labels, self.signs, self.most)
         return labels
 
     def add(self, label: Any) -> bool:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.errors import LabelError
-from streamsvm.labels.class_labels import BinaryLabels, check_present, shown
+from streamsvm.labels.class_labels import BinaryLabels, check_most, check_present
 from streamsvm.labels.label_column import LabelColumn
 
 
@@ -26,7 +25,7 @@ class GrowingLabels(BinaryLabels):
         super()._update_signs()
         if not self.is_binary:
             self.ordered = self.seen
-            self.signs = {label: float(i) for i, label in enumerate(self.seen)}
+            self.signs = dict(zip(self.seen, map(float, range(len(self.seen))), strict=True))
 
     def _sides(self) -> tuple[Any, Any]:
         if self.is_binary:
@@ -38,12 +37,8 @@ class GrowingLabels(BinaryLabels):
     def check(self, labels: LabelColumn) -> LabelColumn:
         """Return the labels; raise LabelError if one is missing, or they are more than `most`."""
         check_present(labels)
-        new = [label for label, _ in labels.present() if label not in self.seen]
-        if self.most is not None and len(self.seen) + len(new) > self.most:
-            raise LabelError(
-                f"more than {self.most} classes ({shown(new[-1])} would be one more): is the label "
-                "a class? If so, raise max_classes, or use LaRankClassifier or SVMSGDClassifier"
-            )
+        known = self.seen if self.is_binary else self.signs
+        check_most(labels, known, self.most)
         return labels
 
     def add(self, label: Any) -> bool:

@@ -52,12 +52,13 @@ class AdaptiveSVMClassifier(SeveralModels):
     Four models learn the stream: `LASVMClassifier` for two classes, `LaRankClassifier` for more.
     The first finds scale and gamma of its RBF kernel itself. The second and third have 1/4 and 1/16
     of its gamma, so that the third is nearly linear, and ten times its C; the fourth has 4 times
-    its gamma, and keeps the last 1,000 examples only. Of 3 to 50 classes the third is a
-    `LASVMClassifier` with the first's gamma and C, for classes that overlap; of more it is as the
-    first, with a tenth of C. An event is predicted by the model that has erred least of late, which
-    learns each example at once. The others learn 32 examples together, 128 after the first 256.
-    After the first 512 only the best of them learns; the rest sleep, until errors become more, and
-    are looked at when the number of examples is a power of two.
+    its gamma, and keeps the last 1,000 examples only. Of 3 to 50 classes the second is
+    a `LASVMClassifier`, too, and the third is one with the first's gamma and C, for classes that
+    overlap; of more the third is as the first, with a tenth of C. An event is predicted by the
+    model that has erred least of late, which learns each example at once. The others learn 32
+    examples together, 128 after the first 256. After the first 512 only the best of them learns;
+    the rest sleep, until errors become more, and are looked at when the number of examples is a
+    power of two.
 
     When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
     examples; another one finds scale and gamma anew, as features may have got other units. If one
@@ -111,6 +112,9 @@ class AdaptiveSVMClassifier(SeveralModels):
         take into account which label was learnt last, for the first event after it, if the one that
         was learnt had been predicted last: labels do not come late. `predict_many` does not, as its
         rows need not follow. False: they never do.
+    max_classes
+        The largest number of classes, at least 2; 200 by default, None: any number. An example of
+        one more is refused: with K classes each example that a model keeps takes 120 K bytes more.
     seed
         Seed of the models' random numbers. There are none with two classes; with more, None gives
         slightly other models, and predictions, each time.
@@ -165,6 +169,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         seed: int | None = None,
         missing: str = "mean",
         last_label: bool = True,
+        max_classes: int | None = 200,
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
         super().__init__(limit, check_size("hashing", hashing), missing)
@@ -175,7 +180,8 @@ class AdaptiveSVMClassifier(SeveralModels):
         self.window, self.max_support_vectors = window, max_support_vectors
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
         self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, check_seed(seed)
-        self.last_label = last_label
+        self.last_label, self.max_classes = last_label, max_classes
+        self.targets.labels.most = check_size("max_classes", max_classes, 2)
         self.is_sparse = density.check_sparse(sparse, hashing)
         check_class_weight(class_weight)
         # Checks the other parameters.

@@ -140,8 +140,9 @@ class LASVMClassifier(KernelLearner):
         computed again after 2, 4, 8, ... up to 1,024 examples. "auto", the default: 1, 4 or 16
         times that. After 4, 8, 16, ... up to 1,024 examples each of these, with features scaled and
         not, learns all examples so far anew; then the best of them does with a quarter of its gamma
-        and C 10, unless `C` is given. The learner goes on with the one that erred least on them, if
-        its gamma, or its C, is not larger just by chance (see `chosen`).
+        and C 10, unless `C` is given, and of three or more classes with its gamma and C 10. The
+        learner goes on with the one that erred least on them, if its gamma, or its C, is not larger
+        just by chance (see `chosen`).
         ``scale=False, gamma="scale"`` tries nothing.
     missing
         What takes the place of a value that is missing (None, NaN, a null, a feature that the event

@@ -69,6 +69,9 @@ class SVMSGDClassifier(LinearLearner):
         None or a dict {label: factor of the loss} (1 for labels not named).
     sparse, hashing, max_features, missing, selection
         As in `LASVMClassifier`.
+    max_classes
+        The largest number of classes, at least 2; 1,000 by default, None: any number. An example of
+        one more is refused: each class has weights of its own, and each event changes all of them.
     seed
         Without effect, since no random numbers are drawn; taken because all learners take it.
 
@@ -118,6 +121,7 @@ class SVMSGDClassifier(LinearLearner):
         seed: int | None = None,
         missing: str = "mean",
         selection: Selection | None = None,
+        max_classes: int | None = 1000,
     ) -> None:
         self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
         self.power, self.skip, self.averaged = power, skip, averaged
@@ -126,7 +130,9 @@ class SVMSGDClassifier(LinearLearner):
             power = 0.75 if averaged is True else 1.0
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate)
         solver = LinearSolver(SGD, schedule, second=None if averaged is False else 0.0)
-        super().__init__(solver, t0, class_weight, sparse, hashing, max_features, missing)
+        super().__init__(
+            solver, t0, class_weight, sparse, hashing, max_features, missing, max_classes
+        )
         self.choose_by(selection)
 
     @classmethod

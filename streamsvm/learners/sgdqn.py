@@ -38,7 +38,7 @@ class SGDQNClassifier(LinearLearner):
     skip
         Number of examples between two steps on the regularisation term, each followed by an update
         of B; at least 1. "auto", the default: 16 / share of nonzero features (thesis, 3.1.2).
-    bias_rate, class_weight, sparse, hashing, max_features, missing, selection
+    bias_rate, class_weight, sparse, hashing, max_features, missing, selection, max_classes
         As in `SVMSGDClassifier`.
     seed
         Without effect, since no random numbers are drawn; taken because all learners take it.
@@ -87,13 +87,16 @@ class SGDQNClassifier(LinearLearner):
         seed: int | None = None,
         missing: str = "mean",
         selection: Selection | None = None,
+        max_classes: int | None = 1000,
     ) -> None:
         self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
         self.power, self.skip, self.bias_rate = power, skip, bias_rate
         self.seed = check_seed(seed)
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, False, bias_rate)
         solver = LinearSolver(SGDQN, schedule, second=1.0 / schedule.lam)
-        super().__init__(solver, t0, class_weight, sparse, hashing, max_features, missing)
+        super().__init__(
+            solver, t0, class_weight, sparse, hashing, max_features, missing, max_classes
+        )
         self.choose_by(selection)
 
     @classmethod

@@ -14,7 +14,7 @@ import pytest
 
 import streamsvm
 from streamsvm import TrackingMonitor
-from streamsvm.errors import ParameterError, StreamSVMError
+from streamsvm.errors import LabelError, ParameterError, StreamSVMError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.kernel import kernel_solver
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
@@ -83,6 +83,24 @@ def test_the_readme_has_each_learner_in_its_table():
     rows = set(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", readme, re.MULTILINE))
     assert rows == {(learner.name, learner.cls.__name__) for learner in registered_learners("rows")}
     assert {cls for _, cls in rows} <= set(streamsvm.__all__)
+
+
+@pytest.mark.parametrize("name", [one.name for one in registered_learners("rows")])
+def test_a_class_too_many_is_refused(name):
+    learner = next(one for one in registered_learners("rows") if one.name == name)
+    parameters = learner.configurations[0]
+    most = learner.cls(**parameters).most_classes
+    if most == 2:
+        return
+    assert most is not None and learner.cls(**parameters).max_classes == most
+    model = learnt(learner.cls(**parameters, max_classes=3), stream(30, n_classes=3))
+    before = content(model)
+    with pytest.raises(LabelError, match=r"5 is class number 4: at most 3 .*max_classes"):
+        model.learn_one({"a": 1.0, "new": 1.0}, 5)
+    assert len(model.classes) == 3 and content(model) == before
+    assert model.clone().most_classes == 3 == pickle.loads(pickle.dumps(model)).most_classes
+    with pytest.raises(ParameterError, match="max_classes"):
+        learner.cls(**parameters, max_classes=1)
 
 
 @all_learners

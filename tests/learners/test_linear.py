@@ -54,6 +54,27 @@ def same(a, b):
     np.testing.assert_array_equal(a.state.info, b.state.info)
 
 
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+def test_weights_are_seldom_copied_for_further_classes(cls):
+    """For each of 5,000 classes that came, all weights were copied."""
+    model, addresses = cls(), set()
+
+    def learn(one, labels):
+        for label in labels:
+            one.learn_one({"a": float(label % 7), "b": 1.0}, label)
+
+    for label in range(150):
+        learn(model, [label])
+        addresses.add(model.state.weights.ctypes.data)
+    assert len(addresses) < 20 and len(model.state.info) == 150
+    # A copy has no room for further classes, and shares none.
+    copied = copy.deepcopy(model)
+    learn(model, range(150, 200))
+    learn(copied, range(150, 200))
+    same(model, copied)
+    assert not np.shares_memory(model.state.weights, copied.state.weights)
+
+
 @pytest.mark.parametrize(("cls", "params"), SETTINGS, ids=IDS)
 @pytest.mark.parametrize("k", [2, 4])
 def test_events_are_batches(cls, params, k):

@@ -144,10 +144,13 @@ def test_an_event_that_compiles_nothing_rehearses_nothing(rehearsed):
 )
 def test_after_some_events_that_look_sparse_sparse_rows_are_compiled_for(rehearsed, kind):
     """Later a LaRank on words compiled for 41 s in the middle of the stream."""
-    for n_words, n_expected in (8, 0), (60, 1), (60, 1):
+    flags = dict.fromkeys(map(str, range(60)), 0.0)
+    # Flags that each event lists do not become more.
+    for n_words, before, n_expected in (8, {}, 0), (60, flags, 0), (60, {}, 1), (60, {}, 1):
         model = kind(gamma="scale", scale=False) if kind is not AdaptiveSVMClassifier else kind()
         for i in range(80):
-            model.learn_one({f"{i % n_words}": 1.0, f"{7 * i % n_words}": 1.0}, i % 3 % 2)
+            words = {f"{i % n_words}": 1.0, f"{7 * i % n_words}": 1.0}
+            model.learn_one(before | words, i % 3 % 2)
         turned = [(type(m), turns) for m, _, turns in rehearsed if turns]
         assert turned == n_expected * [(kind, True)]
 

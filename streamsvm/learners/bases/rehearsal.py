@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.features import density
+from streamsvm.features.missing import EVENTS
 
 N_EVENTS = 1100
 """Events of a rehearsal: rate and gamma change for the last time after 1,024."""
@@ -71,9 +72,20 @@ def look(model: Any) -> None:
     rows_of = getattr(model, "dense_rows", None)
     if not is_on or key in _looked_for or rows_of is None or hasattr(model, "is_rehearsal_copy"):
         return
-    if model.is_sparse or density.may_become_sparse(rows_of()):
+    if model.is_sparse or (_may_widen(model) and density.may_become_sparse(rows_of())):
         _looked_for.add(key)
         compile_ahead(model, turns_sparse=True)
+
+
+def _may_widen(model: Any) -> bool:
+    """Tell whether rows are wide enough to become sparse, or still get further features.
+
+    Words come all the time. Dozens of flags that each event lists do not get more: to compile for
+    sparse rows, which never come, takes longer than to learn thousands of these.
+    """
+    d = len(model.schema)
+    since_first = model.schema.missing.statistics[EVENTS, :d]
+    return d >= density.FEWEST_FEATURES or bool((since_first <= LOOK // 2).any())
 
 
 def _expects_several(model: Any) -> bool:

@@ -5,9 +5,9 @@ third have a wider kernel and a larger C, the third of them nearly linear; the f
 kernel and keeps the last 1,000 examples only.
 
 They are `LASVMClassifier`s for two classes, and `LaRankClassifier`s for several, which cost less;
-but where classes overlap LASVM errs less. So of several classes the third is a LASVM, as the first
-in all else; of more than `MOST_PAIRS`, for which it has a problem for each pair, a LaRank with a
-tenth of C.
+but where classes overlap LASVM errs less. So of several classes the second is a LASVM, and so is
+the third, as the first in all else; of more than `MOST_PAIRS`, for which it has a problem for each
+pair, they are LaRanks, and the third has a tenth of C.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KINDS = (
     Kind(LASVMClassifier, 4.0, 1.0, 1000),
 )
 _LARANKS = tuple(kind._replace(learner=LaRankClassifier) for kind in KINDS)
-KINDS_OF_SEVERAL = (*_LARANKS[:2], Kind(LASVMClassifier, 1.0, 1.0), _LARANKS[3])
+KINDS_OF_SEVERAL = (_LARANKS[0], KINDS[1], Kind(LASVMClassifier, 1.0, 1.0), _LARANKS[3])
 KINDS_OF_MANY = (*_LARANKS[:2], Kind(LaRankClassifier, 1.0, 0.1), _LARANKS[3])
 
 
@@ -77,8 +77,9 @@ def parameters_of(learner: SeveralModels, kind: Kind) -> dict[str, Any]:
         "seed": learner.seed,
         "reserve": 0,
     }
-    # The learner takes any number of classes, and so do its models.
-    return given | ({"max_classes": None} if kind.learner is LaRankClassifier else {})
+    # A LASVM is of few classes only.
+    is_larank = kind.learner is LaRankClassifier
+    return given | ({"max_classes": learner.max_classes} if is_larank else {})
 
 
 def new_first(learner: SeveralModels, labels: Any) -> Any:

@@ -63,6 +63,6 @@ def _check(learner: SeveralModels, member: Any) -> None:
 IN_FILES: dict[str, Any] = {
     "more": _content_of,
     "read_more": _read,
-    "older": {"last_label": False},
+    "older": {"last_label": False, "max_classes": None},  # there was no limit
 }
 """What `register_learner` is told of the models."""

@@ -39,6 +39,7 @@ class SeveralModels(Learner):
     state: AdaptiveState
     recent: KeptExamples
     last_label: bool
+    max_classes: int | None
     offsets: np.ndarray
 
     @property

@@ -153,8 +153,8 @@ def renew_others(learner: SeveralModels, budget: float) -> None:
             state.waiting[m] = min(first.n_examples, learner.recent.n_examples)
             state.uncounted[m] = 0
             if state.asleep[m]:
-                # What it erred as it was before says nothing.
-                state.faded[m] = state.faded[used]
+                # What it erred as it was before says nothing: it is compared once more.
+                state.faded[m], state.asleep[m] = state.faded[used], 0
             if m == used:
                 members.use_first(learner)
         models.append(model)

@@ -38,5 +38,6 @@ LINEAR_FILE: dict[str, Any] = {
     "prepare": lambda model: model.search_rate_if_due(),
     "more": _more,
     "read_more": _read_more,
+    "older": {"max_classes": None},  # there was no limit
 }
 """See `register_learner`."""

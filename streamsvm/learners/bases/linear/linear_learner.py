@@ -64,9 +64,12 @@ class LinearLearner(Learner):
         hashing: int | None,
         max_features: int,
         missing: str,
+        max_classes: int | None,
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
         super().__init__(limit, check_size("hashing", hashing), missing)
+        self.max_classes = max_classes
+        self.targets.labels.most = check_size("max_classes", max_classes, 2)
         self.solver = solver
         self.t0, self.class_weight = t0, class_weight
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features

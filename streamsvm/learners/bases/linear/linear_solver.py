@@ -26,11 +26,15 @@ from streamsvm.solvers.linear.state import (
     T,
 )
 from streamsvm.solvers.linear.step import Step, learn_rows
+from streamsvm.support.declaration import copy_arrays
 from streamsvm.support.interruptions import append_result
 from streamsvm.support.rows import Rows
 
 FEWEST, FEWEST_SPARSE = 1024, 4096
 """The smallest room for features, of dense and of sparse rows: growing it often would take long."""
+
+_FEWEST_OUTPUTS = 4
+"""The smallest room for further classes; each time it is full, there is a quarter more."""
 
 
 class LinearSolver:
@@ -84,7 +88,7 @@ class LinearSolver:
             return new
         k, room = 1 if labels.is_binary else len(labels.seen), old.weights.shape[2]
         if change is None or len(old.info) > 1:
-            new.state = old if k == 1 else linear_state.grown(old, k, room, self.second)
+            new.state = old if k == 1 else _with_outputs(old, k, self.second)
             return new
         weights, info = new.state = self.new_state(k, room)
         outputs = (0,) if k == 1 else pair_of(labels)
@@ -182,6 +186,33 @@ class LinearSolver:
         """Bytes of ``weights`` and ``first_rows``."""
         rows, state = self.first_rows, self.state
         return {
-            "weights": 0 if state is None else state.weights.nbytes,
+            "weights": 0 if state is None else _whole(state.weights).nbytes,
             "first_rows": 0 if rows is None else rows.nbytes,
         }
+
+
+def _whole(array: np.ndarray) -> np.ndarray:
+    """Return an array with its room for further outputs, of which it is the first part."""
+    base = array.base
+    is_part = isinstance(base, np.ndarray) and base.shape[1:] == array.shape[1:]
+    return base if is_part and base.flags.writeable else array
+
+
+def _with_outputs(state: LinearState, k: int, second: float | None) -> LinearState:
+    """Return a state of k outputs, more than before, which takes the place of the old one.
+
+    Its arrays begin with those of the old one, in the same memory while there is room in it: to
+    copy all weights for each class would take the square of the number of classes.
+    """
+    before, n_features = len(state.info), state.weights.shape[2]
+    whole = LinearState(*map(_whole, state))
+    if k > min(map(len, whole)):
+        room = k + max(_FEWEST_OUTPUTS, k // 4)
+        whole = LinearState(*(np.zeros((room, *array.shape[1:])) for array in state))
+        copy_arrays(state, whole)
+    new = LinearState(*(array[:k] for array in whole))
+    # An interruption may have left something there.
+    empty = linear_state.new_state(k - before, n_features, second)
+    for array, own in zip(new, empty, strict=True):
+        array[before:] = own
+    return new

@@ -46,7 +46,11 @@ _FAR = 2.0
 """By how many standard deviations these err more than the best (see `are_fewer_by`)."""
 
 SMOOTHER = (0.25, 10.0)
-"""What gamma and C of the best candidate are multiplied by for the last one."""
+"""What gamma and C of the best candidate are multiplied by for a further one."""
+
+WIDTHS_OF_SEVERAL = (SMOOTHER[0], 1.0)
+"""Of several classes its gamma as it is is tried with the larger C, too: there, one C and one gamma
+must do for pairs of classes whose borders differ, and a smoother border is too smooth for some."""
 
 _CLEARLY = 2.0
 """By how many standard deviations weighted features must err less."""
@@ -191,7 +195,7 @@ class Race:
         self._prepare()
         self._left -= work
         candidates = self._candidates()
-        self.relevance = yield from self._relevance()
+        self.relevance = yield from self._relevance(self.begun.n_kept // 2)
         if self.relevance is not None:
             candidates += dict.fromkeys(
                 Candidate(c.width, True, c.C, True) for c in candidates if c.width <= _WIDEST
@@ -203,12 +207,23 @@ class Race:
         for rank in order:
             best = yield from self._better(self._tried(candidates[rank], rank), best)
         assert best is not None
+        if best.candidate.is_weighted:
+            # That weights pay was told by examples that had not chosen them: now all may choose.
+            before, self.relevance = self.relevance, (yield from self._relevance(self.begun.n_kept))
+            if self.relevance is not None and not np.array_equal(before, self.relevance):
+                tried = self._tried(best.candidate, self.n_candidates)
+                best = yield from self._better(tried, best, looks=())
+                self.n_candidates += 1
+                before = self.relevance if best is tried else before
+            self.relevance = before
         preparation = self._learner.preparation
         if preparation.finds_C and preparation.gamma == "auto":
-            width, C = best.candidate.width * SMOOTHER[0], best.candidate.C * SMOOTHER[1]
-            smoother = best.candidate._replace(width=width, C=C)
-            best = yield from self._better(self._tried(smoother, len(candidates)), best, looks=())
-            self.n_candidates += 1
+            first = best.candidate
+            for factor in WIDTHS_OF_SEVERAL if self.begun.n_classes > 2 else SMOOTHER[:1]:
+                further = first._replace(width=first.width * factor, C=first.C * SMOOTHER[1])
+                tried = self._tried(further, self.n_candidates)
+                best = yield from self._better(tried, best, looks=())
+                self.n_candidates += 1
         best.model.observer, self._models = None, [best.model]
         while best.model.n_examples < self._count:
             count = self._count
@@ -292,11 +307,11 @@ class Race:
             return [c for c in candidates if not c.is_scaled]
         return list(candidates)
 
-    def _relevance(self) -> Generator[None, None, np.ndarray | None]:
-        """Return what features are multiplied by, from the older half of the examples, or None."""
+    def _relevance(self, n: int) -> Generator[None, None, np.ndarray | None]:
+        """Return what features are multiplied by, from the first n examples, or None."""
         if self._learner.is_sparse or self._learner.preparation.scale != "auto":
             return None
-        is_used = self._is_new[: self.begun.n_kept // 2]
+        is_used = self._is_new[:n]
         x, classes = (fact[: is_used.size][is_used] for fact in self._examples[:2])
         work = relevance.search(x, classes, BUDGET / 2.0)
         while True:
