@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsvm
+from streamsvm.cli.interruptions import interrupted_by_sigterm
 from streamsvm.cli.main import main
 from tests.interruptions import ignore_ctrl_c, needs_ctrl_c
 
@@ -616,12 +617,9 @@ def test_in_the_background_sigterm_ends_with_report_checkpoint_and_model():
     pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
     environment = {**os.environ, "PYTHONPATH": str(Path(streamsvm.__file__).parents[1])}
 
-    def started():
-        return subprocess.Popen(
-            [*command, *options], env=environment, text=True, preexec_fn=ignore_ctrl_c, **pipes
-        )
-
-    with started() as process:
+    with subprocess.Popen(
+        [*command, *options], env=environment, text=True, preexec_fn=ignore_ctrl_c, **pipes
+    ) as process:
         assert any("examples/s" in line for line in process.stderr)
         process.send_signal(signal.SIGINT)
         time.sleep(0.5)
@@ -630,12 +628,13 @@ def test_in_the_background_sigterm_ends_with_report_checkpoint_and_model():
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 130 and "interrupted" in out and "progressive accuracy" in out
     assert Path("m.svm").exists() and Path("c.ckpt").exists()
-    with started() as process:
-        # Before anything was done, too.
-        time.sleep(0.7)
-        process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 130 and (out or "streamsvm: interrupted" in err)
+
+
+def test_sigterm_interrupts_before_and_after_a_run_too():
+    with interrupted_by_sigterm():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.slow
