@@ -70,6 +70,8 @@ class Names:
     def __init__(self) -> None:
         self._names: list[Name] = []
         self._index: dict[Name, int] = {}
+        # The same dict, without what compiled code has appended since `index` was read last.
+        self.indexed = self._index
         # The first so many names are 0, 1, ..., whether they are in the list yet or not.
         self._n_range = 0
         # The bytes of the first `_n_weighed` names.

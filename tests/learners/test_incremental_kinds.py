@@ -55,7 +55,7 @@ def test_rivers_roc_auc_takes_its_scores(kernel):
     assert 0.0 <= min(scores) and max(scores) <= 1.0
     odd, usual = (np.array(scores)[np.array(truth) == kind] for kind in (True, False))
     exact = (odd[:, None] > usual).mean()
-    assert exact > 0.9 and metric.get() == pytest.approx(exact, abs=0.06)
+    assert exact > 0.85 and metric.get() == pytest.approx(exact, abs=0.06)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)

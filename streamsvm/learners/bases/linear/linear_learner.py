@@ -152,7 +152,7 @@ class LinearLearner(Learner):
         label = predict(x)
         # Compared with None, as names of this module are None while the interpreter shuts down.
         if label is not None:
-            if x and next(iter(x)) not in self.schema.index:
+            if x and next(iter(x)) not in self.schema.indexed:
                 self.schema.note_predicted(x)
             return label
         with self.lock:
@@ -166,7 +166,7 @@ class LinearLearner(Learner):
         margin = self.fast_path.margin_locked(x)
         if margin is None:
             return super().margin_one(x)
-        if x and next(iter(x)) not in self.schema.index:
+        if x and next(iter(x)) not in self.schema.indexed:
             self.schema.note_predicted(x)
         return margin
 
