@@ -12,10 +12,11 @@ from connectors.kafka import message_fields as fields
 from connectors.kafka.first_messages import NO_LABEL, FirstMessages
 from connectors.kafka.messages import Message, narrow, parts_of
 from connectors.kafka.record_ids import id_of_key
-from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type, type_of_items
+from connectors.kinds import kind_of, number_in, plain, plain_type, type_of_items
 from connectors.one_hot import batch_of
 from connectors.payloads import Decoder, PayloadError, content_of
 from connectors.source import Batch, Position, Reject
+from connectors.text_looks import TextLooks
 
 _MOST_KEYS = 100_000
 _TAKE_APART = ": take it apart (--flatten, transform=flatten), or leave it out (--exclude)"
@@ -80,7 +81,7 @@ class MessageReader:
     ) -> None:
         self._bags = bags
         self.weight, self._numbers = weight, parse_numbers or ()
-        self.number_texts = NumberTexts()
+        self.number_texts = TextLooks()
         self.target, self.key, self.timestamp, self.answers = target, key, timestamp, answers
         self.columns = None
         if columns is not None:
