@@ -104,8 +104,7 @@ def parsed(
 
 def no_number(name: str, text: str) -> str:
     """Return why a text of a column of `parse_numbers` cannot be used."""
-    hint = "; missing_tokens= (--missing-tokens) names texts that are missing numbers"
-    return f"`{name}` is {text!r:.100}: neither a number nor a time (parse_numbers){hint}"
+    return f"`{name}` is {text!r:.100}: neither a number nor a time (parse_numbers)"
 
 
 def without_tokens(

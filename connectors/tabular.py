@@ -3,7 +3,7 @@
 import operator
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +63,7 @@ class TabularOptions(TypedDict, total=False):
     decimal: str
     missing_tokens: Sequence[str]
     as_text: Sequence[str]
-    classes: Sequence[Any] | None
+    label_kind: Literal["text", "number"] | None
 
 
 class TabularSource(BaseSource):
@@ -114,9 +114,9 @@ class TabularSource(BaseSource):
     as_text
         Columns whose type is known by their values only (see `told_by_values`) that are texts
         nevertheless, as codes of digits are; others are as they are.
-    classes
-        The labels that a model knows: labels of a type known by their values only are read as
-        these are. None by default.
+    label_kind
+        ``"text"`` or ``"number"``: what the labels of a model are. Those of a type known by their
+        values only are read so. None, the default: as what they look like.
     max_categories
         Values of a text column that get a feature of their own, 1000 by default: see `Encoder`.
     filters
@@ -166,10 +166,11 @@ class TabularSource(BaseSource):
         decimal: str = ".",
         missing_tokens: Sequence[str] = (),
         as_text: Sequence[str] = (),
-        classes: Sequence[Any] | None = None,
+        label_kind: Literal["text", "number"] | None = None,
     ) -> None:
         if decimal not in (".", ","):
             raise ValueError(f"decimal={decimal!r}: use '.' or ','")
+        del label_kind, as_text  # for those that read texts
         if isinstance(missing_tokens, str):
             raise SourceError(f"missing_tokens must be a list, not the text {missing_tokens!r}")
         self.decimal, self.missing_tokens = decimal, list(missing_tokens)
@@ -230,6 +231,11 @@ class TabularSource(BaseSource):
         self._encoder = self._encoder_of(fields, self._max_categories)
 
     told_by_values: frozenset[str] = frozenset()
+
+    @property
+    def label_kind(self) -> str | None:
+        """The kind of the labels, as `kind_of`; None: they are lists."""
+        return kind_of(self._target_type)
 
     @property
     def empty_columns(self) -> list[str]:

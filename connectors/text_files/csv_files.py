@@ -63,7 +63,7 @@ class CSVSource(TextSource):
 
     """
 
-    def _types(self, target: str | None, classes: Sequence[Any] | None) -> dict[str, pa.DataType]:
+    def _types(self, target: str | None, label_kind: str | None) -> dict[str, pa.DataType]:
         head = self._head()
         self._separator = max(",;\t|", key=lambda c: head.count(c.encode()))
         # A line must fit into a block.
@@ -88,7 +88,7 @@ class CSVSource(TextSource):
         self._sample = dict(zip(names, self._without_missing(columns), strict=True))
         found = dict(zip(names, types_of([*self._sample.values()], self._decimal), strict=True))
         if target in found:
-            found[target] = self._label_type(self._sample[target], classes)
+            found[target] = self._label_type(self._sample[target], label_kind)
         return found
 
     def _head(self) -> bytes:

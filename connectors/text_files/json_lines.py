@@ -57,7 +57,7 @@ class JSONLinesSource(TextSource):
 
     """
 
-    def _types(self, target: str | None, classes: Sequence[Any] | None) -> dict[str, pa.DataType]:
+    def _types(self, target: str | None, label_kind: str | None) -> dict[str, pa.DataType]:
         values: dict[str, list[Any]] = {}
         with self._open() as file:
             for line in islice(io.BufferedReader(file), SAMPLE):
@@ -75,7 +75,7 @@ class JSONLinesSource(TextSource):
         types = dict(self._known)
         if target in types:
             types[target] = _label_type_of_values(values[target])
-            if classes and {type(label) for label in classes} == {str}:
+            if label_kind == "text":
                 types[target] = pa.string()
         # Numbers that are texts here, or of more digits than Arrow has: Python reads them.
         self._as_written = {n for n in self._as_text if _kinds(values.get(n, ())) - {str}}

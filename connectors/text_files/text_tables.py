@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any, Unpack
@@ -61,7 +62,7 @@ class TextSource(TabularSource):
         self._as_text = {*options.get("as_text", ())}
         self._label_form = ""
         with self._errors():
-            types = self._types(target, options.get("classes"))
+            types = self._types(target, options.get("label_kind"))
         self.told_by_values = frozenset(types)
         # Whole numbers may have fractions later. What is only kept is text, as it is in the file.
         for name, type_ in types.items():
@@ -89,7 +90,7 @@ class TextSource(TabularSource):
         """None: only known at the end of the file."""
 
     @abstractmethod
-    def _types(self, target: str | None, classes: Sequence[Any] | None) -> dict[str, pa.DataType]:
+    def _types(self, target: str | None, label_kind: str | None) -> dict[str, pa.DataType]:
         """Return the type of each column, by the first rows; of the target, see `_label_type`."""
 
     @abstractmethod
@@ -128,19 +129,20 @@ class TextSource(TabularSource):
             faults[i] = Reject(position, "unreadable row", reason, text)
         return faults
 
-    def _label_type(self, texts: pa.Array, classes: Sequence[Any] | None) -> pa.DataType:
-        """Return the type of labels that were written so; of those of a model, if it has others."""
-        known = {type(label) for label in classes or ()}
-        if known == {str}:
+    def _label_type(self, texts: pa.Array, kind: str | None) -> pa.DataType:
+        """Return the type of labels that are written so; of a model's `kind`, if it is given."""
+        if kind == "text":
             return pa.string()
         texts = pc.ascii_trim_whitespace(texts.drop_null())
         for form, type_, _ in _LABELS if len(texts) else ():
             if pc.all(_fit(texts, form)).as_py():
                 self._label_form = form
                 return type_
-        if known and known <= {int, float}:
-            self._label_form = _LABELS[0][0] if known == {int} else _LABELS[1][0]
-            return pa.int64() if known == {int} else pa.float64()
+        if kind == "number":
+            # Labels of another form are set aside.
+            numbers = [(pc.sum(_fit(texts, form)).as_py() or 0, form) for form, *_ in _LABELS[:2]]
+            self._label_form = max(numbers, key=itemgetter(0))[1]
+            return pa.int64() if self._label_form is _LABELS[0][0] else pa.float64()
         return pa.string()
 
 
