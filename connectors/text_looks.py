@@ -66,7 +66,9 @@ class _Column:
             # Seats, as 1A, 2B and 3C, have too many units.
             if is_most and n_fitting > _MOSTLY * n_odd and len(units) <= _MOST_UNITS:
                 return f"its texts, such as {next(iter(fitting))!r:.60}, look like {what}"
-        if self.n_numbers >= _MOSTLY * self.n and len(self.others) <= _FEW * self.n:
+        # Codes may be numbers as well.
+        are_odd = len(self.others) == 1 or n_odd <= _FEW * self.n
+        if self.n_numbers >= _MOSTLY * self.n and are_odd:
             some = self.others.most_common(_MOST_NAMED)
             listed = ", ".join(f"{token!r:.60} ({n:,})" for token, n in some)
             more = ", ..." if len(self.others) > _MOST_NAMED else ""
