@@ -60,7 +60,8 @@ class ParquetSource(TabularSource):
         A file or a folder.
     target, options
         As in `TabularSource`: `columns`, `exclude`, `batch_size`, `shuffle_buffer`, `seed`,
-        `timestamp`, `weight`, `keep`, `parse_numbers`, `max_categories`. Only columns that are
+        `timestamp`, `weight`, `keep`, `parse_numbers`, `decimal`, `missing_tokens`,
+        `max_categories`. Only columns that are
         used are read.
     filters
         As of `pyarrow.parquet.read_table`: ``[("age", ">", 30)]`` or an Expression. Row groups are

@@ -15,6 +15,8 @@ _FEWEST = 20  # of fewer texts nothing is said
 _MOSTLY, _NEARLY_ALL, _DIFFERENT, _FEW = 0.5, 0.9, 0.75, 0.2
 _MOST_NAMED = _MOST_UNITS = 3
 _LONGEST = 200
+_FEWEST_NUMBERS = 5
+_CODE = re.compile("[+-]?0[0-9]")  # as 007
 
 _WHOLE = r"[+-]?[0-9]{1,3}"
 _PLAIN = r"[+-]?[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?"
@@ -43,11 +45,13 @@ class _Column:
 
     def __init__(self) -> None:
         self.n = self.n_numbers = 0
+        self.are_codes = False
         self.values, self.others = set[str](), Counter[str]()
 
     def add(self, text: str, is_number: bool) -> None:
         self.n += 1
         self.n_numbers += is_number
+        self.are_codes |= is_number and _CODE.match(text) is not None
         self.values.add(text)
         if not is_number:
             self.others[text] += 1
@@ -66,9 +70,9 @@ class _Column:
             # Seats, as 1A, 2B and 3C, have too many units.
             if is_most and n_fitting > _MOSTLY * n_odd and len(units) <= _MOST_UNITS:
                 return f"its texts, such as {next(iter(fitting))!r:.60}, look like {what}"
-        # Codes may be numbers as well.
         are_odd = len(self.others) == 1 or n_odd <= _FEW * self.n
-        if self.n_numbers >= _MOSTLY * self.n and are_odd:
+        are_codes = self.are_codes or len(self.values) - len(self.others) < _FEWEST_NUMBERS
+        if self.n_numbers >= _MOSTLY * self.n and are_odd and not are_codes:
             some = self.others.most_common(_MOST_NAMED)
             listed = ", ".join(f"{token!r:.60} ({n:,})" for token, n in some)
             more = ", ..." if len(self.others) > _MOST_NAMED else ""

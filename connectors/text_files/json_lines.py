@@ -66,8 +66,8 @@ class JSONLinesSource(TextSource):
                 except ValueError:
                     continue
                 for name, value in found.items() if isinstance(found, dict) else ():
-                    if not (isinstance(value, str) and value in self._tokens):
-                        values.setdefault(name, []).append(value)
+                    is_token = isinstance(value, str) and value in self._tokens
+                    values.setdefault(name, []).append(None if is_token else value)
         if not values:
             raise NotReadableError(f"`{self._path}` has no object among its first lines")
         self._values = values
@@ -116,8 +116,7 @@ class JSONLinesSource(TextSource):
         columns, reason = self._columns_of(lines, self._known | self._arrow_types, "error")
         if columns is None:
             # There is a new field, or a fault, which may be in a field that is not used.
-            given = [self._without_tokens(line) for line in lines] if self._tokens else lines
-            columns, reason = self._columns_of(given, self._arrow_types, "ignore")
+            columns, reason = self._columns_of(lines, self._arrow_types, "ignore")
             if columns is not None:
                 self._count_new(lines, first)
         names = [*self._read_types, *map(kept_name, self.keep)]
@@ -140,7 +139,10 @@ class JSONLinesSource(TextSource):
 
         `unexpected` is what Arrow does about fields that are not among `types`.
         """
-        text, schema = b"".join(lines), pa.schema(list(types.items()))
+        given = lines
+        if self._tokens and unexpected == "ignore":
+            given = [self._without_tokens(line) for line in lines]
+        text, schema = b"".join(given), pa.schema(list(types.items()))
         try:
             table = pa_json.read_json(
                 pa.BufferReader(text),
@@ -158,13 +160,14 @@ class JSONLinesSource(TextSource):
         return own + kept, ""
 
     def _without_tokens(self, line: bytes) -> bytes:
-        """Return a line in which texts that stand for missing values are null, but those kept."""
+        """Return a line in which texts that stand for missing numbers are null."""
         try:
             found = json.loads(line)
         except ValueError:
             return line
-        names = self._read_types.keys() - self._kept_types.keys() - self._of_python
-        wrong = [name for name in names & found.keys() if found[name] in self._tokens]
+        types = self._read_types if isinstance(found, dict) else {}
+        names = {n for n, type_ in types.items() if not pa.types.is_string(type_)}
+        wrong = [n for n in names & found.keys() if found[n] in self._tokens] if names else []
         return json.dumps(found | dict.fromkeys(wrong)).encode() + b"\n" if wrong else line
 
     def _count_new(self, lines: list[bytes], first: int) -> None:

@@ -189,6 +189,7 @@ def run(options: argparse.Namespace) -> int:
     is_of_sentences = of_sentences(options, model_of(options))
     with contextlib.ExitStack() as stack:
         source, test = _sentences(options, stack) if is_of_sentences else open_rows(options)
+        stack.callback(source.close)
         of_an_epoch = [n for n in (source.n_rows, options.limit) if n is not None]
         return run_shown(
             options,
