@@ -121,7 +121,7 @@ class KafkaSource(BaseSource):
         Called once if no partition is assigned within 3 seconds of the first poll. A broker keeps
         the partitions of a member that was killed until its session ends (librdkafka: 45 seconds).
     number_texts
-        Has the `names` of fields whose texts, in the first 1,000 messages, are numbers or times, and
+        Has the `names` of fields whose texts, in the first 1,000 messages, are numbers or times;
         `findings` on those whose texts should not be learnt as categories.
 
     Raises
