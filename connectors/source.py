@@ -307,8 +307,8 @@ class BaseSource(Closing, ABC):
         """
         if snapshot.get("source") != self._kind:
             kind = snapshot.get("source")
-            of_what = f"is of a {kind:.60}" if isinstance(kind, str) else "names no kind of source"
-            raise SnapshotError(f"the snapshot {of_what}, and this is a {self._kind}")
+            of_what = f"is of {kind:.60}" if isinstance(kind, str) else "names no kind of source"
+            raise SnapshotError(f"not a snapshot of a {self._kind}: it {of_what}")
         self._resume(snapshot)
 
     @abstractmethod

@@ -185,5 +185,7 @@ def test_another_kind_of_source_is_named(tmp_path):
     path.write_text("a,y\n1,0\n")
     snapshot = CSVSource(path, "y").snapshot()
     pq.write_table(pa.table({"a": [1], "y": [0]}), tmp_path / "rows.parquet")
-    with pytest.raises(SnapshotError, match=r"is of a CSVSource, and this is a ParquetSource$"):
+    with pytest.raises(
+        SnapshotError, match=r"not a snapshot of a ParquetSource: it is of CSVSource$"
+    ):
         ParquetSource(tmp_path / "rows.parquet", "y").resume(snapshot)
