@@ -39,7 +39,8 @@ class ArrowSource(TabularSource):
         one is detected; Feather files are IPC files).
     target, options
         As in `TabularSource`: `columns`, `exclude`, `batch_size`, `shuffle_buffer`, `seed`,
-        `timestamp`, `weight`, `keep`, `parse_numbers`, `max_categories`.
+        `timestamp`, `weight`, `keep`, `parse_numbers`, `decimal`, `missing_tokens`,
+        `max_categories`.
 
     Raises
     ------

@@ -1,11 +1,13 @@
 """Which columns of tabular data are features, which one is the target, and their plain form."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from connectors.errors import MissingColumnError, NotReadableError, SourceError
 from connectors.kinds import kind_of, numbers_in, plain, plain_type, to_float64, type_of_items
@@ -13,6 +15,11 @@ from connectors.source import Position
 
 # pandas stores the index of a filtered or sorted frame under this name: row numbers, no feature.
 _PANDAS_INDEX = "__index_level_"
+# Of decimals that are whole numbers of 64 bits, or floats that differ if they do.
+_MOST_WHOLE, _MOST_DIGITS = 18, 15
+
+KEPT = "\x00kept "
+"""Before the name of a hidden column: the texts of a column to keep, as they are in the source."""
 
 
 def feature_columns(
@@ -25,26 +32,29 @@ def feature_columns(
     weight: str | None = None,
 ) -> list[str]:
     """Return the names of the feature columns; parameters and errors are as in `TabularSource`."""
-    for parameter, names in (("columns", columns), ("exclude", exclude)):
-        if isinstance(names, str):
-            raise SourceError(f"{parameter} must be a list of names, not the text {names!r}")
+    for parameter, given in (("columns", columns), ("exclude", exclude)):
+        if isinstance(given, str):
+            raise SourceError(f"{parameter} must be a list of names, not the text {given!r}")
     asked = [("columns", column) for column in columns or ()]
     asked += [("exclude", column) for column in exclude]
+    # Arrow makes a new list of the names each time, and there may be 50,000 of them.
+    names, counts = schema.names, Counter(schema.names)
     for role, column in (("target", target), ("timestamp", timestamp), ("weight", weight), *asked):
-        if column is not None and column not in schema.names:
-            raise MissingColumnError(column, schema.names, name, role)
+        if column is not None and column not in counts:
+            raise MissingColumnError(column, names, name, role)
     if target is not None and target in (columns or ()):
         raise SourceError(f"target `{target}` is also listed in columns=: leave it out there")
     if weight is not None and weight in (target, *(columns or ())):
         raise SourceError(f"weight `{weight}` is also the target, or listed in columns=")
     if columns is None:
         own = (target, timestamp, weight)
-        chosen = [c for c in schema.names if c not in own and not c.startswith(_PANDAS_INDEX)]
+        chosen = [c for c in names if c not in own and not c.startswith(_PANDAS_INDEX)]
     else:
         chosen = list(dict.fromkeys(columns))
-    chosen = [column for column in chosen if column not in exclude]
+    left_out = set(exclude)
+    chosen = [column for column in chosen if column not in left_out]
     for column in {*chosen, target, timestamp, weight} - {None}:
-        if schema.names.count(column) > 1:
+        if counts[column] > 1:
             raise NotReadableError(f"`{name}` has several columns named `{column}`; rename them")
     _check_kind(schema, "timestamp", timestamp, ("time", "number"), "a timestamp or seconds")
     _check_kind(schema, "weight", weight, ("number", "null"), "a number")
@@ -64,16 +74,19 @@ def with_numbers(
     """Return a schema in which the text columns among `parse_numbers` are numbers."""
     if isinstance(parse_numbers, str):
         raise SourceError(f"parse_numbers must be a list of names, not the text {parse_numbers!r}")
+    known, fields = set(features), list(schema)
     for column in parse_numbers:
-        if column not in features:
+        if column not in known:
             raise MissingColumnError(column, list(features), name, "parse_numbers")
         at = schema.get_field_index(column)
-        if kind_of(schema.field(at).type) == "text":
-            schema = schema.set(at, pa.field(column, pa.float64()))
-    return schema
+        if kind_of(fields[at].type) == "text":
+            fields[at] = pa.field(column, pa.float64())
+    return pa.schema(fields)
 
 
-def parsed(batch: pa.RecordBatch, names: Sequence[str]) -> tuple[pa.RecordBatch, dict[int, str]]:
+def parsed(
+    batch: pa.RecordBatch, names: Sequence[str], decimal: str = "."
+) -> tuple[pa.RecordBatch, dict[int, str]]:
     """Return columns with the named texts as numbers, and why rows with other texts are bad."""
     reasons: dict[int, str] = {}
     for name in names:
@@ -81,9 +94,9 @@ def parsed(batch: pa.RecordBatch, names: Sequence[str]) -> tuple[pa.RecordBatch,
         if at < 0 or kind_of(batch.schema.field(at).type) != "text":
             continue
         texts = batch.column(at)
-        numbers, wrong = numbers_in(texts)
+        numbers, wrong = numbers_in(texts, decimal)
         for i in np.flatnonzero(wrong).tolist():
-            shown = _raw(texts)[i].as_py().decode(errors="backslashreplace")
+            shown = raw(texts)[i].as_py().decode(errors="backslashreplace")
             reasons[i] = no_number(name, shown)
         batch = batch.set_column(at, pa.field(name, pa.float64()), numbers)
     return batch, reasons
@@ -92,6 +105,18 @@ def parsed(batch: pa.RecordBatch, names: Sequence[str]) -> tuple[pa.RecordBatch,
 def no_number(name: str, text: str) -> str:
     """Return why a text of a column of `parse_numbers` cannot be used."""
     return f"`{name}` is {text!r:.100}: neither a number nor a time (parse_numbers)"
+
+
+def without_tokens(
+    batch: pa.RecordBatch, tokens: Sequence[str], names: Collection[str]
+) -> pa.RecordBatch:
+    """Return a batch in which texts of the named columns that are tokens are null."""
+    columns = list(batch.columns)
+    for i, field in enumerate(batch.schema):
+        if field.name in names and kind_of(field.type) == "text":
+            missing = pc.is_in(columns[i], pa.array(tokens, columns[i].type))
+            columns[i] = pc.if_else(missing, pa.scalar(None, columns[i].type), columns[i])
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def column_of_numbers(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.float64]:
@@ -118,7 +143,7 @@ def plain_batch(batch: pa.RecordBatch, position: Position) -> pa.RecordBatch:
         return batch
     columns = [plain(column) for column in batch.columns]
     for name, column in zip(batch.schema.names, columns, strict=True):
-        if kind_of(column.type) == "text" and not _is_valid(column) and not _is_valid(_raw(column)):
+        if kind_of(column.type) == "text" and not _is_valid(column) and not _is_valid(raw(column)):
             raise NotReadableError(
                 f"text column `{name}` is damaged at or after {position}: leave it out with "
                 "exclude= (--exclude), or write it again"
@@ -136,10 +161,11 @@ def texts_not_utf8(batch: pa.RecordBatch) -> dict[int, str]:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if kind_of(column.type) != "text" or _is_valid(column):
             continue
-        for i, value in enumerate(_raw(column).to_pylist()):
+        for i, value in enumerate(raw(column).to_pylist()):
             try:
                 (value or b"").decode()
             except UnicodeDecodeError:
+                name = name.removeprefix(KEPT)
                 reasons.setdefault(i, f"text column `{name}` is not UTF-8: {value!r:.100}")
     return reasons
 
@@ -149,7 +175,7 @@ def shown_row(batch: pa.RecordBatch, i: int) -> str:
     row = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         is_text = kind_of(column.type) == "text"
-        value = (_raw(column) if is_text else column)[i].as_py()
+        value = (raw(column) if is_text else column)[i].as_py()
         row[name] = value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
     return json.dumps(row, default=str)
 
@@ -162,7 +188,7 @@ def _is_valid(column: pa.Array) -> bool:
     return True
 
 
-def _raw(column: pa.Array) -> pa.Array:
+def raw(column: pa.Array) -> pa.Array:
     """Return a text column as bytes, without copying."""
     return column.view(pa.binary() if pa.types.is_string(column.type) else pa.large_binary())
 
@@ -177,4 +203,21 @@ def target_type(schema: pa.Schema, target: str | None) -> pa.DataType:
             f"target `{target}` has type {type_}, which cannot be a label "
             "(numbers, booleans, times and text can, and lists of them for learners of bags)"
         )
-    return plain_type(type_)
+    return label_type(plain_type(type_))
+
+
+def label_type(type_: pa.DataType) -> pa.DataType:
+    """Return the type of labels of a type: decimals are numbers if each is one of its own."""
+    if not pa.types.is_decimal(type_):
+        return type_
+    if type_.scale <= 0 and type_.precision - type_.scale <= _MOST_WHOLE:
+        return pa.int64()
+    return pa.float64() if 0 <= type_.scale and type_.precision <= _MOST_DIGITS else pa.string()
+
+
+def labels_in(column: pa.Array) -> pa.Array:
+    """Return a plain column of labels as a column of the type that `label_type` gives."""
+    if not pa.types.is_decimal(column.type):
+        return column
+    # By its text: the way of Arrow from decimals to floats may round otherwise.
+    return column.cast(pa.string()).cast(label_type(column.type))

@@ -38,11 +38,6 @@ class Encoder:
         At least 1. One-hot columns of free text would grow without end; 1000 holds every real
         category list (countries, professions) and bounds a batch of 4096 rows to 32 MB a column.
 
-    Attributes
-    ----------
-    empty : list[str]
-        The columns without a value in all batches encoded so far (NaN is none); changed in place.
-
     Raises
     ------
     NotReadableError
@@ -68,8 +63,13 @@ class Encoder:
             raise ValueError(f"max_categories must be at least 1, not {max_categories}")
         self.max_categories = max_categories
         self._kinds = _feature_kinds(schema)
-        self.empty: list[str] = list(schema.names)
+        self._empty = dict.fromkeys(schema.names)
         self.rewind()
+
+    @property
+    def empty(self) -> list[str]:
+        """The columns without a value in all batches encoded so far (NaN is none)."""
+        return list(self._empty)
 
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the features of a raw batch as columns of floats, ordered by first appearance.
@@ -79,8 +79,8 @@ class Encoder:
         """
         found: list[_Found] = []
         for index, name, column in self._columns(batch):
-            if name in self.empty and not column.is_null(nan_is_null=True).to_numpy(False).all():
-                self.empty.remove(name)
+            if name in self._empty and not column.is_null(nan_is_null=True).to_numpy(False).all():
+                del self._empty[name]
             if self._kinds[name] == "text":
                 found += self._one_hot(index, name, column)
             elif column.null_count < len(column):
@@ -203,13 +203,14 @@ def _feature_kinds(schema: pa.Schema) -> dict[str, Kind]:
             f"no column can be a feature (columns beside the target: {listed}); "
             "a feature is a column of numbers, booleans, times or text"
         )
-    for text in (name for name, kind in kinds.items() if kind == "text"):
-        for name in kinds:
-            if name.startswith(f"{text}="):
-                raise NotReadableError(
-                    f"column `{name}` could be mistaken for a value of the text column `{text}`; "
-                    "rename one of them or leave it out with exclude= (--exclude)"
-                )
+    for name in kinds:
+        places = (i for i, c in enumerate(name) if c == "=")
+        text = next((name[:i] for i in places if kinds.get(name[:i]) == "text"), None)
+        if text is not None:
+            raise NotReadableError(
+                f"column `{name}` could be mistaken for a value of the text column `{text}`; "
+                "rename one of them or leave it out with exclude= (--exclude)"
+            )
     return kinds
 
 
@@ -241,7 +242,7 @@ class ListEncoder(Encoder):
     def __init__(self, schema: pa.Schema) -> None:
         self._names = schema.names
         self._kinds = {}  # none are texts, whose categories a snapshot keeps
-        self.empty = []  # of lists it is not known
+        self._empty = {}  # of lists it is not known
         self.rewind()
 
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -14,7 +14,13 @@ from connectors.errors import SnapshotError
 
 _ENDS = 65_536
 
-_NEWER: dict[str, Any] = {"weight": None, "parse_numbers": [], "tombstones": None}
+_NEWER: dict[str, Any] = {
+    "weight": None,
+    "parse_numbers": [],
+    "tombstones": None,
+    "decimal": ".",
+    "missing_tokens": [],
+}
 """Settings that older releases did not have, and what their sources did."""
 
 

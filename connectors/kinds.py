@@ -1,7 +1,7 @@
 """Kinds of columns: which Arrow types can be a feature, and their values as floats."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
@@ -18,8 +18,10 @@ _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 _SECONDS_A_DAY = 86_400.0
 
 # Texts that are numbers or times, for Arrow and for Python alike.
-_SPACES = " \t\n\v\f\r"
+SPACES = " \t\n\v\f\r"
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+# With points between thousands, if at all.
+_COMMA_NUMBER = r"[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)?(,[0-9]*)?([eE][+-]?[0-9]+)?"
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
 _ZONED = f"{_DAY}{_CLOCK}(Z|[+-][0-9]{{2}}:?[0-9]{{2}})"
@@ -29,7 +31,6 @@ _FORMS = (
     (_MOMENT, pa.timestamp("us")),
     (_ZONED, pa.timestamp("us", "UTC")),
 )
-_LOOKED_AT = 1000
 
 
 def kind_of(type_: pa.DataType) -> Kind | None:
@@ -116,28 +117,52 @@ def cast_or_null(texts: pa.Array, type_: pa.DataType) -> pa.Array:
         return pa.concat_arrays([cast_or_null(part, type_) for part in parts])
 
 
-def numbers_in(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+def with_points(texts: pa.Array, decimal: str) -> pa.Array:
+    """Return texts of numbers as Arrow reads them; null, if they are of a comma and this is none.
+
+    With the decimal comma, points are between thousands: 1.234,5 is 1234.5.
+    """
+    if decimal == ".":
+        return texts
+    fits = pc.match_substring_regex(texts, f"^(?:{_COMMA_NUMBER})$")
+    pointed = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
+    return pc.if_else(fits, pointed, pa.scalar(None, texts.type))
+
+
+def are_numbers(texts: pa.Array, decimal: str = ".") -> pa.Array:
+    """Return which texts, without spaces around, are numbers, be they infinite; null is null."""
+    form = f"^(?:{_NUMBER}|[+-]?(?i:inf(inity)?))$"
+    fits = pc.match_substring_regex(with_points(texts, decimal), form)
+    return fits if decimal == "." else pc.and_(pc.fill_null(fits, False), texts.is_valid())
+
+
+def numbers_in(texts: pa.Array, decimal: str = ".") -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """Return the numbers that texts hold, and which texts are neither number nor time.
 
     Times (ISO 8601, by default UTC) are in seconds since 1970. Empty texts are missing numbers.
+    `decimal` is "." or ",", before the fraction of numbers.
     """
     texts = pc.ascii_trim_whitespace(texts)
     found, none = pa.nulls(len(texts), pa.float64()), pa.scalar(None, texts.type)
     for form, type_ in _FORMS:
-        fits = pc.match_substring_regex(texts, f"^(?:{form})$")
+        given = with_points(texts, decimal) if form is _NUMBER else texts
+        fits = pc.match_substring_regex(given, f"^(?:{form})$")
         if pc.any(fits).as_py():
-            cast = cast_or_null(pc.if_else(fits, texts, none), type_)
+            cast = cast_or_null(pc.if_else(fits, given, none), type_)
             found = pc.coalesce(found, to_float64(cast))
     is_text = pc.fill_null(pc.greater(pc.binary_length(texts), 0), False)
     wrong = pc.and_(is_text, found.is_null()).to_numpy(zero_copy_only=False)
     return found, wrong
 
 
-def number_in(text: str) -> float | None:
+def number_in(text: str, decimal: str = ".") -> float | None:
     """Return the number that a text holds, as `numbers_in`; None: it holds none."""
-    text = text.strip(_SPACES)
-    if re.fullmatch(_NUMBER, text):
-        return float(text)
+    text = pointed = text.strip(SPACES)
+    if decimal == ",":
+        fits = re.fullmatch(_COMMA_NUMBER, text)
+        pointed = text.replace(".", "").replace(",", ".") if fits else ""
+    if re.fullmatch(_NUMBER, pointed):
+        return float(pointed)
     if re.fullmatch(f"{_MOMENT}|{_ZONED}", text):
         try:
             moment = datetime.fromisoformat(text)
@@ -145,42 +170,6 @@ def number_in(text: str) -> float | None:
             return None
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     return None
-
-
-class NumberTexts:
-    """Tells which text columns hold numbers or times only, by the first 1,000 rows."""
-
-    def __init__(self) -> None:
-        self._looked_at = 0
-        self._are_numbers: dict[str, bool] = {}
-
-    @property
-    def names(self) -> list[str]:
-        """The names of these columns."""
-        return [name for name, are_numbers in self._are_numbers.items() if are_numbers]
-
-    def look(self, data: pa.RecordBatch, names: Iterable[str]) -> None:
-        """Look at the named columns of the next rows, as far as they are texts."""
-        if self._looked_at >= _LOOKED_AT:
-            return
-        self._looked_at += data.num_rows
-        for name in names:
-            at = data.schema.get_field_index(name)
-            if at >= 0 and kind_of(data.schema.field(at).type) == "text":
-                texts = plain(data.column(at)).drop_null()
-                if len(texts):
-                    self._note(name, not numbers_in(texts)[1].any())
-
-    def look_at(self, x: Mapping[str, Any]) -> None:
-        """Look at the texts of the next event."""
-        if self._looked_at < _LOOKED_AT:
-            self._looked_at += 1
-            for name, value in x.items():
-                if isinstance(value, str):
-                    self._note(name, number_in(value) is not None or not value.strip(_SPACES))
-
-    def _note(self, name: str, are_numbers: bool) -> None:
-        self._are_numbers[name] = self._are_numbers.get(name, True) and are_numbers
 
 
 def cells(column: pa.Array) -> list[Any]:

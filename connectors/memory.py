@@ -151,7 +151,7 @@ class MemorySource(BaseSource):
     def _resume(self, snapshot: Mapping[str, Any]) -> None:
         row = snapshot.get("row")
         if not isinstance(row, int):
-            raise SnapshotError(f"not a snapshot of a MemorySource: {dict(snapshot)}")
+            raise SnapshotError("the snapshot has no whole number as its row")
         check_row(row, self.n_rows, self.name)
         places = [i for i, item in enumerate(self._items) if not _is_mark(item)]
         self._next = 0 if row == 0 else [*places, len(self._items)][row]

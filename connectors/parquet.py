@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from pathlib import Path
@@ -14,12 +14,19 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from connectors.columns import plain_batch
+from connectors.columns import KEPT, plain_batch
 from connectors.cursor import Chunk
 from connectors.errors import MissingColumnError, SnapshotError, SourceError
 from connectors.identity import check_file, check_row
 from connectors.kinds import one_batch, plain_type
-from connectors.parquet_files import ParquetPart, find_parts, merged_schema, reading_error
+from connectors.parquet_files import (
+    ParquetPart,
+    find_parts,
+    is_whole,
+    merged_schema,
+    reading_error,
+    with_texts,
+)
 from connectors.source import Position
 from connectors.tabular import TabularOptions, TabularSource
 
@@ -53,7 +60,8 @@ class ParquetSource(TabularSource):
         A file or a folder.
     target, options
         As in `TabularSource`: `columns`, `exclude`, `batch_size`, `shuffle_buffer`, `seed`,
-        `timestamp`, `weight`, `keep`, `parse_numbers`, `max_categories`. Only columns that are
+        `timestamp`, `weight`, `keep`, `parse_numbers`, `decimal`, `missing_tokens`,
+        `max_categories`. Only columns that are
         used are read.
     filters
         As of `pyarrow.parquet.read_table`: ``[("age", ">", 30)]`` or an Expression. Row groups are
@@ -106,6 +114,13 @@ class ParquetSource(TabularSource):
         self.late_files = late_files
         self._n_begun = 1  # files read from so far, in any epoch
         self._parts = find_parts(Path(path)) if parts is None else list(parts)
+        keys = dict.fromkeys(key for part in self._parts for key in part.folders)
+        stored = {name for part in self._parts for name in part.schema.names} if keys else set()
+        self.told_by_values = frozenset(keys) - stored
+        texts = self.told_by_values & {*options.get("as_text", ())}
+        if target in self.told_by_values and not self._are_whole(target, options.get("label_kind")):
+            texts |= {target}
+        self._parts = with_texts(self._parts, texts)
         self._index = {part.name: i for i, part in enumerate(self._parts)}
         names = dict.fromkeys(field.name for part in self._parts for field in part.fields)
         name = Path(path).name or str(path)  # that of "." is empty
@@ -134,6 +149,23 @@ class ParquetSource(TabularSource):
                 self._schema.empty_table().filter(self._filter)
             except (pa.ArrowException, TypeError) as error:
                 raise SourceError(_BAD_FILTERS.format(self.name, error)) from error
+
+    def _are_whole(self, target: str, kind: str | None) -> bool:
+        """Tell whether labels in folders' names are numbers: each written in one way only."""
+        return kind != "text" and all(is_whole(part.texts.get(target)) for part in self._parts)
+
+    def _read_as(self, texts: Collection[str]) -> None:
+        """Read columns of folders as they were, though new folders may have other values."""
+        kinds = {n: self.kinds[n] for n in self.told_by_values & self.kinds.keys()}
+        texts_now = {name for name, kind in kinds.items() if kind == "text"}
+        if numbers := texts_now - {*texts} - {*self._as_numbers}:
+            self._parse_numbers = [*self._parse_numbers, *numbers]
+        if others := {n for n in kinds.keys() - texts_now if n in texts}:
+            self._parts = with_texts(self._parts, others)
+        if numbers or others:
+            fields = [f.with_type(pa.string()) if f.name in others else f for f in self._schema]
+            self._schema = pa.schema(fields)
+            self._set_features(self._schema, self._parse_numbers)
 
     @property
     def n_rows(self) -> int | None:
@@ -259,6 +291,9 @@ class ParquetSource(TabularSource):
         for key, value in part.folders.items():
             if key in self._used and key not in part.schema.names:
                 batch = batch.append_column(key, pa.repeat(value, n))
+                if key in self.keep:
+                    text = pa.scalar(part.texts.get(key), pa.string())
+                    batch = batch.append_column(KEPT + key, pa.repeat(text, n))
         batch = plain_batch(batch, Position(part.name, row))
         if self._filter is not None:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))

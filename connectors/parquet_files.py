@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
@@ -18,6 +18,7 @@ _MAGIC = b"PAR1"
 _ENCRYPTED_MAGIC = b"PARE"
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER = re.compile(r"-?[0-9]+")
+_ONE_WAY = re.compile("0|-?[1-9][0-9]*")
 _INT32 = range(-(2**31), 2**31)
 _TAIL = 8  # after the footer: its length, and the magic bytes
 
@@ -25,6 +26,8 @@ _TAIL = 8  # after the footer: its length, and the magic bytes
 @dataclass(frozen=True, slots=True)
 class ParquetPart:
     """One file: path, name, rows to read, schema, identity, and what its folders' names tell.
+
+    `folders` are the values of columns, `texts` how they are written.
 
     `rows` are all of the file, unless `replace` gives less of them: ``range(1000, 2000)``.
     """
@@ -35,6 +38,7 @@ class ParquetPart:
     schema: pa.Schema
     identity: FileIdentity
     folders: dict[str, pa.Scalar]
+    texts: dict[str, str | None] = field(default_factory=dict)
 
     @property
     def num_rows(self) -> int:
@@ -45,7 +49,8 @@ class ParquetPart:
     def fields(self) -> list[pa.Field]:
         """The columns of the file, then those of its folders (a stored column wins)."""
         told = [pa.field(key, value.type) for key, value in self.folders.items()]
-        return [*self.schema, *(field for field in told if field.name not in self.schema.names)]
+        stored = set(self.schema.names) if told else ()
+        return [*self.schema, *(one for one in told if one.name not in stored)]
 
 
 def find_parts(path: Path) -> list[ParquetPart]:
@@ -54,7 +59,7 @@ def find_parts(path: Path) -> list[ParquetPart]:
     Files and folders whose names start with ``_`` or ``.`` are left out: they hold metadata.
     """
     if path.is_file():
-        return [part_of(path, path.name, {})]
+        return [part_of(path, path.name)]
     if not path.is_dir():
         raise SourceNotFoundError(f"`{path}` does not exist; give a Parquet file or a folder")
     names = names_below(path)
@@ -106,17 +111,17 @@ def merged_schema(parts: Sequence[ParquetPart], used: Collection[str | None] | N
     repeated: list[pa.Field] = []
     for part in parts:
         seen: set[str] = set()
-        for field in part.fields:
-            if field.name in seen:
-                repeated.append(field)
-            seen.add(field.name)
-            first, where = fields.setdefault(field.name, (field, part))
+        for one in part.fields:
+            if one.name in seen:
+                repeated.append(one)
+            seen.add(one.name)
+            first, where = fields.setdefault(one.name, (one, part))
             if pa.types.is_null(first.type):
-                fields[field.name] = (field, part)
-            elif used is None or field.name in used:
-                _compare(first, where, field, part)
+                fields[one.name] = (one, part)
+            elif used is None or one.name in used:
+                _compare(first, where, one, part)
     # Names that a file has twice are kept twice: the source refuses those that it would use.
-    return pa.schema([field for field, _ in fields.values()] + repeated)
+    return pa.schema([one for one, _ in fields.values()] + repeated)
 
 
 def _compare(first: pa.Field, where: ParquetPart, field: pa.Field, part: ParquetPart) -> None:
@@ -128,13 +133,14 @@ def _compare(first: pa.Field, where: ParquetPart, field: pa.Field, part: Parquet
         )
 
 
-def part_of(path: Path, name: str, folders: dict[str, pa.Scalar]) -> ParquetPart:
+def part_of(path: Path, name: str, folders: dict[str, pa.Scalar] | None = None) -> ParquetPart:
     """Read the footer of a file; `folders` are the values of its folders' columns."""
     try:
         with pq.ParquetFile(path) as file:
             n_rows, footer = file.metadata.num_rows, file.metadata.serialized_size + _TAIL
             identity = identity_of(path, name, n_rows, footer)
-            return ParquetPart(path, name, range(n_rows), file.schema_arrow, identity, folders)
+            schema, told = file.schema_arrow, folders or {}
+            return ParquetPart(path, name, range(n_rows), schema, identity, told, texts_in(name))
     except PermissionError as error:
         raise NotReadableError(f"`{path}` may not be read by this user (permissions)") from error
     except (pa.ArrowException, OSError) as error:
@@ -172,15 +178,37 @@ def reading_error(path: Path, error: Exception) -> NotReadableError:
     )
 
 
+def texts_in(file: str) -> dict[str, str | None]:
+    """Return the texts that the folders of a file give to columns."""
+    told = (part.split("=", 1) for part in PurePosixPath(file).parts[:-1] if "=" in part)
+    return {key: None if v == _NO_VALUE else unquote(v) for key, v in told}
+
+
+def with_texts(parts: Sequence[ParquetPart], names: Collection[str]) -> list[ParquetPart]:
+    """Return files in which the named columns of folders are texts, as they are written."""
+    return [
+        replace(
+            part,
+            folders={
+                key: pa.scalar(part.texts.get(key), pa.string()) if key in names else value
+                for key, value in part.folders.items()
+            },
+        )
+        for part in parts
+    ]
+
+
+def is_whole(text: str | None) -> bool:
+    """Tell whether a text is a whole number that is written in one way only, or none at all."""
+    return text is None or bool(_ONE_WAY.fullmatch(text))
+
+
 def folder_columns(files: Sequence[str]) -> list[dict[str, pa.Scalar]]:
     """Return the values that the folders of each file give to columns.
 
     A column is int32 if all its values are whole numbers of that type, else text, as in pyarrow.
     """
-    texts: list[dict[str, str | None]] = []
-    for file in files:
-        told = (part.split("=", 1) for part in PurePosixPath(file).parts[:-1] if "=" in part)
-        texts.append({key: None if v == _NO_VALUE else unquote(v) for key, v in told})
+    texts = [texts_in(file) for file in files]
     types: dict[str, pa.DataType] = {}
     for pairs in texts:
         for key, text in pairs.items():

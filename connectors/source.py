@@ -306,7 +306,9 @@ class BaseSource(Closing, ABC):
         SnapshotError: it is of another source, or of this one with other settings.
         """
         if snapshot.get("source") != self._kind:
-            raise SnapshotError(f"not a snapshot of a {self._kind}: {dict(snapshot)!r:.200}")
+            kind = snapshot.get("source")
+            of_what = f"is of {kind:.60}" if isinstance(kind, str) else "names no kind of source"
+            raise SnapshotError(f"not a snapshot of a {self._kind}: it {of_what}")
         self._resume(snapshot)
 
     @abstractmethod

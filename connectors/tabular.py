@@ -2,27 +2,35 @@
 
 import operator
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.columns import (
+    KEPT,
     column_of_numbers,
     feature_columns,
+    labels_in,
     parsed,
     shown_row,
     target_type,
     texts_not_utf8,
     with_numbers,
+    without_tokens,
 )
 from connectors.cursor import Chunk, Cursor, Place, ShuffledCursor
 from connectors.encoding import Encoder, ListEncoder, are_listed
-from connectors.errors import MissingColumnError, NotReadableError, SnapshotError
+from connectors.errors import (
+    MissingColumnError,
+    NotReadableError,
+    SnapshotError,
+    SourceError,
+)
 from connectors.identity import FileIdentity, check_file, check_settings
-from connectors.kinds import NumberTexts, kind_of
+from connectors.kinds import kind_of, record_batch
 from connectors.source import (
     DEFAULT_BATCH_SIZE,
     BaseSource,
@@ -33,6 +41,7 @@ from connectors.source import (
     Snapshot,
     WeightedEvent,
 )
+from connectors.text_looks import TextLooks
 
 # What every snapshot holds; those of older releases hold no "content".
 _NEEDED = {"file", "row", "block", "offset", "seed", "settings", "vocabulary"}
@@ -51,6 +60,10 @@ class TabularOptions(TypedDict, total=False):
     keep: Sequence[str]
     parse_numbers: Sequence[str]
     max_categories: int
+    decimal: str
+    missing_tokens: Sequence[str]
+    as_text: Sequence[str]
+    label_kind: Literal["text", "number"] | None
 
 
 class TabularSource(BaseSource):
@@ -93,6 +106,17 @@ class TabularSource(BaseSource):
     parse_numbers
         Text columns that are read as numbers, or times in seconds since 1970 (ISO 8601; UTC unless
         they say otherwise), not one-hot; a row whose text is neither is set aside.
+    decimal
+        What is before the fraction of numbers that are written as texts, in CSV files and columns
+        of `parse_numbers`: ``"."`` by default, or ``","`` (1.234,5 is 1234.5 then).
+    missing_tokens
+        Texts that stand for a missing value, such as ``["?", "-"]``, in features and labels.
+    as_text
+        Columns whose type is known by their values only (see `told_by_values`) that are texts
+        nevertheless, as codes of digits are; others are as they are.
+    label_kind
+        ``"text"`` or ``"number"``: what the labels of a model are. Those of a type known by their
+        values only are read so. None, the default: as what they look like.
     max_categories
         Values of a text column that get a feature of their own, 1000 by default: see `Encoder`.
     filters
@@ -102,10 +126,11 @@ class TabularSource(BaseSource):
     ----------
     kinds : dict[str, str | None]
         The kind of each feature column (see `kind_of`); None for columns of lists.
-    number_texts : NumberTexts
-        Has the `names` of text columns whose first 1,000 rows hold numbers or times only.
-    empty_columns : list[str]
-        The feature columns without a value in the batches read so far.
+    number_texts : TextLooks
+        Has the `names` of text columns whose first 1,000 rows hold numbers or times only, and
+        `findings` on those whose texts should not be learnt as categories.
+    told_by_values : frozenset[str]
+        The columns whose types are known by their values only: those of text files and folders.
 
     Raises
     ------
@@ -138,7 +163,17 @@ class TabularSource(BaseSource):
         weight: str | None = None,
         keep: Sequence[str] = (),
         parse_numbers: Sequence[str] = (),
+        decimal: str = ".",
+        missing_tokens: Sequence[str] = (),
+        as_text: Sequence[str] = (),
+        label_kind: Literal["text", "number"] | None = None,
     ) -> None:
+        if decimal not in (".", ","):
+            raise ValueError(f"decimal={decimal!r}: use '.' or ','")
+        del label_kind, as_text  # for those that read texts
+        if isinstance(missing_tokens, str):
+            raise SourceError(f"missing_tokens must be a list, not the text {missing_tokens!r}")
+        self.decimal, self.missing_tokens = decimal, list(missing_tokens)
         sizes = (("batch_size", batch_size, 1), ("shuffle_buffer", shuffle_buffer, 0))
         for parameter, value, least in (*sizes, ("seed", seed, 0)):
             if value is not None and operator.index(value) < least:
@@ -148,31 +183,26 @@ class TabularSource(BaseSource):
         self.target = target
         self.timestamp, self.weight = timestamp, weight
         self.batch_size = batch_size
-        if missing := [column for column in keep if column not in schema.names]:
+        names = set(schema.names)
+        if missing := [column for column in keep if column not in names]:
             raise MissingColumnError(missing[0], schema.names, name, self._role_of(missing[0]))
         self.keep = list(keep)
         others = keep if columns is None and not isinstance(exclude, str) else ()
         left_out = [*exclude, *others] if others else exclude
         self.features = feature_columns(schema, name, target, columns, timestamp, left_out, weight)
         self._used = {*self.features, *keep, target, timestamp, weight} - {None}
-        chosen = with_numbers(schema, self.features, parse_numbers, name)
-        self.kinds = {name: kind_of(chosen.field(name).type) for name in self.features}
-        self._as_numbers = [
-            n for n in self.features if chosen.field(n).type != schema.field(n).type
-        ]
-        self.number_texts = NumberTexts()
+        self._parse_numbers, self._max_categories = list(parse_numbers), max_categories
+        self.number_texts = TextLooks()
         self._target_type = target_type(schema, target)
-        fields = pa.schema([chosen.field(column) for column in self.features])
-        self._encoder = self._encoder_of(fields, max_categories)
-        self.empty_columns = self._encoder.empty
+        self._set_features(schema, parse_numbers)
         self._seed = None if seed is None else int(seed)
         self._cursor: Cursor
         if shuffle_buffer:
             drawn = int(np.random.SeedSequence().generate_state(1)[0])
             seed = drawn if self._seed is None else self._seed
-            self._cursor = ShuffledCursor(self._read, start, shuffle_buffer, seed)
+            self._cursor = ShuffledCursor(self._prepared, start, shuffle_buffer, seed)
         else:
-            self._cursor = Cursor(self._read, start)
+            self._cursor = Cursor(self._prepared, start)
         # A snapshot is refused if one of these differs.
         self._settings = {
             "target": target,
@@ -184,7 +214,33 @@ class TabularSource(BaseSource):
             "exclude": list(exclude),
             "weight": weight,
             "parse_numbers": sorted(parse_numbers),
+            "decimal": decimal,
+            "missing_tokens": sorted(missing_tokens),
         }
+
+    def _set_features(self, schema: pa.Schema, parse_numbers: Sequence[str]) -> None:
+        """Set kinds and encoder of the feature columns."""
+        chosen = with_numbers(schema, self.features, parse_numbers, self._name)
+        types, own = (
+            dict(zip(chosen.names, chosen.types, strict=True)),
+            dict(zip(schema.names, schema.types, strict=True)),
+        )
+        self.kinds = {name: kind_of(types[name]) for name in self.features}
+        self._as_numbers = [n for n in self.features if types[n] != own[n]]
+        fields = pa.schema([(name, types[name]) for name in self.features])
+        self._encoder = self._encoder_of(fields, self._max_categories)
+
+    told_by_values: frozenset[str] = frozenset()
+
+    @property
+    def label_kind(self) -> str | None:
+        """The kind of the labels, as `kind_of`; None: they are lists."""
+        return kind_of(self._target_type)
+
+    @property
+    def empty_columns(self) -> list[str]:
+        """The feature columns without a value in the batches read so far."""
+        return self._encoder.empty
 
     _identity: FileIdentity | None = None
     """Of a source of one file: what it is, by its content."""
@@ -192,6 +248,27 @@ class TabularSource(BaseSource):
     @abstractmethod
     def _read(self, start: Position) -> Iterator[Chunk]:
         """Give the raw rows from a position on, as chunks of plain columns (see `plain_batch`)."""
+
+    def _prepared(self, start: Position) -> Iterator[Chunk]:
+        """Give what `_read` gives, without texts that stand for missing values."""
+        names = {name for name in (*self.features, self.target) if name is not None}
+        for chunk in self._read(start):
+            if self.missing_tokens:
+                data = without_tokens(chunk.data, self.missing_tokens, names)
+                chunk = chunk._replace(data=data)
+            yield chunk
+
+    def _kept(self, data: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Return the columns to keep: their texts, where the source has them apart."""
+        if not self.keep:
+            return None
+        known = set(data.schema.names)
+        columns = [data.column(KEPT + n if KEPT + n in known else n) for n in self.keep]
+        fields = [pa.field(n, c.type) for n, c in zip(self.keep, columns, strict=True)]
+        return record_batch(columns, fields, data.num_rows)
+
+    def _read_as(self, texts: Collection[str]) -> None:
+        """Read the columns of these names as texts, and others not, as far as that is open."""
 
     def _check(self, position: Position) -> None:
         """Raise if reading cannot start at a position: SnapshotError if there is no such row."""
@@ -261,6 +338,7 @@ class TabularSource(BaseSource):
         position = Position(snapshot["file"], snapshot["row"])
         self._check(position)
         self._check_content(snapshot.get("content"))  # None in older releases' snapshots
+        self._read_as(snapshot["vocabulary"])
         self._encoder.resume(snapshot["vocabulary"])
         self._cursor.seed = snapshot["seed"]
         self._cursor.move(Place(position, snapshot["block"], snapshot["offset"]))
@@ -290,16 +368,19 @@ class TabularSource(BaseSource):
         cursor = self._cursor
         while (chunk := cursor.peek(size)) is not None:
             good, rejects = self._readable(chunk)
-            self.number_texts.look(good.data, [n for n in self.kinds if n not in self._as_numbers])
+            if not self.number_texts.is_done:
+                parsing = set(self._as_numbers)
+                texts = [n for n, k in self.kinds.items() if k == "text" and n not in parsing]
+                self.number_texts.look(good.data, texts)
             batch = Batch(
-                features=self._encoder.encode(parsed(good.data, self._as_numbers)[0]),
+                features=self._encoder.encode(self._with_numbers(good.data)[0]),
                 labels=self._labels(good),
                 rows=good.rows,
                 file=good.file,
                 timestamps=self._numbers(good, self.timestamp),
                 rejects=rejects,
                 weights=self._numbers(good, self.weight),
-                kept=good.data.select(self.keep) if self.keep else None,
+                kept=self._kept(good.data),
             )
             cursor.advance(chunk.num_rows)
             yield batch
@@ -313,9 +394,7 @@ class TabularSource(BaseSource):
 
     def _faults(self, chunk: Chunk) -> dict[int, Reject]:
         """Return which rows of a chunk are no events."""
-        found = [
-            ("no number", i, why) for i, why in parsed(chunk.data, self._as_numbers)[1].items()
-        ]
+        found = [("no number", i, why) for i, why in self._with_numbers(chunk.data)[1].items()]
         found += [("not UTF-8", i, why) for i, why in texts_not_utf8(chunk.data).items()]
         at = {i: Position(chunk.file, int(chunk.rows[i])) for _, i, _ in found}
         return {i: Reject(at[i], kind, why, shown_row(chunk.data, i)) for kind, i, why in found}
@@ -329,17 +408,20 @@ class TabularSource(BaseSource):
                 "out with columns=, or read batches, which set such rows aside"
             )
         labels, rows = self._labels(chunk).to_pylist(), chunk.rows.tolist()
-        data, weights = parsed(chunk.data, self._as_numbers)[0], self._numbers(chunk, self.weight)
+        data, weights = self._with_numbers(chunk.data)[0], self._numbers(chunk, self.weight)
         events: Iterator[dict[Any, float]] = self._encoder.events(data)
         for i, (x, y, row) in enumerate(zip(events, labels, rows, strict=True)):
             event = Event(x, y, Position(chunk.file, row))
             yield event if weights is None else WeightedEvent.of(event, float(weights[i]))
 
+    def _with_numbers(self, data: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, str]]:
+        return parsed(data, self._as_numbers, self.decimal)
+
     def _labels(self, chunk: Chunk) -> pa.Array:
         at = -1 if self.target is None else chunk.data.schema.get_field_index(self.target)
         if at < 0:
             return pa.nulls(chunk.num_rows, self._target_type)
-        return chunk.data.column(at)
+        return labels_in(chunk.data.column(at))
 
     def _numbers(self, chunk: Chunk, name: str | None) -> npt.NDArray[np.float64] | None:
         """Return a column of times or numbers, NaN = missing; None if there is no such column."""

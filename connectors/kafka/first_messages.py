@@ -30,7 +30,7 @@ class FirstMessages:
     For the content of a message, `vote_of` returns whether it has a label, and of what type, None
     if the message cannot be learnt and so decides nothing; and `numbers_of` which of its features
     are numbers. `numeric` are the features that are numbers in most of the messages by which it was
-    decided.
+    decided, `textual` those that are texts.
 
     Where labels come in a topic of their own, `answers`, that topic decides the type of labels, and
     the other ones decide which features are numbers, each by its own first messages. Of an event
@@ -45,6 +45,7 @@ class FirstMessages:
     ) -> None:
         self._vote_of, self._numbers_of, self._answers = vote_of, numbers_of, answers
         self.numeric: frozenset[str] = frozenset()
+        self.textual: frozenset[str] = frozenset()
         # The type of labels, once it is decided: of the topic of labels (True), and of all others.
         self._known: dict[bool, str | None] = {True: None, False: None}
         self._forget()
@@ -116,6 +117,7 @@ class FirstMessages:
                 for name, is_number in self._numbers_of(content).items():
                     balance[name] += 1 if is_number else -1
             self.numeric = frozenset(name for name, more in balance.items() if more >= _CLEAR)
+            self.textual = frozenset(name for name, more in balance.items() if more <= -_CLEAR)
         self._votes[of_labels] = Counter()
         for place in held:
             del self._held[place]
@@ -137,12 +139,14 @@ class FirstMessages:
 
     def snapshot(self) -> dict[str, Any]:
         """Return what is decided, as JSON values."""
-        found = {"labels": self._known[self._answers is not None], "numbers": sorted(self.numeric)}
+        found: dict[str, Any] = {"labels": self._known[self._answers is not None]}
+        found |= {"numbers": sorted(self.numeric), "texts": sorted(self.textual)}
         return found if self._answers is None else found | {"events": self._known[False]}
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from what `snapshot` returned; older snapshots hold less."""
         self.numeric = frozenset(snapshot.get("numbers", ()))
+        self.textual = frozenset(snapshot.get("texts", ()))
         self._known[False] = snapshot.get("events")
         self._known[self._answers is not None] = snapshot.get("labels")
         self._forget()

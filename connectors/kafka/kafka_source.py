@@ -72,6 +72,11 @@ class KafkaSource(BaseSource):
     parse_numbers
         Names of fields whose texts are numbers, or times (ISO 8601; seconds since 1970): another
         text in them makes a dead letter. True: all texts that are such; others stay one-hot.
+    decimal, missing_tokens
+        As in `TabularSource`, of texts in messages.
+    as_text
+        Names of fields that are texts to a model: whole numbers and booleans in them are texts,
+        too. Those that are texts in most of the first messages are so in any case.
     labels
         The topic whose messages are labels, of events of the other topics with the same key: their
         field `target`. It is one of `topics`. A run needs ``late=LateLabels()``.
@@ -116,7 +121,8 @@ class KafkaSource(BaseSource):
         Called once if no partition is assigned within 3 seconds of the first poll. A broker keeps
         the partitions of a member that was killed until its session ends (librdkafka: 45 seconds).
     number_texts
-        Has the `names` of fields whose texts, in the first 1,000 messages, are numbers or times.
+        Has the `names` of fields whose texts, in the first 1,000 messages, are numbers or times;
+        `findings` on those whose texts should not be learnt as categories.
 
     Raises
     ------
@@ -153,6 +159,9 @@ class KafkaSource(BaseSource):
         timestamp: str | None = None,
         weight: str | None = None,
         parse_numbers: Sequence[str] | bool = (),
+        decimal: str = ".",
+        missing_tokens: Sequence[str] = (),
+        as_text: Sequence[str] = (),
         labels: str | None = None,
         decode: str | Decoder = "json",
         transform: Decoder | None = None,
@@ -185,7 +194,18 @@ class KafkaSource(BaseSource):
         # Returns offsets up to which other members of the group have learnt, by place.
         self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
         reads = decoder_of(decode), labels, exclude, transform, weight, parse_numbers
-        self._reader = MessageReader(target, key, timestamp, columns, *reads, self.forgets, bags)
+        self._reader = MessageReader(
+            target,
+            key,
+            timestamp,
+            columns,
+            *reads,
+            self.forgets,
+            bags,
+            decimal=decimal,
+            missing_tokens=missing_tokens,
+            as_text=as_text,
+        )
         self.number_texts = self._reader.number_texts
         self.target_field, self._name = target, name
         # A snapshot is refused if one of these differs; names may be given in any order.
@@ -193,6 +213,8 @@ class KafkaSource(BaseSource):
             "decode": name_of(decode),
             "transform": None if transform is None else name_of(transform),
             "parse_numbers": parse_numbers is True or sorted(parse_numbers or ()),
+            "decimal": decimal,
+            "missing_tokens": sorted(missing_tokens),
             "exclude": sorted(exclude),
             "columns": None if columns is None else sorted(columns),
             "target": target, "key": key, "timestamp": timestamp, "weight": weight,

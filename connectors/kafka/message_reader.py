@@ -1,21 +1,28 @@
 """From messages to batches: fields become features, label, key and time; bad ones `Reject`s."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from connectors.columns import column_of_numbers, no_number, parsed, plain_batch
+from connectors.columns import (
+    column_of_numbers,
+    no_number,
+    parsed,
+    plain_batch,
+    without_tokens,
+)
 from connectors.kafka import message_fields as fields
 from connectors.kafka.first_messages import NO_LABEL, FirstMessages
 from connectors.kafka.messages import Message, narrow, parts_of
 from connectors.kafka.record_ids import id_of_key
-from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type, type_of_items
+from connectors.kinds import kind_of, number_in, plain, plain_type, type_of_items
 from connectors.one_hot import batch_of
 from connectors.payloads import Decoder, PayloadError, content_of
 from connectors.source import Batch, Position, Reject
+from connectors.text_looks import TextLooks
 
 _MOST_KEYS = 100_000
 _TAKE_APART = ": take it apart (--flatten, transform=flatten), or leave it out (--exclude)"
@@ -77,10 +84,15 @@ class MessageReader:
         parse_numbers: Sequence[str] | bool = (),
         forgets: bool = False,
         bags: bool = False,
+        decimal: str = ".",
+        missing_tokens: Sequence[str] = (),
+        as_text: Sequence[str] = (),
     ) -> None:
+        self._decimal, self._tokens = decimal, frozenset(missing_tokens)
+        self._as_text = frozenset(as_text)
         self._bags = bags
         self.weight, self._numbers = weight, parse_numbers or ()
-        self.number_texts = NumberTexts()
+        self.number_texts = TextLooks()
         self.target, self.key, self.timestamp, self.answers = target, key, timestamp, answers
         self.columns = None
         if columns is not None:
@@ -111,7 +123,10 @@ class MessageReader:
     def _batches(self, place: str, ready: list[tuple[int, Any]]) -> Iterator[_Found]:
         # Most messages are plain, and need no further look.
         read, known = [], self.first.type_of_labels
+        as_text = self._as_text | self.first.textual
         for offset, one in ready:
+            if as_text and isinstance(one, _Read):
+                one = _with_texts(one, as_text)
             if not (type(one) is _Read and one.kind == known and not one.has_text):
                 one = self._of_one_type(place, one)
             read.append((offset, one))
@@ -253,9 +268,12 @@ class MessageReader:
             x = {name: found.get(name) for name in self.columns if name != self.target}
         if set(map(type, x.values())) == {float}:
             return x, False
+        for name in x if self._tokens else ():
+            if isinstance(x[name], str) and x[name] in self._tokens:
+                x[name] = None
         for name in x if self._numbers is True else x.keys() & self._numbers:
             if isinstance(text := x[name], str):
-                number = number_in(text)
+                number = number_in(text, self._decimal)
                 if number is None and text.strip() and self._numbers is not True:
                     raise PayloadError(no_number(name, text))
                 x[name] = text if number is None and text.strip() else number
@@ -301,8 +319,10 @@ class MessageReader:
     def _with_numbers(self, rows: pa.RecordBatch, message: Message) -> pa.RecordBatch:
         """Return the features of `parse_numbers` as numbers; refuse other texts in them."""
         names = [] if message.topic == self.answers else self._feature_names(rows.schema.names)
+        if self._tokens:
+            rows = without_tokens(plain_batch(rows, Position(None, 0)), [*self._tokens], names)
         for name in names if self._numbers is True else set(names).intersection(self._numbers):
-            found, faults = parsed(plain_batch(rows, Position(None, 0)), [name])
+            found, faults = parsed(plain_batch(rows, Position(None, 0)), [name], self._decimal)
             if faults and self._numbers is not True:
                 raise PayloadError(next(iter(faults.values())))
             rows = rows if faults else found
@@ -376,6 +396,15 @@ def _of_tombstones(place: str, read: list[tuple[int, _Tombstone]]) -> Batch:
         ids=np.array(list(map(id_of_key, keys)), np.int64),
         are_tombstones=True,
     )
+
+
+def _with_texts(one: _Read, names: Collection[str]) -> _Read:
+    """Return an event in which whole numbers and booleans of the named fields are texts."""
+    found = {n: v for n, v in one.x.items() if n in names and isinstance(v, int)}
+    if not found:
+        return one
+    texts = {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in found.items()}
+    return one._replace(x=one.x | texts, has_text=True)
 
 
 def _numbers_of(one: Any) -> dict[str, bool]:

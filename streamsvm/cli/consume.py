@@ -18,6 +18,7 @@ from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser, add_table, whole
+from streamsvm.cli.predictions import features_of
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import columns_of, columns_of_records, of_sentences
 from streamsvm.cli.sources import add_data_options, columns_from
@@ -132,6 +133,7 @@ def run(options: argparse.Namespace) -> int:
             labels=options.labels_topic,
             tombstones=options.tombstones,
             bags=_learns_bags(options, model_of(options)),
+            as_text=_texts_of(model_of(options)),
             **columns_from(options),
             **reading,
         )
@@ -144,6 +146,14 @@ def run(options: argparse.Namespace) -> int:
             letters=letters,
             late=late,
         )
+
+
+def _texts_of(model: Any) -> list[str]:
+    """Return the fields that are texts to a saved model."""
+    if model is None:
+        return []
+    numbers, texts = features_of(model, ())
+    return sorted(texts - numbers)
 
 
 def _learns_bags(options: argparse.Namespace, model: Any) -> bool:

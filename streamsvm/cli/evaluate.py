@@ -1,7 +1,6 @@
 """The evaluation of a trained model on a file: predictions without learning."""
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,12 +9,13 @@ import numpy as np
 
 from connectors import Source
 from streamsvm.cli import sentences
+from streamsvm.cli.parser import say
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.errors import ParameterError
 from streamsvm.features import frames
 from streamsvm.features.matrices import are_usable, take
 from streamsvm.labels.class_labels import shown
-from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.label_column import LabelColumn, labels_like
 from streamsvm.run.parts import MappedScaler, margins_of_taken, matrix_of, parts_of, unwrapped
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.support.rows import LARGEST
@@ -53,12 +53,9 @@ def margins(
         yield batch, usable, values
     file = file or source.name
     if empty := getattr(source, "empty_columns", []):
-        print(f"without any value in {file}: {', '.join(empty)}", file=sys.stderr)
+        say(f"without any value in {file}: {', '.join(empty)}")
     if unlearnt.rows:
-        print(
-            f"texts in {file} that the model never learnt, and does not use: {unlearnt}",
-            file=sys.stderr,
-        )
+        say(f"texts in {file} that the model never learnt, and does not use: {unlearnt}")
 
 
 class _Unlearnt:
@@ -112,7 +109,7 @@ class Errors:
         targets = self._learner.targets
         labels = frames.labels_of(targets.column_of(batch.labels), len(batch))
         if self._truth is not None:
-            true = frames.labels_of(batch.kept.column(self._truth), len(batch))
+            true = labels_like(batch.kept.column(self._truth), batch.labels.type)
             pairs = zip(labels, true, strict=True)
             labels = LabelColumn.of_values(y if right is None else right for y, right in pairs)
         for y, is_usable, margin in zip(labels, usable, values.tolist(), strict=True):
@@ -136,13 +133,12 @@ class Errors:
         """
         if self._refused:
             lines = f"{self._refused:,} examples of {name} have no prediction"
-            print(f"{lines}{why_none(self._learner)}: they count as wrong", file=sys.stderr)
+            say(f"{lines}{why_none(self._learner)}: they count as wrong")
         if self._unknown:
             named = ", ".join(shown(y) for y, _ in self._unknown.most_common(5))
-            print(
+            say(
                 f"{self._unknown.total():,} rows of {name} have labels that the model never learnt "
-                f"({named}): they count as wrong",
-                file=sys.stderr,
+                f"({named}): they count as wrong"
             )
         return (self._wrong / self._rows if self._rows else float("nan")), self._rows
 
@@ -229,7 +225,7 @@ def check_fit(
         named = f"{', '.join(others[:10])}{more}"
         said.append(f"in {'it' if said else file}, but unknown to the model: {named}")
     if said:
-        print("; ".join(said), file=sys.stderr)
+        say("; ".join(said))
 
 
 def _words(kind: str | None) -> str:

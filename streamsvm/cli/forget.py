@@ -11,6 +11,7 @@ from streamsvm.cli.outputs import check_distinct, check_file
 from streamsvm.cli.parser import Parser, add_table, path
 from streamsvm.errors import ParameterError
 from streamsvm.run.forgetting import InFile, forget_in_file
+from streamsvm.support.printing import printable
 
 _LARGEST = 2**63 - 1
 _OPTIONS: dict[str, Any] = {
@@ -93,8 +94,8 @@ def _print(options: argparse.Namespace, found: InFile) -> None:
     if found.n_waiting:
         print(f"waiting         {found.n_waiting:,} events that waited for their labels")
     print(f"duality gap     {of_model.gap:.4g}  (of the examples that are kept)")
-    print(f"written         {written}")
-    print(f"may hold them   {'; '.join(others)}")
+    print(printable(f"written         {written}"))
+    print(printable(f"may hold them   {'; '.join(others)}"))
 
 
 def _others(options: argparse.Namespace, found: InFile) -> list[str]:

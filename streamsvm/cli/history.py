@@ -7,7 +7,6 @@ import base64
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -17,6 +16,7 @@ from streamsvm.model_files.replacing import naming
 from streamsvm.monitor.plots import draw_lines
 from streamsvm.page.confusion import confusion
 from streamsvm.run.report import RunReport
+from streamsvm.support.printing import escape
 
 _CAPTIONS = {
     "gap": "More training on these examples could lower the objective (a penalty for complex "

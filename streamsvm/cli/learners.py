@@ -20,7 +20,7 @@ from streamsvm import (
     load,
 )
 from streamsvm.cli.parameters import add_options, parameters
-from streamsvm.cli.parser import Group, add_table, limit, positive, whole
+from streamsvm.cli.parser import Group, add_table, limit, positive, say, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.model_files.container import steps_of
@@ -50,7 +50,7 @@ def load_plugins() -> None:
             point.load()
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            print(f"streamsvm: plug-in {point.value} is left out: {reason}", file=sys.stderr)
+            say(f"streamsvm: plug-in {point.value} is left out: {reason}")
 
 
 class _Choices(list[str]):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from streamsvm import __version__
 from streamsvm.cli.interruptions import INTERRUPTED, leaving_at_once
-from streamsvm.cli.parser import Parser, printable
+from streamsvm.cli.parser import Parser, say
 from streamsvm.errors import ParameterError, StreamSVMError
 
 _COMMANDS = {
@@ -71,18 +71,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except ParameterError as error:
-        print(printable(f"streamsvm: {error}"), file=sys.stderr)
+        say(f"streamsvm: {error}")
         return 2
     except (StreamSVMError, SourceError) as error:
-        print(printable(f"streamsvm: {error}"), file=sys.stderr)
+        say(f"streamsvm: {error}")
         return 1
     except OSError as error:
         from streamsvm.cli.outputs import said
 
-        print(printable(f"streamsvm: {said(error)}"), file=sys.stderr)
+        say(f"streamsvm: {said(error)}")
         return 1
     except MemoryError as error:
-        print(f"streamsvm: there is not enough memory: {error}", file=sys.stderr)
+        say(f"streamsvm: there is not enough memory: {error}")
         return 1
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)

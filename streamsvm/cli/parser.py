@@ -9,8 +9,11 @@ import argparse
 import difflib
 import json
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
+
+from streamsvm.support.printing import printable
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -185,7 +188,9 @@ class Parser(argparse.ArgumentParser):
             if action.required
         ]
         usage = " ".join([self.prog, *needed, "[options]"])
-        self.exit(2, f"{self.prog}: {message}\nusage: {usage}; {self.prog} --help lists all\n")
+        self.exit(
+            2, f"{self.prog}: {printable(message)}\nusage: {usage}; {self.prog} --help lists all\n"
+        )
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
@@ -229,11 +234,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f", did you mean {bare[near[0]]}?" if near else ""
 
 
-def printable(text: str) -> str:
-    r"""Return a text in which characters that a terminal obeys, or hides, are escaped.
-
-    >>> from streamsvm.cli.parser import printable
-    >>> print(printable("\x1b[2J.parquet"))
-    \x1b[2J.parquet
-    """
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+def say(text: str) -> None:
+    """Print a line on standard error: names and labels in it must not steer the terminal."""
+    print(printable(text), file=sys.stderr)

@@ -1,14 +1,13 @@
 """`streamsvm predict`: predict the rows of a file with a saved model, or evaluate it on them."""
 
 import argparse
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from streamsvm.cli.evaluate import Errors, error_in_words, margins, why_none
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file, write_tables
-from streamsvm.cli.parser import Parser, add_table, path, whole
+from streamsvm.cli.parser import Parser, add_table, path, say, whole
 from streamsvm.cli.predictions import check_keep, open_rows, tables_of_rows
 from streamsvm.cli.scoring import folders
 from streamsvm.cli.sentences import (
@@ -26,6 +25,7 @@ from streamsvm.cli.sources import FILES, PARSE_NUMBERS, open_source
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
 from streamsvm.run.parts import parts_of, unwrapped
+from streamsvm.support.printing import printable
 
 _OPTIONS: dict[str, Any] = {
     "-o --output OUT": "a file that ends in .parquet, .csv or .jsonl, or, of a folder, a folder; "
@@ -99,12 +99,13 @@ def run(options: argparse.Namespace) -> int:
         rows, unusable = write_tables(Path(options.output), tables, source.name)
         note = f", {unusable:,} of them without a prediction" if unusable else ""
         note += why_none(learner) if unusable else ""
-        print(f"{rows:,} rows{note} -> {options.output}", file=sys.stderr)
+        say(f"{rows:,} rows{note} -> {options.output}")
     elif errors is not None:
         for part in margins(model, source, options.file):
             errors.add(*part)
     if errors is not None:
-        print(f"test error  {error_in_words(*errors.result(source.name), options.file)[0]}")
+        result = error_in_words(*errors.result(source.name), options.file)[0]
+        print(f"test error  {printable(result)}")
     return 0
 
 
@@ -134,7 +135,7 @@ def _label(options: argparse.Namespace, model: Any) -> int:
             tables = tables_of(model, source, score)
             rows, unusable = write_tables(Path(options.output), tables, source.name)
             note = f", {unusable:,} of them without a prediction" if unusable else ""
-            print(f"{rows:,} sentences{note} -> {options.output}", file=sys.stderr)
+            say(f"{rows:,} sentences{note} -> {options.output}")
     if score is not None:
-        print(f"test error  {said(score, options.file)}")
+        print(f"test error  {printable(said(score, options.file))}")
     return 0

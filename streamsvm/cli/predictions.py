@@ -1,8 +1,8 @@
 """The tables that `streamsvm predict` writes, and the source of the rows that they are about."""
 
 import argparse
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from pyarrow.types import is_null
 from connectors import Batch, TabularSource
 from streamsvm import ConformalSets, Selective
 from streamsvm.cli.evaluate import Errors, check_fit, margins
-from streamsvm.cli.parser import split
+from streamsvm.cli.parser import say, split
+from streamsvm.cli.sources import texts_from
 from streamsvm.errors import ParameterError
 from streamsvm.run.parts import MappedScaler, parts_of, unwrapped
 
@@ -31,62 +32,103 @@ def check_keep(options: argparse.Namespace, learner: Any) -> None:
 
 def open_rows(options: argparse.Namespace, model: Any, opener: Opener) -> TabularSource:
     """Open rows as the model takes them; refuse those that are not of its kind."""
-    keep, parsed = split(options.keep), options.parse_numbers
-    columns, parsed = _columns_of(options, model, keep, opener)
-    parsed = [name for name in parsed if columns is None or name in columns]
-    return opener(options.target, columns=columns, keep=keep, parse_numbers=parsed)
+    keep, reading = split(options.keep), texts_from(options)
+    columns, parsed, texts = _columns_of(options, model, keep, partial(opener, **reading))
+    reading["parse_numbers"] = [n for n in parsed if columns is None or n in columns]
+    reading["as_text"] = texts
+    reading["label_kind"] = label_kind_of(model) if options.positive is None else None
+    return opener(options.target, columns=columns, keep=keep, **reading)
+
+
+def label_kind_of(model: Any) -> str | None:
+    """Return whether the labels of a model are all texts, or all numbers; None: neither."""
+    _, learner = parts_of(unwrapped(model))
+    types = {type(label) for label in getattr(learner, "classes", ())}
+    if types and types <= {int, float}:
+        return "number"
+    return "text" if types == {str} else None
+
+
+def features_of(model: Any, kinds: Collection[str]) -> tuple[set[str], set[str]]:
+    """Return the columns that are numbers to a model, and those that are texts.
+
+    `kinds` are columns of a file: the one-hot features of a text column are named column=value.
+    """
+    names = _known_names(model)
+    numbers = {name for name in names if "=" not in name or name in kinds}
+    return numbers, {name.partition("=")[0] for name in names - numbers}
+
+
+def read_as(
+    source: TabularSource, numbers: Collection[str], texts: Collection[str]
+) -> tuple[list[str], list[str]]:
+    """Return the columns to read as numbers, and as texts, as a model or a first file has them.
+
+    Only such columns whose type is known by their values only: codes may all be digits.
+    """
+    kinds = {name: source.kinds[name] for name in source.told_by_values & source.kinds.keys()}
+    as_numbers = [n for n, kind in kinds.items() if kind == "text" and n in numbers]
+    return as_numbers, [n for n, kind in kinds.items() if kind != "text" and n in texts]
 
 
 def _columns_of(
     options: argparse.Namespace, model: Any, keep: list[str], opener: Opener
-) -> tuple[list[str] | None, list[str]]:
-    """Return the columns to read, and those to read as numbers; refuse rows of another kind."""
+) -> tuple[list[str] | None, list[str], list[str]]:
+    """Return the columns to read, those that are numbers, and texts; refuse rows of another kind.
+
+    None: all.
+    """
     asked = split(options.columns) or None
     scaler, _ = parts_of(unwrapped(model))
     mapped = scaler if isinstance(scaler, MappedScaler) else None
     names = _known_names(model)
     known = names | {name.partition("=")[0] for name in names}
     others = [name for name in keep if name not in known]  # of any type
-    kinds = opener(options.target, columns=asked, keep=others).kinds
+    source = opener(options.target, columns=asked, keep=others)
+    kinds = dict(source.kinds)
     parsed = options.parse_numbers or []
     if parsed is True and not names:
         raise ParameterError("--parse-numbers: name the columns, as the model has no list of them")
     if parsed is True:
         parsed = [n for n in kinds if n in names and kinds[n] == "text"]
+    numbers, texts = features_of(model, kinds)
+    as_numbers, as_texts = read_as(source, numbers - texts, texts - {*parsed})
+    parsed = list(dict.fromkeys([*parsed, *as_numbers]))
     # A name that the file lacks is refused when it is opened.
     kinds |= {n: "number" for n in parsed if kinds.get(n, "text") == "text"}
-    # The one-hot features of a text column are named column=value.
-    numbers = {name for name in names if "=" not in name or name in kinds}
-    texts = {name.partition("=")[0] for name in names - numbers}
+    kinds |= dict.fromkeys(as_texts, "text")
     # Features of list columns are not named after their columns.
     if None in kinds.values():
-        return asked, parsed
+        return asked, parsed, []
     # Of hashed features, and of random ones, the model has no list.
     unseen = [] if asked else [n for n in kinds if n not in known]
     unseen = [n for n in unseen if (mapped.takes_unseen(n, kinds[n]) if mapped else not names)]
     if unseen:
-        print(
+        say(
             f"features of {options.file} of which the model has no list: "
-            f"{', '.join(unseen[:10])}; --columns names others",
-            file=sys.stderr,
+            f"{', '.join(unseen[:10])}; --columns names others"
         )
     if not names:
-        return asked, parsed
+        return asked, parsed, []
+    left_out = set(unseen)
     check_fit(
         options.file,
-        {name: kind for name, kind in kinds.items() if name not in unseen},
+        {name: kind for name, kind in kinds.items() if name not in left_out},
         numbers,
         texts,
         options.allow_mismatch,
         are_all=asked is None,
         hint="; --allow-mismatch predicts as if they were missing",
     )
-    return asked or [name for name in kinds if name in {*numbers, *texts, *unseen}], parsed
+    wanted = {*numbers, *texts, *unseen}
+    return asked or [name for name in kinds if name in wanted], parsed, as_texts
 
 
 def _known_names(model: Any) -> set[str]:
     """Return the names of the features that come into a model."""
     scaler, learner = parts_of(unwrapped(model))
+    if learner is None:
+        return set()
     # A feature map's components are numbered: columns are compared with what comes into it.
     first: Any = scaler if isinstance(scaler, MappedScaler) else learner
     return {str(name) for name in first.feature_names}
@@ -134,6 +176,17 @@ def _said_by(model: Any) -> tuple[str, Callable[[Any], Any]] | None:
     return None
 
 
+def _label_array(labels: list[Any], classes: list[Any]) -> pa.Array:
+    """Return labels as a column; as texts, if the classes are of no type of Arrow together."""
+    kinds = {type(label) for label in classes}
+    try:
+        if len(kinds) < 2:
+            return pa.array(labels, pa.array(classes).type)
+    except (pa.ArrowException, OverflowError):
+        pass
+    return pa.array([None if y is None else str(y) for y in labels], pa.string())
+
+
 def _table(
     batch: Any,
     usable: np.ndarray,
@@ -164,13 +217,18 @@ def _table(
     if batch.kept is not None:
         columns |= dict(zip(batch.kept.schema.names, batch.kept.columns, strict=True))
     columns |= {
-        "prediction": pa.array(predicted, pa.array(learner.classes).type),
+        "prediction": _label_array(predicted, learner.classes),
         "decision_function": pa.array(score, mask=~usable),
         "probability": pa.array(own, mask=~usable),
     }
     if more is not None:
-        kind = columns["prediction"].type
-        columns[more[0]] = pa.array(chosen, pa.list_(kind) if more[0] == "set" else kind)
+        if more[0] == "set":
+            kind = columns["prediction"].type
+            as_text = pa.types.is_string(kind)
+            sets = [s if s is None else [str(y) for y in s] if as_text else s for s in chosen]
+            columns["set"] = pa.array(sets, pa.list_(kind))
+        else:
+            columns[more[0]] = _label_array(chosen, learner.classes)
     if probabilities:
         for y, column in of_class.items():
             columns[f"probability of {y}"] = pa.array(column, mask=~usable)

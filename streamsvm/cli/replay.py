@@ -2,19 +2,19 @@
 
 import argparse
 import contextlib
-import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
 
-from connectors import MissingColumnError, SentenceSource, Source
+from connectors import Batch, MissingColumnError, SentenceSource, TabularSource
 from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.evaluate import check_fit
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
-from streamsvm.cli.parser import Parser, add_table, path, whole
+from streamsvm.cli.parser import Parser, add_table, path, say, whole
+from streamsvm.cli.predictions import features_of, label_kind_of, read_as
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import (
     columns_of,
@@ -27,7 +27,7 @@ from streamsvm.cli.sources import FILES, PACE, add_data_options, columns_from, o
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
 from streamsvm.labels.label_column import holds_lists
-from streamsvm.run.parts import check_is_classification
+from streamsvm.run.parts import check_can_be_saved, check_is_classification
 
 _ROWS_TO_CHOOSE_BY = 1000
 _MOST_CLASSES_OF_LASVM = 50
@@ -79,24 +79,20 @@ def complete(parser: Parser) -> None:
     add_table(parser.add_argument_group("output"), _END | OUTPUTS)
 
 
-def _texts_that_are_numbers(options: argparse.Namespace) -> list[str]:
-    """Return the text columns whose first texts are all numbers or times."""
-    wanted = columns_from(options) | {"parse_numbers": ()}
-    with open_source(options.file, options.target, **wanted) as source:
-        next(source.batches(_ROWS_TO_CHOOSE_BY), None)
-    return source.number_texts.names
+def _first_rows(source: TabularSource) -> Batch | None:
+    """Return the first rows of a source, which are unread afterwards as before."""
+    start = source.snapshot()
+    first = next(source.batches(_ROWS_TO_CHOOSE_BY), None)
+    source.resume(start)
+    return first
 
 
-def _look_at_target(options: argparse.Namespace) -> None:
+def _look_at_target(options: argparse.Namespace, first: Batch | None) -> None:
     """Refuse a target that holds no classes; choose LaRank for very many, if nothing was asked for.
 
     LASVM's time grows with the number of pairs of classes.
     """
-    if options.positive is not None:
-        return
-    with open_source(options.file, options.target, **columns_from(options)) as source:
-        first = next(source.batches(_ROWS_TO_CHOOSE_BY), None)
-    if first is None:
+    if options.positive is not None or first is None:
         return
     if pa.types.is_nested(first.labels.type):
         if options.learner is options.model is None:
@@ -105,6 +101,8 @@ def _look_at_target(options: argparse.Namespace) -> None:
         return
     labels = labels_of(first.labels, len(first))
     check_is_classification(labels, Counter(), options.max_classes)
+    if options.save is not None or options.checkpoint is not None:
+        check_can_be_saved(labels)
     n_classes = len(labels.present())
     if n_classes > _MOST_CLASSES_OF_LASVM and options.learner is options.model is None:
         options.learner = "larank"
@@ -114,7 +112,7 @@ def _look_at_target(options: argparse.Namespace) -> None:
 
 def _say(options: argparse.Namespace, text: str) -> None:
     if not options.quiet:
-        print(text, file=sys.stderr)
+        say(text)
 
 
 def _kept(options: argparse.Namespace) -> list[str]:
@@ -138,9 +136,11 @@ def _check_truth(options: argparse.Namespace) -> None:
         )
 
 
-def _test_of(options: argparse.Namespace, learnt: Mapping[str, str | None]) -> Source:
-    """Open the file of --test; refuse one whose columns are not those that are learnt."""
+def _test_of(options: argparse.Namespace, learnt: TabularSource) -> TabularSource:
+    """Open the file of --test as what is learnt; refuse one whose columns are not those."""
     wanted = columns_from(options) | {"keep": _kept(options)}
+    if learnt.label_kind in ("text", "number"):
+        wanted["label_kind"] = learnt.label_kind
     while True:
         try:
             test = open_source(options.test, options.target, **wanted)
@@ -149,16 +149,39 @@ def _test_of(options: argparse.Namespace, learnt: Mapping[str, str | None]) -> S
             # Errors are counted without weights, and need no truth beside a target.
             if error.role == "weight":
                 wanted["weight"] = None
+            elif error.role == "exclude":
+                wanted["exclude"] = [name for name in wanted["exclude"] if name != error.column]
             elif error.role == "keep":
                 wanted["keep"] = []
                 _say(options, f"{options.test} has no `{options.truth}`: compared with the target")
             else:
                 raise
-    if None not in {*learnt.values(), *test.kinds.values()}:
-        texts = {name for name, kind in learnt.items() if kind == "text"}
-        numbers = {name for name, kind in learnt.items() if kind not in ("text", "null")}
+    texts = {name for name, kind in learnt.kinds.items() if kind == "text"}
+    numbers = {name for name, kind in learnt.kinds.items() if kind not in ("text", "null", None)}
+    test = _opened_as(test, options.test, options.target, wanted, numbers, texts)
+    if None not in {*learnt.kinds.values(), *test.kinds.values()}:
         check_fit(options.test, test.kinds, numbers, texts)
     return test
+
+
+def _opened_as(
+    source: TabularSource,
+    path: str,
+    target: str | None,
+    wanted: dict[str, Any],
+    numbers: Collection[str],
+    texts: Collection[str],
+) -> TabularSource:
+    """Return a source that was opened so, with its columns as the numbers and texts that they are.
+
+    That is what was learnt, by a model or from another file.
+    """
+    as_numbers, as_texts = read_as(source, numbers, texts)
+    if not (as_numbers or as_texts):
+        return source
+    source.close()
+    parsed = [*wanted["parse_numbers"], *as_numbers]
+    return open_source(path, target, **wanted | {"parse_numbers": parsed, "as_text": as_texts})
 
 
 def run(options: argparse.Namespace) -> int:
@@ -166,6 +189,7 @@ def run(options: argparse.Namespace) -> int:
     is_of_sentences = of_sentences(options, model_of(options))
     with contextlib.ExitStack() as stack:
         source, test = _sentences(options, stack) if is_of_sentences else open_rows(options)
+        stack.callback(source.close)
         of_an_epoch = [n for n in (source.n_rows, options.limit) if n is not None]
         return run_shown(
             options,
@@ -184,24 +208,31 @@ def open_rows(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the source of rows, and the one of the test; say how they are read."""
     if options.truth is not None:
         _check_truth(options)
+    wanted = columns_from(options) | {
+        "timestamp": options.timestamp,
+        "keep": _kept(options),
+        "shuffle_buffer": options.shuffle_buffer,
+        "seed": options.seed,
+        "late_files": options.late_files,
+    }
+    if (model := model_of(options)) is not None and options.positive is None:
+        wanted["label_kind"] = label_kind_of(model)
     if options.parse_numbers is True:
-        options.parse_numbers = _texts_that_are_numbers(options)
-    source = open_source(
-        options.file,
-        options.target,
-        **columns_from(options),
-        timestamp=options.timestamp,
-        keep=_kept(options),
-        shuffle_buffer=options.shuffle_buffer,
-        seed=options.seed,
-        late_files=options.late_files,
-    )
+        with open_source(options.file, options.target, **wanted | {"parse_numbers": ()}) as source:
+            _first_rows(source)
+        options.parse_numbers = wanted["parse_numbers"] = source.number_texts.names
+    source = open_source(options.file, options.target, **wanted)
+    if model is not None:
+        known = features_of(model, source.kinds)
+        source = _opened_as(source, options.file, options.target, wanted, *known)
     if options.speed is not None and options.timestamp is None:
         raise ParameterError("--speed needs --timestamp COLUMN")
     # Opened now, so that a bad path fails before hours of work, not after.
-    test = _test_of(options, source.kinds) if options.test else None
+    test = _test_of(options, source) if options.test else None
     check_outputs(options)
-    _look_at_target(options)
+    _look_at_target(options, _first_rows(source))
+    for finding in source.number_texts.findings:
+        _say(options, finding)
     if options.parse_numbers:
         _say(options, f"texts learnt as numbers: {', '.join(options.parse_numbers)}")
     if times := ", ".join(name for name, kind in source.kinds.items() if kind == "time"):

@@ -19,11 +19,13 @@ from streamsvm.cli.candidates import in_use, rows_of
 from streamsvm.cli.evaluate import in_percent
 from streamsvm.cli.gap_rows import NO_GAP, gap_rows
 from streamsvm.cli.outputs import said
+from streamsvm.cli.parser import say
 from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.labels.counted_sets import sets_in_words
 from streamsvm.run.advice import advice_of
 from streamsvm.run.report import RunReport
 from streamsvm.selection.answering import answers_in_words
+from streamsvm.support.printing import printable
 
 _MENTIONED = 1.0
 """The report mentions compiling that took longer than this, in seconds."""
@@ -76,7 +78,7 @@ def conclude(
             rows.append(("written", ", ".join(files)))
     print_report(options, result, rows + [("advice", sentence) for sentence in result["advice"]])
     for error in failures[1:]:
-        print(f"streamsvm: {said(error)}", file=sys.stderr)
+        say(f"streamsvm: {said(error)}")
     if failures:
         raise failures[0]
     return 130 if report.interrupted else 0
@@ -109,6 +111,7 @@ def print_report(
     if options.json:
         print(json.dumps(result))
         return
+    rows = [(printable(name), printable(value)) for name, value in rows]
     # Without a terminal (logs, scripts) no line is wrapped.
     console = Console(file=sys.stdout)
     if console.is_terminal:

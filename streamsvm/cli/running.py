@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any
 
-from connectors import Source
+from connectors import KafkaSource, Source
+from connectors.text_looks import TextLooks
 from streamsvm import TrackingMonitor
 from streamsvm.cli import watching
 from streamsvm.cli.candidates import took_over, with_candidate
@@ -156,7 +157,9 @@ def run_shown(
             will_save=options.save is not None,
             **run_options,
         )
-        run.on_progress = _shown(screen, bad, run)
+        # Replay says it before it starts.
+        looks = getattr(source, "number_texts", None) if isinstance(source, KafkaSource) else None
+        run.on_progress = _shown(screen, bad, run, looks)
         if hasattr(source, "on_long_wait"):  # Kafka's partitions can take 45 seconds
             waiting = "waiting for the broker to assign partitions"
             source.on_long_wait = lambda: screen.say(waiting)
@@ -177,12 +180,20 @@ def run_shown(
         return end(options, model, learner, monitor, report, test)
 
 
-def _shown(screen: Screen, bad: BadEvents, run: Run) -> Callable[[Progress], None]:
-    """Return a function that shows progress, and once what is wrong if most events are bad."""
+def _shown(
+    screen: Screen, bad: BadEvents, run: Run, looks: TextLooks | None
+) -> Callable[[Progress], None]:
+    """Return a function that shows progress, and once what is wrong if most events are bad.
+
+    Also, once they are known, what `looks` has found about texts.
+    """
     said, is_first, was_unkept, has_ended = False, True, False, False
 
     def show(now: Progress) -> None:
-        nonlocal said, is_first, was_unkept, has_ended
+        nonlocal said, is_first, was_unkept, has_ended, looks
+        if looks is not None and looks.is_done:
+            screen.say(*looks.findings)
+            looks = None
         if is_first and run.report.resumed is not None:
             screen.say(f"resumed from {run.report.resumed}")
         is_first = False

@@ -19,9 +19,9 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from streamsvm import _compiling
-from streamsvm.cli.parser import printable
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.run.report import Progress
+from streamsvm.support.printing import printable
 
 _PLAIN_EVERY = 2.0
 
@@ -83,7 +83,7 @@ class Screen:
             TimeRemainingColumn(),
             console=self.console,
         )
-        self._task = self._bar.add_task(title, total=total)
+        self._task = self._bar.add_task(printable(title), total=total)
         self._figures: Callable[[], str] = str
         # Two lines: the figures alone fill a terminal of 80 columns.
         self._live = Live(
@@ -111,9 +111,10 @@ class Screen:
         _compiling.watchers.remove(self.compiling)
         self._live.stop()
 
-    def say(self, text: str) -> None:
-        """Show a line that is not overwritten; names of files must not steer the terminal."""
-        self.console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
+    def say(self, *lines: str) -> None:
+        """Show lines that are not overwritten; names of files must not steer the terminal."""
+        for line in lines:
+            self.console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
 
     def _is_due(self, kind: str) -> bool:
         """Tell whether a plain line of a kind is due: there is at most one in two seconds."""

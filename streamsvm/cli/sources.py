@@ -63,8 +63,26 @@ PARSE_NUMBERS: dict[str, Any] = {
         type=names,
         help="learn these texts as numbers, or times as seconds since 1970, not one-hot; without "
         "names: columns whose first 1,000 texts are numbers or times; in a topic all such texts",
-    )
+    ),
+    "--decimal": dict(
+        choices=(".", ","),
+        default=".",
+        help="what is before the fraction of numbers that are texts, as all are in CSV; default .",
+    ),
+    "--missing-tokens A,B,...": dict(
+        type=names,
+        default=[],
+        help="texts that stand for missing values, such as '?,-'; in CSV empty fields, NA, NaN and "
+        "null do",
+    ),
 }
+"""How texts are read."""
+
+
+def texts_from(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of a source that say how texts are read, but `parse_numbers`."""
+    return {"decimal": options.decimal, "missing_tokens": options.missing_tokens}
+
 
 PACE: dict[str, Any] = {
     "--rate": dict(type=positive, help="examples a second; default: as fast as possible"),
@@ -106,6 +124,7 @@ def columns_from(options: argparse.Namespace) -> dict[str, Any]:
         "exclude": split(options.exclude),
         "weight": options.weight,
         "parse_numbers": options.parse_numbers or (),
+        **texts_from(options),
     }
 
 

@@ -16,6 +16,7 @@ MISSING = -1
 """The code of a missing label."""
 
 _NEAR = _FEW = 64
+_NO_LABELS = frozenset(("NA", "N/A", "n/a", "NULL", "null"))
 
 
 class LabelColumn(Sequence[Any]):
@@ -192,6 +193,28 @@ class LabelColumn(Sequence[Any]):
         firsts = [first for label, first in self.present() if label not in known]
         starts = sorted({0, *firsts})
         return list(zip(starts, [*starts[1:], len(self)], strict=True))
+
+
+def labels_like(column: pa.Array, kind: pa.DataType) -> LabelColumn:
+    """Return a column of labels, whose texts are read as labels of the type of others, or of lists.
+
+    What is only kept of a text file is text; a text that is no such label stays a text.
+    """
+    kind = getattr(kind, "value_type", kind)
+    labels = LabelColumn.of(column)
+    if not pa.types.is_string(column.type) or pa.types.is_string(kind):
+        return labels
+    if pa.types.is_boolean(kind):
+        return labels.mapped(lambda y: {"true": True, "false": False}.get(y.lower(), y))
+    read = int if pa.types.is_integer(kind) else float
+
+    def number(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError:
+            return None if text in _NO_LABELS else text
+
+    return labels.mapped(number)
 
 
 def holds_lists(kind: pa.DataType) -> bool:

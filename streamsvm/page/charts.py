@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
 
 import numpy as np
+
+from streamsvm.support.printing import escape
 
 _WIDTH, _HEIGHT = 480, 220  # about as wide as a card, so that texts are not made smaller
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 12, 10, 44

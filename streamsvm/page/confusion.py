@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
+
+from streamsvm.support.printing import escape
 
 _MOST_CLASSES = 20
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from streamsvm.page.confusion import told_apart
+from streamsvm.support.printing import escape
 
 _SIDE = 48
 _SIZE = 336

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from html import escape
 from typing import Any
 
 from streamsvm.monitor.history import History
@@ -15,6 +14,7 @@ from streamsvm.page.confusion import confusion
 from streamsvm.page.regions import Regions
 from streamsvm.page.series import KINDS, Records, bytes_shown, latency_name, seconds_shown
 from streamsvm.page.series import charts as charts_of
+from streamsvm.support.printing import escape
 
 _log = logging.getLogger(__name__)
 

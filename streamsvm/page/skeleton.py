@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from html import escape
 from string import Template
 
 from streamsvm.page.sections import TITLES
 from streamsvm.page.series import KINDS
+from streamsvm.support.printing import escape
 
 _PAGE = Template(
     """<!doctype html>

@@ -33,10 +33,10 @@ away from the median: that of lognormal values of sigma 2 is 1.8 away."""
 def advice_of(report: RunReport, learner: Learner) -> list[str]:
     """Return what a report and the learner advise: a sentence for each finding, most harmful first.
 
-    Empty: nothing looks wrong, or there were fewer than 1,000 examples.
+    Empty: nothing looks wrong. Of fewer than 1,000 examples, it is only about texts.
     """
     if report.learnt < _FEWEST:
-        return []
+        return report.text_findings
     return [
         *_labels(report, learner),
         *_model(report, learner),
@@ -148,6 +148,7 @@ def _texts(report: RunReport) -> Iterator[str]:
             f"by itself: parse_numbers=[{name!r}] (--parse-numbers {name}) learns them as "
             "numbers, unless they are codes"
         )
+    yield from report.text_findings
 
 
 def _features(report: RunReport, learner: Learner) -> Iterator[str]:

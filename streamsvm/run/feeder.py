@@ -21,7 +21,7 @@ from streamsvm.features.events import fault_of
 from streamsvm.features.frames import are_lists
 from streamsvm.features.matrices import are_usable, bad_value, take
 from streamsvm.labels.given import told
-from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
+from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs, labels_like
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.run import parts
@@ -335,7 +335,7 @@ class Feeder:
         found: LabelColumn = self.learner.targets.judged(labels, guesses)
         if self.truth is None or batch.kept is None:
             return found
-        truth = LabelColumn.of(batch.kept.column(self.truth)).take(rows)
+        truth = labels_like(batch.kept.column(self.truth), batch.labels.type).take(rows)
         if not len(truth) or truth.codes.min() > MISSING:
             return truth
         pairs = zip(truth, found, strict=True)

@@ -103,6 +103,7 @@ class RunReport:
     clipped: dict[str, int] = field(default_factory=dict)  # the scaler's `n_clipped`
     source: dict[str, int] = field(default_factory=dict)  # counts of the source, if it has any
     number_texts: list[str] = field(default_factory=list)  # features whose texts are numbers
+    text_findings: list[str] = field(default_factory=list)  # on texts that are no categories
     epochs: int = 0
     seconds: float = 0.0
     compile_seconds: float = 0.0  # the part of `seconds` in which code was compiled

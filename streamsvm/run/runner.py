@@ -388,7 +388,9 @@ class Run:
         report.source = dict(getattr(self.source, "counts", {}))
         if report.resumed is None:  # earlier processes may have read values
             report.empty_columns = list(getattr(self.source, "empty_columns", []))
-        report.number_texts = getattr(getattr(self.source, "number_texts", None), "names", [])
+        looks = getattr(self.source, "number_texts", None)
+        report.number_texts = getattr(looks, "names", [])
+        report.text_findings = getattr(looks, "findings", [])
         report.dead_letters = None if self.bad.file is None else str(self.bad.file)
         report.late = {} if self.late is None else self.late.counts
         report.forgotten = {} if self.requests is None else dict(self.requests.counts)

@@ -36,7 +36,15 @@ from streamsvm.run.parts import parts_of, unwrapped
 from streamsvm.run.sentence_feeder import are_sentences
 
 _KEY = "streamsvm.predict"
-_SETTINGS = ("columns", "parse_numbers", "keep", "probabilities", "allow_mismatch")
+_SETTINGS = (
+    "columns",
+    "parse_numbers",
+    "keep",
+    "probabilities",
+    "allow_mismatch",
+    "decimal",
+    "missing_tokens",
+)
 _MOST_TRIED = 3
 
 
@@ -141,6 +149,7 @@ class Scorer:
         )
         if part.num_rows == 0:
             types = {field.name: plain_type(field.type) for field in part.fields}
+            types |= dict.fromkeys(source.told_by_values, pa.string())
             kept = pa.schema([(name, types[name]) for name in source.keep])
             nothing = empty_table(self._model, self.learner, kept, part.name, are_asked)
             tables = chain(tables, [nothing])

@@ -1,7 +1,6 @@
 """`streamsvm predict FOLDER --output FOLDER`: a result for each file, by several processes."""
 
 import argparse
-import sys
 import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 from connectors.parquet_files import links_left_out, names_below
 from streamsvm.cli.evaluate import why_none
 from streamsvm.cli.outputs import check_folder
+from streamsvm.cli.parser import say
 from streamsvm.cli.scoring.files import Scored, Scorer
 from streamsvm.cli.scoring.worker import Workers
 from streamsvm.cli.screen import Screen
@@ -18,8 +18,8 @@ from streamsvm.errors import ParameterError
 _MOST_SAID = 20
 """Notes, and errors, of so many files are shown; of more only their number."""
 
-_OPTIONS = ("model", "file", "output", "target", "columns", "parse_numbers", "keep")
-_FLAGS = ("probabilities", "allow_mismatch")
+_OPTIONS = ("model", "file", "output", "target", "columns", "parse_numbers", "keep", "decimal")
+_FLAGS = ("probabilities", "allow_mismatch", "missing_tokens", "positive")
 
 
 def are_folders(options: argparse.Namespace) -> bool:
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
             raise
         finally:
             results.close()
-    print(f"{totals.in_words(why_none(scorer.learner))} -> {options.output}", file=sys.stderr)
+    say(f"{totals.in_words(why_none(scorer.learner))} -> {options.output}")
     return 1 if totals.n_failed else 0
 
 
@@ -115,7 +115,7 @@ class _Totals:
         """Add what came of a file, and show what was said of it."""
         if scored.error:
             self.n_failed += 1
-            self._say("not scored", f"{self._names[i]}: not scored: {scored.error}", screen)
+            self._say("not scored", [f"{self._names[i]}: not scored: {scored.error}"], screen)
             return
         if scored.notes:
             self._note(i, scored.notes.strip().splitlines(), screen)
@@ -132,12 +132,12 @@ class _Totals:
         if len(self._noted) < _MOST_SAID:
             self._noted |= {*new}
         if new:
-            self._say("note", "\n".join(new.values()), screen)
+            self._say("note", [*new.values()], screen)
 
-    def _say(self, kind: str, text: str, screen: Screen) -> None:
+    def _say(self, kind: str, lines: Sequence[str], screen: Screen) -> None:
         self._said[kind] += 1
         if self._said[kind] <= _MOST_SAID:
-            screen.say(text)
+            screen.say(*lines)
         if self._said[kind] == _MOST_SAID:
             screen.say("(what is said of further files is not shown)")
 
