@@ -345,24 +345,34 @@ class AdaptiveSVMClassifier(SeveralModels):
         return 1.0 if self.in_use is None else float(self.in_use.cost_of(label, sign))
 
     @learning
-    def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
+    def finish(
+        self,
+        progress: Callable[[float, int], None] | None = None,
+        seconds: float | None = None,
+    ) -> None:
         """Lead each model to the optimum over the examples that it keeps.
 
         Parameters
         ----------
         progress
             As for the models' own `finish`.
+        seconds
+            As in `LASVMClassifier`, for each of the models.
 
         Raises
         ------
+        ParameterError
+            `seconds` is out of range.
         ModelBusyError
             As for `learn_one`.
 
         """
+        if seconds is not None:
+            check_number("seconds", seconds, 0)
         standby.note_predictions(self)
         standby.catch_up(self, np.inf)
         for member in self.models:
-            members.finish(member, progress)
+            members.finish(member, progress, seconds)
         # From now on rows are predicted, rather than the next event.
         last_label_step.stop(self.state.repeats, self.offsets)
 
