@@ -245,6 +245,8 @@ class AdaptiveSVMClassifier(SeveralModels):
         left = standby.catch_up(self)
         left = standby.choose(self, n, left)
         standby.renew_others(self, left)
+        # So that events are read for the model that predicts now, whatever it has learnt.
+        self.in_use.make_room(len(self.schema))
         if step.errs_more(self.state):
             examples = fresh_start.examples_for(self)
             if examples is not None:
@@ -262,6 +264,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         """Learn rows, of number 0 only predict; return margins before."""
         # Now, as comparing labels may run code of the user's, which may raise.
         classes = rows.labels.places_in(self.targets.labels.seen)
+        repeated_labels.note_learnt(self, rows)
         if not self.models:
             self.models = [members.new_first(self, self.targets.labels)]
         parts, start, seen = [], 0, self.n_examples
