@@ -8,13 +8,15 @@ from typing import Any
 from river import active, base
 
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.wrapper import LockedWrapper
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
 from streamsvm.selection.asking import STRATEGIES, Asking, probability_margin
+from streamsvm.support.locked import locked
 
 
-class ActiveLearner(active.base.ActiveLearningClassifier):
+class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
     """Asks for the labels of a given share of the events, those that the model is least sure of.
 
     It wraps any River classifier or pipeline that predicts probabilities, and has the interface of
@@ -90,7 +92,8 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
         oracle: Callable[[dict[Any, Any]], Any] | None = None,
         seed: int | None = None,
     ) -> None:
-        super().__init__(classifier, seed)
+        super().__init__()
+        active.base.ActiveLearningClassifier.__init__(self, classifier, seed)
         self.budget, self.strategy = budget, strategy
         self.candidates, self.oracle = candidates, oracle
         is_other = isinstance(classifier, (ActiveLearner, type)) or hasattr(classifier, "sets")
@@ -180,6 +183,7 @@ class ActiveLearner(active.base.ActiveLearningClassifier):
         predicted = self.classifier.predict_one(x, **kwargs)
         return predicted, self._ask_for_label(x, self.classifier.predict_proba_one(x, **kwargs))
 
+    @locked
     def learn_one(self, x: dict[Any, Any], y: base.typing.ClfTarget, **kwargs: Any) -> None:
         """Learn an event whose label was asked for.
 

@@ -251,6 +251,8 @@ class AdaptiveSVMClassifier(SeveralModels):
         left = standby.catch_up(self)
         left = standby.choose(self, n, left)
         standby.renew_others(self, left)
+        # So that events are read for the model that predicts now, whatever it has learnt.
+        self.in_use.make_room(len(self.schema))
         if step.errs_more(self.state):
             examples = fresh_start.examples_for(self)
             if examples is not None:
@@ -268,6 +270,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         """Learn rows, of number 0 only predict; return margins before."""
         # Now, as comparing labels may run code of the user's, which may raise.
         classes = rows.labels.places_in(self.targets.labels.seen)
+        repeated_labels.note_learnt(self, rows)
         if not self.models:
             self.models = [members.new_first(self, self.targets.labels)]
         parts, start, seen = [], 0, self.n_examples
@@ -351,24 +354,34 @@ class AdaptiveSVMClassifier(SeveralModels):
         return 1.0 if self.in_use is None else float(self.in_use.cost_of(label, sign))
 
     @learning
-    def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
+    def finish(
+        self,
+        progress: Callable[[float, int], None] | None = None,
+        seconds: float | None = None,
+    ) -> None:
         """Lead each model to the optimum over the examples that it keeps.
 
         Parameters
         ----------
         progress
             As for the models' own `finish`.
+        seconds
+            As in `LASVMClassifier`, for each of the models.
 
         Raises
         ------
+        ParameterError
+            `seconds` is out of range.
         ModelBusyError
             As for `learn_one`.
 
         """
+        if seconds is not None:
+            check_number("seconds", seconds, 0)
         standby.note_predictions(self)
         standby.catch_up(self, np.inf)
         for member in self.models:
-            members.finish(member, progress)
+            members.finish(member, progress, seconds)
         # From now on rows are predicted, rather than the next event.
         last_label_step.stop(self.state.repeats, self.offsets)
 

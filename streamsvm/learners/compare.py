@@ -20,6 +20,7 @@ from streamsvm.learners.bases.wrapper import ModelWrapper
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
+from streamsvm.support.locked import locked
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,8 @@ class Compare(ModelWrapper, base.Estimator):
     later events either.
 
     It predicts what `a` predicts, until `b` takes over. Then `b` alone predicts and learns, and
-    `a` stays as it was at that moment. Use it in one thread, and a `Serving` from others.
+    `a` stays as it was at that moment. Learn in one thread, and predict by a `Serving` in others;
+    copies and files that others make of it are of one moment.
 
     Parameters
     ----------
@@ -114,6 +116,7 @@ class Compare(ModelWrapper, base.Estimator):
         largest_loss: float = 1.0,
         warm_up: int = 0,
     ) -> None:
+        super().__init__()
         self.a, self.b = a, b
         self.level, self.learns, self.on_decision = level, learns, on_decision
         self.loss, self.largest_loss, self.warm_up = loss, largest_loss, warm_up
@@ -212,6 +215,7 @@ class Compare(ModelWrapper, base.Estimator):
         """
         return self.a.predict_one(x), self.b.predict_one(x)  # type: ignore[attr-defined]
 
+    @locked
     def learn_one(
         self, x: dict[Any, Any], y: Any, given: tuple[Any, Any] | None = None, **kwargs: Any
     ) -> None:
@@ -288,6 +292,7 @@ class Compare(ModelWrapper, base.Estimator):
         if action == "stop" or (action == "promote" and known == "b"):
             self.end(known, f"{known} is better")
 
+    @locked
     def end(self, in_use: str = "b", why: str = "by hand") -> dict[str, Any]:
         """End the comparison: one model goes on alone, at once, and the other stays as it is.
 

@@ -28,6 +28,7 @@ from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
 from streamsvm.structured.sentences import Sentences
+from streamsvm.support.locked import locked
 
 
 def has_probabilities(learner: Any) -> bool:
@@ -51,8 +52,8 @@ class ConformalSets(ModelWrapper, base.Estimator):
     set: of the labels that are far enough ahead of the best other one, or little enough behind it,
     by the scores of `decision_function_one`. Each event is predicted before it is learnt: by
     `predict_set_one`, if that was called last with the same event, so that the set that was given
-    is the one that counts; else by `learn_one` itself. Use it in one thread, and a `Serving` from
-    others.
+    is the one that counts; else by `learn_one` itself. Learn in one thread, and predict by a
+    `Serving` in others; copies and files that others make of it are of one moment.
 
     Parameters
     ----------
@@ -109,6 +110,7 @@ class ConformalSets(ModelWrapper, base.Estimator):
         score: str = "least_ambiguous",
         may_be_empty: bool = True,
     ) -> None:
+        super().__init__()
         self.model = model
         self.coverage, self.by_class = coverage, by_class
         self.score, self.may_be_empty = score, may_be_empty
@@ -159,6 +161,7 @@ class ConformalSets(ModelWrapper, base.Estimator):
         """Yield the settings that River's checks run with."""
         yield {"model": SVMSGDClassifier()}
 
+    @locked
     def predict_set_one(self, x: Any) -> tuple[Any, ...]:
         """Return the set of an event; it counts if the event is the next one that is learnt.
 
@@ -210,6 +213,7 @@ class ConformalSets(ModelWrapper, base.Estimator):
         predicted = Margins.of(steps_of(self.model)[-1].decision_function_one(features))
         return predicted, self.sets.of(predicted)
 
+    @locked
     def learn_one(
         self, x: Any, y: Any, given: Collection[Any] | None = None, **kwargs: Any
     ) -> None:
@@ -288,7 +292,8 @@ class ConformalSets(ModelWrapper, base.Estimator):
         n sets, or sets of the tokens of n sentences. Give them to `learn_many` for them to count.
 
         """
-        sets = self.sets.at_rest()
+        with self.lock:
+            sets = self.sets.at_rest()
         if self._has_tokens:
             score = steps_of(self.model)[-1].decision_function_one
             return [sets.of(Margins.of(score(one))) for one in read_batch(self.model, X)]
@@ -296,6 +301,7 @@ class ConformalSets(ModelWrapper, base.Estimator):
         predict = getattr(self.model, name)
         return [sets.of(predict(x)) for x in events_of(self.model, X)]
 
+    @locked
     def learn_many(
         self, X: Any, y: Any, w: Any = None, given: Sequence[Any] | None = None, **kwargs: Any
     ) -> None:

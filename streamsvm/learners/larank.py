@@ -210,7 +210,10 @@ class LaRankClassifier(KernelLearner):
         yield {"window": 200, "seed": 42}
 
     def finish(
-        self, progress: Callable[[float, int], None] | None = None, share: float = 0.01
+        self,
+        progress: Callable[[float, int], None] | None = None,
+        share: float = 0.01,
+        seconds: float | None = None,
     ) -> None:
         """Train until the duality gap over the patterns kept and the reserve is small (LaRankGap).
 
@@ -226,19 +229,22 @@ class LaRankClassifier(KernelLearner):
             Stop when the gap over the patterns kept is below C (the papers' rule) or below this
             share of the dual, whichever is larger, and what the reserve adds to the gap, too; at
             least 0, 0.01 by default. At 0, go on until no violation is above `tau`.
+        seconds
+            As in `LASVMClassifier`.
 
         Raises
         ------
         ParameterError
-            `share` is out of range.
+            `share` or `seconds` is out of range.
 
         Notes
         -----
-        It ends at the latest after 10 million steps, or 100 for each pattern kept, whichever is
-        more, or when no step changes a coefficient in double precision; the log then says so.
+        It ends at the latest as `finish` of `LASVMClassifier` does; the log then says so, and what
+        gap is left.
 
         """
         check_number("share", share, 0)
+        limits = finishing.Limits(seconds)
 
         def allowed() -> float:
             return max(self.C_, share * self.dual) if share > 0.0 else 0.0
@@ -250,7 +256,7 @@ class LaRankClassifier(KernelLearner):
             enough = share > 0.0 and self.kept_gap().total <= allowed()
             return worst <= self.tau or enough, float(worst), int(state.info[0].n_steps) - before
 
-        finishing.look_again(self, lambda: finishing.improve(self, some, progress), allowed)
+        finishing.look_again(self, lambda: finishing.improve(self, some, progress, limits), allowed)
 
     unlearn, audit, keeps = unlearning.unlearn, remains.audit, remains.keeps
 

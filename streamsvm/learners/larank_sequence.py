@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from streamsvm._parameter_checks import (
 from streamsvm.errors import ParameterError
 from streamsvm.labels.class_labels import ClassLabels
 from streamsvm.labels.sequence_targets import SequenceTargets
+from streamsvm.learners.bases.kernel.finishing import GROWTH
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.sequence.new_solver import new_solver
 from streamsvm.learners.bases.sequence.sequence_batches import label_lists, sentences_in
@@ -248,7 +250,8 @@ class LaRankSequenceLabeler(SequenceLearner):
             None: only the patterns kept are improved. Or exactly the sentences that were learnt, in
             the same order, as in `learn_many`: then all of them are (LaRankGap of the thesis).
         gap
-            Positive: stop when the duality gap is at most this; None, the default: C.
+            Positive: stop when the duality gap is at most this; None, the default: C, or when the
+            dual grows by less than 1e-9 of itself in a pass.
         max_passes
             Stop after so many passes at the latest.
         progress
@@ -268,7 +271,8 @@ class LaRankSequenceLabeler(SequenceLearner):
         wanted = float(self.C) if gap is None else check_positive("gap", gap)
         check_size("max_passes", max_passes)
         batch = None if X is None else self._all_of(X, y, w)
-        return self._finish(batch, wanted, max_passes, progress)
+        least = GROWTH if gap is None else 0.0
+        return self._finish(batch, wanted, least, max_passes, progress)
 
     def _all_of(self, X: Any, y: Any, w: Any) -> Batch:
         """Return the sentences that were learnt as a batch."""
@@ -298,17 +302,18 @@ class LaRankSequenceLabeler(SequenceLearner):
         self,
         batch: Batch | None,
         wanted: float,
+        least: float,
         max_passes: int,
         progress: Callable[[float, int], None] | None,
     ) -> float:
-        gap = self._gap_of(batch)
+        gap, dual, before = self._gap_of(batch), self.dual, -math.inf
         for _ in range(max_passes):
-            if gap <= wanted:
+            if gap <= wanted or dual - before <= least * abs(dual):
                 break
             if batch is not None:
                 self.solver.learn_again(batch, self.targets.n_classes)
             self.solver.improve(self.targets.n_classes)
-            gap = self._gap_of(batch)
+            gap, dual, before = self._gap_of(batch), self.dual, dual
             if progress is not None:
                 progress(gap, self.n_support_vectors)
         return gap

@@ -283,7 +283,11 @@ class LASVMClassifier(KernelLearner):
         is_short = self._is_several and not self._wants_scores and self.observer is None
         return np.zeros((len(rows.y), 1)) if is_short else super().margins_of_learning(rows)
 
-    def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
+    def finish(
+        self,
+        progress: Callable[[float, int], None] | None = None,
+        seconds: float | None = None,
+    ) -> None:
         """Run REPROCESS until delta <= tau: the optimum over the examples kept and the reserve.
 
         Examples that are no support vectors at that optimum are removed, and those of the reserve
@@ -296,20 +300,30 @@ class LASVMClassifier(KernelLearner):
         progress
             Called every 100,000 steps with (delta, number of support vectors). An exception in it,
             or Ctrl-C, leaves a model that can be used.
+        seconds
+            The most seconds that it may take; None, the default: a second for each thousand
+            examples kept, times the number of classes, but at least one.
+
+        Raises
+        ------
+        ParameterError
+            `seconds` is out of range.
 
         Notes
         -----
-        It ends at the latest after 10 million steps, or 100 for each example kept, whichever is
-        more, or when no step changes a coefficient in double precision; the log then says so, and
-        `delta` is above `tau`.
+        It ends at the latest after these seconds (without compiling), after 10 million steps, or
+        100 for each example kept, whichever is more, when the dual grows by less than 1e-9 of
+        itself in as many steps as examples are kept, or when no step changes a coefficient in
+        double precision; the log then says so, and what gap is left, and `delta` is above `tau`.
 
         """
+        limits = finishing.Limits(seconds)
         with self.lock:
             adapting.rebalance(self)
         # Its steps keep to no bounds: without them the same machine code serves all.
         schedule = self.solver.schedule._replace(second_order=1.0, bounds=UNBOUNDED)
         some = functools.partial(self._finish_some, schedule)
-        finishing.look_again(self, lambda: finishing.improve(self, some, progress))
+        finishing.look_again(self, lambda: finishing.improve(self, some, progress, limits))
 
     def _finish_some(self, schedule: Any) -> tuple[bool, float, int]:
         """Make some `_FINISH_STEPS` steps; return what `finishing.improve` wants to know."""

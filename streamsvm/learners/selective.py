@@ -20,6 +20,7 @@ from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
 from streamsvm.selection.answering import Answer, Answering
 from streamsvm.selection.waiting import MOST, Waiting
+from streamsvm.support.locked import locked
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +40,8 @@ class Selective(ModelWrapper, base.Classifier):
     once or later. What counts is what `predict_one` said of an event with the same features: the
     last 10,000 answers wait for their labels (not in files); give back what `answer_one` returned
     if more do, or if features change meanwhile. An event that was not predicted is answered by
-    `learn_one` itself. Use it in one thread, and a `Serving` from others.
+    `learn_one` itself. Learn in one thread, and predict by a `Serving` in others; copies and files
+    that others make of it are of one moment.
 
     Parameters
     ----------
@@ -99,6 +101,7 @@ class Selective(ModelWrapper, base.Classifier):
         audit: float = 0.0,
         seed: int | None = None,
     ) -> None:
+        super().__init__()
         self.model = model
         self.error, self.level, self.audit, self.seed = error, level, audit, seed
         is_other = isinstance(model, (type, ActiveLearner, ConformalSets, Compare, Selective))
@@ -147,6 +150,7 @@ class Selective(ModelWrapper, base.Classifier):
         """
         return self._answer(x, kwargs, False)
 
+    @locked
     def _answer(self, x: Any, kwargs: dict[str, Any], is_kept: bool) -> Answer:
         """Return the answer to an event, which waits for its label here if it `is_kept`."""
         last = self._last
@@ -175,6 +179,7 @@ class Selective(ModelWrapper, base.Classifier):
         """
         return self._answer(x, kwargs, True).label
 
+    @locked
     def learn_one(
         self, x: dict[Any, Any], y: Any, given: Answer | None = None, **kwargs: Any
     ) -> None:
@@ -211,6 +216,7 @@ class Selective(ModelWrapper, base.Classifier):
             known = self._late(p) if self._waiting.n_dropped else self.answering.next(p)
         self.answering.learn(y, known)
 
+    @locked
     def refuse_one(self, x: dict[Any, Any], y: Any, given: Answer | None = None) -> None:
         """Count an event whose label the model does not take: an answer to it was wrong.
 

@@ -174,7 +174,11 @@ class TrackingSVMClassifier(KernelLearner):
         yield {"max_support_vectors": 50, "K": 2, "seed": 42}
         yield {"window": 100, "gradients": "support", "seed": 42}
 
-    def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
+    def finish(
+        self,
+        progress: Callable[[float, int], None] | None = None,
+        seconds: float | None = None,
+    ) -> None:
         """Make steps on the examples kept until they are at their optimum, up to `tau`.
 
         The averaged classifier is set to this optimum. The learner can go on learning afterwards.
@@ -184,11 +188,18 @@ class TrackingSVMClassifier(KernelLearner):
         progress
             Called every 20,000 steps with (largest error of a margin, number of support vectors).
             An exception in it, or Ctrl-C, leaves a model that can be used.
+        seconds
+            As in `LASVMClassifier`.
+
+        Raises
+        ------
+        ParameterError
+            `seconds` is out of range.
 
         Notes
         -----
-        It ends at the latest after 10 million steps, or 100 for each example kept, whichever is
-        more; the log then says so. A step that changes no coefficient in double precision is none.
+        It ends at the latest as `finish` of `LASVMClassifier` does; the log then says so. A step
+        that changes no coefficient in double precision is none.
 
         """
 
@@ -198,7 +209,7 @@ class TrackingSVMClassifier(KernelLearner):
             worst = tracking_finish.finish_some(solver.step, state, kernel, schedule, d)
             return worst <= tracking_finish.tau_of(schedule), worst, tracking_finish.STEPS
 
-        finishing.improve(self, some, progress)
+        finishing.improve(self, some, progress, finishing.Limits(seconds))
 
     unlearn, audit, keeps = unlearning.unlearn, remains.audit, remains.keeps
 

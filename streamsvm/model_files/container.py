@@ -29,6 +29,7 @@ from streamsvm.model_files import codec
 from streamsvm.model_files.json_values import checked
 from streamsvm.model_files.replacing import write
 from streamsvm.support.declaration import as_int
+from streamsvm.support.locked import in_order
 
 FORMAT = 2
 """The newest format that this release reads and the one that it writes."""
@@ -110,8 +111,7 @@ def encoded(
     described: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
     with contextlib.ExitStack() as held:
-        # Always in the same order, so that two threads never wait for each other.
-        for step in sorted({id(step): step for step in steps}.values(), key=id):
+        for step in in_order(list({id(step): step for step in (model, *steps)}.values())):
             held.enter_context(getattr(step, "lock", contextlib.nullcontext()))
         for i, step in enumerate(steps):
             content, own = codec.to_file(step)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -263,8 +264,9 @@ class TrackingMonitor(Presentation):
             The record, with the names of `get`.
 
         """
-        self.history.add(self._measured(self.sample))
-        return dict(self._last)
+        with self._held():
+            self.history.add(self._measured(self.sample))
+            return dict(self._last)
 
     def _measured(self, n_sampled: int) -> dict[str, Any]:
         """Measure the gap with up to `n_sampled` examples left out, and return the record."""
@@ -302,9 +304,10 @@ class TrackingMonitor(Presentation):
             cache_hits (a share), memory_bytes. None: there is no such value.
 
         """
-        if not (self._is_thorough and self._is_current()):
-            self._measured(max(self.sample + 1, 2 * self.passed_by.size))
-        return self._last | self.rates.get()
+        with self._held():
+            if not (self._is_thorough and self._is_current()):
+                self._measured(max(self.sample + 1, 2 * self.passed_by.size))
+            return self._last | self.rates.get()
 
     def conclude(self) -> dict[str, Any]:
         """Return what `get` returns, and make it the last record of the history.
@@ -315,8 +318,9 @@ class TrackingMonitor(Presentation):
             The values, with the names of `get`.
 
         """
-        values = self.get()
-        self.history.conclude(values, "n_examples")
+        with self._held():
+            values = self.get()
+            self.history.conclude(values, "n_examples")
         return values
 
     def last(self) -> dict[str, Any]:
@@ -352,9 +356,10 @@ class TrackingMonitor(Presentation):
 
     def state(self) -> dict[str, Any]:
         """Return the counters and the last record as JSON values, for checkpoints."""
-        self._score()
-        sums = {name: getattr(self, _RENAMED.get(name, name)) for name in _SUMS}
-        return {"sums": sums, "seen": self.seen.state(), "last": self._last}
+        with self._held():
+            self._score()
+            sums = {name: getattr(self, _RENAMED.get(name, name)) for name in _SUMS}
+            return {"sums": sums, "seen": self.seen.state(), "last": self._last}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Continue from what `state` returned; older files lack some values."""
@@ -368,8 +373,28 @@ class TrackingMonitor(Presentation):
         # As with learners, a shallow copy learns on its own: a learner reports to one monitor only.
         return copy.deepcopy(self)
 
-    def __getstate__(self) -> dict[str, Any]:
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the locks of the model, so that nothing is learnt meanwhile."""
+        with contextlib.ExitStack() as held:
+            for one in (self.model, self.learner):  # a wrapper's lock first
+                held.enter_context(getattr(one, "lock", contextlib.nullcontext()))
+            yield
+
+    def _contents(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _FORWARDED}
+
+    def __deepcopy__(self, known: dict[int, Any]) -> TrackingMonitor:
+        with self._held():
+            contents = copy.deepcopy(self._contents(), known)
+        copied = type(self).__new__(type(self))
+        copied.__setstate__(contents)
+        return copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        # At once, as for a wrapper of a model.
+        with self._held():
+            return copy.deepcopy(self._contents())
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         # Pickles of older releases lack these two, and have other names.

@@ -65,6 +65,8 @@ class Locked:
     """
 
     is_learning = False
+    is_around = False
+    """Whether it holds others, whose locks are taken after its own."""
 
     def __init__(self) -> None:
         self.share_lock(threading.RLock())
@@ -171,7 +173,12 @@ _held: list[Any] = []
 
 def _live_objects() -> list[Locked]:
     found = [reference() for reference in _objects.valuerefs()]
-    return sorted((thing for thing in found if thing is not None), key=id)
+    return in_order([thing for thing in found if thing is not None])
+
+
+def in_order(things: list[Any]) -> list[Any]:
+    """Return objects in the order in which locks are taken, so that threads never wait for ever."""
+    return sorted(things, key=lambda thing: (not getattr(thing, "is_around", False), id(thing)))
 
 
 def _before_fork() -> None:
@@ -182,7 +189,7 @@ def _before_fork() -> None:
         return
     _forker = threading.get_ident()
     _held.clear()
-    # The order by id is also that in which the steps of a pipeline are locked: no deadlock.
+    # In the order in which the steps of a pipeline are locked: no deadlock.
     for thing in _live_objects():
         lock: Any = thing.__dict__.get("lock")
         if hasattr(lock, "release") and lock.acquire(timeout=max(0.0, stop - time.monotonic())):

@@ -28,6 +28,9 @@ SCALARS = [
 ]
 """The scalars that a solver with looks has in its record `info`."""
 
+ROUNDING = 1e-9
+"""What rounding may leave of a coefficient, as a share of the largest C_i so far."""
+
 DRAWS = field(1, dtype=np.uint64, fill=0x9E3779B97F4A7C15, range=Range(1), optional=True)
 """The state of the generator of looks, see `support.draws`; older files do not have it."""
 

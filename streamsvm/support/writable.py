@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,8 @@ def own_copies(contents: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes of an object with copies of all that may be changed in place.
 
     Arrays, lists, dicts and objects of this package are copied, also inside each other and inside
-    tuples. Other objects, such as labels and feature names, are shared. An object that occurs
-    several times is copied once.
+    tuples; sets and deques, too. Other objects, such as labels and feature names, are shared. An
+    object that occurs several times is copied once.
     """
     copies: dict[int, Any] = {}
     return {name: _own(part, copies) for name, part in contents.items()}
@@ -66,8 +67,12 @@ def _copied(content: Any, copies: dict[int, Any]) -> Any:
         return content.copy("K")
     if kind is list:
         return [_own(part, copies) for part in content]
-    if kind is dict:
-        return {key: _own(part, copies) for key, part in content.items()}
+    if isinstance(content, dict):
+        made = copy.copy(content)
+        made.update({key: _own(part, copies) for key, part in content.items()})
+        return made
+    if isinstance(content, (set, deque)):
+        return copy.copy(content)
     if isinstance(content, tuple):
         parts = [_own(part, copies) for part in content]
         if all(new is old for new, old in zip(parts, content, strict=True)):

@@ -15,7 +15,13 @@ from streamsvm._compile import JIT, borrowed, compiled
 from streamsvm.features.missing import fill, note
 from streamsvm.features.packing import list_event
 from streamsvm.learners.bases.scaled_rows import scaled_value
-from streamsvm.solvers.adaptive.last_label import learn_label, write_offsets
+from streamsvm.solvers.adaptive.last_label import (
+    digest,
+    is_next,
+    learn_label,
+    note_learnt,
+    write_offsets,
+)
 from streamsvm.solvers.registry import learn_event, margins_of_event
 from streamsvm.support.calibration import (
     label_index,
@@ -47,23 +53,23 @@ _FIELDS = (
     "columns",  # int32 (4, room): columns of sparse events, see `EVENT_COLUMNS`
     "sort_keys",  # uint32 (room,): scratch of `list_event`
     "start",  # int64 (2,): `start` of a sparse row
-    "numbers",  # int64 (6,): see below
+    "numbers",  # int64 (4,): see below
     "n_learnt",  # int64 (1,): number of examples learnt; `_learn` increases it
     "targets",  # float64 (3, 1): sign or class, C_i, weight
     "margins",  # float64 (1, outputs): the margins of the last event, as the solver wrote them
     "scores",  # float64, as `offsets`: the margins with the offsets
     "offsets",  # float64 (labels,), (1,): added to margins; (0,): see `adaptive.last_label`
     "repeats",  # float64 (10,), (0,): the same
+    "asked",  # int64 (3,), (0,): the same
     "solver",  # see `registry.solver_for`
 )
 EVENT_COLUMNS, SORT_RANKS, SORTED_COLUMNS, LAST_COLUMNS = range(4)
 """Rows of the field `columns`: the columns of an event, written by Python; scratch of `list_event`;
 the columns of the row in increasing order; the columns of the row that was predicted last."""
-EXAMPLE, LAST_LENGTH, TURN, N_SCORES, N_PREDICTED, IS_LATE = range(6)
+EXAMPLE, LAST_LENGTH, TURN, N_SCORES = range(4)
 """Entries of the field `numbers`: the number of the example; the length of the row that was
 predicted last, or -1; the number of the event whose values Python has written; how many margins are
-scores; how many rows were predicted since the last example; 1 if that was another one than the row
-that was predicted last, as labels come late."""
+scores."""
 
 
 class _PlainArguments:
@@ -106,31 +112,31 @@ else:
 
 
 @compiled
-def _scores(args, is_next):
+def _scores(args, has_offsets):
     """Return the scores, or the margin, that predict: with offsets if it is the next event."""
     # LASVM writes probabilities behind the scores: see `outputs.ProblemsOutput`.
     scores = args.margins[0, : args.numbers[N_SCORES]]
     if args.offsets.size == 0:
         return scores
     for c in range(args.offsets.size):
-        args.scores[c] = scores[c] + (args.offsets[c] if is_next else 0.0)
+        args.scores[c] = scores[c] + (args.offsets[c] if has_offsets else 0.0)
     return args.scores
 
 
 @compiled
-def _predicted(args, is_same):
+def _predicted(args, n, is_sparse):
     """Return the index of the label that the margins predict; -1 if they are not finite.
 
-    `is_same` tells whether the row is the one that was predicted last.
+    The row has n of the `last_values`.
     """
     for o in range(args.margins.size):
         # The general path refuses the event.
         if not np.isfinite(args.margins[0, o]):
             return -1
-    if args.numbers[N_PREDICTED] == 0 or not is_same:
-        args.numbers[N_PREDICTED] += 1
-    is_next = args.numbers[N_PREDICTED] == 1 and args.numbers[IS_LATE] == 0
-    return label_index(_scores(args, is_next))
+    if args.asked.size == 0:
+        return label_index(_scores(args, False))
+    row = digest(args.columns[LAST_COLUMNS], args.last_values, n, is_sparse)
+    return label_index(_scores(args, is_next(args.asked, row)))
 
 
 @compiled
@@ -147,9 +153,6 @@ def _learn(args, x, is_last, sign, cost, weight):
         return -1
     # Here, not in Python, where a signal handler may run first, and raise an error or learn.
     args.n_learnt[0] += 1
-    if args.numbers[N_PREDICTED] > 0:
-        args.numbers[IS_LATE] = 0 if is_last else 1
-        args.numbers[N_PREDICTED] = 0
     scores, label = _scores(args, True), np.int64(sign > 0.0)
     predicted = label_index(scores)
     if margins.size > 1:
@@ -189,19 +192,17 @@ def _scaled_listed(args, x):
 @compiled
 def predict_dense(args, turn, d):
     """Predict a dense event of d features; return the index of the label, or -1."""
-    is_same = args.numbers[LAST_LENGTH] == d
     args.numbers[LAST_LENGTH] = -1
     if args.numbers[TURN] != turn:
         return -1
     if fill(args.event_values[:d], args.row_values[:d], args.statistics, args.policy) >= 0:
         return -1
     for c in range(d):
-        is_same &= args.row_values[c] == args.last_values[c]
         args.last_values[c] = args.row_values[c]
     row = _scaled(args, args.last_values, d).reshape(1, d)
     margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
     args.numbers[LAST_LENGTH] = d
-    return _predicted(args, is_same)
+    return _predicted(args, d, False)
 
 
 @compiled
@@ -218,6 +219,9 @@ def learn_dense(args, turn, d, sign, cost, weight):
     label_index = _learn(args, row, is_last, sign, cost, weight)
     if label_index >= 0:
         note(args.event_values[:d], args.statistics)
+        if args.asked.size > 0:
+            number = digest(args.columns[LAST_COLUMNS], args.row_values, d, False)
+            note_learnt(args.asked, number)
     return label_index
 
 
@@ -257,7 +261,6 @@ def _is_last(args, x, last_length):
 @compiled
 def predict_sparse(args, turn, n, d, is_hashed):
     """Predict a sparse event of n values; return the index of the label, or -1."""
-    last_length = args.numbers[LAST_LENGTH]
     args.numbers[LAST_LENGTH] = -1
     if args.numbers[TURN] != turn:
         return -1
@@ -267,10 +270,9 @@ def predict_sparse(args, turn, n, d, is_hashed):
     row = _scaled_listed(args, x)
     margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
     args.numbers[LAST_LENGTH] = x.start[1]
-    is_same = _is_last(args, x, last_length)
     for t in range(x.start[1]):
         args.columns[LAST_COLUMNS, t], args.last_values[t] = x.columns[t], x.values[t]
-    return _predicted(args, is_same)
+    return _predicted(args, x.start[1], True)
 
 
 @compiled
@@ -282,4 +284,7 @@ def learn_sparse(args, turn, n, d, is_hashed, sign, cost, weight):
     if x.start[1] < 0:
         return -1
     is_last = _is_last(args, x, args.numbers[LAST_LENGTH])
-    return _learn(args, _scaled_listed(args, x), is_last, sign, cost, weight)
+    label_index = _learn(args, _scaled_listed(args, x), is_last, sign, cost, weight)
+    if label_index >= 0 and args.asked.size > 0:
+        note_learnt(args.asked, digest(x.columns, x.values, x.start[1], True))
+    return label_index

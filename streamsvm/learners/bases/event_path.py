@@ -28,7 +28,6 @@ from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases import event_calls
 from streamsvm.learners.bases.event_calls import (
     EVENT_COLUMNS,
-    N_PREDICTED,
     SORTED_COLUMNS,
     TURN,
     Arguments,
@@ -73,13 +72,14 @@ class EventPath:
         self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
         self._values_view = memoryview(event_values).cast("B")
         n_scores = 1 if n_outputs == 1 else len(targets.labels.seen)
-        numbers: Any = np.array([0, -1, 0, n_scores, 0, 0])
+        numbers: Any = np.array([0, -1, 0, n_scores])
         self._turn, self._numbers_view = 0, memoryview(numbers)
         self.schema = schema
         self.statistics = schema.missing.reserve(0 if is_sparse else room)
         # Sign, C_i and weight of an event.
         self._targets = np.zeros((3, 1))
-        repeats, offsets = (np.zeros(0), np.zeros(0)) if last_label is None else last_label
+        nothing = np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
+        repeats, offsets, asked = nothing if last_label is None else last_label
         scores = np.zeros(offsets.size)
         self._output = self.margins[0] if last_label is None else scores
         # Of a plain event, see `_plain_values`: the number of values (-1: none is plain), how they
@@ -112,6 +112,7 @@ class EventPath:
             scores,
             offsets,
             repeats,
+            asked,
             solver_for(state, kernel, schedule, 1 if n_outputs == 1 else 2, is_sparse),
         )
 
@@ -130,7 +131,6 @@ class EventPath:
     def invalidate(self) -> None:
         """Take note that rows are learnt: a call for an event that is being written falls back."""
         self._begin()
-        self._numbers_view[N_PREDICTED] = 0
 
     def _begin(self) -> int:
         """Return a number for the event whose values are written next.

@@ -60,7 +60,7 @@ class Learner(Locked, base.MiniBatchClassifier):
     waiting: Candidates | None = None
     """The rule by which examples are chosen, and those that wait; None: all are learnt."""
 
-    repeats: tuple[np.ndarray, np.ndarray] | None = None
+    repeats: tuple[np.ndarray, ...] | None = None
     """What `solvers.adaptive.last_label` needs; None: it is not used."""
 
     is_rehearsal_copy: bool  # if there is one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,9 +14,24 @@ from streamsvm.features import frames
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.schema import Schema
 from streamsvm.model_files.container import steps_of
+from streamsvm.support.locked import Locked
 
 
-class ModelWrapper(base.Wrapper):  # type: ignore[misc]
+class LockedWrapper(Locked):
+    """A wrapper with a lock: copies, pickles and files of it and of its models are of one moment.
+
+    Its lock is taken before those of its models.
+    """
+
+    is_around = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        # At once, with all that it holds: what is pickled later may have changed.
+        with self.lock:
+            return copy.deepcopy(self._contents())
+
+
+class ModelWrapper(LockedWrapper, base.Wrapper):  # type: ignore[misc]
     """A wrapper of `model`, which predicts; learners of events define `learn_one`."""
 
     model: Any

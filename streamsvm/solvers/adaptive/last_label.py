@@ -28,6 +28,11 @@ N_REPEATS = 10
 errors without and with the addition; 1 + the index of the last label, 0: none; 1 if it is added;
 how often the label changed."""
 
+N_PREDICTED, IS_LATE, LAST_ROW = range(3)
+N_ASKED = 3
+"""Entries of `asked`, int64 (3,): how many rows were predicted since the last example; 1 if that
+was another one than the row that was predicted last, as labels come late; the `digest` of that."""
+
 FADE = 0.997
 LEAD = 0.01
 FEWEST = 5
@@ -46,6 +51,42 @@ def stop(repeats: np.ndarray, offsets: np.ndarray) -> None:
     """Add nothing, until labels have been seen to repeat again."""
     repeats[[WITHOUT, WITH, LAST, IN_USE, N_CHANGES]] = 0.0
     offsets[:] = 0.0
+
+
+@compiled
+def digest(columns, values, n, is_sparse):
+    """Return a number that tells a row from others: of its nonzero values and their columns.
+
+    The row is float32 (>= n,), the columns are int32 (>= n,); those of a dense row are not read.
+    """
+    bits, found = values[:n].view(np.int32), np.int64(0)
+    for t in range(n):
+        if values[t] != 0.0:
+            column = np.int64(columns[t]) if is_sparse else np.int64(t)
+            found = (_FACTOR * found + column) % _PRIME
+            # Not below 0.
+            found = (_FACTOR * found + np.int64(bits[t]) + 2**31) % _PRIME
+    return found
+
+
+@compiled
+def is_next(asked, row):
+    """Note that a row, given by its digest, is predicted; tell whether an example is next to come.
+
+    It is not if other rows were predicted, too, or labels come late.
+    """
+    if asked[N_PREDICTED] == 0 or asked[LAST_ROW] != row:
+        asked[N_PREDICTED] += 1
+    asked[LAST_ROW] = row
+    return asked[N_PREDICTED] == 1 and asked[IS_LATE] == 0
+
+
+@compiled
+def note_learnt(asked, row):
+    """Note that a row, given by its digest, is learnt."""
+    if asked[N_PREDICTED] > 0:
+        asked[IS_LATE] = np.int64(asked[LAST_ROW] != row)
+    asked[N_PREDICTED] = asked[LAST_ROW] = 0
 
 
 @compiled
@@ -140,3 +181,4 @@ def correct(repeats, scores, labels, is_example, offsets, out):
 
 
 _FIRST = new_calibration()
+_PRIME, _FACTOR = 2**31 - 1, 65599

@@ -40,6 +40,8 @@ class AdaptiveState(NamedTuple):
     """For how many examples errors have been far more than before; 0: they are not."""
     repeats: np.ndarray = field(last_label.N_REPEATS, optional=True)
     """What is known of labels that repeat: see `last_label`."""
+    asked: np.ndarray = field(last_label.N_ASKED, dtype=np.int64, range=COUNT, optional=True)
+    """The rows that were predicted of late: see `last_label`."""
 
 
 def _check(state: AdaptiveState, sizes: Sizes) -> None:

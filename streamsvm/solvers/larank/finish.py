@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled
-from streamsvm.solvers.larank.state import beta, forget
+from streamsvm.solvers.larank.state import beta, forget, set_beta
 from streamsvm.solvers.larank.uniform import block_step
 
 _SHARE = 0.1
@@ -13,6 +13,9 @@ _SHARE = 0.1
 
 _REPEATS = 30
 """How often a sweep returns to the patterns that violated more than that when it began."""
+
+_FARTHEST = 1000.0
+"""How many times as far as a sweep went its direction is followed: rounding grows with it."""
 
 
 @compiled
@@ -40,6 +43,42 @@ def worst_violation(state):
 
 
 @compiled
+def _go_on(state, n_active, before, gradients):
+    """Go on in the direction of a sweep as far as the dual grows, within the bounds.
+
+    A step on one pattern is as short as its gradient: without this, coefficients that grow to a
+    large C_i need as many steps. `before`, float64 (n_active, classes), are the coefficients of the
+    patterns in `order` when the sweep began, and `gradients`, float64 (classes, n), those of all.
+    """
+    info, slope, curvature, most = state.info[0], 0.0, 0.0, _FARTHEST
+    for j in range(n_active):
+        i = state.order[j]
+        for c in range(info.n_classes):
+            now, g = beta(state, c, i), state.gradient[c, i]
+            change = now - before[j, c]
+            slope += change * g
+            curvature -= change * (g - gradients[c, i])
+            if change > 0.0:
+                bound = state.cost[i] if c == state.y[i] else 0.0
+                most = min(most, (bound - now) / change)
+    if slope <= 0.0 or curvature <= 0.0 or most <= 0.0:
+        return
+    t = min(most, slope / curvature)
+    for j in range(n_active):
+        i = state.order[j]
+        for c in range(info.n_classes):
+            now = beta(state, c, i)
+            change = now - before[j, c]
+            if change != 0.0:
+                bound = state.cost[i] if c == state.y[i] else 0.0
+                set_beta(state, c, i, min(bound, now + t * change))
+    for c in range(info.n_classes):
+        for s in range(info.n):
+            state.gradient[c, s] += t * (state.gradient[c, s] - gradients[c, s])
+    info.dual += t * (slope - 0.5 * t * curvature)
+
+
+@compiled
 def finish_some(state, kernel, schedule, d):
     """Improve the patterns that violate most; return the largest violation left.
 
@@ -54,6 +93,11 @@ def finish_some(state, kernel, schedule, d):
         if violation(state, i) > enough:
             state.order[n_active] = i
             n_active += 1
+    before = np.empty((n_active, state.info[0].n_classes))
+    for j in range(n_active):
+        for c in range(state.info[0].n_classes):
+            before[j, c] = beta(state, c, state.order[j])
+    gradients = state.gradient[: state.info[0].n_classes, : state.info[0].n].copy()
     for _ in range(_REPEATS):
         n_made = 0
         for j in range(n_active):
@@ -66,4 +110,5 @@ def finish_some(state, kernel, schedule, d):
                     forget(state, i)
         if n_made == 0:
             break
+    _go_on(state, n_active, before, gradients)
     return worst_violation(state)

@@ -130,7 +130,7 @@ def _check(state: LaRankState, sizes: dict[str, int]) -> None:
         raise ValueError("a slot, class or place contradicts another")
     found, own_cost = coefficients(state), np.zeros((n, state.n_vectors.size))
     own_cost[np.arange(n), state.y[:n]] = state.cost[:n]
-    size = 1e-6 * (np.abs(found).sum(axis=1) + state.cost[:n])
+    size = 1e-6 * (np.abs(found).sum(axis=1) + state.cost[:n]) + looks.ROUNDING * info.cost_most
     if (np.abs(found.sum(axis=1)) > size).any() or (found > own_cost + size[:, None]).any():
         raise ValueError("a coefficient is out of its bounds, or the sum of some is not 0")
 

@@ -63,12 +63,18 @@ def block_step(state, kernel, i, tau, d):
         old[c] = beta(state, c, i)
         v[c] = old[c] + state.gradient[c, i] / k
     theta = shift_onto(v, state.y[i], state.cost[i])
-    gain, most = 0.0, 0.0
+    total, least = 0.0, 0
     for c in range(n_classes):
         bound = state.cost[i] if c == state.y[i] else 0.0
+        v[c] = bound if v[c] - theta > bound else v[c] - theta
+        total += v[c]
+        least = c if v[c] < v[least] else least
+    # A small C_i is below the last digits of g / k: the sum is 0 by the largest coefficient.
+    v[least] = min(0.0, v[least] - total)
+    gain, most = 0.0, 0.0
+    for c in range(n_classes):
         # From here on v is the change of the coefficients.
-        new = bound if v[c] - theta > bound else v[c] - theta
-        v[c] = new - old[c]
+        v[c] -= old[c]
         gain += v[c] * (state.gradient[c, i] - 0.5 * k * v[c])
         most = max(most, abs(v[c]))
     if most * k <= tau:

@@ -90,13 +90,18 @@ class LASVMState(NamedTuple):
     groups: np.ndarray = field(2, LANES, dtype=np.int64, scratch=True)
 
 
-def are_feasible(alpha: Any, lower: Any, upper: Any, owner: Any) -> bool:
-    """Tell whether coefficients are in their boxes and of sum 0 by owner, but for rounding."""
-    slack = 1e-6 * (upper - lower)
-    sums, sizes = np.bincount(owner, alpha), np.bincount(owner, np.abs(alpha) + upper - lower)
+def are_feasible(alpha: Any, lower: Any, upper: Any, owner: Any, cost_most: Any) -> bool:
+    """Tell whether coefficients are in their boxes and of sum 0 by owner, but for rounding.
+
+    `cost_most` has the largest C_i so far of each owner.
+    """
+    # What rounding leaves of the largest coefficients stays when they have gone.
+    rounding = looks.ROUNDING * np.asarray(cost_most)
+    slack = 1e-6 * (upper - lower) + rounding[owner]
+    sums = np.bincount(owner, alpha, len(rounding))
+    sizes = np.bincount(owner, np.abs(alpha) + upper - lower, len(rounding))
     fits = bool(((alpha >= lower - slack) & (alpha <= upper + slack)).all())
-    # Rounding leaves something of the largest coefficients and boxes.
-    return fits and bool((np.abs(sums) <= 1e-6 * sizes).all())
+    return fits and bool((np.abs(sums) <= 1e-6 * sizes + rounding).all())
 
 
 def _check(state: LASVMState, sizes: Any) -> None:
@@ -104,7 +109,7 @@ def _check(state: LASVMState, sizes: Any) -> None:
     n, info = sizes["slots"], state.info[0]
     alpha, lower, upper = state.alpha[:n], state.lower[:n], state.upper[:n]
     is_live = lower != upper
-    fits = are_feasible(alpha, lower, upper, np.zeros(n, np.int64))
+    fits = are_feasible(alpha, lower, upper, np.zeros(n, np.int64), [info.cost_most])
     fits = fits and bool((np.where(state.y[:n] > 0.0, lower, upper) == 0.0).all())
     fits = fits and int(info.n_dead) == int((~is_live).sum())
     if not fits or int(info.n_zero) != int((is_live & (alpha == 0.0)).sum()):

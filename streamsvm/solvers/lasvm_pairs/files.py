@@ -96,7 +96,7 @@ def _check(state: PairsState) -> None:
     at, owner = members_of(of), np.repeat(np.arange(len(of.table)), of.table["n"])
     alpha, lower, upper = of.alpha[at], of.lower[at], of.upper[at]
     is_live, slot, y = lower != upper, of.slot[at], of.y[at]
-    fits = are_feasible(alpha, lower, upper, owner)
+    fits = are_feasible(alpha, lower, upper, owner, of.table["cost_most"])
     fits = fits and bool(np.where(y > 0, lower == 0.0, upper == 0.0)[is_live].all())
     negative = of.segments["negative"][owner]
     fits = fits and bool(

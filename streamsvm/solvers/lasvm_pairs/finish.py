@@ -16,6 +16,9 @@ from streamsvm.support import stores
 from streamsvm.support.member_store import MemberKernel
 from streamsvm.support.rows import count, part
 
+_FEWEST = 1000
+"""A call makes so many steps on each problem, if its part of them is less."""
+
 
 @compiled
 def _packed(own, d):
@@ -47,16 +50,12 @@ def finish_some(state, kernel, schedule, d, max_steps):
     """Make some `max_steps` REPROCESS steps; return True when delta <= tau in all problems."""
     state, kernel = borrowed((state, kernel))
     state.info[0].ready = 0
-    left = max_steps
-    for p in range(state.problems.table.size):
-        own = problem(state, p)
-        before = own.info[0].n_steps
-        if not _finish_problem(own, kernel, schedule, d, left):
-            return False
-        left -= own.info[0].n_steps - before
-        if left <= 0:
-            return False
-    return True
+    n = state.problems.table.size
+    # A part for each problem, so that what a call gains is the gain of all.
+    most, n_over = max(np.int64(_FEWEST), max_steps // max(1, n)), 0
+    for p in range(n):
+        n_over += _finish_problem(problem(state, p), kernel, schedule, d, most)
+    return n_over == n
 
 
 @compiled

@@ -94,17 +94,20 @@ class SBPState(NamedTuple):
 
 
 def _check(state: SBPState, sizes: dict[str, int]) -> None:
-    """Refuse rows without a weight, and free slots with one; measure the rows as `_measure`."""
+    """Refuse rows without a weight, and free slots with one; measure wrong sums anew."""
     members = state.active.members[: state.active.counts[0].n_members]
     is_member = np.zeros(len(state.cost), bool)
     is_member[members] = True
     if ((state.cost > 0.0) != is_member).any() or (np.abs(state.y[members]) != 1.0).any():
         raise ValueError("weights or signs do not fit the rows kept")
     kept, info = state.cost[members], state.info[0]
-    sums = [kept[state.y[members] == sign].sum() for sign in (1.0, -1.0)]
-    info.cost_positive, info.cost_negative = sums
-    # Of older files these are the largest values so far, of rows that may have left.
-    info.cost_most, info.r2 = kept.max(initial=0.0), state.diagonal[members].max(initial=0.0)
+    positive, negative = (kept[state.y[members] == sign].sum() for sign in (1.0, -1.0))
+    most, r2 = kept.max(initial=0.0), float(state.diagonal[members].max(initial=0.0))
+    wanted = {"cost_positive": positive, "cost_negative": negative, "cost_most": most, "r2": r2}
+    for name, value in wanted.items():
+        # Else not one bit is changed: sums in another order would be others.
+        if not abs(info[name] - value) <= 1e-6 * value:
+            info[name] = value
 
 
 declare(SBPState, _check)

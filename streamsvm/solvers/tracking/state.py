@@ -119,9 +119,16 @@ def leave(state, slot):
     active_set.leave(state.active, slot)
     stores.release(state.store, slot)
     state.store.entered[slot] = 0
-    cost = state.cost[slot]
-    state.info[0].cost_sum -= cost
-    state.info[0].cost_squares -= cost * cost
+    cost, info = state.cost[slot], state.info[0]
+    info.cost_sum -= cost
+    info.cost_squares -= cost * cost
+    if not looks.are_equal(info):
+        # With a heavy one a running sum would lose the others.
+        info.cost_sum = info.cost_squares = 0.0
+        for m in range(state.active.counts[0].n_members):
+            cost = state.cost[state.active.members[m]]
+            info.cost_sum += cost
+            info.cost_squares += cost * cost
 
 
 @compiled_within

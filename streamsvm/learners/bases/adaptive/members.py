@@ -206,7 +206,9 @@ def learn_examples(model: Any, examples: Examples, seen: list[Any]) -> np.ndarra
     return are_wrong(margins, labels.numbers(model.targets.number_of))
 
 
-def finish(model: Any, progress: Callable[[float, int], None] | None) -> None:
+def finish(
+    model: Any, progress: Callable[[float, int], None] | None, seconds: float | None
+) -> None:
     """Let a model finish; `progress`, which may use it, cannot let it learn meanwhile."""
 
     def told(violation: float, n_support_vectors: int) -> None:
@@ -219,7 +221,7 @@ def finish(model: Any, progress: Callable[[float, int], None] | None) -> None:
 
     model.is_learning = False
     try:
-        model.finish(told)
+        model.finish(told, seconds=seconds)
     finally:
         model.is_learning = True
 

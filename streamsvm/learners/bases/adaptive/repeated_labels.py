@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.solvers.adaptive import last_label
+from streamsvm.support.rows import SparseRows
 
 
 def offsets_for(learner: SeveralModels, labels: Any) -> np.ndarray:
@@ -33,3 +35,16 @@ def corrected(
     labels = (y > 0.0 if offsets.size == 1 else y).astype(np.int64)
     last_label.correct(learner.state.repeats, scores, labels, is_example, offsets, out)
     return out.reshape(margins.shape)
+
+
+def note_learnt(learner: SeveralModels, rows: LabelledRows) -> None:
+    """Note that rows are learnt, as an `EventPath` does of one: it may be that of an event."""
+    asked, x = learner.state.asked, rows.x
+    if len(rows.y) > 1 or not rows.numbers[0]:
+        asked[[last_label.N_PREDICTED, last_label.LAST_ROW]] = 0
+    elif isinstance(x, SparseRows):
+        n = len(x.values)
+        last_label.note_learnt(asked, last_label.digest(x.columns, x.values, n, True))
+    else:
+        values, columns = np.ascontiguousarray(x[0], np.float32), np.zeros(1, np.int32)
+        last_label.note_learnt(asked, last_label.digest(columns, values, len(values), False))

@@ -69,9 +69,10 @@ class SeveralModels(Learner):
         return self.targets.labels_of(self.margins_of(x) + self.offsets)
 
     @property
-    def repeats(self) -> tuple[np.ndarray, np.ndarray] | None:  # type: ignore[override]
+    def repeats(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
         """What the compiled functions of the last label need; None: it is not used."""
-        return (self.state.repeats, self.offsets) if self.last_label else None
+        state = self.state
+        return (state.repeats, self.offsets, state.asked) if self.last_label else None
 
     # Inspection
 

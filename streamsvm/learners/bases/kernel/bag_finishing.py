@@ -21,12 +21,16 @@ _PART = 2**24
 
 
 def finish(
-    learner: Any, progress: Callable[[float, int], None] | None = None, share: float = 0.01
+    learner: Any,
+    progress: Callable[[float, int], None] | None = None,
+    share: float = 0.01,
+    seconds: float | None = None,
 ) -> None:
     """Make steps on the examples kept until the duality gap over them is small.
 
     Without a kernel no example is kept, and this does nothing. With a large `C` more than 1,000
-    steps on each example may be needed: then it ends there, and the log says so.
+    steps on each example may be needed: then it ends there, or when the dual grows by less than
+    1e-9 of itself in a sweep, and the log says so, and what gap is left.
 
     Parameters
     ----------
@@ -35,9 +39,12 @@ def finish(
         Ctrl-C, leaves a model that can be used.
     share
         Stop when the gap is below this share of the dual; above 0, .01 by default.
+    seconds
+        As in `LASVMClassifier`.
 
     """
     check_number("share", share, 1e-6)
+    limits = finishing.Limits(seconds, MOST_SWEEPS)
 
     def some() -> tuple[bool, float, int]:
         state, d = learner.state, len(learner.schema)
@@ -50,7 +57,7 @@ def finish(
         return gap <= share * learner.dual, gap, n if before.total > 0.0 else 0
 
     if learner.has_dual:
-        finishing.improve(learner, some, progress, MOST_SWEEPS)
+        finishing.improve(learner, some, progress, limits)
 
 
 def best_candidates(learner: Any, X: Any, y: Any, ids: Any = None) -> list[Any]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
@@ -34,6 +37,13 @@ _LOOK_EVERY = 20_000
 _ROUNDING = 2.0**-46
 """Error of a gradient by rounding, in the largest value that f can have: some 64 last digits."""
 
+GROWTH = 1e-9
+"""`finish` ends when the dual grows by a smaller share of itself in a round."""
+
+ROWS_A_SECOND, LEAST_SECONDS = 1000, 1.0
+"""`finish` takes a second at most for so many examples kept and each class, and so many at least,
+unless asked for more."""
+
 _MOST_LOOKS = 1000
 """`finish` looks at the reserve so often at most; a few times are enough but for rounding."""
 
@@ -52,41 +62,84 @@ def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | Non
     return Reserve(most, window)
 
 
+class Limits:
+    """What a call of `finish` may take: `seconds`, and `calls` of its steps; None: by the rows."""
+
+    def __init__(self, seconds: float | None, calls: float = math.inf) -> None:
+        self.seconds = None if seconds is None else check_number("seconds", seconds, 0)
+        self.calls, self._began = calls, _clocks()
+
+    def exceeded(self, n_kept: int, n_classes: int, made: int) -> str | None:
+        """Return why no further steps may be made, after so many on the rows kept; or None."""
+        by_rows = max(LEAST_SECONDS, n_kept * n_classes / ROWS_A_SECOND)
+        seconds = by_rows if self.seconds is None else self.seconds
+        if made >= max(FINISHING_STEPS, FINISHING_STEPS_EACH * n_kept) or self.calls <= 0:
+            return f"{made:,} steps were made"
+        # The smaller one: other processes, threads and compiling do not count.
+        if min(now - began for now, began in zip(_clocks(), self._began, strict=True)) > seconds:
+            return f"{seconds:.3g} s have passed; finish(seconds={4.0 * seconds:.3g}) goes further"
+        return None
+
+
+def _clocks() -> tuple[float, float]:
+    return working_time(), time.thread_time()
+
+
 def improve(
     learner: KernelLearner,
     some: Callable[[], tuple[bool, float, int]],
     progress: Callable[[float, int], None] | None,
-    most_calls: float = np.inf,
+    limits: Limits,
 ) -> bool:
     """Improve the examples kept up to their optimum; return whether it was reached.
 
-    If not, the log says so. `some`, which is called `most_calls` times at most, makes some steps,
-    and returns whether it is done, the largest error left, and the number of steps; 0 if none
-    changes a coefficient in double precision. Between two calls other threads can predict, Ctrl-C
-    can interrupt, and `progress` gets (error, number of support vectors).
+    If not, the log says so. `some` makes some steps, and returns whether it is done, the largest
+    error left, and the number of steps; 0 if none changes a coefficient in double precision.
+    Between two calls other threads can predict, Ctrl-C can interrupt, and `progress` gets (error,
+    number of support vectors).
     """
-    made = calls = 0
+    made, stepped, growth = 0, 0, Growth(learner.dual)
     while learner.state is not None:
         with learner.lock:
             is_done, error, steps = some()
-            most = max(FINISHING_STEPS, FINISHING_STEPS_EACH * len(learner.kept_numbers()))
+            n_kept, dual = len(learner.kept_numbers()), learner.dual
         if is_done:
             return True
-        before, made, calls = made, made + max(steps, _LEAST_STEPS), calls + 1
-        is_rounding = steps == 0 or (
+        before, made, stepped = made, made + max(steps, _LEAST_STEPS), stepped + steps
+        limits.calls -= 1
+        why = limits.exceeded(n_kept, len(learner.classes), made)
+        if growth.has_ended(dual, stepped, n_kept):
+            why = f"the dual grew by less than {GROWTH:g} of itself"
+        if steps == 0 or (
             made // _LOOK_EVERY > before // _LOOK_EVERY and error <= _rounding(learner)
-        )
-        if is_rounding or made >= most or calls >= most_calls:
+        ):
+            why = "what is left is rounding"
+        if why is not None:
             _log.warning(
-                "finish ended before the optimum, with an error of %.3g: %s; larger tau, "
-                "smaller C and weights, or scaled features help",
+                "finish ended before the optimum, with an error of %.3g and a gap of %.3g on the "
+                "examples kept: %s; larger tau, smaller C and weights, or scaled features help",
                 error,
-                "what is left is rounding" if is_rounding else f"{made:,} steps were made",
+                learner.duality_gap(),
+                why,
             )
             return False
         if progress is not None:
             progress(error, learner.n_support_vectors)
     return True
+
+
+class Growth:
+    """Tells when the dual has ended to grow: in a round of a step for each example kept."""
+
+    def __init__(self, dual: float) -> None:
+        self._dual, self._made = dual, 0
+
+    def has_ended(self, dual: float, made: int, n_kept: int) -> bool:
+        """Tell whether a round has ended after so many steps, in which the dual hardly grew."""
+        if made - self._made < n_kept:
+            return False
+        before, self._dual, self._made = self._dual, dual, made
+        return dual - before <= GROWTH * abs(dual)
 
 
 def _rounding(learner: KernelLearner) -> float:

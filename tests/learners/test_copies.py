@@ -1,0 +1,90 @@
+"""A copy answers and learns as the model does, whatever was asked and learnt before."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from streamsvm import AdaptiveSVMClassifier
+from streamsvm.errors import ParameterError
+from tests.learners.test_all_learners import COPIES, all_learners, content, labels_of
+
+N = 120
+
+
+def stream(n_classes, seed=0, n=N):
+    """Return events and labels that repeat, more than the features tell, and weights."""
+    rng = np.random.default_rng(seed)
+    y = np.cumsum(rng.random(n) < 0.12) % n_classes
+    x = rng.normal(size=(n, 3)) + 0.3 * y[:, None]
+    events = [dict(enumerate(row)) for row in x.astype(np.float32).tolist()]
+    return events, y.tolist(), (0.1 + rng.random(n)).tolist()
+
+
+def answers(model, events):
+    """Return what a model answers to events, one after the other, without what its cache takes."""
+    methods = (model.decision_function_one, model.predict_proba_one, model.predict_one)
+    found = [method(event) for event in events for method in methods]
+    names = ("duality_gap", "kept_numbers", "at_bound")
+    found += [np.asarray(getattr(model, name)()).tolist() for name in names if has(model, name)]
+    lines = [line for line in model.summary().splitlines() if "memory" not in line]
+    return [*found, *lines, repr(model)]
+
+
+def has(model, name):
+    return getattr(model, "has_dual", False) and hasattr(model, name)
+
+
+def weighted(cls, parameters):
+    """Return a model with class weights that are no sums of powers of two, if it takes any."""
+    if "class_weight" not in inspect.signature(cls).parameters or "class_weight" in parameters:
+        return cls(**parameters)
+    try:
+        return cls(**parameters, class_weight={0: 1.0 / 3.0, 1: 1.7})
+    except ParameterError:
+        return cls(**parameters)
+
+
+@all_learners
+def test_a_copy_answers_and_learns_as_the_model(cls, parameters, tmp_path):
+    make = COPIES.items()
+    model = weighted(cls, parameters)
+    events, labels, weights = stream(labels_of(model))
+    others = {}
+    for i, (event, label, w) in enumerate(zip(events, labels, weights, strict=True)):
+        for one in (model, *others.values()):
+            one.predict_one(event)
+        if i in (70, 95):  # between a question and its label
+            others |= {(i, how): copied(model, tmp_path / "m.svm") for how, copied in make}
+        for one in (model, *others.values()):
+            one.learn_one(event, label, w=w)
+    wanted = answers(model, events[:5])
+    assert {key: answers(other, events[:5]) for key, other in others.items()} == dict.fromkeys(
+        others, wanted
+    )
+    if hasattr(model, "finish"):
+        for one in (model, *others.values()):
+            one.finish()
+        wanted = answers(model, events[:5])
+        for key, other in others.items():
+            assert answers(other, events[:5]) == wanted, key
+    for key, other in others.items():
+        assert content(other) == content(model), key
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("delay", [0, 4])
+def test_a_copy_knows_what_was_asked_where_labels_repeat(sparse, delay, tmp_path):
+    # The first question after a label counts, unless others were asked, or labels come late.
+    model = AdaptiveSVMClassifier(seed=1, sparse=sparse)
+    events, labels, _ = stream(2, n=700)
+    for i, event in enumerate(events):
+        model.predict_one(event)
+        if i >= delay:
+            model.learn_one(events[i - delay], labels[i - delay])
+    assert model.offsets.any()
+    for n_asked in range(3):
+        others = {how: copied(model, tmp_path / "m.svm") for how, copied in COPIES.items()}
+        wanted = model.decision_function_one(events[n_asked])
+        for how, other in others.items():
+            assert other.decision_function_one(events[n_asked]) == wanted, (n_asked, how)
