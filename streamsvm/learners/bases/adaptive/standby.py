@@ -153,8 +153,10 @@ def renew_others(learner: SeveralModels, budget: float) -> None:
             state.waiting[m] = min(first.n_examples, learner.recent.n_examples)
             state.uncounted[m] = 0
             if state.asleep[m]:
-                # What it erred as it was before says nothing: it is compared once more.
-                state.faded[m], state.asleep[m] = state.faded[used], 0
+                # What it erred as it was before says nothing. Of several classes the models are of
+                # two algorithms, so that this one is compared once more.
+                state.faded[m] = state.faded[used]
+                state.asleep[m] = int(learner.targets.labels.is_binary)
             if m == used:
                 members.use_first(learner)
         models.append(model)
