@@ -346,7 +346,7 @@ class AdaptiveSVMClassifier(SeveralModels):
 
     @learning
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
-        """Lead each model to the optimum over the examples that it keeps.
+        """Lead each model to the optimum over the examples that it keeps, and the last 1,024.
 
         Parameters
         ----------
@@ -361,8 +361,9 @@ class AdaptiveSVMClassifier(SeveralModels):
         """
         standby.note_predictions(self)
         standby.catch_up(self, np.inf)
-        for member in self.models:
-            members.finish(member, progress)
+        for m, member in enumerate(self.models):
+            with members.recent_in_reserve(self, m):
+                members.finish(member, progress)
         # From now on rows are predicted, rather than the next event.
         last_label_step.stop(self.state.repeats, self.offsets)
 
