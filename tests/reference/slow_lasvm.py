@@ -78,7 +78,7 @@ class SlowLASVM:
         return [s for s in self.S if self.alpha[s] == 0]
 
     def _bounds_bias(self, k, i, j):
-        """Tell whether k, with coefficient 0, is one of those that b is computed from, or nearly."""
+        """Tell whether k, with coefficient 0, is one of those that b is computed from."""
         if i is None or j is None or self.g[i] - self.g[j] > self.tau:
             return False
         rises = self.y[k] > 0
