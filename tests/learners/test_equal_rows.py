@@ -183,9 +183,9 @@ def test_the_monitor_measures_the_model_that_predicts():
 def test_rows_that_narrow_an_interval():
     table = np.zeros(2, [("i", int), ("j", int), ("g_max", float), ("g_min", float)])
     table["g_max"], table["g_min"] = -1.0, 1.0
-    g, problem = np.array([0.5, 0.5, 0.2, -1.0]), np.zeros(4, int)
+    g, problem = np.array([0.5, 0.5, 0.2, 0.9]), np.zeros(4, int)
     positive = np.array([True, True, True, False])
-    assert narrowing(g, positive, problem, table, 1e-3).tolist() == [0]
+    assert narrowing(g, positive, problem, table, 1e-3).tolist() == [0, 3]
     # Two rows that violate optimality beside each other only.
     g[3] = 0.1
     assert narrowing(g, positive, problem, table, 1e-3).tolist() == [0, 1, 2, 3]
