@@ -51,7 +51,7 @@ def sets(n: int, seed: int) -> Iterator[tuple[str, Set]]:
     yield "a flag that tells nothing, 70/30", (flag[:, None], y)
     yield "a flag, 20 % wrong", (flag[:, None], np.where(drawn(np.full(n, 0.2)), 1 - flag, flag))
     yield "two flags", (flags, drawn(chance[flags[:, 0], flags[:, 1]]))
-    yield "two flags, 99/1", (flags, drawn(np.full(n, 0.01)))
+    yield "two flags, 99/1", (flags, (draws.permutation(n) < max(2, n // 100)).astype(int))
     yield "three categories", (np.eye(3)[three], drawn(np.array([0.1, 0.4, 0.3])[three]))
     yield "twelve categories", (np.eye(12)[twelve], drawn(np.linspace(0.05, 0.6, 12)[twelve]))
     yield "20 points of both labels", (points[place], drawn(np.linspace(0.05, 0.45, 20)[place]))
@@ -91,7 +91,7 @@ def of_learner(model: Any, x: np.ndarray, y: np.ndarray, C: float) -> tuple[floa
     found = np.nan
     if isinstance(model, LASVMClassifier) and len(model.classes) == 2:
         signs = np.where(y == model.targets.labels.positive, 1.0, -1.0)
-        found = objective(model.squared_norm, model.margins_of(np.float32(x)), signs, C)
+        found = objective(model.squared_norm, model.margins_of(np.asarray(x, np.float32)), signs, C)
     return float(np.mean(before)), accuracy(), found
 
 

@@ -110,9 +110,8 @@ class RevisitsOfClasses(Revisits):
         problem, is_positive, g, is_outside = self._gradients(np.arange(len(self._f)), now)
         table, tau = self._learner.state.problems.table, self._learner.solver.schedule.tau
         entries = np.flatnonzero(is_outside)
-        found = entries[
-            narrowing(*(of.ravel()[entries] for of in (g, is_positive, problem)), table, tau)
-        ]
+        of_entries = [of.ravel()[entries] for of in (g, is_positive, problem)]
+        found = entries[narrowing(of_entries[0], of_entries[1], of_entries[2], table, tau)]
         wanted = np.full(problem.shape, NONE)
         wanted.ravel()[found] = problem.ravel()[found]
         rows = np.unique(found // max(1, self._n_classes))
