@@ -359,7 +359,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         progress: Callable[[float, int], None] | None = None,
         seconds: float | None = None,
     ) -> None:
-        """Lead each model to the optimum over the examples that it keeps.
+        """Lead each model to the optimum over the examples that it keeps, and the last 1,024.
 
         Parameters
         ----------
@@ -380,8 +380,9 @@ class AdaptiveSVMClassifier(SeveralModels):
             check_number("seconds", seconds, 0)
         standby.note_predictions(self)
         standby.catch_up(self, np.inf)
-        for member in self.models:
-            members.finish(member, progress, seconds)
+        for m, member in enumerate(self.models):
+            with members.recent_in_reserve(self, m):
+                members.finish(member, progress, seconds)
         # From now on rows are predicted, rather than the next event.
         last_label_step.stop(self.state.repeats, self.offsets)
 

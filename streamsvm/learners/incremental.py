@@ -22,7 +22,6 @@ from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, in_o
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.selection.strategies import Selection
-from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.incremental import without
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.support.locked import locked
@@ -214,10 +213,6 @@ class IncrementalSVMClassifier(ExactModel, Learner):
         names, rows = list(self.schema.names), self.problem.rows(len(self.schema))
         alpha = self.problem.state.beta[: self.problem.n].copy()
         return in_order(names, rows, alpha, self.numbers.copy(), self.targets.label_of)
-
-    def gap_beside(self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray) -> KeptGap:
-        """Return the gap on the examples kept: there is one bias."""
-        return self.kept_gap()
 
     def left_out(self, problem: ExactProblem, estimate: bool) -> LeaveOneOut:
         """Return the result of `leave_one_out` of a problem that may change."""

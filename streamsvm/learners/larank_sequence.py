@@ -199,8 +199,8 @@ class LaRankSequenceLabeler(SequenceLearner):
         """
         with self.lock:
             if not self.targets.n_classes:
-                return KeptGap(0.0, 0.0, 0.0)
-            return KeptGap(*self.solver.kept_gap(self.targets.n_classes), 0.0)
+                return KeptGap(0.0, 0.0)
+            return KeptGap(*self.solver.kept_gap(self.targets.n_classes))
 
     # What a monitor asks for: see `streamsvm.monitor.watched`.
 

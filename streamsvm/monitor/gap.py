@@ -97,9 +97,8 @@ def measured(
     parts = []
     if sample is not None:
         parts = _left_out(learner, sample, n_sampled, n_before, draws, n_of_reserve)
-    of_kept = learner.kept_gap()
-    kept = learner.gap_beside(*_weighted(parts)) if parts else of_kept
-    left_out = _summed(learner, kept.shift, parts)
+    kept = learner.kept_gap()
+    left_out = _summed(learner, parts)
     cost = kept.cost + left_out.cost
     if not cost > 0.0:
         return dict.fromkeys(GAPS)
@@ -113,7 +112,7 @@ def measured(
     gaps = {name: total / cost for name, total in zip(GAPS, totals, strict=False)}
     objective = learner.dual + totals[0]
     return gaps | {
-        "kept_gap": of_kept.total / kept.cost if kept.cost > 0.0 else None,
+        "kept_gap": kept.normalised if kept.cost > 0.0 else None,
         "gap_share": totals[0] / objective if objective > 0.0 else None,
     }
 
@@ -165,19 +164,12 @@ def _drawn(learner: DualLearner, examples: Any, n: int) -> _Drawn:
     return _Drawn(signs, learner.margins_of(x), learner.costs_now(signs, weights), n)
 
 
-def _weighted(parts: list[_Drawn]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return signs, margins and C_i of all examples drawn, times how many each stands for."""
-    costs = [part.costs * (part.n / max(1, len(part.costs))) for part in parts]
-    signs, margins = ([getattr(part, name) for part in parts] for name in ("signs", "margins"))
-    return np.concatenate(signs), np.concatenate(margins), np.concatenate(costs)
-
-
-def _summed(learner: DualLearner, shift: float, parts: list[_Drawn]) -> Discarded:
+def _summed(learner: DualLearner, parts: list[_Drawn]) -> Discarded:
     """Return the summed losses of the examples that parts stand for."""
     sums: list[Discarded] = []
     most = cost = 0.0
     for part in parts:
-        losses = part.costs * learner.losses_of(part.signs, part.margins + shift)
+        losses = part.costs * learner.losses_of(part.signs, part.margins)
         if len(losses):
             sums.append(_sum_of(losses, part.costs, part.n))
             cost = float(part.costs.mean())

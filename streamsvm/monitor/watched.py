@@ -87,13 +87,6 @@ class DualLearner(WatchedLearner, Protocol):
     def kept_gap(self) -> KeptGap:
         """Return the gap on the examples kept; call it after the first example."""
 
-    def gap_beside(self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray) -> KeptGap:
-        """Return the gap on the examples kept, not normalised, at the bias best for others, too.
-
-        The others are not kept: float64 (n,), their signs as the learner codes them, `margins_of`,
-        and C_i times how many examples each stands for.
-        """
-
     def kept_numbers(self) -> np.ndarray:
         """Return the numbers of the examples kept, int64, after the first example."""
 

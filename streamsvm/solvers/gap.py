@@ -13,7 +13,6 @@ class KeptGap(NamedTuple):
 
     total: float  # P - D over the examples kept
     cost: float  # sum of their C_i
-    shift: float  # what to add to the learner's margins for the bias at which this was measured
 
     @property
     def normalised(self) -> float:

@@ -21,7 +21,7 @@ from streamsvm.learners.bases.kernel import adapting
 from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.learners.bases.registry import registered_learners
 
-OF_DUAL = ("dual", "duality_gap", "kept_gap", "gap_beside", "kept_numbers", "at_bound")
+OF_DUAL = ("dual", "duality_gap", "kept_gap", "kept_numbers", "at_bound")
 
 
 def learnt(model, n=60):

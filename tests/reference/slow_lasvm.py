@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-SEEDS = 5
+SEEDS, SPARES = 5, 16
 
 
 class SlowLASVM:
@@ -66,11 +66,23 @@ class SlowLASVM:
             if i is not None and j is not None and self.g[i] <= self.g[j]:
                 if self.g[k] > self.g[i] if self.y[k] > 0 else self.g[k] < self.g[j]:
                     self.S.append(k)
+            if k not in self.S and len(self._zeros()) < SPARES and self._bounds_bias(k, i, j):
+                self.S.append(k)
             return
         if self.second_order:
             partner = self._best(k)
         self.S.append(k)
         self._step(*((k, partner) if self.y[k] > 0 else (partner, k)))
+
+    def _zeros(self):
+        return [s for s in self.S if self.alpha[s] == 0]
+
+    def _bounds_bias(self, k, i, j):
+        """Tell whether k, with coefficient 0, is one of those that b is computed from."""
+        if i is None or j is None or self.g[i] - self.g[j] > self.tau:
+            return False
+        rises = self.y[k] > 0
+        return self.g[k] >= self.g[i] - self.tau if rises else self.g[k] <= self.g[j] + self.tau
 
     def _best(self, k):
         if self.y[k] > 0:
@@ -92,11 +104,11 @@ class SlowLASVM:
         i, j = self._extremes()
         if i is None or j is None:
             return
-        for s in list(self.S):
-            if self.alpha[s] == 0 and (
-                (self.y[s] < 0 and self.g[s] >= self.g[i])
-                or (self.y[s] > 0 and self.g[s] <= self.g[j])
-            ):
+        for s in self._zeros():
+            few = len(self._zeros()) <= SPARES or s in (i, j)
+            if self._bounds_bias(s, i, j) and few:
+                continue
+            if self.g[s] <= self.g[j] if self.y[s] > 0 else self.g[s] >= self.g[i]:
                 self.S.remove(s)
 
     def learn(self, k):

@@ -61,7 +61,7 @@ def _table(learner: Any) -> str:
         if value is not None and not isinstance(value, bool):
             rows.append((name, _shown(value)))
     if getattr(learner, "has_dual", False) and hasattr(learner, "duality_gap"):
-        rows.append(("duality gap", f"{_shown(learner.duality_gap())} (on the examples kept)"))
+        rows.append(("duality gap", f"{_shown(learner.duality_gap())} (of the examples it has)"))
     bound = learner.certificate
     reason = bound.reason.removeprefix("no certificate: ")
     shown = f"none: {reason}" if bound.value is None else f"{_shown(bound.value)} ({reason})"

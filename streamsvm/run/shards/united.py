@@ -8,7 +8,6 @@ from streamsvm.learners.bases.kernel.lasvm_solver import PairsSolver
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.run.shards.exchange import Examples, Expansion, Setting
-from streamsvm.run.shards.settling import settle_bias
 from streamsvm.support.rows import shape
 
 _FINEST = 1e-8
@@ -16,9 +15,6 @@ _FINEST = 1e-8
 
 _FINER, _MUCH_FINER = 1 / 4, 1 / 64
 """The factors by which tau falls at once, at least and at most."""
-
-_MOST_TIMES = 100
-"""The bias is settled so often at most; once or twice are enough but for rounding."""
 
 
 class United:
@@ -48,13 +44,6 @@ class United:
 
     def solve(self, allowed: float) -> None:
         """Finish, the more exactly the smaller the gap that its own rows may leave."""
-        self._finish(allowed)
-        for _ in range(_MOST_TIMES):
-            if not settle_bias(self.learner):
-                return
-            self._finish(allowed)
-
-    def _finish(self, allowed: float) -> None:
         learner = self.learner
         learner.finish()
         while (left := learner.kept_gap().total) > allowed and self.tau > _FINEST:

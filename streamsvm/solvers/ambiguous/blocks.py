@@ -287,7 +287,7 @@ def _gap_of_all(state):
 def kept_gap(state: AmbiguousState) -> KeptGap:
     """Return the duality gap over the examples kept."""
     total, costs = _gap_of_all(state)
-    return KeptGap(max(0.0, total), costs, 0.0)
+    return KeptGap(max(0.0, total), costs)
 
 
 @compiled

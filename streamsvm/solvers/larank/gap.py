@@ -33,4 +33,4 @@ def _larank(state):
 def larank_gap(state) -> KeptGap:
     """Return the gap over the support patterns of a `LaRankState`."""
     total, cost = _larank(state)
-    return KeptGap(total, cost, 0.0)
+    return KeptGap(total, cost)

@@ -374,7 +374,7 @@ def finish_some(state, kernel, schedule, d, max_steps):
     if is_over:
         # Only at the end: a later step might use a removed example, so that the result would depend
         # on `max_steps`.
-        remove_blatant(state)
+        remove_blatant(state, schedule)
         squeeze(state)
     return is_over
 

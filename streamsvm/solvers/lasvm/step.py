@@ -19,6 +19,12 @@ delta = g_max - g_min.
 Functions have the names of the paper's steps. Additions to the paper: the partner of a pair may be
 chosen by second-order gain; REPROCESS may be repeated until delta <= delta_max; the slot of a
 removed example stays as a dead slot until an eighth of all slots are dead.
+
+Further addition, for equal rows: once delta <= tau, a few examples with alpha = 0 stay in S, or
+enter it, although they violate nothing: those whose gradient is one of the two that b is computed
+from. Without them S would only have what is hard to tell; of equal rows that would be as many of
+the smaller class as of the larger one, whose others were left out, and b would be as good for
+either. Later examples of the smaller class find their partners among them.
 """
 
 from __future__ import annotations
@@ -45,6 +51,9 @@ from streamsvm.support.rows import count, part, width
 SEEDS = 5
 """Number of examples inserted while there is no pair yet: the seeds of Algorithm 13, line 1."""
 
+SPARES = 16
+"""At most so many examples that are no support vectors stay in S because they bound b."""
+
 _TINY = 1e-12
 
 _TOGETHER = 64
@@ -70,6 +79,19 @@ def delta(state):
     if info.i < 0 or info.j < 0:
         return 0.0
     return info.g_max - info.g_min
+
+
+@compiled_within
+def n_spares(state, schedule):
+    """Return how many examples may stay in S because they bound b; a budget has no room for any."""
+    is_bounded = schedule.bounds.limit < np.inf
+    return 0 if is_bounded or delta(state) > schedule.tau else SPARES
+
+
+@compiled_within
+def bounds_bias(info, g, rising, tau):
+    """Tell whether an example with alpha = 0 bounds b, as nothing in S does by more than tau."""
+    return g >= info.g_max - tau if rising else g <= info.g_min + tau
 
 
 @compiled_within
@@ -155,6 +177,8 @@ def process(state, kernel, x, y, cost, weight, number, row, f, diagonal, schedul
             # violating pair with a later one (case c of the convergence argument, thesis 4.2.3).
             narrows = info.g_max < g if rising else info.g_min > g
             seeding = narrows and delta(state) <= 0.0
+            if info.n_zero < n_spares(state, schedule):
+                seeding = seeding or bounds_bias(info, g, rising, schedule.tau)
             if not seeding:
                 return False
         elif schedule.second_order > 0.0:
@@ -191,12 +215,15 @@ def has_live_zero(alpha, lower, upper):
 
 
 @compiled_within
-def remove_blatant(state):
-    """Remove blatant non-support vectors (Algorithm 12, lines 5-11): mark their slots as dead."""
+def remove_blatant(state, schedule):
+    """Remove blatant non-support vectors (Algorithm 12, lines 5-11): mark their slots as dead.
+
+    Of those that bound b the last few stay, and the two that b is computed from.
+    """
     info = state.info[0]
     if info.n_zero == 0 or info.i < 0 or info.j < 0:
         return
-    lost_extreme = False
+    lost_extreme, most = False, n_spares(state, schedule)
     for first in range(0, info.n, _TOGETHER):
         stop = min(info.n, first + _TOGETHER)
         some = slice(first, stop)
@@ -205,8 +232,11 @@ def remove_blatant(state):
         for s in range(first, stop):
             if state.alpha[s] != 0.0 or state.lower[s] == state.upper[s]:
                 continue
-            g = state.gradient[s]
-            if (state.y[s] < 0.0 and g >= info.g_max) or (state.y[s] > 0.0 and g <= info.g_min):
+            g, rising = state.gradient[s], state.y[s] > 0.0
+            if most > 0 and bounds_bias(info, g, rising, schedule.tau):
+                if info.n_zero <= most or s == info.i or s == info.j:
+                    continue
+            if g <= info.g_min if rising else g >= info.g_max:
                 mark_dead(state, s)
                 lost_extreme |= s == info.i or s == info.j
     if lost_extreme:
@@ -225,7 +255,7 @@ def reprocess_some(state, kernel, schedule, d):
         made += 1
     # As in the paper: a REPROCESS without a violating pair removes nothing.
     if made > 0:
-        remove_blatant(state)
+        remove_blatant(state, schedule)
 
 
 @compiled

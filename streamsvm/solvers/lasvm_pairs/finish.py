@@ -40,7 +40,7 @@ def _finish_problem(own, kernel, schedule, d, max_steps):
     if not is_over:
         is_over = two_finish.improve(_packed(own, d), kernel, schedule, d, max_steps, False)
     if is_over:
-        remove_blatant(own)
+        remove_blatant(own, schedule)
         two_state.squeeze(own)
     return is_over
 

@@ -95,8 +95,7 @@ def kept_gap(state: PairsState) -> KeptGap:
     for p, bias in enumerate(biases(state)):
         gap = lasvm_gap(_view(state, p), bias)
         total, cost = total + gap.total, cost + gap.cost
-    # Each problem has a best bias of its own.
-    return KeptGap(total, cost, 0.0)
+    return KeptGap(total, cost)
 
 
 def counters(state: PairsState) -> dict[str, int]:

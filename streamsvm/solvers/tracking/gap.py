@@ -54,7 +54,7 @@ def _tracking(state, kernel, averaged, d):
 def tracking_gap(state, kernel, d, averaged=True) -> KeptGap:
     """Return the gap of the averaged classifier, or of the last iterate."""
     total, cost = _tracking(state, kernel, bool(averaged), d)
-    return KeptGap(total, cost, 0.0)
+    return KeptGap(total, cost)
 
 
 @compiled
@@ -80,4 +80,4 @@ def linear_gap(state, kernel, d, averaged=True, draws=None) -> KeptGap:
         factor = len(members) / SAMPLED_MEMBERS
         members = members[draws.integers(0, len(members), SAMPLED_MEMBERS)]
     total, cost = _linear(state, kernel.scale, members, bool(averaged), d)
-    return KeptGap(factor * total, factor * cost, 0.0)
+    return KeptGap(factor * total, factor * cost)

@@ -12,7 +12,8 @@ pair, they are LaRanks, and the third has a tenth of C.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.learners.bases.kernel import adapting
+from streamsvm.learners.bases.kernel.reserves.reserve import FACTS, Reserve
+from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
+from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.solvers.adaptive import step
@@ -224,6 +228,34 @@ def finish(
         model.finish(told, seconds=seconds)
     finally:
         model.is_learning = True
+
+
+@contextlib.contextmanager
+def recent_in_reserve(learner: SeveralModels, m: int) -> Iterator[None]:
+    """Let model number m have the last examples in its reserve, for `finish`.
+
+    It has none else, as each example would be kept four times.
+    """
+    model = learner.models[m]
+    race.end(model)
+    solver = reserving(model)
+    n = min(learner.recent.n_examples, model.n_examples)
+    # What it has not learnt yet is more than is kept, and merged vectors stand for examples.
+    if learner.state.waiting[m] or model.max_support_vectors is not None or not n:
+        yield
+        return
+    x, classes, weights, _ = learner.recent.last(n, len(learner.schema))
+    x = sparse(x) if model.is_sparse else x
+    labels = LabelColumn(classes, list(learner.targets.labels.seen))
+    facts = np.zeros(n, FACTS)
+    facts["number"] = facts["arrived"] = model.n_examples - n + 1 + np.arange(n)
+    facts["sign"], facts["weight"] = labels.numbers(model.targets.number_of), weights
+    empty, solver.kept_rows = solver.kept_rows, Reserve(None, model.window)
+    try:
+        solver.kept_rows.add(model.preparation.scaled(x), facts)
+        yield
+    finally:
+        reserving(model).kept_rows = empty
 
 
 def are_wrong(margins: np.ndarray, signs: np.ndarray) -> np.ndarray:

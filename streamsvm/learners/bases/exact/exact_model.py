@@ -315,7 +315,7 @@ class ExactModel:
         problem, n = self.problem, self.problem.n
         state = problem.state
         total = float((problem.losses() - state.beta[:n] * state.h[:n]).sum())
-        return KeptGap(max(0.0, total), float((state.high[:n] - state.low[:n]).sum()), 0.0)
+        return KeptGap(max(0.0, total), float((state.high[:n] - state.low[:n]).sum()))
 
     def duality_gap(self) -> float:
         """Return the measured duality gap on the examples kept, divided by the sum of their C_i.

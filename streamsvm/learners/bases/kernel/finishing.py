@@ -182,6 +182,19 @@ def look_again(
     _log.warning("finish ended after %d looks at the reserve", _MOST_LOOKS)
 
 
+def losses_of_reserve(learner: KernelLearner, most: int) -> tuple[float, float]:
+    """Return the summed losses and C_i of rows of the reserve that are not kept.
+
+    Of more than `most` rows they are estimated from so many. Several problems are summed.
+    """
+    reserve = learner.solver.kept_rows
+    if reserve is None or not reserve.n_rows:
+        return 0.0, 0.0
+    solver = reserving(learner)
+    found: tuple[float, float] = solver.revisits(learner, most).losses()
+    return found
+
+
 def reserve_sample(
     learner: KernelLearner, n: int, n_before: int, draws: random.Random
 ) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray] | None:

@@ -36,6 +36,9 @@ from streamsvm.solvers.gap import KeptGap
 from streamsvm.support.locked import locked
 from streamsvm.support.rows import Rows
 
+_MOST_OF_RESERVE = 2000
+"""Of a larger reserve so many rows are drawn: as many kernel rows cost a fraction of a second."""
+
 
 class KernelLearner(Learner):
     """A classifier whose decision function is a kernel expansion.
@@ -332,18 +335,12 @@ class KernelLearner(Learner):
         return self._dual_solver().kept_gap(len(self.schema))
 
     @of_dual
-    def gap_beside(self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray) -> KeptGap:
-        """Return the gap on the examples kept, at the bias that is best for others, too.
-
-        `costs` are the C_i of the others, times the number of examples that each stands for.
-        """
-        return self._dual_solver().gap_beside(signs, margins, costs, len(self.schema))
-
-    @of_dual
     def duality_gap(self) -> float:
-        """Return the measured duality gap on the examples kept, divided by the sum of their C_i.
+        """Return the measured duality gap, divided by the sum of the C_i.
 
-        The gap bounds how far primal and dual are from their common optimum.
+        It is that of the model that predicts, with its bias, on the examples kept and those of the
+        reserve (of more than 2,000, so many drawn at random stand for all). The gap bounds how far
+        primal and dual are from their common optimum.
 
         Returns
         -------
@@ -352,7 +349,9 @@ class KernelLearner(Learner):
         """
         if self._dual_solver().state is None:
             return 0.0
-        return self.kept_gap().normalised
+        kept = self.kept_gap()
+        losses, costs = finishing.losses_of_reserve(self, _MOST_OF_RESERVE)
+        return KeptGap(kept.total + losses, kept.cost + costs).normalised
 
     @of_dual
     def kept_numbers(self) -> np.ndarray:

@@ -327,12 +327,6 @@ class DualSolver(KernelSolver):
     def at_bound(self) -> np.ndarray:
         """Return whether each nonzero coefficient is at its upper bound C_i."""
 
-    def gap_beside(
-        self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray, n_features: int
-    ) -> KeptGap:
-        """Return the gap on the examples kept, at the bias that is best for others, too."""
-        return self.kept_gap(n_features)
-
     @property
     def looks(self) -> Looks:
         """The sums of looks so far, which estimate and bound the mean gap, if there are any."""

@@ -19,7 +19,7 @@ from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import reweighting
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
-from streamsvm.solvers.lasvm.gap import Outside, lasvm_gap
+from streamsvm.solvers.lasvm.gap import lasvm_gap
 from streamsvm.solvers.lasvm_pairs import bounds as pairs_bounds
 from streamsvm.solvers.lasvm_pairs import classes, files, inspection, layout
 from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
@@ -156,12 +156,6 @@ class LASVMSolver(ReservingSolver):
     def kept_gap(self, n_features: int) -> KeptGap:
         """Return the gap on the examples kept, not normalised."""
         return lasvm_gap(self.state, self.biases[0])
-
-    def gap_beside(
-        self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray, n_features: int
-    ) -> KeptGap:
-        """Return the gap on the examples kept, at the bias that is best for others, too."""
-        return lasvm_gap(self.state, self.biases[0], Outside(signs, margins, costs))
 
     def at_bound(self) -> np.ndarray:
         """Return whether each support vector is at its upper bound C_i, in some problem."""
@@ -300,12 +294,6 @@ class PairsSolver(LASVMSolver):
     def at_bound(self) -> np.ndarray:
         """Return whether each support vector is at its upper bound C_i in some problem."""
         return inspection.at_bound(self.state)
-
-    def gap_beside(
-        self, signs: np.ndarray, margins: np.ndarray, costs: np.ndarray, n_features: int
-    ) -> KeptGap:
-        """Return `kept_gap`: each problem has examples of its own."""
-        return self.kept_gap(n_features)
 
     def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
         """Tell whether the gradients of the rows in the slots `at` are right in all problems."""

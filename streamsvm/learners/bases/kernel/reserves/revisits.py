@@ -2,6 +2,9 @@
 
 Each time f(x) is computed from the coefficients that have changed since the last time. Most rows
 are far from violating anything: of these it is computed only when no other row violates.
+
+Where the rows kept leave the bias an interval, those of the reserve that narrow it are kept, too:
+else its middle could be far from what is best for them, although none violates optimality.
 """
 
 from __future__ import annotations
@@ -47,18 +50,49 @@ class _Expansion(NamedTuple):
         return found
 
 
+def narrowing(
+    g: np.ndarray, is_positive: np.ndarray, problem: np.ndarray, table: Any, tau: float
+) -> np.ndarray:
+    """Return the indices of rows, with gradient g, that narrow the interval of b of a problem.
+
+    `problem` is the index of each one in `table`, which has their extremes. No row violates
+    optimality beside those kept. Of rows that violate it beside each other all are returned, else
+    the one of each class that narrows an interval most, if it does so by more than tau.
+    """
+    is_started = (table["i"] >= 0) & (table["j"] >= 0)
+    high, low, counts = table["g_max"].copy(), table["g_min"].copy(), is_started[problem]
+    positive, negative = counts & is_positive, counts & ~is_positive
+    np.maximum.at(high, problem[positive], g[positive])
+    np.minimum.at(low, problem[negative], g[negative])
+    violates = np.where(is_positive, g - low[problem], high[problem] - g) > tau
+    violates &= counts & (high - low > tau)[problem]
+    narrows = positive & (high > table["g_max"] + tau)[problem] & (g == high[problem])
+    narrows |= negative & (low < table["g_min"] - tau)[problem] & (g == low[problem])
+    best = np.flatnonzero(narrows)
+    # Of equal ones the first.
+    _, first = np.unique(2 * problem[best] + is_positive[best], return_index=True)
+    return np.union1d(np.flatnonzero(violates), best[first])
+
+
 class Revisits:
     """The rows of a learner's reserve, with f(x) kept up to date while the learner finishes.
 
-    The learner has two classes; the caller holds its lock here and in each call.
+    The learner has two classes; the caller holds its lock here and in each call. Of more rows than
+    `most` so many are drawn, for `losses`.
     """
 
     comes_first = True
     """Whether to look before `finish` makes a step: most rows that are missing are so already."""
 
-    def __init__(self, learner: KernelLearner) -> None:
+    def __init__(self, learner: KernelLearner, most: int | None = None) -> None:
         self._learner, self._n_classes = learner, learner.targets.n_classes
         x, self._facts = reserving(learner).kept_rows.rows()
+        # How many rows each of these stands for.
+        self._times = 1.0
+        if most is not None and len(self._facts) > most:
+            drawn = np.sort(np.random.default_rng(0).choice(len(self._facts), most, replace=False))
+            self._times = len(self._facts) / most
+            x, self._facts = taken(x, drawn), self._facts[drawn]
         self._x: Rows = sparse(x) if learner.is_sparse else x
         n = len(self._facts)
         self._f = np.zeros(n)
@@ -71,7 +105,8 @@ class Revisits:
     def learn_violating(self, allowed: float = 0.0) -> bool:
         """Learn the rows that violate optimality again; return whether that has changed the model.
 
-        None is learnt if the rows that are not kept add no more than `allowed` to the duality gap.
+        If there are none, those that bound the bias are kept. None is learnt if the rows that are
+        not kept add no more than `allowed` to the duality gap.
         """
         learner = self._learner
         if learner.state is None or not len(self._facts):
@@ -87,7 +122,38 @@ class Revisits:
         if not violating.size:
             self._update_all(now)
             violating = self._violating(np.ones(len(self._f), np.bool_), now, allowed)
-        return violating.size > 0 and self._learn(violating, now)
+        return self._learn(violating, now) if violating.size else self._keep_bounding(now)
+
+    def losses(self) -> tuple[float, float]:
+        """Return the summed losses and C_i of the rows that are not kept."""
+        if self._learner.state is None or not len(self._facts):
+            return 0.0, 0.0
+        now = self.expansion()
+        self._update_all(now)
+        losses, costs = self._losses(now)
+        return self._times * float(costs @ losses), self._times * float(costs.sum())
+
+    def _losses(self, now: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the losses and C_i of the rows that are not kept."""
+        rows, learner = self._outside(now), self._learner
+        signs = self._facts["sign"][rows]
+        margins = self._f[rows] + (learner.solver.biases or [0.0])[0]
+        losses = learner.losses_of(signs, margins)
+        return losses, learner.costs_now(signs, self._facts["weight"][rows])
+
+    def _outside(self, now: Any) -> np.ndarray:
+        """Return the indices of rows that are not kept."""
+        return np.flatnonzero(~np.isin(self._facts["number"], now.numbers))
+
+    def _keep_bounding(self, now: Any) -> bool:
+        """Keep rows that narrow the interval of the bias; return whether there are any."""
+        rows = self._outside(now)
+        signs, info = self._facts["sign"][rows], self._learner.state.info
+        found = narrowing(
+            signs - self._f[rows], signs > 0.0, np.zeros(len(rows), np.int64), info,
+            self._learner.solver.schedule.tau,
+        )  # fmt: skip
+        return found.size > 0 and self._add_rows(rows[found], (self._f[rows[found]],))
 
     def expansion(self) -> Any:
         """Return the expansion now, as copies."""
@@ -219,8 +285,8 @@ class RevisitsOfLaRank(Revisits):
     `_f` has a column for each class, and so have the coefficients of an expansion.
     """
 
-    def __init__(self, learner: KernelLearner) -> None:
-        super().__init__(learner)
+    def __init__(self, learner: KernelLearner, most: int | None = None) -> None:
+        super().__init__(learner, most)
         self._f = np.zeros((len(self._facts), self._n_classes))
 
     def expansion(self) -> Any:
@@ -237,6 +303,10 @@ class RevisitsOfLaRank(Revisits):
 
     def _f_of(self, x: Rows) -> np.ndarray:
         return kernel_batches.margins_of(self._learner, x)
+
+    def _keep_bounding(self, now: Any) -> bool:
+        # There is no bias.
+        return False
 
     def _state_of(self, rows: Rows, alpha: np.ndarray) -> Any:
         learner, (n, k) = self._learner, alpha.shape

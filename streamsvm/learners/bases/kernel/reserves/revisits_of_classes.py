@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamsvm.learners.bases.kernel.kernel_batches import share_rows
-from streamsvm.learners.bases.kernel.reserves.revisits import NEARER, Revisits
+from streamsvm.learners.bases.kernel.reserves.revisits import NEARER, Revisits, narrowing
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores
@@ -42,8 +42,8 @@ class RevisitsOfClasses(Revisits):
     comes_first = False
     """Rows would be added to many problems, of few of which they stay members."""
 
-    def __init__(self, learner: KernelLearner) -> None:
-        super().__init__(learner)
+    def __init__(self, learner: KernelLearner, most: int | None = None) -> None:
+        super().__init__(learner, most)
         of = learner.solver.state_for(learner.sizes(len(learner.schema))).problems
         self._class_of = self._facts["sign"].astype(np.int64)
         k = self._n_classes
@@ -79,16 +79,43 @@ class RevisitsOfClasses(Revisits):
 
     def _wrong_in(self, rows: np.ndarray, now: _Expansions) -> np.ndarray:
         """Return the violation of each row in each problem; -inf where it is a member."""
-        problem = self._problem[self._class_of[rows]]
-        is_positive = self._positive[problem] == self._class_of[rows][:, None]
         table = self._learner.state.problems.table
         is_started = (table["i"] >= 0) & (table["j"] >= 0)
         low = np.where(is_started, table["g_min"], 0.0)
         high = np.where(is_started, table["g_max"], 0.0)
-        g = np.where(is_positive, 1.0, -1.0) - self._f[rows]
+        problem, is_positive, g, is_outside = self._gradients(rows, now)
         wrong = np.where(is_positive, g - low[problem], high[problem] - g)
-        looked_at = is_started[problem] & (problem != NONE) & ~self._is_member(now)[rows]
-        return np.where(looked_at, wrong, -np.inf)
+        return np.where(is_outside & is_started[problem], wrong, -np.inf)
+
+    def _gradients(self, rows: np.ndarray, now: _Expansions) -> tuple[np.ndarray, ...]:
+        """Return the problems of rows, whether they are positive there, gradients, and if outside.
+
+        All have a column for each problem of a row, which is outside if it is no member of it.
+        """
+        problem = self._problem[self._class_of[rows]]
+        is_positive = self._positive[problem] == self._class_of[rows][:, None]
+        g = np.where(is_positive, 1.0, -1.0) - self._f[rows]
+        return problem, is_positive, g, (problem != NONE) & ~self._is_member(now)[rows]
+
+    def _losses(self, now: _Expansions) -> tuple[np.ndarray, np.ndarray]:
+        """Return losses and C_i of rows in the problems that they are no members of."""
+        problem, is_positive, g, is_outside = self._gradients(np.arange(len(self._f)), now)
+        b = np.array(self._learner.solver.biases)[problem]
+        losses = np.maximum(0.0, np.where(is_positive, g - b, b - g))
+        costs = self._learner.costs_now(self._facts["sign"], self._facts["weight"])
+        return losses[is_outside], np.broadcast_to(costs[:, None], losses.shape)[is_outside]
+
+    def _keep_bounding(self, now: _Expansions) -> bool:
+        """Make rows members of the problems whose interval of the bias they narrow."""
+        problem, is_positive, g, is_outside = self._gradients(np.arange(len(self._f)), now)
+        table, tau = self._learner.state.problems.table, self._learner.solver.schedule.tau
+        entries = np.flatnonzero(is_outside)
+        of_entries = [of.ravel()[entries] for of in (g, is_positive, problem)]
+        found = entries[narrowing(of_entries[0], of_entries[1], of_entries[2], table, tau)]
+        wanted = np.full(problem.shape, NONE)
+        wanted.ravel()[found] = problem.ravel()[found]
+        rows = np.unique(found // max(1, self._n_classes))
+        return found.size > 0 and self._add_rows(rows, (self._f[rows], wanted[rows]))
 
     def _is_member(self, now: _Expansions) -> np.ndarray:
         """Return which rows are members of the problem of each column."""
