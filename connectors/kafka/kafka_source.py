@@ -23,7 +23,7 @@ from connectors.kafka.messages import (
 )
 from connectors.kafka.rebalance import Handover, handover_of
 from connectors.one_hot import batch_of
-from connectors.payloads import Decoder, decoder_of, name_of
+from connectors.payloads import AvroDecoder, Decoder, decoder_of, name_of
 from connectors.source import BaseSource, Batch, Event, Snapshot
 
 _log = logging.getLogger(__name__)
@@ -184,7 +184,8 @@ class KafkaSource(BaseSource):
         self.before_revoke: Callable[[], None] = lambda: None
         # Returns offsets up to which other members of the group have learnt, by place.
         self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
-        reads = decoder_of(decode), labels, exclude, transform, weight, parse_numbers
+        self._decode = decoder_of(decode)
+        reads = self._decode, labels, exclude, transform, weight, parse_numbers
         self._reader = MessageReader(target, key, timestamp, columns, *reads, self.forgets, bags)
         self.number_texts = self._reader.number_texts
         self.target_field, self._name = target, name
@@ -279,12 +280,16 @@ class KafkaSource(BaseSource):
     def _position(self) -> Snapshot:
         found: Snapshot = {"offsets": dict(self._offsets)}
         found |= {"settings": dict(self._settings)} | self._reader.first.snapshot()
+        if isinstance(self._decode, AvroDecoder):
+            found["schema"] = self._decode.known()
         return found | ({"jumped": self.jumped} if self.jumped else {})
 
     def _resume(self, snapshot: Mapping[str, Any]) -> None:
         # Snapshots of older releases have no settings.
         check_settings(snapshot.get("settings", {}), self._settings)
         self._reader.first.resume(snapshot)
+        if isinstance(self._decode, AvroDecoder) and "schema" in snapshot:
+            self._decode.resume(snapshot["schema"])
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])
         self._expected, self.jumped = dict(self._offsets), snapshot.get("jumped", 0)

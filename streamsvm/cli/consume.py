@@ -40,7 +40,13 @@ _MESSAGES: dict[str, Any] = {
     "--avro-header BYTES": dict(
         type=whole(0),
         default=0,
-        help="bytes before each record; 5 for those of a schema registry, default 0",
+        help="bytes before each record; 5: the header of a schema registry, 10: that of Avro's "
+        "single-object encoding, which are checked; default 0",
+    ),
+    "--avro-id ID": dict(
+        type=whole(0),
+        help="the schema's id in the registry; default: that of the first record that can be "
+        "decoded; records of other ids are dead letters",
     ),
     "--flatten": dict(
         action="store_true",
@@ -173,13 +179,15 @@ def _sentences_from(options: argparse.Namespace, reading: dict[str, Any]) -> Kaf
 
 def _decoder_from(options: argparse.Namespace) -> Any:
     """Return the decoder of messages that the options ask for."""
+    if options.avro_id is not None and (options.decode != "avro" or options.avro_header != 5):
+        raise ParameterError(f"--avro-id {options.avro_id} needs --decode avro --avro-header 5")
     if options.decode != "avro":
         return options.decode
     if not options.avro_schema:
         raise ParameterError("--decode avro: name the writer's schema with --avro-schema FILE")
     try:
         schema = json.loads(Path(options.avro_schema).read_text(encoding="utf-8"))
-        return avro(schema, options.avro_header)
+        return avro(schema, options.avro_header, options.avro_id)
     except ImportError as error:
         raise ParameterError(str(error)) from error
     except ValueError as error:
