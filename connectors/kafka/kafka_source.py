@@ -12,8 +12,11 @@ from connectors.errors import SourceError
 from connectors.identity import check_settings
 from connectors.kafka.message_reader import MessageReader
 from connectors.kafka.messages import (
+    COMMIT_SECONDS,
     Message,
+    called,
     is_message,
+    is_of_client,
     message_of,
     place_of,
     poller_of,
@@ -33,6 +36,10 @@ DEFAULT_BATCH_SIZE = 500
 
 _PATIENCE = 3.0
 """Seconds without partitions after which `on_long_wait` is called."""
+
+_LONGEST = 300.0
+"""Seconds after which partitions are not waited for any longer, beyond `idle`: for so long a member
+that learns what it has read (max.poll.interval.ms) may keep the others from theirs."""
 
 
 class KafkaSource(BaseSource):
@@ -95,7 +102,8 @@ class KafkaSource(BaseSource):
         Seconds that a poll waits for messages, above 0; if none come, an empty batch is yielded.
     idle
         End after this many seconds of waiting without a message, above 0, counted from when
-        partitions are assigned; learning does not count. None: never.
+        partitions are assigned; learning does not count. None: never. If no broker answers then,
+        also where no partition is assigned yet, the end is a `SourceError`.
     loop
         The event loop that an asynchronous consumer was started in.
     name
@@ -205,6 +213,9 @@ class KafkaSource(BaseSource):
         self._expected: dict[str, int] = {}  # the next offset, if none is left out
         # Read from since assigned. In others another member may have committed a higher offset.
         self._read: set[str] = set()
+        # Assigned by a consumer, but their offsets could not be asked for.
+        self._unstarted: tuple[Any, list[Any]] | None = None
+        self._topic = topics[0] if topics else None
         listening = consumer if topics is not None and self._poller.committing else None
         told = self._poller.committing, self._refused, self._forget_read
         self._handover = handover_of(listening, self._give_up, *told)
@@ -222,13 +233,12 @@ class KafkaSource(BaseSource):
 
     def _batches(self, size: int) -> Iterator[Batch]:
         # Idle is what was waited in a row: neither learning nor a checkpoint counts.
-        waited, wanted = 0.0, size
+        waited, wanted, is_waiting = 0.0, size, False
         is_patient, first = True, time.monotonic()
         while True:
             by_place: dict[str, list[Message]] = {}
             start = time.monotonic()
-            with self._handover.polling():
-                polled = self._poller.poll(wanted, self.timeout)
+            polled = self._polled(wanted)
             polling = time.monotonic() - start
             found = [message_of(raw) for raw in polled if is_message(raw, self.name)]
             if not found:
@@ -241,21 +251,52 @@ class KafkaSource(BaseSource):
                     waited = 0.0
                     yield from self._noted(self._reader.take(place, fresh))
             if not by_place:
-                if self._poller.is_waiting():
-                    waited = 0.0
-                    if is_patient and time.monotonic() - first > _PATIENCE:
-                        is_patient = False
-                        self.on_long_wait()
-                else:
-                    is_patient = False
-                    waited += polling
-                is_idle = self.idle is not None and waited >= self.idle
-                if is_idle or self._poller.is_over:
+                # From when partitions are assigned.
+                was_waiting, is_waiting = is_waiting, self._poller.is_waiting()
+                waited = (0.0 if was_waiting and not is_waiting else waited) + polling
+                if is_waiting and is_patient and time.monotonic() - first > _PATIENCE:
+                    self.on_long_wait()
+                is_patient = is_patient and is_waiting and time.monotonic() - first <= _PATIENCE
+                if self._is_over(waited, is_waiting):
                     yield from self._noted(self._reader.end())
+                    self._check_answers(waited)
                     return
             is_holding = self._reader.first.is_holding and self._poller.may_wait
             if not by_place or is_holding:
                 yield batch_of([], np.zeros(0, np.int64), None)
+
+    def _polled(self, n: int) -> list[Any]:
+        """Return what a poll returns; a SourceError for what the client raises."""
+        if self._unstarted is not None:
+            self._start(*self._unstarted)
+        try:
+            with self._handover.polling():
+                return self._poller.poll(n, self.timeout)
+        except Exception as error:
+            # It may be one of a checkpoint that was written in the poll, too.
+            if is_of_client(error):
+                raise SourceError(f"`{self._name}`: the client says: {error}") from error
+            raise
+
+    def _is_over(self, waited: float, is_waiting: bool) -> bool:
+        """Tell whether to end: nothing came for so many seconds, `is_waiting` for partitions."""
+        if self._poller.is_over:
+            return True
+        if self.idle is None or waited < self.idle:
+            return False
+        # A broker that answers keeps the partitions of a killed member until its session ends.
+        may_come = is_waiting and waited < self.idle + _LONGEST
+        return not (may_come and self._poller.answers(self._topic))
+
+    def _check_answers(self, waited: float) -> None:
+        """Raise a SourceError at the end if that is the broker's: what follows was not read."""
+        if self._poller.is_over:
+            return
+        why = None if self._poller.answers(self._topic) else "no broker answers any longer"
+        if why is None and self._poller.is_waiting():
+            why = "the group has assigned no partition"
+        if why is not None:
+            raise SourceError(f"`{self._name}`: {why}; nothing came for {waited:.0f} s")
 
     def _fresh(self, place: str, messages: list[Message]) -> list[Message]:
         """Return messages without those that come a second time, as after a rebalance."""
@@ -334,8 +375,16 @@ class KafkaSource(BaseSource):
 
     def close(self) -> None:
         """Close the consumer (an asynchronous one must be stopped by the caller)."""
-        if hasattr(self.consumer, "close"):
-            self.consumer.close()
+        if not hasattr(self.consumer, "close"):
+            return
+        try:
+            is_closing = called(self.consumer.close, COMMIT_SECONDS).is_alive()
+        except Exception as error:
+            # What was read is learnt: no reason to end with an error.
+            _log.warning("%s: the consumer cannot be closed: %s", self._name, error)
+        else:
+            if is_closing:
+                _log.warning("%s: no broker lets the consumer leave its group", self._name)
 
     # Partitions come and go
 
@@ -349,8 +398,26 @@ class KafkaSource(BaseSource):
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
         """Start at the highest offset of checkpoint, broker and other members' checkpoints."""
+        self._start(consumer, partitions)
+
+    def _start(self, consumer: Any, partitions: list[Any]) -> None:
+        """Start reading assigned partitions; without a broker that tells their offsets, later."""
         elsewhere = self.learnt_elsewhere()
-        for known in consumer.committed(partitions, 30.0):
+        try:
+            committed = consumer.committed(partitions, COMMIT_SECONDS)
+            for known in committed:
+                if getattr(known, "error", None) is not None:
+                    raise RuntimeError(known.error)
+        except Exception as error:
+            if not will_pass(error):
+                raise SourceError(f"`{self._name}`: offsets cannot be read: {error}") from error
+            _log.warning("%s: offsets cannot be read for now: %s", self._name, error)
+            self._unstarted = consumer, partitions
+            # The client would begin where it likes.
+            consumer.assign([])
+            return
+        self._unstarted = None
+        for known in committed:
             place = place_of(known)
             self._read.add(place)
             start = max(self._offsets.get(place, -1), known.offset, elsewhere.get(place, -1))
@@ -385,12 +452,14 @@ class KafkaSource(BaseSource):
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Write a checkpoint before another member of the group gets the partitions."""
         self._say(logging.INFO, "revoked", partitions)
+        self._unstarted = None
         self._give_up(partitions)
         consumer.unassign()
 
     def _lost(self, consumer: Any, partitions: list[Any]) -> None:
         """Unassign partitions that another member has; their offsets are kept, not committed."""
         self._say(logging.WARNING, "lost", partitions)
+        self._unstarted = None
         self._drop_held(partitions)
         consumer.unassign()
 

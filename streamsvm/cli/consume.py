@@ -17,7 +17,7 @@ from streamsvm import ActiveLearner, Selective
 from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
-from streamsvm.cli.parser import Parser, add_table, whole
+from streamsvm.cli.parser import Parser, add_table, positive, whole
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import columns_of, columns_of_records, of_sentences
 from streamsvm.cli.sources import add_data_options, columns_from
@@ -79,6 +79,12 @@ _LABELS = {
     "as JSON with the key, the position and the features; their labels come as those of others",
 }
 _GROUP = {
+    "--checkpoint-seconds SECONDS": dict(
+        type=positive,
+        default=60.0,
+        help="seconds after which a checkpoint is written in any case, if there are new examples; "
+        "default 60",
+    ),
     "--peers PATTERN": "checkpoints of the group's other members ('DIR/*.ckpt'), whose messages "
     "are not learnt again; with --checkpoint",
     "--dead-letter-topic TOPIC": "produce them to this topic, not to a file",

@@ -19,6 +19,7 @@ from streamsvm.cli.candidates import in_use, rows_of
 from streamsvm.cli.evaluate import in_percent
 from streamsvm.cli.gap_rows import NO_GAP, gap_rows
 from streamsvm.cli.outputs import said
+from streamsvm.cli.parser import printable
 from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.labels.counted_sets import sets_in_words
 from streamsvm.run.advice import advice_of
@@ -56,6 +57,8 @@ def conclude(
         extra["gap, certificate"] = "of the candidate, which the monitor watches"
     if report.interrupted:
         extra["interrupted"] = "the report is of the examples up to there"
+    if report.error is not None:
+        extra["ended by an error"] = printable(report.error)
     if options.save is not None:
         with _kept_back(failures):
             save_model(model, options.save)
@@ -167,6 +170,8 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
 _OF_SOURCE = {
     "jumped": ("offsets left out", "{:,}  (no messages there: deleted by the broker, or marks of "
                "transactions)"),
+    "failed_commits": ("failed commits", "{:,}  (the broker did not answer; the next one includes "
+                       "them, and a checkpoint has the offsets)"),
     "passed_over": ("passed over", "{:,} messages  (older than the checkpoint; if the topic was "
                     "made anew, use another checkpoint)"),
     "new_fields": ("ignored fields", "in {:,} rows: not in the first 10,000 of the file"),

@@ -104,6 +104,7 @@ class RunReport:
     finish_seconds: float = 0.0
     finished: bool = False
     interrupted: bool = False
+    error: str | None = None  # that ended the run early
     accuracy: float = 0.0
     balanced_accuracy: float | None = 0.0  # None: there are no classes
     # Intervals at all moments at once, with 95 %; None: nothing was scored, or it were sentences.
