@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from connectors.kafka.messages import (
     will_pass,
 )
 from connectors.kafka.rebalance import Handover, handover_of
+from connectors.kafka.time_order import TimeOrder
 from connectors.one_hot import batch_of
 from connectors.payloads import AvroDecoder, Decoder, decoder_of, name_of
 from connectors.source import BaseSource, Batch, Event, Snapshot
@@ -81,7 +84,8 @@ class KafkaSource(BaseSource):
         text in them makes a dead letter. True: all texts that are such; others stay one-hot.
     labels
         The topic whose messages are labels, of events of the other topics with the same key: their
-        field `target`. It is one of `topics`. A run needs ``late=LateLabels()``.
+        field `target`. It is one of `topics`, and of all partitions the one whose next message is
+        the oldest is read first. A run needs ``late=LateLabels()``.
     decode
         ``"json"`` (an object a message), ``"arrow"`` (an IPC stream a message, of any number of
         rows), or a function of the payload that returns a mapping or a record batch, such as
@@ -183,7 +187,7 @@ class KafkaSource(BaseSource):
                 f"tombstones must be None, or 'forget' with key=None, not {tombstones!r} with "
                 f"key={key!r}: without a value a message has its own key only"
             )
-        self.consumer, self.has_answers = consumer, labels is not None
+        self.consumer, self.has_answers, self._labels = consumer, labels is not None, labels
         self.forgets = tombstones is not None
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
         self.failed_commits = self.passed_over = self.jumped = 0
@@ -209,6 +213,9 @@ class KafkaSource(BaseSource):
             **({} if topics is None else {"topics": sorted(topics)}),
         }  # fmt: skip
         self._poller = poller_of(consumer, name, loop)
+        # An iterator has an order of its own.
+        is_ordered = self.has_answers and self._poller.may_wait
+        self._order, self._paused = TimeOrder() if is_ordered else None, set[str]()
         self._offsets: dict[str, int] = {}
         self._expected: dict[str, int] = {}  # the next offset, if none is left out
         # Read from since assigned. In others another member may have committed a higher offset.
@@ -236,7 +243,6 @@ class KafkaSource(BaseSource):
         waited, wanted, is_waiting = 0.0, size, False
         is_patient, first = True, time.monotonic()
         while True:
-            by_place: dict[str, list[Message]] = {}
             start = time.monotonic()
             polled = self._polled(wanted)
             polling = time.monotonic() - start
@@ -244,13 +250,11 @@ class KafkaSource(BaseSource):
             if not found:
                 self.wait_seconds += polling
             wanted = size_of_poll(size, found)
-            for message in found:
-                by_place.setdefault(message.place, []).append(message)
-            for place, messages in by_place.items():
+            for place, messages in self._in_order(found, size, polling):
                 if fresh := self._fresh(place, messages):
                     waited = 0.0
                     yield from self._noted(self._reader.take(place, fresh))
-            if not by_place:
+            if not found:
                 # From when partitions are assigned.
                 was_waiting, is_waiting = is_waiting, self._poller.is_waiting()
                 waited = (0.0 if was_waiting and not is_waiting else waited) + polling
@@ -258,12 +262,58 @@ class KafkaSource(BaseSource):
                     self.on_long_wait()
                 is_patient = is_patient and is_waiting and time.monotonic() - first <= _PATIENCE
                 if self._is_over(waited, is_waiting):
+                    for place, messages in self._in_order([], size):
+                        if fresh := self._fresh(place, messages):
+                            yield from self._noted(self._reader.take(place, fresh))
                     yield from self._noted(self._reader.end())
                     self._check_answers(waited)
                     return
+            # In these cases nothing may have been yielded.
             is_holding = self._reader.first.is_holding and self._poller.may_wait
-            if not by_place or is_holding:
+            if not found or is_holding or self._order is not None:
                 yield batch_of([], np.zeros(0, np.int64), None)
+
+    def _in_order(
+        self, found: Iterable[Message], size: int, seconds: float = math.inf
+    ) -> Iterator[tuple[str, list[Message]]]:
+        """Yield messages of one partition at a time; with a topic of labels, the oldest first.
+
+        `found` are those of a poll of so many seconds; inf: no more come.
+        """
+        if self._order is None:
+            by_place: dict[str, list[Message]] = {}
+            for message in found:
+                by_place.setdefault(message.place, []).append(message)
+            yield from by_place.items()
+            return
+        self.passed_over += self._order.add(found, seconds)
+        self._set_paused(self._paused | self._order.full())
+        while part := self._order.take(size, self._unread()):
+            yield part
+        # Fetched again before they are waited for.
+        self._set_paused({place for place in self._paused if self._order.holds(place, 0.5)})
+
+    def _set_paused(self, wanted: set[str]) -> None:
+        """Fetch nothing of partitions that are ahead."""
+        self._poller.pause(wanted - self._paused)
+        self._poller.resume(self._paused - wanted)
+        self._paused = wanted
+
+    def _unread(self) -> dict[str, bool]:
+        """Return whether each assigned partition has messages that were not even polled."""
+        assert self._order is not None
+        return self._poller.unread(self._offsets | self._expected | self._order.next_offsets())
+
+    def _are_labels_behind(self) -> bool:
+        """Tell whether messages of the topic of labels are there that were not given away yet."""
+        order, first = self._order, self._reader.first
+        return order is not None and any(
+            order.holds(place, 0.0)
+            or first.next_offset(place) is not None
+            or order.is_open(place, is_unread)
+            for place, is_unread in self._poller.unread(self._offsets).items()
+            if place.rpartition("[")[0] == self._labels
+        )
 
     def _polled(self, n: int) -> list[Any]:
         """Return what a poll returns; a SourceError for what the client raises."""
@@ -316,7 +366,7 @@ class KafkaSource(BaseSource):
         for place, batch, after in batches:
             self._offsets[place] = after
             self._read.add(place)
-            yield batch
+            yield replace(batch, labels_behind=True) if self._are_labels_behind() else batch
 
     def _position(self) -> Snapshot:
         found: Snapshot = {"offsets": dict(self._offsets)}
@@ -435,7 +485,11 @@ class KafkaSource(BaseSource):
 
     def _drop_held(self, partitions: Collection[Any]) -> None:
         """Drop what is held of partitions: it is read again, here or by another member."""
-        for place, first in self._reader.first.drop(map(place_of, partitions)).items():
+        places = [place_of(partition) for partition in partitions]
+        self._paused.difference_update(places)
+        if self._order is not None:
+            self._order.drop(places)
+        for place, first in self._reader.first.drop(places).items():
             self._offsets.setdefault(place, first)
 
     def _forget_read(self, partitions: Collection[Any]) -> None:

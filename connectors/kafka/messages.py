@@ -139,7 +139,7 @@ def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
     part: list[Message] = []
     n_bytes = 0
     for message in messages:
-        size = _size_of(message)
+        size = size_of(message)
         if part and n_bytes + size > _MOST_BYTES:
             yield part
             part, n_bytes = [], 0
@@ -151,11 +151,12 @@ def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
 
 def size_of_poll(most: int, last: Sequence[Message]) -> int:
     """Return how many messages to ask for, at most, to get some 8 MB if they are as the last."""
-    n_bytes = sum(map(_size_of, last))
+    n_bytes = sum(map(size_of, last))
     return min(most, max(1, len(last) * _MOST_BYTES // n_bytes)) if n_bytes else most
 
 
-def _size_of(message: Message) -> int:
+def size_of(message: Message) -> int:
+    """Return how many bytes, or characters, a message has."""
     return len(message.value) if isinstance(message.value, (bytes, str)) else 0
 
 
@@ -222,6 +223,30 @@ class Poller(ABC):
                     known[place_of(partition)] = max(0, end - offset)
         return known
 
+    def unread(self, offsets: Mapping[str, int]) -> dict[str, bool]:
+        """Return whether each assigned partition has messages from an offset on, or may have."""
+        found = {}
+        for partition in self.consumer.assignment() if hasattr(self.consumer, "assignment") else ():
+            found[place_of(partition)] = True
+            # A client may know no end, or have no such method.
+            with contextlib.suppress(Exception):
+                end = self._end_of(partition)
+                found[place_of(partition)] = end < 0 or offsets.get(place_of(partition), 0) < end
+        return found
+
+    def pause(self, places: Collection[str]) -> None:
+        """Fetch no messages of partitions, until `resume`; a client that cannot fetches on."""
+        self._switch("pause", places)
+
+    def resume(self, places: Collection[str]) -> None:
+        """Fetch messages of partitions again."""
+        self._switch("resume", places)
+
+    def _switch(self, name: str, places: Collection[str]) -> None:
+        own = [partition for partition, _ in self._own(dict.fromkeys(places, 0))]
+        if own and hasattr(self.consumer, name):
+            getattr(self.consumer, name)(*own)
+
     @abstractmethod
     def _commit(self, own: list[tuple[Any, int]]) -> None:
         """Commit the offsets of some assigned partitions."""
@@ -269,6 +294,11 @@ class _ConsumePoller(Poller):
         )
         if self._thread.is_alive():
             raise TimeoutError(f"no broker has answered within {COMMIT_SECONDS:g} s")
+
+    def _switch(self, name: str, places: Collection[str]) -> None:
+        own = [partition for partition, _ in self._own(dict.fromkeys(places, 0))]
+        if own and hasattr(self.consumer, name):
+            getattr(self.consumer, name)(own)
 
     def _check_coordinator(self, offsets: list[Any]) -> None:
         """Raise an error if the group's broker does not answer: a commit would wait for it."""

@@ -14,7 +14,7 @@ from streamsvm.cli import watching
 from streamsvm.cli.candidates import took_over, with_candidate
 from streamsvm.cli.learners import model_from
 from streamsvm.cli.outputs import said
-from streamsvm.cli.parser import label_of, number, number_or_share, printable, whole
+from streamsvm.cli.parser import label_of, number, number_or_share, number_or_time, printable, whole
 from streamsvm.cli.report import conclude
 from streamsvm.cli.screen import Screen
 from streamsvm.errors import ParameterError
@@ -73,7 +73,11 @@ LATE: dict[str, Any] = {
         default=100_000,
         help="events held for their labels; the oldest are given up beyond; default 100000",
     ),
-    "--patience N": dict(type=whole(1), help="give up an event after so many further ones"),
+    "--patience N": dict(
+        type=number_or_time,
+        help="give up an event after so many further ones, or after a time (90s, 10m, 2h, 7d) by "
+        "the times of events and labels; labels that are there are read first",
+    ),
     "--default-label LABEL": "learn events that are given up with this label (JSON: false, 0, or a "
     "text)",
 }
