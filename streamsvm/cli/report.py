@@ -214,11 +214,13 @@ def _classes(report: RunReport) -> str:
 
 def _accuracies(report: RunReport) -> list[tuple[str, str | None]]:
     """Return the rows of classes."""
-    balanced = report.balanced_accuracy
+    balanced, accuracy = report.balanced_accuracy, f"{report.accuracy:.2%}  ({_scored(report)})"
+    if report.learnt and not (report.scored or report.accuracy):
+        accuracy, balanced = "none  (nothing was predicted before a first label came)", None
     return [
         ("classes", _classes(report) if report.labels else None),
         ("labels", _asked(report)),
-        ("progressive accuracy", f"{report.accuracy:.2%}  ({_scored(report)})"),
+        ("progressive accuracy", accuracy),
         ("of late", _of_late(report)),
         (
             "balanced accuracy",

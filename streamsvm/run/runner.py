@@ -389,7 +389,8 @@ class Run:
         """Fill in the report."""
         report, learner = self.report, self.learner
         report.peak_bytes = peak_memory()
-        report.bad = dict(self.bad.counts)
+        report.bad, report.taken = dict(self.bad.counts), self.taken
+        report.scored = int(sum(self.confusion.sum_row.values()))
         report.source = dict(getattr(self.source, "counts", {}))
         if report.resumed is None:  # earlier processes may have read values
             report.empty_columns = list(getattr(self.source, "empty_columns", []))
