@@ -158,6 +158,8 @@ class Batch:
         The id of each row, int64 of at least 1, by which it can be forgotten; None: it has none.
     are_tombstones
         Whether the rows ask to forget earlier rows with the same ids; they hold nothing else.
+    labels_behind
+        Whether labels, of events that come apart from them, are there that were not read yet.
 
     """
 
@@ -175,6 +177,7 @@ class Batch:
     kept: pa.RecordBatch | None = None
     ids: npt.NDArray[np.int64] | None = None
     are_tombstones: bool = False
+    labels_behind: bool = False
 
     def __len__(self) -> int:
         """Return the number of rows."""

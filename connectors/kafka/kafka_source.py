@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,11 @@ from connectors.errors import SourceError
 from connectors.identity import check_settings
 from connectors.kafka.message_reader import MessageReader
 from connectors.kafka.messages import (
+    COMMIT_SECONDS,
     Message,
+    called,
     is_message,
+    is_of_client,
     message_of,
     place_of,
     poller_of,
@@ -22,8 +27,9 @@ from connectors.kafka.messages import (
     will_pass,
 )
 from connectors.kafka.rebalance import Handover, handover_of
+from connectors.kafka.time_order import TimeOrder
 from connectors.one_hot import batch_of
-from connectors.payloads import Decoder, decoder_of, name_of
+from connectors.payloads import AvroDecoder, Decoder, decoder_of, name_of
 from connectors.source import BaseSource, Batch, Event, Snapshot
 
 _log = logging.getLogger(__name__)
@@ -33,6 +39,10 @@ DEFAULT_BATCH_SIZE = 500
 
 _PATIENCE = 3.0
 """Seconds without partitions after which `on_long_wait` is called."""
+
+_LONGEST = 300.0
+"""Seconds after which partitions are not waited for any longer, beyond `idle`: for so long a member
+that learns what it has read (max.poll.interval.ms) may keep the others from theirs."""
 
 
 class KafkaSource(BaseSource):
@@ -79,7 +89,8 @@ class KafkaSource(BaseSource):
         too. Those that are texts in most of the first messages are so in any case.
     labels
         The topic whose messages are labels, of events of the other topics with the same key: their
-        field `target`. It is one of `topics`. A run needs ``late=LateLabels()``.
+        field `target`. It is one of `topics`, and of all partitions the one whose next message is
+        the oldest is read first. A run needs ``late=LateLabels()``.
     decode
         ``"json"`` (an object a message), ``"arrow"`` (an IPC stream a message, of any number of
         rows), or a function of the payload that returns a mapping or a record batch, such as
@@ -100,7 +111,8 @@ class KafkaSource(BaseSource):
         Seconds that a poll waits for messages, above 0; if none come, an empty batch is yielded.
     idle
         End after this many seconds of waiting without a message, above 0, counted from when
-        partitions are assigned; learning does not count. None: never.
+        partitions are assigned; learning does not count. None: never. If no broker answers then,
+        also where no partition is assigned yet, the end is a `SourceError`.
     loop
         The event loop that an asynchronous consumer was started in.
     name
@@ -184,7 +196,7 @@ class KafkaSource(BaseSource):
                 f"tombstones must be None, or 'forget' with key=None, not {tombstones!r} with "
                 f"key={key!r}: without a value a message has its own key only"
             )
-        self.consumer, self.has_answers = consumer, labels is not None
+        self.consumer, self.has_answers, self._labels = consumer, labels is not None, labels
         self.forgets = tombstones is not None
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
         self.failed_commits = self.passed_over = self.jumped = 0
@@ -193,7 +205,8 @@ class KafkaSource(BaseSource):
         self.before_revoke: Callable[[], None] = lambda: None
         # Returns offsets up to which other members of the group have learnt, by place.
         self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
-        reads = decoder_of(decode), labels, exclude, transform, weight, parse_numbers
+        self._decode = decoder_of(decode)
+        reads = self._decode, labels, exclude, transform, weight, parse_numbers
         self._reader = MessageReader(
             target,
             key,
@@ -222,10 +235,16 @@ class KafkaSource(BaseSource):
             **({} if topics is None else {"topics": sorted(topics)}),
         }  # fmt: skip
         self._poller = poller_of(consumer, name, loop)
+        # An iterator has an order of its own.
+        is_ordered = self.has_answers and self._poller.may_wait
+        self._order, self._paused = TimeOrder() if is_ordered else None, set[str]()
         self._offsets: dict[str, int] = {}
         self._expected: dict[str, int] = {}  # the next offset, if none is left out
         # Read from since assigned. In others another member may have committed a higher offset.
         self._read: set[str] = set()
+        # Assigned by a consumer, but their offsets could not be asked for.
+        self._unstarted: tuple[Any, list[Any]] | None = None
+        self._topic = topics[0] if topics else None
         listening = consumer if topics is not None and self._poller.committing else None
         told = self._poller.committing, self._refused, self._forget_read
         self._handover = handover_of(listening, self._give_up, *told)
@@ -243,40 +262,113 @@ class KafkaSource(BaseSource):
 
     def _batches(self, size: int) -> Iterator[Batch]:
         # Idle is what was waited in a row: neither learning nor a checkpoint counts.
-        waited, wanted = 0.0, size
+        waited, wanted, is_waiting = 0.0, size, False
         is_patient, first = True, time.monotonic()
         while True:
-            by_place: dict[str, list[Message]] = {}
             start = time.monotonic()
-            with self._handover.polling():
-                polled = self._poller.poll(wanted, self.timeout)
+            polled = self._polled(wanted)
             polling = time.monotonic() - start
             found = [message_of(raw) for raw in polled if is_message(raw, self.name)]
             if not found:
                 self.wait_seconds += polling
             wanted = size_of_poll(size, found)
-            for message in found:
-                by_place.setdefault(message.place, []).append(message)
-            for place, messages in by_place.items():
+            for place, messages in self._in_order(found, size, polling):
                 if fresh := self._fresh(place, messages):
                     waited = 0.0
                     yield from self._noted(self._reader.take(place, fresh))
-            if not by_place:
-                if self._poller.is_waiting():
-                    waited = 0.0
-                    if is_patient and time.monotonic() - first > _PATIENCE:
-                        is_patient = False
-                        self.on_long_wait()
-                else:
-                    is_patient = False
-                    waited += polling
-                is_idle = self.idle is not None and waited >= self.idle
-                if is_idle or self._poller.is_over:
+            if not found:
+                # From when partitions are assigned.
+                was_waiting, is_waiting = is_waiting, self._poller.is_waiting()
+                waited = (0.0 if was_waiting and not is_waiting else waited) + polling
+                if is_waiting and is_patient and time.monotonic() - first > _PATIENCE:
+                    self.on_long_wait()
+                is_patient = is_patient and is_waiting and time.monotonic() - first <= _PATIENCE
+                if self._is_over(waited, is_waiting):
+                    for place, messages in self._in_order([], size):
+                        if fresh := self._fresh(place, messages):
+                            yield from self._noted(self._reader.take(place, fresh))
                     yield from self._noted(self._reader.end())
+                    self._check_answers(waited)
                     return
+            # In these cases nothing may have been yielded.
             is_holding = self._reader.first.is_holding and self._poller.may_wait
-            if not by_place or is_holding:
+            if not found or is_holding or self._order is not None:
                 yield batch_of([], np.zeros(0, np.int64), None)
+
+    def _in_order(
+        self, found: Iterable[Message], size: int, seconds: float = math.inf
+    ) -> Iterator[tuple[str, list[Message]]]:
+        """Yield messages of one partition at a time; with a topic of labels, the oldest first.
+
+        `found` are those of a poll of so many seconds; inf: no more come.
+        """
+        if self._order is None:
+            by_place: dict[str, list[Message]] = {}
+            for message in found:
+                by_place.setdefault(message.place, []).append(message)
+            yield from by_place.items()
+            return
+        self.passed_over += self._order.add(found, seconds)
+        self._set_paused(self._paused | self._order.full())
+        while part := self._order.take(size, self._unread()):
+            yield part
+        # Fetched again before they are waited for.
+        self._set_paused({place for place in self._paused if self._order.holds(place, 0.5)})
+
+    def _set_paused(self, wanted: set[str]) -> None:
+        """Fetch nothing of partitions that are ahead."""
+        self._poller.pause(wanted - self._paused)
+        self._poller.resume(self._paused - wanted)
+        self._paused = wanted
+
+    def _unread(self) -> dict[str, bool]:
+        """Return whether each assigned partition has messages that were not even polled."""
+        assert self._order is not None
+        return self._poller.unread(self._offsets | self._expected | self._order.next_offsets())
+
+    def _are_labels_behind(self) -> bool:
+        """Tell whether messages of the topic of labels are there that were not given away yet."""
+        order, first = self._order, self._reader.first
+        return order is not None and any(
+            order.holds(place, 0.0)
+            or first.next_offset(place) is not None
+            or order.is_open(place, is_unread)
+            for place, is_unread in self._poller.unread(self._offsets).items()
+            if place.rpartition("[")[0] == self._labels
+        )
+
+    def _polled(self, n: int) -> list[Any]:
+        """Return what a poll returns; a SourceError for what the client raises."""
+        if self._unstarted is not None:
+            self._start(*self._unstarted)
+        try:
+            with self._handover.polling():
+                return self._poller.poll(n, self.timeout)
+        except Exception as error:
+            # It may be one of a checkpoint that was written in the poll, too.
+            if is_of_client(error):
+                raise SourceError(f"`{self._name}`: the client says: {error}") from error
+            raise
+
+    def _is_over(self, waited: float, is_waiting: bool) -> bool:
+        """Tell whether to end: nothing came for so many seconds, `is_waiting` for partitions."""
+        if self._poller.is_over:
+            return True
+        if self.idle is None or waited < self.idle:
+            return False
+        # A broker that answers keeps the partitions of a killed member until its session ends.
+        may_come = is_waiting and waited < self.idle + _LONGEST
+        return not (may_come and self._poller.answers(self._topic))
+
+    def _check_answers(self, waited: float) -> None:
+        """Raise a SourceError at the end if that is the broker's: what follows was not read."""
+        if self._poller.is_over:
+            return
+        why = None if self._poller.answers(self._topic) else "no broker answers any longer"
+        if why is None and self._poller.is_waiting():
+            why = "the group has assigned no partition"
+        if why is not None:
+            raise SourceError(f"`{self._name}`: {why}; nothing came for {waited:.0f} s")
 
     def _fresh(self, place: str, messages: list[Message]) -> list[Message]:
         """Return messages without those that come a second time, as after a rebalance."""
@@ -296,17 +388,21 @@ class KafkaSource(BaseSource):
         for place, batch, after in batches:
             self._offsets[place] = after
             self._read.add(place)
-            yield batch
+            yield replace(batch, labels_behind=True) if self._are_labels_behind() else batch
 
     def _position(self) -> Snapshot:
         found: Snapshot = {"offsets": dict(self._offsets)}
         found |= {"settings": dict(self._settings)} | self._reader.first.snapshot()
+        if isinstance(self._decode, AvroDecoder):
+            found["schema"] = self._decode.known()
         return found | ({"jumped": self.jumped} if self.jumped else {})
 
     def _resume(self, snapshot: Mapping[str, Any]) -> None:
         # Snapshots of older releases have no settings.
         check_settings(snapshot.get("settings", {}), self._settings)
         self._reader.first.resume(snapshot)
+        if isinstance(self._decode, AvroDecoder) and "schema" in snapshot:
+            self._decode.resume(snapshot["schema"])
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])
         self._expected, self.jumped = dict(self._offsets), snapshot.get("jumped", 0)
@@ -351,8 +447,16 @@ class KafkaSource(BaseSource):
 
     def close(self) -> None:
         """Close the consumer (an asynchronous one must be stopped by the caller)."""
-        if hasattr(self.consumer, "close"):
-            self.consumer.close()
+        if not hasattr(self.consumer, "close"):
+            return
+        try:
+            is_closing = called(self.consumer.close, COMMIT_SECONDS).is_alive()
+        except Exception as error:
+            # What was read is learnt: no reason to end with an error.
+            _log.warning("%s: the consumer cannot be closed: %s", self._name, error)
+        else:
+            if is_closing:
+                _log.warning("%s: no broker lets the consumer leave its group", self._name)
 
     # Partitions come and go
 
@@ -366,8 +470,26 @@ class KafkaSource(BaseSource):
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
         """Start at the highest offset of checkpoint, broker and other members' checkpoints."""
+        self._start(consumer, partitions)
+
+    def _start(self, consumer: Any, partitions: list[Any]) -> None:
+        """Start reading assigned partitions; without a broker that tells their offsets, later."""
         elsewhere = self.learnt_elsewhere()
-        for known in consumer.committed(partitions, 30.0):
+        try:
+            committed = consumer.committed(partitions, COMMIT_SECONDS)
+            for known in committed:
+                if getattr(known, "error", None) is not None:
+                    raise RuntimeError(known.error)
+        except Exception as error:
+            if not will_pass(error):
+                raise SourceError(f"`{self._name}`: offsets cannot be read: {error}") from error
+            _log.warning("%s: offsets cannot be read for now: %s", self._name, error)
+            self._unstarted = consumer, partitions
+            # The client would begin where it likes.
+            consumer.assign([])
+            return
+        self._unstarted = None
+        for known in committed:
             place = place_of(known)
             self._read.add(place)
             start = max(self._offsets.get(place, -1), known.offset, elsewhere.get(place, -1))
@@ -385,7 +507,11 @@ class KafkaSource(BaseSource):
 
     def _drop_held(self, partitions: Collection[Any]) -> None:
         """Drop what is held of partitions: it is read again, here or by another member."""
-        for place, first in self._reader.first.drop(map(place_of, partitions)).items():
+        places = [place_of(partition) for partition in partitions]
+        self._paused.difference_update(places)
+        if self._order is not None:
+            self._order.drop(places)
+        for place, first in self._reader.first.drop(places).items():
             self._offsets.setdefault(place, first)
 
     def _forget_read(self, partitions: Collection[Any]) -> None:
@@ -402,12 +528,14 @@ class KafkaSource(BaseSource):
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Write a checkpoint before another member of the group gets the partitions."""
         self._say(logging.INFO, "revoked", partitions)
+        self._unstarted = None
         self._give_up(partitions)
         consumer.unassign()
 
     def _lost(self, consumer: Any, partitions: list[Any]) -> None:
         """Unassign partitions that another member has; their offsets are kept, not committed."""
         self._say(logging.WARNING, "lost", partitions)
+        self._unstarted = None
         self._drop_held(partitions)
         consumer.unassign()
 

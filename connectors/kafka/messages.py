@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import inspect
+import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -20,13 +22,28 @@ _MOST_CELLS = 2_000_000
 _CONNECTING = frozenset({-195, -193, -187, -185})
 # Temporary errors of the cluster: leaders and coordinators move, requests time out.
 _BUSY = frozenset({5, 6, 7, 9, 13, 14, 15, 16, 19})
-# A rebalance is under way: illegal generation, unknown member, rebalance in progress; no offset.
-_REBALANCING = frozenset({22, 25, 27, -168})
+# A rebalance is under way: illegal generation, unknown member, rebalance in progress; no offset;
+# partitions lost, or not polled for too long.
+_REBALANCING = frozenset({22, 25, 27, -168, -142, -147})
+# The client waits for the group's coordinator, or for an earlier request.
+_WAITING = frozenset({-180, -178, -177, -166})
 _REBALANCING_NAMES = frozenset(
-    "CommitFailedError IllegalGenerationError IllegalStateError RebalanceInProgressError "
-    "UnknownMemberIdError".split()
+    "KafkaTimeoutError CommitFailedError IllegalGenerationError IllegalStateError "
+    "RebalanceInProgressError UnknownMemberIdError".split()
 )
 _PARTITION_EOF = -191
+
+COMMIT_SECONDS = 5.0
+"""How long a commit, or the end of a consumer, is waited for."""
+
+_SILENCE_SECONDS = 20.0
+"""For so long nothing is committed after the group's broker has not answered."""
+
+_ANSWER_SECONDS = 2.0
+"""How long an answer of a broker is waited for."""
+
+_CLIENTS = frozenset({"cimpl", "confluent_kafka", "kafka", "aiokafka", "quixstreams"})
+"""The packages that clients' own exceptions are of."""
 
 
 class Message(NamedTuple):
@@ -81,11 +98,40 @@ def is_passing(error: Any) -> bool:
 
 def will_pass(exception: Exception) -> bool:
     """Tell whether a failed commit is worth another try: it was temporary, or a rebalance."""
+    if isinstance(exception, TimeoutError):
+        return True
     error = exception.args[0] if exception.args else None
     if error is not None and hasattr(error, "code") and hasattr(error, "retriable"):
-        return is_passing(error) or error.code() in _REBALANCING
+        return is_passing(error) or error.code() in _REBALANCING | _WAITING
     name = type(exception).__name__
     return bool(getattr(exception, "retriable", False)) or name in _REBALANCING_NAMES
+
+
+def is_of_client(exception: Exception) -> bool:
+    """Tell whether an exception is a client's own."""
+    return type(exception).__module__.partition(".")[0] in _CLIENTS
+
+
+def called(function: Callable[[], Any], seconds: float) -> threading.Thread:
+    """Call a function in a thread of its own, and wait for it at most so many seconds.
+
+    Returns the thread, which may be alive still; raises what the function has raised. Without a
+    broker, clients may wait for ever, and do not end for a signal.
+    """
+    failures: list[Exception] = []
+
+    def call() -> None:
+        try:
+            function()
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failures:
+        raise failures[0]
+    return thread
 
 
 def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
@@ -93,7 +139,7 @@ def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
     part: list[Message] = []
     n_bytes = 0
     for message in messages:
-        size = _size_of(message)
+        size = size_of(message)
         if part and n_bytes + size > _MOST_BYTES:
             yield part
             part, n_bytes = [], 0
@@ -105,11 +151,12 @@ def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
 
 def size_of_poll(most: int, last: Sequence[Message]) -> int:
     """Return how many messages to ask for, at most, to get some 8 MB if they are as the last."""
-    n_bytes = sum(map(_size_of, last))
+    n_bytes = sum(map(size_of, last))
     return min(most, max(1, len(last) * _MOST_BYTES // n_bytes)) if n_bytes else most
 
 
-def _size_of(message: Message) -> int:
+def size_of(message: Message) -> int:
+    """Return how many bytes, or characters, a message has."""
     return len(message.value) if isinstance(message.value, (bytes, str)) else 0
 
 
@@ -152,6 +199,10 @@ class Poller(ABC):
         """Tell whether no partition is assigned yet."""
         return hasattr(self.consumer, "assignment") and not self.consumer.assignment()
 
+    def answers(self, topic: str | None) -> bool:
+        """Tell whether a broker answers, as far as the client can be asked, about a topic."""
+        return True
+
     def seek(self, offsets: Mapping[str, int]) -> None:
         """Set the position of the partitions that are assigned now."""
         for partition, offset in self._own(offsets):
@@ -172,6 +223,30 @@ class Poller(ABC):
                     known[place_of(partition)] = max(0, end - offset)
         return known
 
+    def unread(self, offsets: Mapping[str, int]) -> dict[str, bool]:
+        """Return whether each assigned partition has messages from an offset on, or may have."""
+        found = {}
+        for partition in self.consumer.assignment() if hasattr(self.consumer, "assignment") else ():
+            found[place_of(partition)] = True
+            # A client may know no end, or have no such method.
+            with contextlib.suppress(Exception):
+                end = self._end_of(partition)
+                found[place_of(partition)] = end < 0 or offsets.get(place_of(partition), 0) < end
+        return found
+
+    def pause(self, places: Collection[str]) -> None:
+        """Fetch no messages of partitions, until `resume`; a client that cannot fetches on."""
+        self._switch("pause", places)
+
+    def resume(self, places: Collection[str]) -> None:
+        """Fetch messages of partitions again."""
+        self._switch("resume", places)
+
+    def _switch(self, name: str, places: Collection[str]) -> None:
+        own = [partition for partition, _ in self._own(dict.fromkeys(places, 0))]
+        if own and hasattr(self.consumer, name):
+            getattr(self.consumer, name)(*own)
+
     @abstractmethod
     def _commit(self, own: list[tuple[Any, int]]) -> None:
         """Commit the offsets of some assigned partitions."""
@@ -190,6 +265,9 @@ class Poller(ABC):
 class _ConsumePoller(Poller):
     """confluent-kafka and clients with its ``consume(n, timeout)``."""
 
+    _thread: threading.Thread | None = None  # that commits
+    _next_commit = 0.0
+
     def poll(self, n: int, seconds: float) -> list[Any]:
         return list(self.consumer.consume(n, seconds))
 
@@ -197,8 +275,40 @@ class _ConsumePoller(Poller):
         for partition, offset in self._own(offsets):
             self.consumer.seek(_at(partition, offset))
 
+    def answers(self, topic: str | None) -> bool:
+        if not hasattr(self.consumer, "list_topics"):
+            return True
+        try:
+            self.consumer.list_topics(topic, timeout=_ANSWER_SECONDS)
+        except Exception as error:
+            return not will_pass(error)
+        return True
+
     def _commit(self, own: list[tuple[Any, int]]) -> None:
-        self.consumer.commit(offsets=[_at(*one) for one in own], asynchronous=False)
+        if self._thread is not None and self._thread.is_alive():
+            raise TimeoutError("an earlier commit is not answered yet")
+        offsets = [_at(*one) for one in own]
+        self._check_coordinator(offsets)
+        self._thread = called(
+            lambda: self.consumer.commit(offsets=offsets, asynchronous=False), COMMIT_SECONDS
+        )
+        if self._thread.is_alive():
+            raise TimeoutError(f"no broker has answered within {COMMIT_SECONDS:g} s")
+
+    def _switch(self, name: str, places: Collection[str]) -> None:
+        own = [partition for partition, _ in self._own(dict.fromkeys(places, 0))]
+        if own and hasattr(self.consumer, name):
+            getattr(self.consumer, name)(own)
+
+    def _check_coordinator(self, offsets: list[Any]) -> None:
+        """Raise an error if the group's broker does not answer: a commit would wait for it."""
+        # While a commit waits, librdkafka returns from no poll either, for 45 seconds or for ever.
+        if time.monotonic() < self._next_commit:
+            raise TimeoutError("the group's broker did not answer a moment ago")
+        if hasattr(self.consumer, "committed"):
+            self._next_commit = time.monotonic() + _SILENCE_SECONDS
+            self.consumer.committed(offsets, COMMIT_SECONDS)
+            self._next_commit = 0.0
 
     def _end_of(self, partition: Any) -> Any:
         return self.consumer.get_watermark_offsets(partition, cached=True)[1]
@@ -241,7 +351,10 @@ class _RecordsPoller(Poller):
         return [record for records in found.values() for record in records]
 
     def _commit(self, own: list[tuple[Any, int]]) -> None:
-        self.consumer.commit(_with_metadata(own))
+        # Older releases have no limit.
+        limit = {"timeout_ms": int(1000 * COMMIT_SECONDS)}
+        has_limit = _takes(self.consumer.commit, "timeout_ms")
+        self.consumer.commit(_with_metadata(own), **(limit if has_limit else {}))
 
     async def committing(self, offsets: Mapping[str, int], more: Collection[Any]) -> None:
         """Commit offsets, as in `Poller`; a passing failure is tried again twice."""
@@ -279,7 +392,8 @@ class _AsyncPoller(Poller):
         return [record for records in found.values() for record in records]
 
     def _commit(self, own: list[tuple[Any, int]]) -> None:
-        self.loop.run_until_complete(self.consumer.commit(dict(own)))
+        commit = asyncio.wait_for(self.consumer.commit(dict(own)), COMMIT_SECONDS)
+        self.loop.run_until_complete(commit)
 
     async def committing(self, offsets: Mapping[str, int], more: Collection[Any]) -> None:
         """Commit offsets, as in `Poller`; an offset is never lowered.
@@ -323,10 +437,10 @@ class _IteratorPoller(Poller):
         """Do nothing: there are no partitions."""
 
 
-def _takes_records(poll: Any) -> bool:
-    """Tell whether a `poll` returns several records, as kafka-python's does."""
+def _takes(method: Any, parameter: str) -> bool:
+    """Tell whether a client's method has a parameter."""
     try:
-        return "max_records" in inspect.signature(poll).parameters
+        return parameter in inspect.signature(method).parameters
     except (TypeError, ValueError):  # functions in C may have no signature
         return False
 
@@ -343,7 +457,9 @@ def poller_of(consumer: Any, topic: str, loop: asyncio.AbstractEventLoop | None 
             )
         return _AsyncPoller(consumer, loop)
     if hasattr(consumer, "poll"):
-        return _RecordsPoller(consumer) if _takes_records(consumer.poll) else _OnePoller(consumer)
+        # Those of kafka-python's kind return several records.
+        has_records = _takes(consumer.poll, "max_records")
+        return _RecordsPoller(consumer) if has_records else _OnePoller(consumer)
     if hasattr(consumer, "__iter__"):
         return _IteratorPoller(iter(consumer), topic)
     raise TypeError(

@@ -8,7 +8,7 @@ from streamsvm import Compare, TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.cli.candidates import WARM_UP, UntilKnown, candidate_from, check_candidate, rows_of
 from streamsvm.cli.learners import add_learner_options
-from streamsvm.cli.parser import Parser, add_table, path
+from streamsvm.cli.parser import Parser, add_table, path, printable
 from streamsvm.cli.replay import READING, TARGET, open_rows
 from streamsvm.cli.report import counted, examples_in_words, print_report
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
@@ -128,7 +128,9 @@ def _conclude(
         rows.append(("saved", f"{'b' if better is model.b else 'a'} as {options.save}"))
     if report.interrupted:
         rows.append(("interrupted", "the report is of the examples up to there"))
+    if report.error is not None:
+        rows.append(("ended by an error", printable(report.error)))
     further = {"rows": report.rows, "bad": report.bad, "late": report.late}
-    further["interrupted"] = report.interrupted
+    further |= {"interrupted": report.interrupted, "error": report.error}
     print_report(options, result | further | found | named, rows)
     return 130 if report.interrupted else 0

@@ -17,7 +17,7 @@ from streamsvm import ActiveLearner, Selective
 from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
-from streamsvm.cli.parser import Parser, add_table, whole
+from streamsvm.cli.parser import Parser, add_table, positive, whole
 from streamsvm.cli.predictions import features_of
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import columns_of, columns_of_records, of_sentences
@@ -41,7 +41,13 @@ _MESSAGES: dict[str, Any] = {
     "--avro-header BYTES": dict(
         type=whole(0),
         default=0,
-        help="bytes before each record; 5 for those of a schema registry, default 0",
+        help="bytes before each record; 5: the header of a schema registry, 10: that of Avro's "
+        "single-object encoding, which are checked; default 0",
+    ),
+    "--avro-id ID": dict(
+        type=whole(0),
+        help="the schema's id in the registry; default: that of the first record that can be "
+        "decoded; records of other ids are dead letters",
     ),
     "--flatten": dict(
         action="store_true",
@@ -74,6 +80,12 @@ _LABELS = {
     "as JSON with the key, the position and the features; their labels come as those of others",
 }
 _GROUP = {
+    "--checkpoint-seconds SECONDS": dict(
+        type=positive,
+        default=60.0,
+        help="seconds after which a checkpoint is written in any case, if there are new examples; "
+        "default 60",
+    ),
     "--peers PATTERN": "checkpoints of the group's other members ('DIR/*.ckpt'), whose messages "
     "are not learnt again; with --checkpoint",
     "--dead-letter-topic TOPIC": "produce them to this topic, not to a file",
@@ -183,13 +195,15 @@ def _sentences_from(options: argparse.Namespace, reading: dict[str, Any]) -> Kaf
 
 def _decoder_from(options: argparse.Namespace) -> Any:
     """Return the decoder of messages that the options ask for."""
+    if options.avro_id is not None and (options.decode != "avro" or options.avro_header != 5):
+        raise ParameterError(f"--avro-id {options.avro_id} needs --decode avro --avro-header 5")
     if options.decode != "avro":
         return options.decode
     if not options.avro_schema:
         raise ParameterError("--decode avro: name the writer's schema with --avro-schema FILE")
     try:
         schema = json.loads(Path(options.avro_schema).read_text(encoding="utf-8"))
-        return avro(schema, options.avro_header)
+        return avro(schema, options.avro_header, options.avro_id)
     except ImportError as error:
         raise ParameterError(str(error)) from error
     except ValueError as error:

@@ -1,7 +1,7 @@
 """The entry point of the command: arguments, exit codes, one line for each foreseen error.
 
-Exit codes: 0 done; 1 the data or a file cannot be used; 2 wrong arguments; 130 interrupted (the
-report was printed and the model saved).
+Exit codes: 0 done; 1 the data or a file cannot be used (what was learnt before is reported and
+saved); 2 wrong arguments; 130 interrupted (the report was printed and the model saved).
 
 The modules of subcommands are imported when they are needed: with the compiler, that takes seconds.
 """

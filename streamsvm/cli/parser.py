@@ -11,6 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, NoReturn
 
 from streamsvm.support.printing import printable
@@ -79,6 +80,26 @@ def number_or_share(text: str) -> float:
             f"{text!r}: use a number of examples, as 100, or a share, as 1% or .01, up to 100%"
         )
     return found
+
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def number_or_time(text: str) -> int | timedelta:
+    """Read a number of examples of at least 1, or a time above 0 with its unit.
+
+    >>> from streamsvm.cli.parser import number_or_time
+    >>> number_or_time("50000"), str(number_or_time("10m"))
+    (50000, '0:10:00')
+    """
+    seconds = _float(text[:-1]) * _UNITS.get(text[-1:], math.nan)
+    if 0.0 < seconds < 1e12:
+        return timedelta(seconds=seconds)
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: use a number of examples, as 50000, or a time, as 90s, 10m, 2h or 7d"
+        )
+    return int(text)
 
 
 def path(text: str) -> str:

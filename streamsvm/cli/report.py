@@ -58,6 +58,8 @@ def conclude(
         extra["gap, certificate"] = "of the candidate, which the monitor watches"
     if report.interrupted:
         extra["interrupted"] = "the report is of the examples up to there"
+    if report.error is not None:
+        extra["ended by an error"] = printable(report.error)
     if options.save is not None:
         with _kept_back(failures):
             save_model(model, options.save)
@@ -170,6 +172,8 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
 _OF_SOURCE = {
     "jumped": ("offsets left out", "{:,}  (no messages there: deleted by the broker, or marks of "
                "transactions)"),
+    "failed_commits": ("failed commits", "{:,}  (the broker did not answer; the next one includes "
+                       "them, and a checkpoint has the offsets)"),
     "passed_over": ("passed over", "{:,} messages  (older than the checkpoint; if the topic was "
                     "made anew, use another checkpoint)"),
     "new_fields": ("ignored fields", "in {:,} rows: not in the first 10,000 of the file"),
@@ -212,11 +216,13 @@ def _classes(report: RunReport) -> str:
 
 def _accuracies(report: RunReport) -> list[tuple[str, str | None]]:
     """Return the rows of classes."""
-    balanced = report.balanced_accuracy
+    balanced, accuracy = report.balanced_accuracy, f"{report.accuracy:.2%}  ({_scored(report)})"
+    if report.learnt and not (report.scored or report.accuracy):
+        accuracy, balanced = "none  (nothing was predicted before a first label came)", None
     return [
         ("classes", _classes(report) if report.labels else None),
         ("labels", _asked(report)),
-        ("progressive accuracy", f"{report.accuracy:.2%}  ({_scored(report)})"),
+        ("progressive accuracy", accuracy),
         ("of late", _of_late(report)),
         (
             "balanced accuracy",

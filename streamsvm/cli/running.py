@@ -2,6 +2,7 @@
 
 import argparse
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
@@ -13,7 +14,8 @@ from streamsvm import TrackingMonitor
 from streamsvm.cli import watching
 from streamsvm.cli.candidates import took_over, with_candidate
 from streamsvm.cli.learners import model_from
-from streamsvm.cli.parser import label_of, number, number_or_share, whole
+from streamsvm.cli.outputs import said
+from streamsvm.cli.parser import label_of, number, number_or_share, number_or_time, printable, whole
 from streamsvm.cli.report import conclude
 from streamsvm.cli.screen import Screen
 from streamsvm.errors import ParameterError
@@ -40,6 +42,8 @@ OUTPUTS: dict[str, Any] = {
     "--checkpoint-every ROWS": dict(
         default=10_000, help="examples between two checkpoints; default 10000"
     ),
+    "--checkpoint-seconds SECONDS": "seconds after which one is written in any case, if there are "
+    "new examples; default: only by their number",
     "--json": dict(action="store_true", help="print the report as JSON"),
     "--quiet": dict(action="store_true", help="show no progress"),
     **watching.WATCHING,
@@ -70,7 +74,11 @@ LATE: dict[str, Any] = {
         default=100_000,
         help="events held for their labels; the oldest are given up beyond; default 100000",
     ),
-    "--patience N": dict(type=whole(1), help="give up an event after so many further ones"),
+    "--patience N": dict(
+        type=number_or_time,
+        help="give up an event after so many further ones, or after a time (90s, 10m, 2h, 7d) by "
+        "the times of events and labels; labels that are there are read first",
+    ),
     "--default-label LABEL": "learn events that are given up with this label (JSON: false, 0, or a "
     "text)",
 }
@@ -120,6 +128,8 @@ def run_shown(
 ) -> int:
     """Run a source and show its progress; then report and save; return the exit code.
 
+    An error that ends the run is raised after what was learnt is reported and saved.
+
     `total` is the number of rows, if known. `open_stream` returns the source; it is given the list
     of received signals: a source that waits must stop waiting when the list is not empty. `test`
     are rows to measure the error on at the end. `letters` takes dead letters instead of a file.
@@ -139,7 +149,8 @@ def run_shown(
     checkpoint = None
     if options.checkpoint is not None:
         peers = getattr(options, "peers", None)
-        checkpoint = Checkpoint(options.checkpoint, options.checkpoint_every, peers=peers)
+        every, seconds = options.checkpoint_every, options.checkpoint_seconds
+        checkpoint = Checkpoint(options.checkpoint, every, seconds, peers=peers)
     screen = Screen(title, total, quiet=options.quiet, learner=options.learner)
     with ExitStack() as stack:
         stack.enter_context(screen)
@@ -169,15 +180,28 @@ def run_shown(
         if monitor is not None and options.page is not None:
             page = watching.serve_page(options, monitor, run, title, stack)
             screen.say(f"page: {page.url}")
-        report = run.execute()
-    if run.taken == report.resumed_after and not report.interrupted:
+        report, failure = run.report, None
+        try:
+            run.execute()
+        except Exception as error:
+            if not report.learnt:
+                raise
+            # Hours of work may have been learnt: they are reported and saved first.
+            failure, report.error = error, said(error)
+    if failure is None and run.taken == report.resumed_after and not report.interrupted:
         why = "there is nothing new"
         if options.limit is not None and run.place.first >= options.limit:
             why = f"--limit {options.limit} counts from the start, raise it"
         report.resumed = f"{report.resumed}; nothing more was read: {why}"
-    waits = options.page_wait and not report.interrupted
+    waits = options.page_wait and not report.interrupted and failure is None
     with watching.until_left(page, waits, stop_on_signals):
-        return end(options, model, learner, monitor, report, test)
+        if failure is None:
+            return end(options, model, learner, monitor, report, test)
+        try:
+            end(options, model, learner, monitor, report)
+        except Exception as error:
+            print(printable(f"streamsvm: {said(error)}"), file=sys.stderr)
+        raise failure
 
 
 def _shown(

@@ -36,8 +36,9 @@ def advice_of(report: RunReport, learner: Learner) -> list[str]:
     Empty: nothing looks wrong. Of fewer than 1,000 examples, it is only about texts.
     """
     if report.learnt < _FEWEST:
-        return report.text_findings
+        return [*_late(report), *report.text_findings]
     return [
+        *_late(report),
         *_labels(report, learner),
         *_model(report, learner),
         *_features(report, learner),
@@ -68,11 +69,17 @@ def _labels(report: RunReport, learner: Learner) -> Iterator[str]:
             f"{label} is 1 example in {total / counts[label]:,.0f}: an SVM may ignore so rare a "
             f"class; {_weighting(label, learner)}, and balanced accuracy shows whether it helps"
         )
-    elif (report.balanced_accuracy or 0.0) < 1.0 / len(counts) + 0.02 and not _has_better(report):
+    elif _is_guessing(report, len(counts)) and not _has_better(report):
         yield (
             f"a balanced accuracy of {report.balanced_accuracy:.1%} is what guessing gives: the "
             "target may not depend on these features"
         )
+
+
+def _is_guessing(report: RunReport, k: int) -> bool:
+    """Tell whether predictions of k classes are no better than guesses, if there are enough."""
+    balanced = report.balanced_accuracy
+    return report.scored >= _FEWEST and balanced is not None and balanced < 1.0 / k + 0.02
 
 
 def _has_better(report: RunReport) -> bool:
@@ -96,10 +103,11 @@ def _model(report: RunReport, learner: Learner) -> Iterator[str]:
     n = getattr(learner, "n_support_patterns", report.n_support_vectors)
     most = max(report.labels.values(), default=0) / max(1, sum(report.labels.values()))
     # With many classes most examples support some border, though the classes are told apart.
-    is_hard = 1.0 - report.accuracy > _HARD * (1.0 - most)
-    n_in_epoch = report.learnt / max(report.epochs, 1)
-    if n is not None and n > _MOST_SUPPORT_VECTORS * n_in_epoch and is_hard:
-        share = n / n_in_epoch
+    is_hard = report.scored >= _FEWEST and 1.0 - report.accuracy > _HARD * (1.0 - most)
+    # The model may have learnt before this run.
+    n_in_epoch = max(report.learnt, report.model_examples) / max(report.epochs, 1)
+    share = 0.0 if n is None else n / n_in_epoch
+    if _MOST_SUPPORT_VECTORS < share <= 1.0 and is_hard:
         yield (
             f"{share:.0%} of all examples are support vectors: the target can hardly be learnt "
             "from these features, or C and gamma are far off"
@@ -117,22 +125,39 @@ def _model(report: RunReport, learner: Learner) -> Iterator[str]:
         yield f"{missed / asked:.0%} of kernel rows were not in the cache: a larger cache_mb helps"
 
 
+def _late(report: RunReport) -> Iterator[str]:
+    """Tell of labels that came in vain, and of events that wait behind the latest labels."""
+    late = report.late
+    if n := late.get("too_late", 0):
+        yield (
+            f"{n:,} labels came after their events were given up: a longer patience "
+            "(--patience) waits for them"
+        )
+    if n := late.get("held_since_labels", 0):
+        yield (
+            f"{n:,} events wait that are older than the latest label that was read: if their "
+            "labels may never come, patience and default (--patience, --default-label) learn them; "
+            "if they should have come, compare the keys of both topics"
+        )
+
+
 def _drift(report: RunReport, learner: Learner) -> Iterator[str]:
-    """Compare the accuracy on the last quarter of the rows with that on the best one before it."""
-    rows, learnt = report.history.column("rows"), report.history.column("learnt")
-    # Where labels come late, fewer are learnt than were read.
-    rows = np.where(np.isnan(learnt), rows, learnt)
-    if report.epochs > 1 or rows.size < 8 or not rows[-1] > 0:
+    """Compare the accuracy on the last quarter of the predictions with the best one before it."""
+    # Of what was scored: fewer are learnt than were read where labels come late, and what was
+    # learnt before there was a prediction is not scored.
+    n, right = report.history.column("n_scored"), report.history.column("n_right")
+    is_known = ~np.isnan(n)
+    n, right = n[is_known], right[is_known]
+    if report.epochs > 1 or n.size < 8 or not n[-1] > 0:
         return
-    right = rows * report.history.column("accuracy")
-    cuts = np.unique(np.searchsorted(rows, np.array([0.25, 0.5, 0.75]) * rows[-1]))
-    if not 0 < cuts[-1] < rows.size - 1 or rows[cuts[-1]] == rows[-1]:
+    cuts = np.unique(np.searchsorted(n, np.array([0.25, 0.5, 0.75]) * n[-1]))
+    if not 0 < cuts[-1] < n.size - 1 or n[cuts[-1]] == n[-1]:
         return
-    cuts = np.append(cuts, rows.size - 1)
-    *earlier, late = np.diff(right[cuts], prepend=0.0) / np.diff(rows[cuts], prepend=0.0)
-    before, n = max(earlier), rows[-1] - rows[cuts[-2]]
+    cuts = np.append(cuts, n.size - 1)
+    *earlier, late = np.diff(right[cuts], prepend=0.0) / np.diff(n[cuts], prepend=0.0)
+    before, n_late = max(earlier), n[-1] - n[cuts[-2]]
     # More than chance makes of the best of some parts.
-    if before - late > max(_FALL, 4.0 * math.sqrt(max(0.0, before * (1.0 - before)) / n)):
+    if before - late > max(_FALL, 4.0 * math.sqrt(max(0.0, before * (1.0 - before)) / n_late)):
         is_adaptive = hasattr(learner, "in_use")
         better = "a shorter window= follows" if is_adaptive else "--learner adaptive follows"
         yield (
@@ -189,6 +214,8 @@ def _means(learner: Learner, names: Sequence[Name], rows: np.ndarray) -> Iterato
 
 def _events(report: RunReport) -> Iterator[str]:
     bad = sum(report.bad.values())
-    if bad > 0.01 * (bad + report.learnt):
-        share = bad / (bad + report.learnt)
+    # Events that wait for their labels were read, too.
+    taken = max(report.taken, bad, 1)
+    if bad > 0.01 * taken:
+        share = bad / taken
         yield f"{share:.1%} of what was read could not be used: see the reasons, and dead letters"

@@ -70,9 +70,11 @@ class Checkpoint:
         ``path`` with ``.lock`` appended, and the checkpoint itself are locked while the run goes
         on, so that no other process uses them.
     every
-        Rows between two checkpoints, at least 1; 10,000 by default. They end a chunk of rows.
+        Rows after which a checkpoint is written, at least 1; 10,000 by default. They end a chunk of
+        rows.
     seconds
-        Seconds between two checkpoints, above 0; if given, `every` is ignored.
+        Seconds after which one is written if there are new rows, above 0, whichever comes first;
+        None: a source that is slow may stand for hours without one.
     peers
         The checkpoints of the other members of a consumer group, as a pattern of paths that all
         members can read (``"group/*.ckpt"``; this one may be among them). A partition then starts
@@ -155,14 +157,15 @@ class Checkpoint:
         return place
 
     def after(self, run: Run) -> None:
-        """Write a checkpoint if one is due: see `write`. Called after each chunk of rows."""
+        """Write a checkpoint if one is due: see `write`.
+
+        Called after each chunk of rows, and of a topic also while no message comes.
+        """
         if run.taken == self._rows:
             return
-        if self.seconds is not None:
-            is_due = time.monotonic() - self._moment >= self.seconds
-        else:
-            is_due = run.taken - self._rows >= self.every
-        if is_due:
+        waited = time.monotonic() - self._moment
+        is_late = self.seconds is not None and waited >= self.seconds
+        if is_late or run.taken - self._rows >= self.every:
             self.write(run)
 
     def write(self, run: Run) -> None:

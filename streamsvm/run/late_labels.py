@@ -5,9 +5,11 @@ prediction is scored, and the event is learnt. A label is matched to its event b
 are simulated to come a given time after their events (as River's ``stream.simulate_qa`` does).
 """
 
+import logging
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -23,6 +25,8 @@ from streamsvm.model_files.json_values import as_json
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_steps import Steps, take_steps
 from streamsvm.run.waiting_labels import Delay, HeldRows, LabelClock, LabelKeys, rows_of, times_of
+
+_log = logging.getLogger(__name__)
 
 
 class _Held(NamedTuple):
@@ -52,8 +56,10 @@ class LateLabels:
         The largest number of held events, and of held labels whose events have not come, at least
         1; 100,000 by default. When there are more, the oldest are given up.
     patience
-        Give up an event after this many further events, at least 1; None: only when more than
-        `most` are held.
+        Give up an event after this many further events, at least 1, or after this time, a
+        timedelta, in the times of events and labels; None: only when more than `most` are held.
+        While labels are there that were not read yet, only those count that were: events up to
+        the latest one whose label came, and the time of the latest label.
     default
         Events that are given up are learnt with this label (no click, no complaint); None: they are
         only counted.
@@ -89,12 +95,19 @@ class LateLabels:
         moment: str | None = None,
         *,
         most: int = 100_000,
-        patience: int | None = None,
+        patience: int | timedelta | None = None,
         default: Any = None,
         ask: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         most = check_whole("most", most, 1)
-        if patience is not None:
+        if isinstance(patience, timedelta):
+            if not patience > timedelta(0):
+                raise ParameterError(f"patience={patience!r}: use a time above 0")
+            if delay is not None and moment is None:
+                raise ParameterError(
+                    f"patience={patience!r} with a delay of rows: say what time is, moment="
+                )
+        elif patience is not None:
             patience = check_whole("patience", patience, 1)
         self._clock = LabelClock(delay, moment)
         if ask is not None and delay is not None:
@@ -103,8 +116,10 @@ class LateLabels:
             )
         self.delay, self.moment = self._clock.delay, moment
         self.most, self.patience, self.default, self.ask = most, patience, default, ask
-        if patience is not None and moment is None and isinstance(self.delay, (int, float)):
-            if patience <= self.delay:
+        limit = patience.total_seconds() if isinstance(patience, timedelta) else patience
+        is_one_unit = isinstance(patience, timedelta) == (moment is not None)
+        if limit is not None and is_one_unit and isinstance(self.delay, (int, float)):
+            if limit <= self.delay:
                 raise ParameterError(
                     f"patience={patience!r} is not more than delay={delay!r}: all events would be "
                     "given up before their labels come"
@@ -113,6 +128,10 @@ class LateLabels:
         self._held: OrderedDict[Any, _Held] = OrderedDict()
         self._keys = LabelKeys(most)
         self._counts: Counter[str] = Counter()
+        # The latest times of events and labels, of labels alone, and the number of the latest
+        # event whose label came.
+        self._latest = self._latest_label = -math.inf
+        self._answered_to = -1
 
     @property
     def counts(self) -> dict[str, int]:
@@ -125,13 +144,17 @@ class LateLabels:
         already, and which are not those of the next event with that key. With an `ActiveLearner`
         also ``not_asked``: events that were not asked for; labels that come for them anyway are
         counted as second ones. So it is with answers of `Selective` that are not checked
-        (``audit``); ``abstained``: its events without an answer that `ask` was told.
+        (``audit``); ``abstained``: its events without an answer that `ask` was told. ``too_late``,
+        if there are any: labels of events that had been given up.
         """
         names = ("answered", "before_event", "never_came", "without_event", "second_label")
         held = {"held": len(self._held), "labels_held": len(self._keys)}
-        for name in ("not_asked", "abstained"):
+        for name in ("not_asked", "abstained", "too_late"):
             if name in self._counts:
                 held[name] = self._counts[name]
+        n_older = sum(one.moment < self._latest_label for one in self._held.values())
+        if self.delay is None and n_older > len(self._held) // 2:
+            held["held_since_labels"] = n_older
         return held | {name: self._counts[name] + self._keys.counts[name] for name in names}
 
     def take(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
@@ -147,9 +170,20 @@ class LateLabels:
                 "labels that come late find their events by key, but the source has no keys: name "
                 "the field that is the key, or give delay="
             )
+        self._note_times(batch)
         if batch.are_answers:
-            return self._take_answers(batch, labels, feeder)
-        return self._take_events(batch, labels, feeder)
+            pairs = self._take_answers(batch, labels, feeder)
+        else:
+            pairs = self._take_events(batch, labels, feeder)
+        return pairs + self._give_up_old(feeder, batch.labels_behind)
+
+    def _note_times(self, batch: Batch) -> None:
+        if isinstance(self.patience, timedelta) and batch.timestamps is None:
+            raise ParameterError(f"patience={self.patience!r}: the source has no times")
+        times = [moment for moment in times_of(batch) if math.isfinite(moment)]
+        self._latest = max([self._latest, *times])
+        if batch.are_answers:
+            self._latest_label = max([self._latest_label, *times])
 
     def end(self, feeder: Feeder) -> Pairs:
         """Learn the events whose simulated labels have not come yet: the source is at its end.
@@ -174,7 +208,7 @@ class LateLabels:
                 pairs += feeder.feed(part, labels[start:stop])
             elif mark is _AWAITED:
                 self._predict_and_hold(part, keys[start:stop], feeder)
-        return pairs + self._give_up_old(feeder)
+        return pairs
 
     def _predict_and_hold(self, batch: Batch, keys: Sequence[Any], feeder: Feeder) -> None:
         """Predict events without labels; hold those whose labels are waited for, and ask."""
@@ -219,6 +253,7 @@ class LateLabels:
                 self._counts["before_event"] += 1
                 self._counts["answered"] += 1
                 self._keys.note(key, True)
+                self._answered_to = max(self._answered_to, self._rows.next_number)
                 found.append(early)
             else:
                 awaited.add(key)
@@ -237,19 +272,43 @@ class LateLabels:
                 continue
             if held is not None:
                 answered.append(self._held.pop(key)._replace(label=label))
+                self._answered_to = max(self._answered_to, held.number)
                 self._keys.note(key, True)
             else:
+                if self._keys.was_given_up(key):
+                    self._count_too_late(key)
                 self._keys.wait(key, label, moment)
         self._counts["answered"] += len(answered)
         return self._learn(answered, feeder)
 
-    def _give_up_old(self, feeder: Feeder) -> Pairs:
-        """Give up the oldest events while there are too many, or they have waited for too long."""
+    def _count_too_late(self, key: Any) -> None:
+        if not self._counts["too_late"]:
+            _log.warning("key %r: its label came after its event was given up", key)
+        self._counts["too_late"] += 1
+
+    def _is_over(self, held: _Held, are_behind: bool) -> bool:
+        """Tell whether the patience for an event is over, with labels that are `are_behind`."""
+        if self.patience is None:
+            return False
+        if isinstance(self.patience, timedelta):
+            now = self._clock.now if self.delay is not None else self._latest
+            now = self._latest_label if are_behind else now
+            return now - held.moment >= self.patience.total_seconds()
+        after = self._rows.next_number
+        if are_behind:
+            # Events were read faster than labels.
+            after = min(after, self._answered_to + 1)
+        return held.number < after - self.patience
+
+    def _give_up_old(self, feeder: Feeder, are_behind: bool = False) -> Pairs:
+        """Give up the oldest events while there are too many, or they have waited for too long.
+
+        `are_behind`: there are labels that were not read yet.
+        """
         lost: list[_Held] = []
-        oldest = -1 if self.patience is None else self._rows.next_number - self.patience
         while self._held:
             key, held = next(iter(self._held.items()))
-            if len(self._held) <= self.most and held.number >= oldest:
+            if len(self._held) <= self.most and not self._is_over(held, are_behind):
                 break
             del self._held[key]
             self._keys.note(key, False)
@@ -273,7 +332,7 @@ class LateLabels:
 
     def _take_delayed(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         first = self._rows.next_number
-        numbers, are_learnt, due = self._clock.take(batch, first)
+        numbers, are_learnt, due, times = self._clock.take(batch, first)
         earlier = numbers[numbers < first].tolist()
         # Those that were given up are not held any more.
         held = [self._held.pop(m) for m in earlier if m in self._held]
@@ -293,7 +352,7 @@ class LateLabels:
         kept = np.flatnonzero(waits[len(held) :])
         for i, number in zip(kept.tolist(), self._rows.add(batch, kept), strict=True):
             at = len(held) + i
-            self._held[number] = _Held(number, taken.predicted[at], own[at], due[i])
+            self._held[number] = _Held(number, taken.predicted[at], own[at], due[i], times[i])
         return taken.pairs + self._give_up_old(feeder)
 
     # Forgetting
@@ -334,7 +393,9 @@ class LateLabels:
         self.settle()
         rows, arrays = self._rows.state()
         state = {"held": held, "rows": rows, "counts": dict(self._counts)} | self._keys.state()
-        return state | {"seen": self._clock.seen, "now": self._clock.now}, arrays
+        state |= {"seen": self._clock.seen, "now": self._clock.now}
+        read = [self._latest, self._latest_label, self._answered_to]
+        return state | {"read": read}, arrays
 
     def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from what `state` returned."""
@@ -344,6 +405,8 @@ class LateLabels:
         due = [(held.due, held.number) for held in self._held.values()]
         self._clock.resume(state["seen"], state["now"], due)
         self._counts = Counter(state["counts"])
+        if "read" in state:
+            self._latest, self._latest_label, self._answered_to = state["read"]
 
     def settings(self) -> dict[str, str]:
         """Return the parameters as texts by name. A resumed run must have the same."""

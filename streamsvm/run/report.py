@@ -84,6 +84,8 @@ class RunReport:
 
     rows: int = 0
     learnt: int = 0  # whose labels came; of them a selection, or `asked`, may have left some out
+    scored: int = 0  # that `accuracy` is of: in the first epoch, with a prediction before the label
+    taken: int = 0  # rows, and labels that came apart from them; `bad` are among these
     bad: dict[str, int] = field(default_factory=dict)
     dead_letters: str | None = None  # the file of those that could not be used, if there is one
     resumed: str | None = None  # the checkpoint that the run went on from, and where
@@ -111,6 +113,7 @@ class RunReport:
     finish_seconds: float = 0.0
     finished: bool = False
     interrupted: bool = False
+    error: str | None = None  # that ended the run early
     accuracy: float = 0.0
     balanced_accuracy: float | None = 0.0  # None: there are no classes
     # Intervals at all moments at once, with 95 %; None: nothing was scored, or it were sentences.

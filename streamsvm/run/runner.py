@@ -161,6 +161,7 @@ class Run:
         self.taken = 0  # events, and labels that came apart from events; good or bad
         self.checkpoint, self._will_save = checkpoint, will_save or checkpoint is not None
         self.place = Place()
+        self._is_between = False  # whether all rows read so far are learnt
         self._start = self._compile_start = self._wait_start = 0.0
 
     @property
@@ -193,33 +194,28 @@ class Run:
         self._wait_start = self._waited() - report.wait_seconds
         if self.monitor is not None:
             self.monitor.follow(self._pace)
+        failure: BaseException | None = None
         try:
-            for epoch in range(self.place.epoch, self.epochs + 1):
-                if epoch > self.place.epoch:
-                    self.source.rewind()
-                    self.place = Place(epoch)
-                report.epochs = epoch
-                self._read(epoch)
-                if report.interrupted:
-                    break
-            if self.checkpoint is not None:
-                self.checkpoint.write(self)
-            if self.late is not None:
-                self.late.settle()
-                if not report.interrupted:
-                    self._score(self.late.end(self.feeder), 1)
-        finally:
-            if self.checkpoint is not None:
-                self.checkpoint.close()
-            self._update_times()
-            if self.monitor is not None:
-                self.monitor.follow(None)
-            self._complete()
-            self.bad.close()
-            # After an error, which another one here would hide.
-            with contextlib.suppress(Exception):
-                if self.late is not None:
-                    self.late.settle()
+            self._read_all()
+        except BaseException as error:
+            failure = error
+            if isinstance(error, Exception) and self._is_between and self.checkpoint is not None:
+                # The source failed: what was learnt is kept, if that can be written.
+                with contextlib.suppress(Exception):
+                    self.checkpoint.write(self)
+        closing = [] if self.checkpoint is None else [self.checkpoint.close]
+        closing += [self._update_times]
+        closing += [] if self.monitor is None else [lambda: self.monitor.follow(None)]
+        closing += [self._complete, self.bad.close]
+        closing += [] if self.late is None or failure is None else [self.late.settle]
+        for close in closing:
+            try:
+                close()
+            except Exception as error:
+                # The first error is the one that is shown.
+                failure = failure or error
+        if failure is not None:
+            raise failure
         if not report.interrupted:
             if isinstance(self.score, MeaningScore):
                 parts.check_learnt(report.rows, report.learnt, self.bad)
@@ -229,6 +225,24 @@ class Run:
                 self._finish()
         self._complete()
         return report
+
+    def _read_all(self) -> None:
+        """Learn the unread rows of all epochs, and keep the state at their end."""
+        report = self.report
+        for epoch in range(self.place.epoch, self.epochs + 1):
+            if epoch > self.place.epoch:
+                self.source.rewind()
+                self.place = Place(epoch)
+            report.epochs = epoch
+            self._read(epoch)
+            if report.interrupted:
+                break
+        if self.checkpoint is not None:
+            self.checkpoint.write(self)
+        if self.late is not None:
+            self.late.settle()
+            if not report.interrupted:
+                self._score(self.late.end(self.feeder), 1)
 
     def _read(self, epoch: int) -> None:
         """Learn the unread rows of an epoch."""
@@ -259,7 +273,9 @@ class Run:
         while self.limit is None or first < self.limit:
             before = None if self.checkpoint is None else self.source.snapshot()
             try:
+                self._is_between = True
                 batch = next(batches, None)
+                self._is_between = False
             except KeyboardInterrupt:
                 # The source was waiting for rows: no row is half learnt.
                 self.report.interrupted = True
@@ -384,7 +400,8 @@ class Run:
         """Fill in the report."""
         report, learner = self.report, self.learner
         report.peak_bytes = peak_memory()
-        report.bad = dict(self.bad.counts)
+        report.bad, report.taken = dict(self.bad.counts), self.taken
+        report.scored = int(sum(self.confusion.sum_row.values()))
         report.source = dict(getattr(self.source, "counts", {}))
         if report.resumed is None:  # earlier processes may have read values
             report.empty_columns = list(getattr(self.source, "empty_columns", []))

@@ -37,12 +37,15 @@ class LabelClock:
         self.seen, self.now = 0, 0.0
         self._due: list[tuple[float, int]] = []  # a heap: (when the label comes, number)
 
-    def take(self, batch: Batch, first: int) -> tuple[np.ndarray, np.ndarray, list[float]]:
+    def take(
+        self, batch: Batch, first: int
+    ) -> tuple[np.ndarray, np.ndarray, list[float], list[float]]:
         """Take a batch of events, which are numbered in their order, from `first` on.
 
         Returns the steps to take, in order: int64, the number of an event, and bool, whether it is
         learnt now or predicted. An event is learnt before the first later one that comes when its
-        label is there, or afterwards. Then, when the label of each event of the batch comes.
+        label is there, or afterwards. Then, when the label of each event of the batch comes, and
+        when the event did.
         """
         times, due = self._times(batch)
         numbers: list[int] = []
@@ -55,7 +58,7 @@ class LabelClock:
             numbers.append(number)
             are_learnt.append(False)
             heappush(queue, (label_comes, number))
-        return np.array(numbers, np.int64), np.array(are_learnt, bool), due
+        return np.array(numbers, np.int64), np.array(are_learnt, bool), due, times
 
     def rest(self) -> list[int]:
         """Return the events that still wait, in the order of their labels, and empty the queue."""
@@ -139,6 +142,10 @@ class LabelKeys:
         self._past[key] = has_label
         if len(self._past) > self.most:
             self._past.popitem(last=False)
+
+    def was_given_up(self, key: Hashable) -> bool:
+        """Tell whether the last event with a key was given up."""
+        return self._past.get(key) is False
 
     def label_of(self, key: Hashable, moment: float) -> Any:
         """Return the label that came before an event, and forget it; None: there is none."""

@@ -4,11 +4,12 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ import pytest
 import streamsvm
 from streamsvm.cli.interruptions import interrupted_by_sigterm
 from streamsvm.cli.main import main
+from streamsvm.run.checkpoint import Checkpoint
 from tests.interruptions import ignore_ctrl_c, needs_ctrl_c
 
 BANANAS = Path(__file__).resolve().parents[2] / "examples" / "data" / "bananas.parquet"
@@ -525,6 +527,33 @@ def test_a_report_is_printed_even_if_its_folder_cannot_be_written(capsys):
     assert "cannot save the model to m.svm: File too large" in err
     assert "rep/report.json: cannot be written: File too large" in err
     assert not Path("m.svm").exists()
+
+
+@pytest.mark.parametrize("how", ["no folder", "full disk", "bad row"])
+def test_what_was_learnt_before_an_error_is_reported_and_saved(how, monkeypatch, capsys):
+    good = columns(4000)
+    bad = np.where(np.arange(4000) == 2500, np.inf, good["a"])
+    write(**good | ({"a": bad} if how == "bad row" else {}))
+    Path("folder").mkdir()
+    after = Checkpoint.after
+
+    def broken(self, run):
+        if how == "no folder":
+            shutil.rmtree("folder", ignore_errors=True)
+        with files_of_at_most(400) if how == "full disk" else nullcontext():
+            after(self, run)
+
+    monkeypatch.setattr(Checkpoint, "after", broken)
+    options = ["--checkpoint", "folder/c", "--checkpoint-every", "500", "--on-error", "raise"]
+    options += ["--learner", "sgd", "--save", "m.svm", "--json", "--quiet"]
+    assert replay("data.parquet", *options) == 1
+    out, err = capsys.readouterr()
+    report = json.loads(out)
+    assert 400 < report["learnt"] < 4000
+    assert report["learnt"] == report["model_examples"]
+    assert streamsvm.load("m.svm")["SVMSGDClassifier"].n_examples == report["model_examples"]
+    assert err.splitlines()[-1] == f"streamsvm: {report['error']}"
+    assert "Traceback" not in err
 
 
 def test_the_plots_of_a_report_are_in_examples(monkeypatch):

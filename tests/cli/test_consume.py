@@ -368,6 +368,65 @@ def test_commits_that_are_refused_for_good_stop_with_a_clear_error(cluster, tmp_
     assert streamsvm.load(path).n_examples == 100
 
 
+def reader(address, group):
+    settings = {"bootstrap.servers": address, "group.id": group, "enable.auto.commit": False}
+    return confluent_kafka.Consumer(settings | {"auto.offset.reset": "earliest", "log_level": 0})
+
+
+def test_a_broker_that_goes_before_partitions_are_assigned_ends_an_idle_run():
+    with brokers.mock() as address:
+        brokers.produce(address, "going", [b"{}"], 1)
+        consumer = reader(address, "going")
+        consumer.list_topics(timeout=10)
+        source = KafkaSource(consumer, "label", topics=["going"], idle=0.5)
+    with source, pytest.raises(SourceError, match=r"no broker answers any longer; nothing came"):
+        next(batch for batch in source.batches() if len(batch))
+
+
+def test_offsets_that_cannot_be_asked_for_at_once_are_asked_for_again(cluster):
+    address, producer = cluster
+    produce(producer, "later", [json.dumps(e).encode() for e in events(60)], 1)
+
+    class Deaf(Flaky):
+        def subscribe(self, topics, on_assign, **others):
+            self._consumer.subscribe(topics, on_assign=lambda c, p: on_assign(self, p), **others)
+
+        def committed(self, *given):
+            if self.failing:
+                raise confluent_kafka.KafkaException(self.failing.pop())
+            return self._consumer.committed(*given)
+
+    timed_out = [confluent_kafka.KafkaError(-185) for _ in range(2)]
+    with KafkaSource(
+        Deaf(reader(address, "later"), timed_out), "label", topics=["later"], idle=3.0
+    ) as source:
+        assert sum(map(len, source.batches())) == 60
+    assert not timed_out
+
+
+def test_what_was_learnt_is_reported_and_saved_when_the_broker_goes(tmp_path):
+    """It goes while a run reads: the messages at hand are learnt, the checkpoint has the rest."""
+    path, saved = tmp_path / "c", tmp_path / "m"
+    with brokers.mock() as address:
+        found = [json.dumps(e).encode() for e in events(400)]
+        brokers.produce(address, "gone away", found, 1)
+        options = ("--idle", 2, "--checkpoint", path, "--checkpoint-every", 100, "--save", saved)
+        process = consume(address, "gone away", *options)
+        while not (path.exists() and model_file.read(path)[1]["run"]["rows"]):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+    out, error = process.communicate(timeout=90)
+    assert process.returncode == 1
+    assert "no broker answers any longer" in error
+    report = json.loads(out)
+    assert report["learnt"] == _learner(saved).n_examples > 0
+    assert "no broker answers" in report["error"]
+    assert (
+        model_file.read(path)[1]["run"]["place"]["snapshot"]["offsets"]["gone away[0]"]
+        == (report["rows"])
+    )
+
+
 @pytest.mark.slow
 def test_a_broker_that_is_gone_for_30_seconds(tmp_path):
     """It is stopped while events are consumed; nothing is lost, nothing comes twice."""

@@ -280,6 +280,95 @@ def test_avro():
     assert [reject.kind for reject in rejects] == ["undecodable"] * 3
 
 
+def _avro_of(fields, record):
+    fastavro = pytest.importorskip("fastavro")
+    schema = {"type": "record", "name": "event", "fields": fields}
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, schema, record)
+    return schema, out.getvalue()
+
+
+_MIXED = [
+    {"name": "a", "type": ["null", "double"]},
+    {"name": "y", "type": "boolean"},
+    {"name": "z", "type": {"type": "enum", "name": "zone", "symbols": ["in", "out"]}},
+]
+_NUMBERS = [{"name": name, "type": "double"} for name in "ab"]
+_LISTS = [{"name": "a", "type": {"type": "array", "items": "double"}}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "header", "change", "reason"),
+    [
+        (
+            _MIXED,
+            5,
+            lambda v: v[:4] + b"\x08" + v[5:],
+            "has the id 8, and the one it is read with 7",
+        ),
+        (_MIXED, 5, lambda v: b"\x01" + v[1:], "first byte is 1, where the header"),
+        (_MIXED, 5, lambda v: b'{"a": 1.5, "y": true}', "it looks like JSON"),
+        (_MIXED, 5, lambda v: v + b"x", "1 of 17 bytes are left"),
+        (_MIXED, 5, lambda v: v[:-1], "ends too early"),
+        (_MIXED, 5, lambda v: v[:-2] + b"\5" + v[-1:], "writes no such bytes"),
+        (_MIXED, 5, lambda v: v[:-1] + b"\1", "writes no such bytes"),
+        (_MIXED, 0, lambda v: b"\0\0\0\0\7" + v, "header=5, its schema has the id 7"),
+        (_NUMBERS, 0, lambda v: b'{"a": 1, "b": 2}', "it is JSON"),
+        (_LISTS, 0, lambda v: b"\0" + v, "bytes are left"),
+        (
+            _MIXED,
+            10,
+            lambda v: v[:2] + b"12345678" + v[10:],
+            "has the fingerprint 3837363534333231",
+        ),
+        (_MIXED, 10, lambda v: b"\0" + v[1:], "no single-object encoding"),
+    ],
+)
+def test_avro_of_another_kind_is_a_dead_letter(fields, header, change, reason):
+    record = {"a": 1.5, "b": 2.5, "y": True, "z": "in"}
+    record = {field["name"]: record[field["name"]] for field in fields}
+    if fields is _LISTS:
+        record = {"a": [1.5]}
+    schema, written = _avro_of(fields, record)
+    if header == 5:
+        written = b"\0\0\0\0\7" + written
+    elif header == 10:
+        from fastavro.schema import fingerprint, to_parsing_canonical_form
+
+        mark = fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO")
+        written = b"\xc3\x01" + bytes.fromhex(mark)[::-1] + written
+    decode = avro(schema, header)
+    assert decode(written) == record
+    (reject,) = read(KafkaSource([change(written)], "y", decode=decode))[1]
+    assert reject.kind == "undecodable"
+    assert reason in reject.reason
+
+
+def test_the_id_of_an_avro_schema_is_given_or_that_of_the_first_record():
+    schema, written = _avro_of(_MIXED, {"a": 1.5, "y": True, "z": "in"})
+    seven, eight = (b"\0\0\0\0" + bytes([i]) + written for i in (7, 8))
+    of_eight = avro(schema, 5, 8)
+    assert len(read(KafkaSource([seven, eight, b"{}"], "y", decode=of_eight))[1]) == 2
+    # What cannot be decoded decides nothing; after a restart the id is that of before.
+    first = KafkaSource([b"\0\0\0\0\x09x", seven, eight], "y", decode=avro(schema, 5))
+    assert len(read(first)[1]) == 2
+    again = KafkaSource([eight, eight, eight, eight, seven], "y", decode=avro(schema, 5))
+    again.resume(first.snapshot())
+    assert [reject.position.row for reject in read(again)[1]] == [3]
+    with pytest.raises(ValueError, match=r"schema_id=7 is in a header of 5 bytes"):
+        avro(schema, 0, 7)
+
+
+def test_all_bytes_of_an_arrow_message_are_of_its_stream():
+    whole = arrow_bytes(pa.RecordBatch.from_pydict({"a": [1.0, 2.0], "y": [True, False]}))
+    cuts = [whole[:n] for n in range(len(whole))]
+    for payload in (*cuts, whole + b"x", whole + whole, b'{"a": 1.0, "y": true}', b"ARROW1\0\0"):
+        found, rejects = read(KafkaSource([payload], "y", decode="arrow"))
+        assert not found
+        assert [reject.kind for reject in rejects] == ["undecodable"], payload
+    assert len(read(KafkaSource([whole], "y", decode="arrow"))[0]) == 2
+
+
 def _of_csv(text):
     a, y = text.split(",")
     return {"a": float(a), "y": y}

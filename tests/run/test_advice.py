@@ -22,6 +22,8 @@ def report(**changed):
     found = {
         "rows": 20_000,
         "learnt": 20_000,
+        "scored": 20_000,
+        "taken": 20_000,
         "epochs": 1,
         "labels": {"a": 10_000, "b": 10_000},
         "accuracy": 0.9,
@@ -48,7 +50,7 @@ def test_nothing_is_said_of_a_good_run():
             "88% of all examples",
         ),
         ({"counters": {"cached_rows_missed": 30_000, "cached_rows_hit": 10_000}}, "75% of kernel"),
-        ({"bad": {"NaN": 5_000}}, "20.0% of what was read could not be used"),
+        ({"bad": {"NaN": 5_000}, "taken": 25_000}, "20.0% of what was read could not be used"),
     ],
 )
 def test_what_looks_wrong_is_said(changed, said):
@@ -121,20 +123,39 @@ def test_accuracy_that_falls_is_drift(learner, said):
     rows = np.arange(1, 21) * 1000
     right = np.cumsum(np.where(rows <= 15_000, 900, 600))
     for n, correct in zip(rows.tolist(), right.tolist(), strict=True):
-        found.history.add({"rows": n, "accuracy": correct / n})
+        found.history.add({"rows": n, "n_scored": n, "n_right": correct})
     (sentence,) = advice_of(found, learner)
     assert "accuracy fell from 90.0% to 60.0% in the last quarter" in sentence
     assert said in sentence
 
 
 def test_late_labels_are_no_drift():
-    """The accuracy is of what was learnt: of the rows it would be more than 100 %."""
+    """The accuracy is of what was scored: of rows or of what was learnt it would be above 100 %."""
     found = report(n_support_vectors=None)
     for n in range(1000, 21_000, 1000):
         learnt = max(0, n - 3000)
-        accuracy = 1.0 - 300.0 / max(learnt, 1) if learnt else 0.0
-        found.history.add({"rows": n, "learnt": learnt, "accuracy": accuracy})
+        scored = max(0, learnt - 5000)
+        right = {"n_scored": scored, "n_right": 0.9 * scored} if scored else {}
+        found.history.add({"rows": n, "learnt": learnt, "accuracy": 0.9} | right)
     assert advice_of(found, SVMSGDClassifier()) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        # Nothing was scored: every label came before the first prediction.
+        ({"scored": 0, "accuracy": 0.0, "balanced_accuracy": 0.0}, None),
+        # The model has learnt in an earlier run, too.
+        ({"n_support_vectors": 24_000, "accuracy": 0.6, "model_examples": 40_000}, None),
+        # Events that wait for labels were read, and so were labels that came apart.
+        ({"learnt": 2000, "taken": 50_000, "bad": {"NaN": 400}}, None),
+        ({"late": {"too_late": 7}}, "7 labels came after their events were given up"),
+        ({"late": {"held_since_labels": 70}, "learnt": 0}, "70 events wait that are older than"),
+    ],
+)
+def test_what_rates_are_of(changed, said):
+    found = advice_of(report(**changed), LASVMClassifier())
+    assert [said in sentence for sentence in found] == ([] if said is None else [True])
 
 
 @pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier, AdaptiveSVMClassifier])

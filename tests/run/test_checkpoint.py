@@ -145,6 +145,27 @@ REPLAY = [sys.executable, "-m", "streamsvm", "replay", str(BANANAS), "--target",
 REPLAY += ["--gamma", "2", "--max-support-vectors", "200", "--json", "--quiet"]
 
 
+def test_a_slow_source_has_checkpoints_by_time(tmp_path):
+    """Also while nothing comes: a topic that is quiet gives empty batches."""
+    path, kept = tmp_path / "c", []
+    stream = MemorySource([({"a": float(i % 7)}, i % 7 > 3) for i in range(8)])
+
+    class Slow(MemorySource):
+        cuts_anew = True
+
+        def batches(self, size=None):
+            for batch in stream.batches(4):
+                yield batch
+                for _ in range(2):
+                    time.sleep(0.06)
+                    yield batch.slice(0, 0)
+                    kept.append(model_file.read(path)[1]["run"]["rows"])
+
+    run = Run(Slow([]), lasvm(), checkpoint=Checkpoint(path, seconds=0.05))
+    assert run.execute().rows == 8
+    assert kept == [4, 4, 8, 8]
+
+
 def written(path):
     return path.stat().st_mtime_ns if path and path.exists() else None
 
