@@ -23,6 +23,7 @@ from connectors import MemorySource, ParquetSource
 from streamsvm import (
     LASVMClassifier,
     StandardScaler,
+    SVMSGDClassifier,
     TrackingMonitor,
     TrackingSVMClassifier,
     kernels,
@@ -266,9 +267,12 @@ def test_another_run_is_refused(tmp_path):
         run(other, path)
     with pytest.raises(CheckpointError, match="positive None there, 'True' here"):
         run(sparse(), path, positive="True")
-    of_another = r"run of LASVMClassifier, and this one is of StandardScaler \| LASVMClassifier:"
+    # The same learner with other parameters, one of which brings the scaler.
+    of_another = r"C 10.0 there, 1.0 here; .*LASVMClassifier there, StandardScaler \|"
     with pytest.raises(CheckpointError, match=of_another):
         run(lasvm(), path)
+    with pytest.raises(CheckpointError, match="run of LASVMClassifier, and this one is of SVMSGD"):
+        run(SVMSGDClassifier(), path)
     with ParquetSource(BANANAS, "label") as source, pytest.raises(CheckpointError, match="monitor"):
         Run(source, sparse(), checkpoint=Checkpoint(path)).execute()
     streamsvm.save(sparse(), tmp_path / "model.svm")
