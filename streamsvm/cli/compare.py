@@ -8,7 +8,7 @@ from streamsvm import Compare, TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.cli.candidates import WARM_UP, UntilKnown, candidate_from, check_candidate, rows_of
 from streamsvm.cli.learners import add_learner_options
-from streamsvm.cli.parser import Parser, add_table, path, printable
+from streamsvm.cli.parser import Parser, add_table, path
 from streamsvm.cli.replay import READING, TARGET, open_rows
 from streamsvm.cli.report import counted, examples_in_words, print_report
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
@@ -17,6 +17,7 @@ from streamsvm.confidence.comparison import decision_in_words
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.report import RunReport
+from streamsvm.support.printing import printable
 
 _CANDIDATE: dict[str, Any] = {
     "--against --candidate LEARNER": dict(

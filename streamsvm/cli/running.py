@@ -15,7 +15,7 @@ from streamsvm.cli import watching
 from streamsvm.cli.candidates import took_over, with_candidate
 from streamsvm.cli.learners import model_from
 from streamsvm.cli.outputs import said
-from streamsvm.cli.parser import label_of, number, number_or_share, number_or_time, printable, whole
+from streamsvm.cli.parser import label_of, number, number_or_share, number_or_time, whole
 from streamsvm.cli.report import conclude
 from streamsvm.cli.screen import Screen
 from streamsvm.errors import ParameterError
@@ -24,6 +24,7 @@ from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.report import Progress
 from streamsvm.run.runner import Run
+from streamsvm.support.printing import printable
 
 _WORTH_A_LINE = 20
 """So many bad examples, if they are most, are mentioned at once."""

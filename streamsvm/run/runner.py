@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from river import metrics
@@ -205,7 +206,7 @@ class Run:
                     self.checkpoint.write(self)
         closing = [] if self.checkpoint is None else [self.checkpoint.close]
         closing += [self._update_times]
-        closing += [] if self.monitor is None else [lambda: self.monitor.follow(None)]
+        closing += [] if self.monitor is None else [partial(self.monitor.follow, None)]
         closing += [self._complete, self.bad.close]
         closing += [] if self.late is None or failure is None else [self.late.settle]
         for close in closing:

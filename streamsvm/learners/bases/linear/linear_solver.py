@@ -194,8 +194,9 @@ class LinearSolver:
 def _whole(array: np.ndarray) -> np.ndarray:
     """Return an array with its room for further outputs, of which it is the first part."""
     base = array.base
-    is_part = isinstance(base, np.ndarray) and base.shape[1:] == array.shape[1:]
-    return base if is_part and base.flags.writeable else array
+    if isinstance(base, np.ndarray) and base.shape[1:] == array.shape[1:] and base.flags.writeable:
+        return base
+    return array
 
 
 def _with_outputs(state: LinearState, k: int, second: float | None) -> LinearState:

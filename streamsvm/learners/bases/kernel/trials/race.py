@@ -210,7 +210,8 @@ class Race:
         if best.candidate.is_weighted:
             # That weights pay was told by examples that had not chosen them: now all may choose.
             before, self.relevance = self.relevance, (yield from self._relevance(self.begun.n_kept))
-            if self.relevance is not None and not np.array_equal(before, self.relevance):
+            is_new = before is None or self.relevance is None or (before != self.relevance).any()
+            if self.relevance is not None and is_new:
                 tried = self._tried(best.candidate, self.n_candidates)
                 best = yield from self._better(tried, best, looks=())
                 self.n_candidates += 1
