@@ -1,0 +1,137 @@
+"""Functions that only compiled code calls: no call from Python, no machine code of their own.
+
+Numba gives each function that it compiles an entry for calls from Python, optimises it and turns it
+into machine code, and then does the same with each function that calls it, callees included. For a
+function that is only ever part of others, all of this but the last is wasted. An `InnerDispatcher`
+stops when a function is LLVM code, not optimised; the functions that Python calls link it, and all
+that it calls in turn.
+
+This file depends on numba's internals: `check` compiles two functions to see that they still do
+what is needed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import binding
+from numba.core import compiler, sigutils
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import _FunctionCompiler
+from numba.core.registry import CPUDispatcher
+
+
+class _InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The LLVM code of one function, as its callers link it."""
+
+    _whole: Any = None
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        """Add LLVM code as it is: it is optimised with what calls it."""
+        self._final_module.link_in(ll_module)
+
+    def finalize(self) -> None:
+        """End the adding of code."""
+        self._raise_if_finalized()
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0: there is no machine code."""
+        return 0
+
+    def module_alone(self) -> Any:
+        """Return the LLVM code without that of the functions that it calls."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """Return the LLVM code with all that it calls, for callers that are not of this package."""
+        if self._whole is None:
+            self._whole = self.module_alone().clone()
+            for module in modules_of(self._linking_libraries):
+                self._whole.link_in(module, preserve=True)
+        return self._whole
+
+
+def modules_of(libraries: list[Any]) -> list[Any]:
+    """Return the LLVM modules of libraries, and of what inner ones call, each once."""
+    found: dict[Any, Any] = {}
+    waiting = list(reversed(libraries))
+    while waiting:
+        library = waiting.pop()
+        if library in found:
+            continue
+        if isinstance(library, _InnerLibrary):
+            found[library] = library.module_alone()
+            waiting.extend(reversed(library._linking_libraries))
+        else:
+            found[library] = library._get_module_for_linking()
+    return list(found.values())
+
+
+class _EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The machine code of a function that Python calls; each inner function is linked once."""
+
+    def finalize(self) -> None:
+        """Link all that the function calls, optimise it and make machine code."""
+        inner = [lib for lib in self._linking_libraries if isinstance(lib, _InnerLibrary)]
+        for module in modules_of(inner):
+            self._final_module.link_in(module, preserve=True)
+        self._linking_libraries = [lib for lib in self._linking_libraries if lib not in inner]
+        super().finalize()
+
+
+def _pipeline_with(kind: type, caches: bool) -> type:
+    """Return numba's pipeline with another kind of library."""
+
+    class Pipeline(compiler.Compiler):  # type: ignore[misc]
+        def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+            super().__init__(typing, target, library, *rest)
+            self._is_given = library is not None
+
+        def compile_extra(self, func: Callable[..., Any]) -> Any:
+            if not self._is_given:
+                self.state.library = kind(self.state.targetctx.codegen(), func.__qualname__)
+                if caches:
+                    self.state.library.enable_object_caching()
+            return super().compile_extra(func)
+
+    return Pipeline
+
+
+EntryPipeline = _pipeline_with(_EntryLibrary, caches=True)
+_InnerPipeline = _pipeline_with(_InnerLibrary, caches=False)
+
+
+class _InnerCompiler(_FunctionCompiler):  # type: ignore[misc]
+    def _customize_flags(self, flags: Any) -> Any:
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        return flags
+
+
+class InnerDispatcher(CPUDispatcher):  # type: ignore[misc]
+    """A function that only compiled code calls; see the file's first lines."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        super().__init__(function, {}, options, _InnerPipeline)
+        self._compiler = _InnerCompiler(function, self.targetdescr, options, {}, _InnerPipeline)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Refuse a call from Python."""
+        raise TypeError(f"only compiled code can call {self.py_func.__qualname__}")
+
+    def compile(self, sig: Any) -> Any:
+        """Make LLVM code for types of arguments."""
+        args, return_type = sigutils.normalize_signature(sig)
+        with global_compiler_lock, self._compiling_counter:
+            found = self.overloads.get(tuple(args))
+            if found is None:
+                # The key by which numba finds the code when it emits a call.
+                found = self._compiler.compile(args, return_type)._replace(entry_point=object())
+                self.targetctx.insert_user_function(
+                    found.entry_point, found.fndesc, [found.library]
+                )
+                self.overloads[tuple(args)] = found
+        return found.entry_point
