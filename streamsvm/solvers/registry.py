@@ -51,7 +51,9 @@ def _signature(
 ) -> Any:  # fmt: skip
     """Return that of `learn_rows` for the types of its arguments."""
     arrays = (_DOUBLES, _DOUBLES, _DOUBLES, _NUMBERS, _DIAGONAL)
-    return types.int64(pointee(state), pointee(kernel), pointee(x), *arrays, pointee(schedule), margins)
+    return types.int64(
+        pointee(state), pointee(kernel), pointee(x), *arrays, pointee(schedule), margins
+    )
 
 
 call_learn_rows: Any = (

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 
 
 class RowStore(NamedTuple):
@@ -26,7 +26,7 @@ def new_store(capacity: int, n_features: int) -> RowStore:
     )
 
 
-@compiled
+@compiled_inner
 def put(store, slot, x):
     """Write row 0 of x, float32 (1, d), into a slot."""
     d = x.shape[1]

@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
-from streamsvm._compile import JIT, borrowed, compiled
+from streamsvm._compile import JIT, borrowed, compiled, compiled_inner
 from streamsvm.features.missing import fill, note
 from streamsvm.features.packing import list_event
 from streamsvm.learners.bases.scaled_rows import scaled_value
@@ -105,7 +105,7 @@ else:
 # Compiled code
 
 
-@compiled
+@compiled_inner
 def _scores(args, is_next):
     """Return the scores, or the margin, that predict: with offsets if it is the next event."""
     # LASVM writes probabilities behind the scores: see `outputs.ProblemsOutput`.
@@ -117,7 +117,7 @@ def _scores(args, is_next):
     return args.scores
 
 
-@compiled
+@compiled_inner
 def _predicted(args, is_same):
     """Return the index of the label that the margins predict; -1 if they are not finite.
 
@@ -133,7 +133,7 @@ def _predicted(args, is_same):
     return label_index(_scores(args, is_next))
 
 
-@compiled
+@compiled_inner
 def _learn(args, x, is_last, sign, cost, weight):
     """Learn a row; return the index of the label predicted before, or -1 if it was not learnt."""
     state, margins = borrowed(args.state), args.margins
@@ -166,7 +166,7 @@ def _learn(args, x, is_last, sign, cost, weight):
     return predicted
 
 
-@compiled
+@compiled_inner
 def _scaled(args, values, d):
     """Return the first d values, multiplied by the factors, if there are any."""
     if args.factors.size == 0:
@@ -176,7 +176,7 @@ def _scaled(args, values, d):
     return args.scaled_values[:d]
 
 
-@compiled
+@compiled_inner
 def _scaled_listed(args, x):
     """Return a sparse row, multiplied by the factors, if there are any."""
     if args.factors.size == 0:
@@ -221,7 +221,7 @@ def learn_dense(args, turn, d, sign, cost, weight):
     return label_index
 
 
-@compiled
+@compiled_inner
 def _sparse_row(args, n, d, is_hashed):
     """Return n values as a sparse row of d features; `start[1]` is -1 if one is out of range."""
     columns = args.columns[EVENT_COLUMNS]
@@ -242,7 +242,7 @@ def _sparse_row(args, n, d, is_hashed):
     return SparseRows(args.start, args.columns[SORTED_COLUMNS], args.row_values, d)
 
 
-@compiled
+@compiled_inner
 def _is_last(args, x, last_length):
     """Tell whether a sparse row is the one that was predicted last, of this length."""
     is_last = last_length == x.start[1]

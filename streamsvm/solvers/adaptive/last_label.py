@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.support.calibration import label_index, new_calibration, update_one
 
 WITHOUT, WITH, LAST, IN_USE, N_CHANGES = range(5, 10)
@@ -48,7 +48,7 @@ def stop(repeats: np.ndarray, offsets: np.ndarray) -> None:
     offsets[:] = 0.0
 
 
-@compiled
+@compiled_inner
 def offset_of(repeats):
     """Return what is added to the score of the last label, if it is: b / a."""
     if repeats[0] <= 0.0:
@@ -69,7 +69,7 @@ def write_offsets(repeats, offsets):
         offsets[last] = offset_of(repeats)
 
 
-@compiled
+@compiled_inner
 def _lead(scores, label):
     """Return the score of a label less the largest other one."""
     if scores.size == 1:
@@ -81,7 +81,7 @@ def _lead(scores, label):
     return scores[label] - most
 
 
-@compiled
+@compiled_inner
 def _second(scores, label):
     """Return the index of the label that scores predict if it is not this one."""
     if scores.size == 1:
@@ -93,7 +93,7 @@ def _second(scores, label):
     return best
 
 
-@compiled
+@compiled_inner
 def learn_label(repeats, scores, label):
     """Learn from the index of an example's label, and the scores of a model before it learnt it.
 

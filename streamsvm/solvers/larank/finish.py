@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.larank.state import beta, forget
 from streamsvm.solvers.larank.uniform import block_step
 
@@ -15,7 +15,7 @@ _REPEATS = 30
 """How often a sweep returns to the patterns that violated more than that when it began."""
 
 
-@compiled
+@compiled_inner
 def violation(state, i):
     """Return by how much slot i violates optimality, over all classes; 0 for dead slots."""
     if state.cost[i] == 0.0:
@@ -30,7 +30,7 @@ def violation(state, i):
     return max(0.0, most - least)
 
 
-@compiled
+@compiled_inner
 def worst_violation(state):
     """Return the largest violation of any support pattern."""
     worst = 0.0

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.lasvm.state import LASVMState, refresh_extremes
 from streamsvm.solvers.lasvm.state import squeeze as squeeze_problem
 from streamsvm.solvers.lasvm.step import SEEDS, insert
@@ -60,7 +60,7 @@ def _seed_all(state, kernel, first, d):
         _seed(state, kernel, p, d)
 
 
-@compiled
+@compiled_inner
 def _seed(state, kernel, p, d):
     """Give a problem without members the oldest examples in the store that are of its classes."""
     own, info = problem(state, p), state.info[0]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.lasvm_pairs.problems import LINES, MEMBERS, NONE, REST, Problems, cache_of
 from streamsvm.support.kernel_rows.row_cache import AT_ONCE, AT_ONCE_BYTES, MIN_LINES, take_line
 from streamsvm.support.tiles import PANEL
@@ -232,7 +232,7 @@ def _cache_states(segments: Any, which: np.ndarray) -> np.ndarray:
     return state
 
 
-@compiled
+@compiled_inner
 def _copy(source, target, a, b, n, room):
     """Copy n entries from a on to b, and set those behind them to 0, up to the room."""
     for s in range(n):
@@ -263,7 +263,7 @@ def _move(old, new, which):
             _copy_lines(cache_of(old, p), cache_of(new, p))
 
 
-@compiled
+@compiled_inner
 def _begin_lines(problems, p):
     """Let a problem have no cached rows, as `row_cache.new_cache` does."""
     first, n_lines = problems.segments[p].first_line, problems.segments[p].n_lines
@@ -273,7 +273,7 @@ def _begin_lines(problems, p):
         problems.slot_of[first + line] = NONE
 
 
-@compiled
+@compiled_inner
 def _copy_lines(before, now):
     """Copy the admitted lines of a problem, the most recent ones if not all have room."""
     head = before.length.size

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.linear.state import LinearState, Schedule, cleared, primal
 from streamsvm.solvers.linear.step import Step, learn_rows
 from streamsvm.support.rows import count
@@ -39,7 +39,7 @@ class Search(NamedTuple):
     best: np.ndarray  # float64 (3,): its objective, step and t0; at first the former are infinite
 
 
-@compiled
+@compiled_inner
 def _improves(search, step):
     """Pass over the rows from nothing, and keep what became of it if it is the best so far."""
     own, best = search.schedule, search.best

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
+from streamsvm._compile import (
+    borrowed,
+    chosen_by,
+    compiled,
+    compiled_inner,
+    compiled_leaf,
+    compiled_within,
+)
 from streamsvm.losses import SQUARED_HINGE, value
 from streamsvm.support import states
 from streamsvm.support.declaration import Range, copy_arrays, field
@@ -71,7 +78,7 @@ def new_state(outputs: int, n_features: int, second: float | None = None) -> Lin
     return state
 
 
-@compiled
+@compiled_inner
 def cleared(state, second):
     """Make a state that of `new_state` again; without a second part `second` may be anything."""
     weights, info = state.weights, state.info

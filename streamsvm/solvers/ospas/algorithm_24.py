@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.solvers.ambiguous.step import coefficients, step_length
 from streamsvm.structured.word_choice import next_word
 from streamsvm.support.rows import SparseRows
@@ -69,7 +69,7 @@ def square_of(rows, t):
     return total
 
 
-@compiled
+@compiled_inner
 def learn_row(weights, late, now, rows, t, in_bag, n_labels, C, out, u, sums):
     """Make the step of Algorithm 23 for row t, whose scores are `out`; return alpha.
 
@@ -148,7 +148,7 @@ def _without(words, n, j):
     return n - 1
 
 
-@compiled
+@compiled_inner
 def _by_column(rows):
     """Return the word of each entry, and the entries in the order of their columns."""
     word_of = np.empty(rows.columns.size, np.int64)
@@ -158,7 +158,7 @@ def _by_column(rows):
     return word_of, np.argsort(rows.columns, kind="mergesort")
 
 
-@compiled
+@compiled_inner
 def _correct(rows, t, alpha, u, n_labels, word_of, order, out, best, guess):
     """Correct the scores of all words that have features in common with word t."""
     for k in range(rows.start[t], rows.start[t + 1]):

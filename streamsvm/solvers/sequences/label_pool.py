@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.support.declaration import copy_arrays
 
 USED, LIVE = range(2)
@@ -50,7 +50,7 @@ def have_room(pool, more):
     return 4 * (pool.counts[LIVE] + more) <= 3 * pool.numbers.size
 
 
-@compiled
+@compiled_inner
 def _compact(pool):
     numbers, used = pool.numbers[: pool.counts[USED]].copy(), 0
     for slot in range(pool.start.size):
@@ -61,7 +61,7 @@ def _compact(pool):
     pool.counts[USED] = used
 
 
-@compiled
+@compiled_inner
 def release(pool, slot):
     """Remove a sequence."""
     pool.counts[LIVE] -= pool.length[slot]

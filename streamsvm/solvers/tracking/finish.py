@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.solvers.tracking.state import settle
@@ -23,7 +23,7 @@ STEPS = 20_000
 """Number of steps between two reports of progress."""
 
 
-@compiled
+@compiled_inner
 def _best_member(state):
     """Return the member whose step gains most, and the largest |g_i| that a step can lower."""
     found, most, worst = np.int64(-1), 0.0, 0.0
