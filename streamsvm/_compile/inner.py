@@ -119,12 +119,18 @@ class InnerDispatcher(CPUDispatcher):  # type: ignore[misc]
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Refuse a call from Python."""
-        import os, numba
+        import os
+
+        import numba
+
         if os.environ.get("RECORD_INNER"):
             import sys
+
             f = sys._getframe(1)
             with open(os.environ["RECORD_INNER"], "a") as o:
-                o.write(f"{self.py_func.__module__} {self.py_func.__name__} <- {f.f_code.co_filename}:{f.f_lineno}\n")
+                o.write(
+                    f"{self.py_func.__module__} {self.py_func.__name__} <- {f.f_code.co_filename}:{f.f_lineno}\n"
+                )
             if not hasattr(self, "_wrapped"):
                 me = self
                 self._wrapped = numba.njit(error_model="numpy")(lambda *args: me(*args))

@@ -14,6 +14,7 @@ import numpy as np
 from streamsvm._compile import compiled, compiled_inner
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features.names import Name
+from streamsvm.support.assigning import assign
 from streamsvm.support.rows import LARGEST, Rows, SparseRows
 
 POLICIES = ("mean", "zero", "reject")
@@ -126,7 +127,7 @@ def _fill_rows(x, statistics, learnt, policy):
             return r * d + refused
         if learnt[r]:
             note(x[r], statistics)
-        x[r] = filled
+        assign(x[r], filled)
     _count_whole(n_whole, statistics, d)
     return -1
 

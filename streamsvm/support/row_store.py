@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled_inner
+from streamsvm.support.assigning import assign
 
 
 class RowStore(NamedTuple):
@@ -30,5 +31,5 @@ def new_store(capacity: int, n_features: int) -> RowStore:
 def put(store, slot, x):
     """Write row 0 of x, float32 (1, d), into a slot."""
     d = x.shape[1]
-    store.rows[slot, :d] = x[0]
+    assign(store.rows[slot], x[0])
     store.rows[slot, d:] = np.float32(0.0)

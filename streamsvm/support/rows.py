@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from streamsvm._compile import chosen_by, compiled, compiled_inner, compiled_leaf, compiled_within
+from streamsvm.support.assigning import assign
 
 
 class SparseRows(NamedTuple):
@@ -154,8 +155,8 @@ def _sort(columns, values, first, stop):
     """Sort entries first .. stop-1 by column in place; those of one column keep their order."""
     if stop - first > _SHORT:
         order = np.argsort(columns[first:stop], kind="mergesort")
-        columns[first:stop] = columns[first:stop][order]
-        values[first:stop] = values[first:stop][order]
+        assign(columns[first:], columns[first:stop][order])
+        assign(values[first:], values[first:stop][order])
         return
     for t in range(first + 1, stop):
         column, value = columns[t], values[t]

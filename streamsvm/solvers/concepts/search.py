@@ -26,6 +26,7 @@ import numpy as np
 
 from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.structured.vocabulary import column_of
+from streamsvm.support.assigning import assign
 
 MOST_WINDOW = 12
 MOST_RELATIONS = 8
@@ -163,7 +164,7 @@ def start(model, sentence, settings, mean, search):
     """Set a search to its beginning."""
     _word_scores(model, sentence, settings, mean, search.scores)
     search.label[:] = -1
-    search.left[:] = sentence.bag
+    assign(search.left, sentence.bag)
     search.progress[:] = 0
     for i in range(search.label.size):
         search.best[i] = np.argmax(search.scores[i])

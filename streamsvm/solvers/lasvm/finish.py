@@ -28,6 +28,7 @@ from streamsvm.solvers.lasvm.state import (
 )
 from streamsvm.solvers.lasvm.step import Schedule, delta, enter, remove_blatant, reprocess
 from streamsvm.support import stores
+from streamsvm.support.assigning import assign
 from streamsvm.support.kernel_rows.fresh_block import BLOCK
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import (
@@ -155,7 +156,7 @@ def _load_values(own, state, n, kernel, slots, size, d, spare):
         stores.values(kernel, fresh, x, n_missing, d, np.int64(0), size, found)
         state.cache.counts[COMPUTED] += n_missing * size
         for r in range(n_missing):
-            values[missing[r], :size] = found[r, :size]
+            assign(values[missing[r]], found[r, :size])
 
 
 @compiled_inner
@@ -212,7 +213,7 @@ def _update_gradients(state, n, kernel, slots, changes, size, d):
             add_scaled(state.gradient[first:stop], own[first:stop], -changes[r], stop - first)
     for r in range(n_missing):
         line = take_line(cache, missing[r])
-        cache.values[line, :n] = state.block[r, :n]
+        assign(cache.values[line], state.block[r, :n])
         cache.length[line] = n
     cache.counts[MISSES] += n_missing
     cache.counts[COMPUTED] += n_missing * n

@@ -14,6 +14,7 @@ import numpy as np
 
 from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.lasvm_pairs.problems import LINES, MEMBERS, NONE, REST, Problems, cache_of
+from streamsvm.support.assigning import assign
 from streamsvm.support.kernel_rows.row_cache import AT_ONCE, AT_ONCE_BYTES, MIN_LINES, take_line
 from streamsvm.support.tiles import PANEL
 
@@ -288,7 +289,7 @@ def _copy_lines(before, now):
         if slot != NONE:
             if n_left <= now.length.size:
                 own, length = take_line(now, slot), before.length[line]
-                now.values[own, :length] = before.values[line, :length]
+                assign(now.values[own], before.values[line, :length])
                 now.length[own] = length
             n_left -= 1
         line = np.int64(before.newer[line])

@@ -16,6 +16,7 @@ import numpy as np
 from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.solvers.ambiguous.step import coefficients, step_length
 from streamsvm.structured.word_choice import next_word
+from streamsvm.support.assigning import assign
 from streamsvm.support.rows import SparseRows
 
 
@@ -116,7 +117,7 @@ def learn_sentence(weights, late, now, rows, counts, n_labels, C, exploration, d
     word_of, order = _by_column(rows)
     left, tried, n_left, after = np.arange(n), np.empty(n, np.int64), n, -1
     while n_left > 0:
-        tried[:n_left] = left[:n_left]
+        assign(tried, left[:n_left])
         n_tried, found = n_left, -1
         while n_tried > 0:
             j = next_word(exploration, tried, n_tried, after, best, draws)

@@ -36,6 +36,7 @@ from streamsvm.solvers.sequences.model import (
 )
 from streamsvm.solvers.sequences.token_patterns import have_room, release, remove, smallest
 from streamsvm.support import active_set, sparse_store
+from streamsvm.support.assigning import assign
 from streamsvm.support.draws import below
 from streamsvm.support.rows import SparseRows
 
@@ -144,7 +145,7 @@ def _enter(model, patterns, schedule, x, t, number, label, past, cost, beta):
     patterns.label[slot] = label
     for s in range(schedule.order):
         patterns.past[slot, s] = past[s]
-    patterns.beta[slot, : beta.size] = beta
+    assign(patterns.beta[slot], beta)
     patterns.cost[slot] = cost
 
 

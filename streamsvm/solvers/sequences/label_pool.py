@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_inner, compiled_within
+from streamsvm.support.assigning import assign
 from streamsvm.support.declaration import copy_arrays
 
 USED, LIVE = range(2)
@@ -55,7 +56,7 @@ def _compact(pool):
     numbers, used = pool.numbers[: pool.counts[USED]].copy(), 0
     for slot in range(pool.start.size):
         start, length = pool.start[slot], pool.length[slot]
-        pool.numbers[used : used + length] = numbers[start : start + length]
+        assign(pool.numbers[used:], numbers[start : start + length])
         pool.start[slot] = used
         used += length
     pool.counts[USED] = used
@@ -75,7 +76,7 @@ def put(pool, slot, sequence):
     if pool.counts[USED] + sequence.size > pool.numbers.size:
         _compact(pool)
     start = pool.counts[USED]
-    pool.numbers[start : start + sequence.size] = sequence
+    assign(pool.numbers[start:], sequence)
     pool.start[slot], pool.length[slot] = start, sequence.size
     pool.counts[USED] += sequence.size
     pool.counts[LIVE] += sequence.size

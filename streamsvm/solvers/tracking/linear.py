@@ -38,6 +38,7 @@ from streamsvm.solvers.tracking.state import (
 from streamsvm.solvers.tracking.step import NONE, exact_step
 from streamsvm.support import active_set, looks, sparse_store, states, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
+from streamsvm.support.assigning import assign
 from streamsvm.support.declaration import BOX, DRAWS, FLAG, NOT_NEGATIVE, SIGN, field
 from streamsvm.support.draws import below, uniform
 from streamsvm.support.row_store import RowStore
@@ -228,7 +229,7 @@ def _learn_row(state, scale, block, y, cost, weight, number, schedule):
     if cost <= 0.0:
         return margin
     settle(state, schedule.keep_zeros > 0.0)
-    state.w_average[:] = state.w
+    assign(state.w_average, state.w)
     counts = state.active.counts[0]
     counts.n_offered += 1
     slot = stores.slot_of(state, number, counts.n)
