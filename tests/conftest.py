@@ -1,9 +1,12 @@
 import os
+import sys
 import zlib
 
 import pytest
 from hypothesis import settings
+from numba import njit
 
+from streamsvm._compile.inner import InnerDispatcher
 from streamsvm.learners.bases import rehearsal
 
 # On CI the draws are the same every time: a failure there is the change's, not the dice's.
@@ -13,6 +16,21 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
 LEFT_OUT = pytest.StashKey[int]()
+
+
+def _call_inner(function, *args):
+    """Call a function that only compiled code calls by a compiled function; from tests only."""
+    caller = sys._getframe(1).f_globals.get("__name__", "")
+    if not caller.startswith("tests"):
+        raise TypeError(
+            f"{caller} calls {function.py_func.__qualname__}, which compiled code calls"
+        )
+    if not hasattr(function, "called_by_tests"):
+        function.called_by_tests = njit(error_model="numpy")(lambda *args: function(*args))
+    return function.called_by_tests(*args)
+
+
+InnerDispatcher.__call__ = _call_inner
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -29,7 +29,7 @@ from numba.core.ccallback import CFunc
 from numba.core.typing.templates import AbstractTemplate, infer, infer_global
 from numba.extending import intrinsic, lower_builtin, overload
 
-from streamsvm._compile.inner import EntryPipeline, InnerDispatcher
+from streamsvm._compile.inner import EntryDispatcher, InnerDispatcher
 from streamsvm._compile.references import Reference
 from streamsvm._compiling import CacheFile, EntryLock, clock, compile_whole
 from streamsvm._sources import digest_of_sources
@@ -124,16 +124,24 @@ def _cache_of(function: Callable[..., Any]) -> _StampedCache | _NoCache:
         return _NoCache(function)
 
 
-def _cached(function: Function, **options: Any) -> Function:
+_OPTIONS: dict[str, Any] = {
+    "nopython": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "boundscheck": None,
     # Nothing calls them from C: numba would compile a second entry for that.
-    usual: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
-    usual["pipeline_class"] = EntryPipeline
-    dispatcher = numba.njit(error_model="numpy", **(usual | options))(function)
-    if JIT:
-        dispatcher._cache = _cache_of(function)
-        _compiled.append(dispatcher)
-        dispatcher.compile = partial(compile_whole, dispatcher.compile, lock=dispatcher._cache.lock)
-    return dispatcher
+    "no_cfunc_wrapper": True,
+}
+
+
+def _cached(function: Function, **options: Any) -> Function:
+    if not JIT:
+        return function
+    dispatcher: Any = EntryDispatcher(function, _OPTIONS | options)
+    dispatcher._cache = _cache_of(function)
+    _compiled.append(dispatcher)
+    dispatcher.compile = partial(compile_whole, dispatcher.compile, lock=dispatcher._cache.lock)
+    return dispatcher  # type: ignore[no-any-return]
 
 
 def compiled(function: Function) -> Function:
@@ -146,11 +154,7 @@ def compiled(function: Function) -> Function:
 
 
 def _inner(function: Function, **options: Any) -> Function:
-    if not JIT:
-        return function
-    usual = {"nopython": True, "nogil": True, "error_model": "numpy", "boundscheck": None}
-    inner: Any = InnerDispatcher(function, usual | options)
-    return inner
+    return InnerDispatcher(function, _OPTIONS | options) if JIT else function
 
 
 def compiled_inner(function: Function) -> Function:

@@ -21,6 +21,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import CPUDispatcher
 
+from streamsvm._compile.references import Reference
+
 
 class _InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
     """The LLVM code of one function, as its callers link it."""
@@ -55,19 +57,25 @@ class _InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 def modules_of(libraries: list[Any]) -> list[Any]:
-    """Return the LLVM modules of libraries, and of what inner ones call, each once."""
-    found: dict[Any, Any] = {}
-    waiting = list(reversed(libraries))
-    while waiting:
-        library = waiting.pop()
-        if library in found:
-            continue
+    """Return the LLVM modules of libraries and of all that inner ones call, callers first.
+
+    The linker leaves out what nothing refers to so far: callees must come after all callers.
+    """
+    order: dict[Any, Any] = {}
+
+    def visit(library: Any) -> None:
+        if library in order:
+            return
         if isinstance(library, _InnerLibrary):
-            found[library] = library.module_alone()
-            waiting.extend(reversed(library._linking_libraries))
+            for called in library._linking_libraries:
+                visit(called)
+            order[library] = library.module_alone()
         else:
-            found[library] = library._get_module_for_linking()
-    return list(found.values())
+            order[library] = library._get_module_for_linking()
+
+    for library in libraries:
+        visit(library)
+    return list(order.values())[::-1]
 
 
 class _EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -75,11 +83,18 @@ class _EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
 
     def finalize(self) -> None:
         """Link all that the function calls, optimise it and make machine code."""
-        inner = [lib for lib in self._linking_libraries if isinstance(lib, _InnerLibrary)]
-        for module in modules_of(inner):
+        for module in modules_of(self._linking_libraries):
             self._final_module.link_in(module, preserve=True)
-        self._linking_libraries = [lib for lib in self._linking_libraries if lib not in inner]
+        for library in self._linking_libraries:
+            self._reload_init.update(library._reload_init)
+        self._linking_libraries = []
         super().finalize()
+
+    def _verify_declare_only_symbols(self) -> None:
+        """Refuse a module in which a compiled function is called that is not there."""
+        for function in self._final_module.functions:
+            if function.is_declaration and function.name.startswith("_ZN"):
+                raise AssertionError(f"{function.name} is not linked")
 
 
 def _pipeline_with(kind: type, caches: bool) -> type:
@@ -100,7 +115,7 @@ def _pipeline_with(kind: type, caches: bool) -> type:
     return Pipeline
 
 
-EntryPipeline = _pipeline_with(_EntryLibrary, caches=True)
+_EntryPipeline = _pipeline_with(_EntryLibrary, caches=True)
 _InnerPipeline = _pipeline_with(_InnerLibrary, caches=False)
 
 
@@ -110,43 +125,40 @@ class _InnerCompiler(_FunctionCompiler):  # type: ignore[misc]
         return flags
 
 
-class InnerDispatcher(CPUDispatcher):  # type: ignore[misc]
-    """A function that only compiled code calls; see the file's first lines."""
+class EntryDispatcher(CPUDispatcher):  # type: ignore[misc]
+    """A compiled function; for references to states as arguments only compiled code can call it."""
+
+    only_inner = False
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
-        super().__init__(function, {}, options, _InnerPipeline)
-        self._compiler = _InnerCompiler(function, self.targetdescr, options, {}, _InnerPipeline)
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        """Refuse a call from Python."""
-        import os
-
-        import numba
-
-        if os.environ.get("RECORD_INNER"):
-            import sys
-
-            f = sys._getframe(1)
-            with open(os.environ["RECORD_INNER"], "a") as o:
-                o.write(
-                    f"{self.py_func.__module__} {self.py_func.__name__} <- {f.f_code.co_filename}:{f.f_lineno}\n"
-                )
-            if not hasattr(self, "_wrapped"):
-                me = self
-                self._wrapped = numba.njit(error_model="numpy")(lambda *args: me(*args))
-            return self._wrapped(*args)
-        raise TypeError(f"only compiled code can call {self.py_func.__qualname__}")
+        super().__init__(function, {}, options, _EntryPipeline)
+        self._inner = _InnerCompiler(function, self.targetdescr, options, {}, _InnerPipeline)
 
     def compile(self, sig: Any) -> Any:
-        """Make LLVM code for types of arguments."""
+        """Compile the function for types of arguments, if need be."""
         args, return_type = sigutils.normalize_signature(sig)
+        if not self.only_inner and not any(isinstance(kind, Reference) for kind in args):
+            return super().compile(sig)
         with global_compiler_lock, self._compiling_counter:
             found = self.overloads.get(tuple(args))
             if found is None:
                 # The key by which numba finds the code when it emits a call.
-                found = self._compiler.compile(args, return_type)._replace(entry_point=object())
+                found = self._inner.compile(args, return_type)._replace(entry_point=object())
                 self.targetctx.insert_user_function(
                     found.entry_point, found.fndesc, [found.library]
                 )
                 self.overloads[tuple(args)] = found
         return found.entry_point
+
+
+class InnerDispatcher(EntryDispatcher):
+    """A function that only compiled code calls; see the file's first lines."""
+
+    only_inner = True
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Refuse a call from Python."""
+        raise TypeError(
+            f"only compiled code can call {self.py_func.__qualname__}; from Python, call a compiled "
+            "function that calls it"
+        )

@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_inner
+from streamsvm.support.assigning import assign
 from streamsvm.support.calibration import label_index, new_calibration, update_one
 
 WITHOUT, WITH, LAST, IN_USE, N_CHANGES = range(5, 10)
@@ -102,7 +103,7 @@ def learn_label(repeats, scores, label):
     last = np.int64(repeats[LAST]) - 1
     if 0 <= last < max(2, scores.size):
         if repeats[2] == 0.0:
-            repeats[:5] = _FIRST
+            assign(repeats, _FIRST)
         f = _lead(scores, last)
         chosen = last if f + offset_of(repeats) > 0.0 else _second(scores, last)
         repeats[WITHOUT] *= FADE

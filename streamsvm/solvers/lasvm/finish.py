@@ -287,7 +287,8 @@ def _shrink(state, known, n_active):
     if n_useful > _LARGEST_ACTIVE_SHARE * n_active:
         return n_active
     if n_active == n:
-        known[0], known[1] = state.alpha[:n], state.gradient[:n]
+        assign(known[0], state.alpha[:n])
+        assign(known[1], state.gradient[:n])
     # Rounded up to a multiple of 16, since a pass reads to the end of its last group.
     spare = min(n_active, (n_useful + LANES - 1) // LANES * LANES) - n_useful
     order, active, idle = np.empty(n, np.int64), np.int64(0), n

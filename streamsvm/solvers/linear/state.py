@@ -252,7 +252,7 @@ def count_values(schedule, info, x, r):
         info[WIDTH] = max(info[WIDTH], np.float64(last))
 
 
-@compiled_within
+@compiled
 def rate(schedule, t):
     """Return the rate of the example after t others, in units of 1 / lambda."""
     if schedule.power == 1.0:
@@ -303,7 +303,7 @@ def step_size(schedule, slope, margin, rate, square):
     return step
 
 
-@compiled_within
+@compiled
 def predicts_average(schedule, info):
     """Tell whether an output predicts by its average."""
     if schedule.averaged == 0.0:

@@ -113,7 +113,7 @@ def touch(state, slot):
         state.info[0].n_touched += 1
 
 
-@compiled_within
+@compiled
 def leave(state, slot):
     """Remove an example with coefficient 0 from the active set."""
     active_set.leave(state.active, slot)
