@@ -19,9 +19,10 @@ from numba.core import compiler, sigutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler
+from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 
-from streamsvm._compile.references import Reference
+from streamsvm._compile.references import Reference, borrowed
 
 
 class _InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -138,17 +139,29 @@ class EntryDispatcher(CPUDispatcher):  # type: ignore[misc]
         """Compile the function for types of arguments, if need be."""
         args, return_type = sigutils.normalize_signature(sig)
         if not self.only_inner and not any(isinstance(kind, Reference) for kind in args):
-            return super().compile(sig)
+            entry = super().compile(sig)
+            self._refuse_dangling(self.overloads[tuple(args)])
+            return entry
         with global_compiler_lock, self._compiling_counter:
             found = self.overloads.get(tuple(args))
             if found is None:
                 # The key by which numba finds the code when it emits a call.
                 found = self._inner.compile(args, return_type)._replace(entry_point=object())
+                self._refuse_dangling(found)
                 self.targetctx.insert_user_function(
                     found.entry_point, found.fndesc, [found.library]
                 )
                 self.overloads[tuple(args)] = found
         return found.entry_point
+
+    def _refuse_dangling(self, made: Any) -> None:
+        """Refuse a function that makes references, and returns some: they end with its call."""
+        function = self.py_func
+        makes = any(function.__globals__.get(n) is borrowed for n in function.__code__.co_names)
+        if makes and "Reference(" in str(made.signature.return_type):
+            raise TypingError(
+                f"{function.__qualname__} returns a reference that ends with its call"
+            )
 
 
 class InnerDispatcher(EntryDispatcher):
