@@ -31,7 +31,7 @@ def _imported_by(path: Path) -> frozenset[Path]:
 def digest_of_sources(path: Path) -> str:
     """Return a digest of a file and of all package files that it imports, directly or not."""
     # A function typed at a prompt has no file.
-    closure, fresh = {_ROOT / "_compile.py"}, {path} if path.is_file() else set()
+    closure, fresh = set((_ROOT / "_compile").glob("*.py")), {path} if path.is_file() else set()
     while fresh:
         closure |= fresh
         fresh = set().union(*map(_imported_by, fresh)) - closure

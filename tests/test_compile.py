@@ -12,6 +12,7 @@ import pytest
 from numba.core import caching
 
 from streamsvm import _compile
+from streamsvm._compile import decorators
 from streamsvm.support import rows
 from tests.slow import slow_but
 
@@ -188,7 +189,7 @@ def test_damaged_cache_files_are_written_anew(copy):
 
 def test_data_files_of_another_entry_are_not_used(tmp_path, monkeypatch):
     """Numba writes the index first: a process may end, or another one read, before the data."""
-    kind = type(_compile._StampedCache(_compile.stamp)._cache_file)
+    kind = type(decorators._StampedCache(_compile.stamp)._cache_file)
     old, new = (kind(str(tmp_path), "f", (stamp,)) for stamp in ("old", "new"))
     old.save("key", "old code")
     assert old.load("key") == "old code" and new.load("key") is None

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features.names import Name
+from streamsvm.support.assigning import assign
 from streamsvm.support.rows import LARGEST, Rows, SparseRows
 
 POLICIES = ("mean", "zero", "reject")
@@ -37,7 +38,7 @@ def is_usual(statistics, c):
     return is_there and statistics[VARIED, c] > 0.0
 
 
-@compiled
+@compiled_inner
 def fill(given, row, statistics, policy):
     """Copy a row, and put numbers in the place of missing values; return -1.
 
@@ -65,7 +66,7 @@ def fill(given, row, statistics, policy):
     return -1
 
 
-@compiled
+@compiled_inner
 def note(given, statistics):
     """Count the values of a row that is learnt, NaN where one is missing."""
     sums, present, events = statistics[SUM], statistics[PRESENT], statistics[EVENTS]
@@ -79,7 +80,7 @@ def note(given, statistics):
         varied[c] = 1.0 if is_there and value != 1.0 else varied[c]
 
 
-@compiled
+@compiled_inner
 def _note_whole(row, statistics, are_varied):
     """Add the values of a row without missing ones, but do not count them; return `are_varied`."""
     sums, varied = statistics[SUM], statistics[VARIED]
@@ -95,7 +96,7 @@ def _note_whole(row, statistics, are_varied):
     return are_varied
 
 
-@compiled
+@compiled_inner
 def _count_whole(n, statistics, d):
     """Count n rows without missing values."""
     for c in range(d):
@@ -127,7 +128,7 @@ def _fill_rows(x, statistics, learnt, policy):
             return r * d + refused
         if learnt[r]:
             note(x[r], statistics)
-        x[r] = filled
+        assign(x[r], filled)
     _count_whole(n_whole, statistics, d)
     return -1
 

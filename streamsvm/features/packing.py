@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamsvm._compile import array_at, compiled, compiled_leaf, compiled_within
+from streamsvm._compile import array_at, compiled, compiled_inner, compiled_leaf, compiled_within
 from streamsvm.support.rows import LARGEST, added
 
 _ROWS = 64
@@ -176,7 +176,7 @@ def _crc32_table() -> np.ndarray:
 _CRC32 = _crc32_table()
 
 
-@compiled
+@compiled_inner
 def crc32(content):
     """Return the CRC-32 of content, uint8 (n,), as int64: the same as `zlib.crc32`."""
     c = np.uint32(0xFFFFFFFF)
@@ -189,7 +189,7 @@ _LANES = 8
 _DROPPED = np.uint32(2**32 - 1)
 
 
-@compiled
+@compiled_inner
 def _mark_kept(columns, given, n, kept):
     """Write columns, or `_DROPPED` where a value is 0 or NaN or a column -1.
 
@@ -246,7 +246,7 @@ def _sort_few(kept, given, n, m, ranks, out_columns, out_values):
     return 2 * total == m * (m - 1) + 2 * (n - m) * m
 
 
-@compiled
+@compiled_inner
 def _sort_and_add(kept, given, n, out_columns, out_values):
     """Write as `_sort_few`, but add up values of the same column; return how many are left."""
     m = 0

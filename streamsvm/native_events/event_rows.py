@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import array_at, compiled, compiled_within, prefetch
+from streamsvm._compile import array_at, compiled_inner, compiled_within, prefetch
 from streamsvm.features.packing import crc32, list_event
 from streamsvm.native_events import event_reader as reader
 from streamsvm.native_events import python_objects as py
@@ -125,7 +125,7 @@ def _take_values(fields, n):
     return True
 
 
-@compiled
+@compiled_inner
 def _list_row(address, n):
     """Write n features as a sparse row in column order; with n = -1 the row's length is -1."""
     fields = fields_at(address)
@@ -201,7 +201,7 @@ def _list_values(address, fields, x):
     return n if n >= 0 and _take_values(fields, n) else -1
 
 
-@compiled
+@compiled_inner
 def _read_names(address, x):
     """Return the numbers of features and of new features of an event; below 0 to fall back."""
     fields = fields_at(address)
@@ -211,7 +211,7 @@ def _read_names(address, x):
     return (n, new) if new >= 0 else (-1, 0)
 
 
-@compiled
+@compiled_inner
 def _read_hashed(address, x):
     """Return the number of features of an event with hashed names; below 0 to fall back."""
     fields = fields_at(address)
@@ -225,7 +225,7 @@ def _read(address, fields, x):
     return (_read_hashed(address, x), 0) if fields[reader.BUCKETS] > 0 else _read_names(address, x)
 
 
-@compiled
+@compiled_inner
 def read_known(address, x):
     """Return an event as a sparse row without its new features; its length is -1 to fall back."""
     fields = fields_at(address)
@@ -247,7 +247,7 @@ def _comes_before(a, b, fields):
     return py.compare_text(a, b) < 0
 
 
-@compiled
+@compiled_inner
 def _admit(address, d, new):
     """Append the new names to the schema and write their columns; return False to fall back."""
     fields = fields_at(address)
@@ -291,7 +291,7 @@ def _list_new(fields, new):
             start[1] += 1
 
 
-@compiled
+@compiled_inner
 def read_any(address, x):
     """Return an event as a sparse row, and append its new names to the schema.
 
@@ -336,7 +336,7 @@ def _read_in_order(address, fields, x, row):
     return True
 
 
-@compiled
+@compiled_inner
 def read_dense(address, x, y):
     """Read the event at address x as a dense row, NaN for the features that it lacks.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import address_of, array_at, compiled, compiled_for_c, compiled_within
+from streamsvm._compile import address_of, array_at, compiled_for_c, compiled_inner, compiled_within
 from streamsvm.errors import StaleAddressError
 from streamsvm.features.schema import Schema
 from streamsvm.native_events import availability
@@ -69,7 +69,7 @@ def _column(fields, key, guess, d):
     return column
 
 
-@compiled
+@compiled_inner
 def _list_event(address, d, x):
     """Write names, columns and values of an event; return how many it has, -1 to fall back."""
     fields = fields_at(address)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled
+from streamsvm._compile import chosen_by, compiled, compiled_inner
 from streamsvm.kernels import product_of
 from streamsvm.kernels.registry import value_of_product
 from streamsvm.support.draws import uniform
@@ -36,14 +36,14 @@ class Centres(NamedTuple):
     counts: np.ndarray  # int64 (1,): how many centres there are
 
 
-@compiled
+@compiled_inner
 def _values_of_dots(kernel, k, squares, square, n):
     for j in range(n):
         k[j] = value_of_product(kernel, np.float32(k[j]))
     return np.float64(value_of_product(kernel, np.float32(square)))
 
 
-@compiled
+@compiled_inner
 def _values_of_distances(kernel, k, squares, square, n):
     for j in range(n):
         # In double precision, as the difference loses digits.
@@ -63,7 +63,7 @@ values; return k(x, x). `square` is |x|^2."""
 # functions adds what: rows that are mapped together have the components that each has alone.
 
 
-@compiled
+@compiled_inner
 def _add(sums, row, amount):
     """Add amount * row to sums."""
     # From 0 on: with indices that might be negative, the loop would not be vectorised.
@@ -71,7 +71,7 @@ def _add(sums, row, amount):
         sums[i] += amount * np.float64(row[i])
 
 
-@compiled
+@compiled_inner
 def _add_four(sums, row_0, row_1, row_2, row_3, amounts):
     """Do what four calls of `_add` do, but read and write the sums once."""
     a_0, a_1, a_2, a_3 = amounts[0], amounts[1], amounts[2], amounts[3]
@@ -82,7 +82,7 @@ def _add_four(sums, row_0, row_1, row_2, row_3, amounts):
         sums[i] = total + a_3 * row_3[i]
 
 
-@compiled
+@compiled_inner
 def _add_four_to_both(sums, others, row_0, row_1, row_2, row_3, amounts, more):
     """Do what two calls of `_add_four` do, but read the four rows once."""
     a_0, a_1, a_2, a_3 = amounts[0], amounts[1], amounts[2], amounts[3]
@@ -93,7 +93,7 @@ def _add_four_to_both(sums, others, row_0, row_1, row_2, row_3, amounts, more):
         others[i] = others[i] + b_0 * r_0 + b_1 * r_1 + b_2 * r_2 + b_3 * r_3
 
 
-@compiled
+@compiled_inner
 def _kernel_row(centres, kernel, columns, values, places, first, stop, k):
     """Write the kernel values of one row with the centres; return |x|^2 and k(x, x)."""
     n, square = centres.counts[0], 0.0
@@ -107,7 +107,7 @@ def _kernel_row(centres, kernel, columns, values, places, first, stop, k):
     return square, _kernel_values(kernel, k, centres.squares, square, n)
 
 
-@compiled
+@compiled_inner
 def _components(centres, k, z):
     """Write the components z of some rows from their kernel values k, each float64 (rows, most).
 
@@ -129,7 +129,7 @@ def _components(centres, k, z):
             _add(z[r, j:n], basis[j, j:n], k[r, j])
 
 
-@compiled
+@compiled_inner
 def _distance(diagonal, z, n):
     """Return the squared distance of a row from the span of the centres."""
     distance = diagonal
@@ -138,7 +138,7 @@ def _distance(diagonal, z, n):
     return distance
 
 
-@compiled
+@compiled_inner
 def _n_together(learn, r, may_learn):
     """Return how many rows from r on are mapped together: a row that may be a centre goes alone."""
     size, most = 1, min(_TILE, learn.size - r)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 
 _TURN = 2.0 * math.pi
 
@@ -21,7 +21,7 @@ _S1, _S3, _S5, _S7, _S9, _S11, _S13 = (
 )
 
 
-@compiled
+@compiled_inner
 def _cosine(turns):
     # No branches and no library call, so that loops of it are vectorised.
     rest = turns - np.floor(turns + 0.5)
@@ -30,12 +30,12 @@ def _cosine(turns):
     return x * (_S1 + s * (_S3 + s * (_S5 + s * (_S7 + s * (_S9 + s * (_S11 + s * _S13))))))
 
 
-@compiled
+@compiled_inner
 def _limited(value, most):
     return min(max(np.float64(value), -most), most)
 
 
-@compiled
+@compiled_inner
 def _finish(angles, scale, out):
     """Write the cosines, then the sines, of scaled angles into out, float32 (2 h,)."""
     h = angles.size

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.native_events.scaler_path import CLIP, ONE_HOT, REJECT
 from streamsvm.support.feature_statistics import is_far, learn_value, scaled
 from streamsvm.support.rows import LARGEST
@@ -35,7 +35,7 @@ def learn_and_scale(statistics, columns, values, limits, learnt, scale, refused)
                 values[r, c] = scaled(statistics, f, value, limits[CLIP])
 
 
-@compiled
+@compiled_inner
 def _far_column(statistics, columns, values, r, limit):
     """Return the column of the first value of row r that is too far from its mean, or -1."""
     for c in range(values.shape[1]):

@@ -24,13 +24,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.solvers.registry import call_learn_rows
 from streamsvm.support.kernel_rows.fresh_block import reuse_values
 from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of_event
 
 
-@compiled
+@compiled_inner
 def learn_binary(
     state, kernel, schedule, spare, x, is_last, y, cost, weight, numbers, margins, solver
 ):
@@ -44,7 +44,7 @@ def learn_binary(
     )
 
 
-@compiled
+@compiled_inner
 def learn_multiclass(
     state, kernel, schedule, spare, x, is_last, y, cost, weight, numbers, margins, solver
 ):

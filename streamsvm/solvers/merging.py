@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.solvers.bounds import MERGE
 
 CANDIDATES = 4
@@ -27,7 +27,7 @@ _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _SECTIONS = 20
 
 
-@compiled
+@compiled_inner
 def pair_cost(alpha, diagonal, i, j, k_ij):
     """Return the square of what w loses when the lighter of two goes over to the other, at most."""
     a_i, a_j, k_ij = abs(alpha[i]), abs(alpha[j]), np.float64(k_ij)
@@ -37,7 +37,7 @@ def pair_cost(alpha, diagonal, i, j, k_ij):
     return max(0.0, min(over_i, over_j))
 
 
-@compiled
+@compiled_inner
 def best_point(kappa, a_i, a_j):
     """Return h in [0, 1] for which a_i kappa^((1-h)^2) + a_j kappa^(h^2) is largest.
 
@@ -59,7 +59,7 @@ def best_point(kappa, a_i, a_j):
     return 0.5 * (low + high)
 
 
-@compiled
+@compiled_inner
 def weight_of(policy, kappa, a_i, a_j):
     """Return h for two vectors with the kernel value kappa and these coefficients."""
     if policy == MERGE:

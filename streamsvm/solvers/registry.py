@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import typeof, types
 
-from streamsvm._compile import JIT, chosen_by, register_source
+from streamsvm._compile import JIT, chosen_by, pointee, register_source
 from streamsvm.support.kernel_rows.bound_kernels import DENSE_ROWS, SPARSE_ROWS
 from streamsvm.support.kernel_rows.code_addresses import address_of_code, caller_of
 
@@ -51,7 +51,9 @@ def _signature(
 ) -> Any:  # fmt: skip
     """Return that of `learn_rows` for the types of its arguments."""
     arrays = (_DOUBLES, _DOUBLES, _DOUBLES, _NUMBERS, _DIAGONAL)
-    return types.int64(state, kernel, x, *arrays, schedule, margins)
+    return types.int64(
+        pointee(state), pointee(kernel), pointee(x), *arrays, pointee(schedule), margins
+    )
 
 
 call_learn_rows: Any = (

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 
 
-@compiled
+@compiled_inner
 def _forward(scores, moves, n, best, back):
     """Set best[t, c] to the best score of labels 0 .. t that end in c, back[t, c] to its label t-1.
 
@@ -37,7 +37,7 @@ def _forward(scores, moves, n, best, back):
             now[c] += scores[t, c]
 
 
-@compiled
+@compiled_inner
 def viterbi(scores, moves, n, best, back, labels):
     """Set `labels` to the best sequence of labels below n.
 
@@ -66,7 +66,7 @@ def viterbi(scores, moves, n, best, back, labels):
         c = back[t, c]
 
 
-@compiled
+@compiled_inner
 def max_marginals(scores, moves, n, best, back, margins):
     """Set margins[t, c] to the score of the best sequence that has label c at token t.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf
+from streamsvm._compile import compiled_inner, compiled_leaf
 
 
 @compiled_leaf
@@ -25,7 +25,7 @@ def summed(alpha, late, total, row, n):
     return found
 
 
-@compiled
+@compiled_inner
 def voted(alpha, late, total, row, n):
     """Return the sum of the signs of f(x) of all models, each times the weight of its model.
 

@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from streamsvm._compile import JIT, compiled
+from streamsvm._compile import JIT, compiled, compiled_inner
 from streamsvm.support.tiles import PANEL, ROWS, loop, splat
 
 WORD = 64
@@ -75,7 +75,7 @@ def _word_plain(x: Any, first: int, stop: int) -> tuple[np.uint64, np.uint64]:
 word: Any = _word_compiled if JIT else _word_plain
 
 
-@compiled
+@compiled_inner
 def pack(x, d, out):
     """Write the first d values of a row, float32, as words; tell whether all are 0 or 1.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 
 _DISCOUNT = 0.9995
 _PRIOR = 1.0
@@ -31,7 +31,7 @@ def probability(calibration, margin):
     return 1.0 / (1.0 + np.exp(-min(30.0, max(-30.0, z))))
 
 
-@compiled
+@compiled_inner
 def update_one(calibration, margin, y):
     """Learn a margin with label y, +1 or -1."""
     # Clipped: a very large margin tells no more than a large one.
@@ -57,7 +57,7 @@ def update_calibration(calibration, margins, y):
         update_one(calibration, margins[r], y[r])
 
 
-@compiled
+@compiled_inner
 def label_index(scores):
     """Return the index of the label that scores, float64 (classes,), or a margin (1,), predict."""
     if scores.size == 1:
@@ -74,7 +74,7 @@ def new_thinned() -> np.ndarray:
     return np.append(new_calibration(), 0.0)
 
 
-@compiled
+@compiled_inner
 def update_thinned_one(calibration, margin, y):
     """Learn one margin, or only count it: see `update_thinned`."""
     calibration[5] += 1.0
@@ -117,7 +117,7 @@ def softmax(temperature, scores):
     return p
 
 
-@compiled
+@compiled_inner
 def update_temperature_one(temperature, f, y):
     """Learn scores, float64 (classes,), of an example of class y."""
     most = f.max()

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.support.bits import WORD, n_words, word
 from streamsvm.support.declaration import copy_arrays
 from streamsvm.support.tiles import PANEL
@@ -66,7 +66,7 @@ def put(store, slot, x):
         store.binary[0] = _put_words(store.words[slot // PANEL], lane, x)
 
 
-@compiled
+@compiled_inner
 def _put_words(words, lane, x):
     """Write row `x` as bits, and tell whether all its values are 0 or 1."""
     for k in range(words.shape[0]):
@@ -87,7 +87,7 @@ def renew_words(store):
             store.binary[0] = _put_words(store.words[slot // PANEL], slot % PANEL, x)
 
 
-@compiled
+@compiled_inner
 def get(store, slot, out):
     """Read a slot into `out`, float32 (n_features,)."""
     panel = store.panels[slot // PANEL]
@@ -96,7 +96,7 @@ def get(store, slot, out):
         out[feature] = panel[feature, lane]
 
 
-@compiled
+@compiled_inner
 def gather(store, slots, n, d):
     """Return copies of the rows in the first n of `slots`, float32 (n, d)."""
     x = np.empty((n, d), np.float32)
@@ -105,7 +105,7 @@ def gather(store, slots, n, d):
     return x
 
 
-@compiled
+@compiled_inner
 def reorder(store, order, n_kept):
     """Move the row in slot order[s] to slot s, for s < n_kept; all other rows are removed."""
     panels, entered, weight = store.panels, store.entered, store.weight

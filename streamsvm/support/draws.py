@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 
 _S7, _S11, _S13, _S17 = np.uint64(7), np.uint64(11), np.uint64(13), np.uint64(17)
 
@@ -20,7 +20,7 @@ def new_draws(seed: int | None) -> np.ndarray:
     return np.where(state == 0, np.uint64(0x9E3779B97F4A7C15), state)
 
 
-@compiled
+@compiled_inner
 def uniform(draws):
     """Return a float in [0, 1) and advance the state."""
     word = draws[0]
@@ -32,7 +32,7 @@ def uniform(draws):
     return np.float64(word >> _S11) * (1.0 / 9007199254740992.0)
 
 
-@compiled
+@compiled_inner
 def below(draws, n):
     """Return an integer drawn uniformly from 0 .. n-1 and advance the state."""
     return np.int64(uniform(draws) * n)

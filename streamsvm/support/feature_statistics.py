@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 
 COUNT, MEAN, VARIANCE, N_CLIPPED, RECENT, FIRST, SUM, SQUARES = range(8)
 """The rows of statistics, float64 (8, features). Count, mean and variance; how many values were
@@ -61,7 +61,7 @@ def learn_value(statistics, f, value, clip):
             _compare_recent(statistics, f)
 
 
-@compiled
+@compiled_inner
 def _counted(statistics, f, value, clip):
     """Return what a value far away counts as, and count it."""
     if not is_far(statistics, f, value, clip):
@@ -73,7 +73,7 @@ def _counted(statistics, f, value, clip):
     return statistics[MEAN, f] + (limit if value > statistics[MEAN, f] else -limit)
 
 
-@compiled
+@compiled_inner
 def is_far(statistics, f, value, limit):
     """Tell whether a value is over `limit` deviations from the mean of enough, unequal values."""
     variance = statistics[VARIANCE, f]
@@ -83,7 +83,7 @@ def is_far(statistics, f, value, limit):
     return difference * difference > limit * limit * variance
 
 
-@compiled
+@compiled_inner
 def _compare_recent(statistics, f):
     """Forget the earlier values if the recent ones are much closer together; begin anew."""
     n = statistics[RECENT, f]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.support.declaration import Range, field
 from streamsvm.support.draws import uniform
 
@@ -38,7 +38,7 @@ TRIES = 32
 """How many draws are rejected before all examples are gone through; more if there are many."""
 
 
-@compiled
+@compiled_inner
 def note_cost(info, cost):
     """Take the C_i of an example that enters into the largest and smallest ones."""
     if info.cost_most == 0.0:
@@ -47,13 +47,13 @@ def note_cost(info, cost):
     info.cost_least = min(info.cost_least, cost)
 
 
-@compiled
+@compiled_inner
 def are_equal(info):
     """Tell whether all C_i so far are equal: then uniform draws are in proportion to them."""
     return info.cost_least == info.cost_most > 0.0
 
 
-@compiled
+@compiled_inner
 def record(info, z, bound, weight):
     """Add Z and its bound B, with a weight; those of one example have the sum 1 on average."""
     z *= weight
@@ -62,7 +62,7 @@ def record(info, z, bound, weight):
     info.look_most = max(info.look_most, weight * bound)
 
 
-@compiled
+@compiled_inner
 def heavy_member(draws, members, n, cost, most):
     """Return one of the first n members, drawn with probabilities in proportion to cost[member].
 

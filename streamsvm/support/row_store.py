@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
+from streamsvm.support.assigning import assign
 
 
 class RowStore(NamedTuple):
@@ -26,9 +27,9 @@ def new_store(capacity: int, n_features: int) -> RowStore:
     )
 
 
-@compiled
+@compiled_inner
 def put(store, slot, x):
     """Write row 0 of x, float32 (1, d), into a slot."""
     d = x.shape[1]
-    store.rows[slot, :d] = x[0]
+    assign(store.rows[slot], x[0])
     store.rows[slot, d:] = np.float32(0.0)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_leaf, compiled_within
+from streamsvm._compile import chosen_by, compiled, compiled_inner, compiled_leaf, compiled_within
+from streamsvm.support.assigning import assign
 
 
 class SparseRows(NamedTuple):
@@ -34,32 +35,32 @@ _SHORT = 64
 """Rows of up to so many entries are sorted by insertion, which needs no further arrays."""
 
 
-@compiled
+@compiled_inner
 def _count_dense(x):
     return x.shape[0]
 
 
-@compiled
+@compiled_inner
 def _count_sparse(x):
     return x.start.size - 1
 
 
-@compiled
+@compiled_inner
 def _width_dense(x):
     return x.shape[1]
 
 
-@compiled
+@compiled_inner
 def _width_sparse(x):
     return x.d
 
 
-@compiled
+@compiled_inner
 def _part_dense(x, first, stop):
     return x[first:stop]
 
 
-@compiled
+@compiled_inner
 def _part_sparse(x, first, stop):
     return SparseRows(x.start[first : stop + 1], x.columns, x.values, x.d)
 
@@ -73,12 +74,12 @@ def _differ(x, z):
     return found > 0
 
 
-@compiled
+@compiled_inner
 def _are_equal_dense(x, z, d):
     return not _differ(x[0, :d], z[0, :d])
 
 
-@compiled
+@compiled_inner
 def _are_equal_sparse(x, z, d):
     a, b, n = x.start[0], z.start[0], x.start[1] - x.start[0]
     if z.start[1] - b != n or _differ(x.columns[a : a + n], z.columns[b : b + n]):
@@ -143,7 +144,7 @@ def taken(x: RowsT, kept: np.ndarray) -> RowsT:
     return SparseRows(start, x.columns[at], x.values[at], x.d)
 
 
-@compiled
+@compiled_inner
 def added(a, b):
     """Return the sum of two finite values as float32, clipped to -LARGEST .. LARGEST."""
     return np.float32(min(LARGEST, max(-LARGEST, np.float64(a) + np.float64(b))))
@@ -154,8 +155,8 @@ def _sort(columns, values, first, stop):
     """Sort entries first .. stop-1 by column in place; those of one column keep their order."""
     if stop - first > _SHORT:
         order = np.argsort(columns[first:stop], kind="mergesort")
-        columns[first:stop] = columns[first:stop][order]
-        values[first:stop] = values[first:stop][order]
+        assign(columns[first:], columns[first:stop][order])
+        assign(values[first:], values[first:stop][order])
         return
     for t in range(first + 1, stop):
         column, value = columns[t], values[t]
@@ -194,7 +195,7 @@ def tidy(start, columns, values):
     return n
 
 
-@compiled
+@compiled_inner
 def _count_zeros(values):
     n = 0
     for t in range(values.size):
@@ -202,7 +203,7 @@ def _count_zeros(values):
     return n
 
 
-@compiled
+@compiled_inner
 def _count_falls(a, b):
     n = 0
     for t in range(a.size):

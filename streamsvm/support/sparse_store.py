@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.support.bits import WORD, n_words
 from streamsvm.support.declaration import copy_arrays
 from streamsvm.support.rows import SparseRows
@@ -92,7 +92,7 @@ def grown(store: SparseStore, capacity: int, n_features: int) -> SparseStore:
     return new
 
 
-@compiled
+@compiled_inner
 def _compact(store):
     """Move all rows in use to the front of the pool."""
     used = store.counts[USED]
@@ -108,7 +108,7 @@ def _compact(store):
     store.counts[USED] = used
 
 
-@compiled
+@compiled_inner
 def has_room(store, x):
     """Tell whether row 0 of x fits; if not, the store must be `grown` first."""
     need = x.start[1] - x.start[0]
@@ -117,7 +117,7 @@ def has_room(store, x):
     return fits
 
 
-@compiled
+@compiled_inner
 def release(store, slot):
     """Remove the row in a slot; its pairs are garbage until the next compaction."""
     store.counts[LIVE] -= store.length[slot]
@@ -127,7 +127,7 @@ def release(store, slot):
         store.words[slot // PANEL, :, slot % PANEL] = 0
 
 
-@compiled
+@compiled_inner
 def set_bits(x, r, words):
     """Set the bits of the features of row r in words, uint64 (words,), which are 0.
 
@@ -166,7 +166,7 @@ def put(store, slot, x):
         store.binary[0] = set_bits(x, 0, store.words[slot // PANEL, :, slot % PANEL])
 
 
-@compiled
+@compiled_inner
 def row_of(store, slot, scratch, d):
     """Return the row in a slot, valid until the next `put`; `scratch` is not used."""
     start = np.empty(2, np.int64)
@@ -175,7 +175,7 @@ def row_of(store, slot, scratch, d):
     return SparseRows(start, store.columns, store.values, d)
 
 
-@compiled
+@compiled_inner
 def gather(store, slots, n, d):
     """Return copies of the rows in the first n of `slots`."""
     start = np.zeros(n + 1, np.int64)
@@ -190,7 +190,7 @@ def gather(store, slots, n, d):
     return SparseRows(start, columns, values, d)
 
 
-@compiled
+@compiled_inner
 def of_rows(spare, x):
     """Return a store of all rows of x, which shares their memory and the scratch of `spare`.
 
@@ -208,7 +208,7 @@ def of_rows(spare, x):
     )  # fmt: skip
 
 
-@compiled
+@compiled_inner
 def reorder(store, order, n_kept):
     """Move the row in slot order[s] to slot s, for s < n_kept; all other rows are removed."""
     start, length, norm = store.start.copy(), store.length.copy(), store.norm.copy()
@@ -231,7 +231,7 @@ def reorder(store, order, n_kept):
             store.words[s // PANEL, :, s % PANEL] = words[old // PANEL, :, old % PANEL]
 
 
-@compiled
+@compiled_inner
 def _largest(columns, values, n):
     """Keep the `MOST_MERGED` largest entries, of equal ones the first; return how many are kept."""
     if n <= MOST_MERGED:
@@ -252,7 +252,7 @@ def _largest(columns, values, n):
     return kept
 
 
-@compiled
+@compiled_inner
 def between(store, i, j, h, d):
     """Return a new row, h x_i + (1 - h) x_j, with its `MOST_MERGED` largest features only."""
     a, end_a = store.start[i], store.start[i] + store.length[i]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled
+from streamsvm._compile import chosen_by, compiled, compiled_inner
 from streamsvm.kernels import product_of
 from streamsvm.kernels.registry import value_of_vectors
 from streamsvm.support.bits import WORD
@@ -23,7 +23,7 @@ _FEWEST = 64
 """So many values, or fewer, are computed as fast without bits."""
 
 
-@compiled
+@compiled_inner
 def _norm(x, r):
     total = 0.0
     for t in range(x.start[r], x.start[r + 1]):
@@ -31,12 +31,12 @@ def _norm(x, r):
     return total
 
 
-@compiled
+@compiled_inner
 def _dot(kernel, product, norm_x, norm_s):
     return np.float32(product)
 
 
-@compiled
+@compiled_inner
 def _distance(kernel, product, norm_x, norm_s):
     # In double precision, so that no digits are lost for nearly equal rows of a large norm.
     return np.float32(max(0.0, norm_x + norm_s - 2.0 * product))
@@ -45,26 +45,26 @@ def _distance(kernel, product, norm_x, norm_s):
 _argument: Any = chosen_by(0, {"dot": _dot, "distance": _distance}, product_of)
 
 
-@compiled
+@compiled_inner
 def _spread(flat, columns, values, first, stop):
     for t in range(first, stop):
         flat[columns[t]] = values[t]
 
 
-@compiled
+@compiled_inner
 def _clear(scratch, columns, first, stop):
     for t in range(first, stop):
         scratch[columns[t]] = 0
 
 
-@compiled
+@compiled_inner
 def _term(columns, values, flat, t):
     # Unsigned, as numba tests each signed index for being negative.
     column = np.uint64(np.uint32(columns[np.uint64(t)]))
     return np.float64(values[np.uint64(t)]) * np.float64(flat[column])
 
 
-@compiled
+@compiled_inner
 def _dots(start, length, columns, values, flat, first, stop, out):
     """Write the dot products of rows first .. stop-1 with a dense row, `flat`, to out, float64."""
     for s in range(first, stop):
@@ -74,7 +74,7 @@ def _dots(start, length, columns, values, flat, first, stop, out):
         out[s - first] = total
 
 
-@compiled
+@compiled_inner
 def _one_row(kernel, store, x, r, first, stop, out):
     """Write out[r, s] for first <= s < stop."""
     flat, norm = store.flat[0], _norm(x, r)
@@ -87,7 +87,7 @@ def _one_row(kernel, store, x, r, first, stop, out):
     apply_kernel(kernel, out[r, first:stop])
 
 
-@compiled
+@compiled_inner
 def _group_size(store, x, first, n_rows):
     """Return how many rows from `first` on, at most 32, have columns that fit into the lanes."""
     size = min(PANEL, n_rows - first)
@@ -96,7 +96,7 @@ def _group_size(store, x, first, n_rows):
     return size
 
 
-@compiled
+@compiled_inner
 def _spread_group(store, x, first, size):
     n = 0
     for r in range(size):
@@ -110,7 +110,7 @@ def _spread_group(store, x, first, size):
             store.lanes[store.place[column], r] = x.values[t]
 
 
-@compiled
+@compiled_inner
 def _group(kernel, store, x, r, size, first, stop, out):
     """Write out[r + i, s] for i < size and first <= s < stop."""
     _spread_group(store, x, r, size)
@@ -135,7 +135,7 @@ def _group(kernel, store, x, r, size, first, stop, out):
     _clear(store.place, x.columns, x.start[r], x.start[r + size])
 
 
-@compiled
+@compiled_inner
 def _by_bits(kernel, store, x, n_rows, first, stop, out):
     """Compute the values by bits, of whole panels, or tell that x has values other than 0 and 1."""
     depth = store.words.shape[1]
@@ -148,7 +148,7 @@ def _by_bits(kernel, store, x, n_rows, first, stop, out):
     return True
 
 
-@compiled
+@compiled_inner
 def _by_products(kernel, store, x, n_rows, d, first, stop, out):
     if store.binary[0] and n_rows * (stop - first) > _FEWEST:
         if _by_bits(kernel, store, x, n_rows, first, stop, out):
@@ -164,7 +164,7 @@ def _by_products(kernel, store, x, n_rows, d, first, stop, out):
         r += size
 
 
-@compiled
+@compiled_inner
 def _by_vectors(kernel, store, x, n_rows, d, first, stop, out):
     flat, other = store.flat[0], store.flat[1]
     for r in range(n_rows):

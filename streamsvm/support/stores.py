@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_leaf, compiled_within
+from streamsvm._compile import chosen_by, compiled_inner, compiled_leaf, compiled_within
 from streamsvm.support import dense_store, row_store, sparse_store, sparse_values
 from streamsvm.support.bits import n_words
 from streamsvm.support.declaration import copy_arrays
@@ -36,28 +36,28 @@ def of_store(argument: int, dense: Any, sparse: Any, row: Any = None, members: A
     return chosen_by(argument, kinds)
 
 
-@compiled
+@compiled_inner
 def _put_dense(store, slot, x):
     dense_store.put(store, slot, x[0])
 
 
-@compiled
+@compiled_inner
 def _has_room_dense(store, x):
     return True
 
 
-@compiled
+@compiled_inner
 def _release_dense(store, slot):
     pass
 
 
-@compiled
+@compiled_inner
 def _row_of_dense(store, slot, scratch, d):
     dense_store.get(store, slot, scratch[0, :d])
     return scratch
 
 
-@compiled
+@compiled_inner
 def _of_rows_dense(spare, x):
     spare.binary[0] = True
     for r in range(x.shape[0]):
@@ -65,7 +65,7 @@ def _of_rows_dense(spare, x):
     return spare
 
 
-@compiled
+@compiled_inner
 def _between_dense(store, i, j, h, d):
     x, z = np.empty((2, d), np.float32), np.empty((1, d), np.float32)
     dense_store.get(store, i, x[0])
@@ -75,7 +75,7 @@ def _between_dense(store, i, j, h, d):
     return z
 
 
-@compiled
+@compiled_inner
 def _spare_dense(store, n, d):
     n_panels = (n + PANEL - 1) // PANEL
     panels = np.zeros((n_panels, d, PANEL), np.float32)
@@ -84,12 +84,12 @@ def _spare_dense(store, n, d):
     return DenseStore(panels, entered, weight, words, np.ones(1, np.bool_))
 
 
-@compiled
+@compiled_inner
 def _spare_sparse(store, n, d):
     return store
 
 
-@compiled
+@compiled_inner
 def _put_member(store, s, x):
     info, slot = store.info[0], store.fresh[0]
     if slot < 0:
@@ -105,7 +105,7 @@ def _put_member(store, s, x):
     store.slot[s] = slot
 
 
-@compiled
+@compiled_inner
 def _release_member(store, s):
     slot = store.slot[s]
     store.wanted[slot] -= 1
@@ -115,17 +115,17 @@ def _release_member(store, s):
         release(store.rows, slot)
 
 
-@compiled
+@compiled_inner
 def _row_of_member(store, s, scratch, d):
     return row_of(store.rows, store.slot[s], scratch, d)
 
 
-@compiled
+@compiled_inner
 def _gather_members(store, members, n, d):
     return gather(store.rows, store.slot[members[:n]], n, d)
 
 
-@compiled
+@compiled_inner
 def _reorder_members(store, order, n_kept):
     slot, entered, weight = store.slot.copy(), store.entered.copy(), store.weight.copy()
     for s in range(n_kept):
@@ -188,12 +188,12 @@ between = of_store(0, _between_dense, sparse_store.between)
 _own_values = of_store(1, kernel_values.kernel_values, sparse_values.kernel_values)
 
 
-@compiled
+@compiled_inner
 def _values_unbound(kernel, store, x, n_rows, d, first, stop, out):
     _own_values(kernel, store, x, n_rows, d, first, stop, out)
 
 
-@compiled
+@compiled_inner
 def values_of_panels(kernel, store, x, n_rows, d, is_wanted, found):
     """Compute the values with all rows in some panels of a `MemberStore`: found[r, slot].
 
@@ -209,7 +209,7 @@ def values_of_panels(kernel, store, x, n_rows, d, is_wanted, found):
         p = q + 1
 
 
-@compiled
+@compiled_inner
 def _values_of_members(kernel, store, x, n_rows, d, first, stop, out):
     """Compute the values with members first .. stop-1 only, each panel that has some once."""
     slot, n = store.slot, store.rows.entered.size

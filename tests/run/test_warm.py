@@ -47,7 +47,7 @@ def specialisations():
     return sum(
         function.address is not None if isinstance(function, _compile.CFunction)
         else len(function.overloads)
-        for function in _compile._compiled
+        for function in _compile.compiled_functions
     )
 """
 LEARNS = """

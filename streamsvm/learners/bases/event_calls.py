@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
-from streamsvm._compile import JIT, borrowed, compiled
+from streamsvm._compile import JIT, borrowed, compiled, compiled_inner
 from streamsvm.features.missing import fill, note
 from streamsvm.features.packing import list_event
 from streamsvm.learners.bases.scaled_rows import scaled_value
@@ -111,7 +111,7 @@ else:
 # Compiled code
 
 
-@compiled
+@compiled_inner
 def _scores(args, has_offsets):
     """Return the scores, or the margin, that predict: with offsets if it is the next event."""
     # LASVM writes probabilities behind the scores: see `outputs.ProblemsOutput`.
@@ -123,7 +123,7 @@ def _scores(args, has_offsets):
     return args.scores
 
 
-@compiled
+@compiled_inner
 def _predicted(args, n, is_sparse):
     """Return the index of the label that the margins predict; -1 if they are not finite.
 
@@ -139,7 +139,7 @@ def _predicted(args, n, is_sparse):
     return label_index(_scores(args, is_next(args.asked, row)))
 
 
-@compiled
+@compiled_inner
 def _learn(args, x, is_last, sign, cost, weight):
     """Learn a row; return the index of the label predicted before, or -1 if it was not learnt."""
     state, margins = borrowed(args.state), args.margins
@@ -169,7 +169,7 @@ def _learn(args, x, is_last, sign, cost, weight):
     return predicted
 
 
-@compiled
+@compiled_inner
 def _scaled(args, values, d):
     """Return the first d values, multiplied by the factors, if there are any."""
     if args.factors.size == 0:
@@ -179,7 +179,7 @@ def _scaled(args, values, d):
     return args.scaled_values[:d]
 
 
-@compiled
+@compiled_inner
 def _scaled_listed(args, x):
     """Return a sparse row, multiplied by the factors, if there are any."""
     if args.factors.size == 0:
@@ -225,7 +225,7 @@ def learn_dense(args, turn, d, sign, cost, weight):
     return label_index
 
 
-@compiled
+@compiled_inner
 def _sparse_row(args, n, d, is_hashed):
     """Return n values as a sparse row of d features; `start[1]` is -1 if one is out of range."""
     columns = args.columns[EVENT_COLUMNS]
@@ -246,7 +246,7 @@ def _sparse_row(args, n, d, is_hashed):
     return SparseRows(args.start, args.columns[SORTED_COLUMNS], args.row_values, d)
 
 
-@compiled
+@compiled_inner
 def _is_last(args, x, last_length):
     """Tell whether a sparse row is the one that was predicted last, of this length."""
     is_last = last_length == x.start[1]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.support.dense_store import DenseStore, renew_words
 from streamsvm.support.rows import Rows, SparseRows
 
@@ -52,7 +52,7 @@ def _clipped(values: np.ndarray) -> np.ndarray:
     return np.clip(values, -LARGEST_SCALED, LARGEST_SCALED)
 
 
-@compiled
+@compiled_inner
 def scaled_value(value, factor):
     """Return a value, float32, multiplied by its factor, as `scaled_rows` does."""
     return min(LARGEST_SCALED, max(-LARGEST_SCALED, value * factor))

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
+from streamsvm.support.assigning import assign
 from streamsvm.support.calibration import label_index, new_calibration, update_one
 
 WITHOUT, WITH, LAST, IN_USE, N_CHANGES = range(5, 10)
@@ -69,7 +70,7 @@ def digest(columns, values, n, is_sparse):
     return found
 
 
-@compiled
+@compiled_inner
 def is_next(asked, row):
     """Note that a row, given by its digest, is predicted; tell whether an example is next to come.
 
@@ -89,7 +90,7 @@ def note_learnt(asked, row):
     asked[N_PREDICTED] = asked[LAST_ROW] = 0
 
 
-@compiled
+@compiled_inner
 def offset_of(repeats):
     """Return what is added to the score of the last label, if it is: b / a."""
     if repeats[0] <= 0.0:
@@ -110,7 +111,7 @@ def write_offsets(repeats, offsets):
         offsets[last] = offset_of(repeats)
 
 
-@compiled
+@compiled_inner
 def _lead(scores, label):
     """Return the score of a label less the largest other one."""
     if scores.size == 1:
@@ -122,7 +123,7 @@ def _lead(scores, label):
     return scores[label] - most
 
 
-@compiled
+@compiled_inner
 def _second(scores, label):
     """Return the index of the label that scores predict if it is not this one."""
     if scores.size == 1:
@@ -134,7 +135,7 @@ def _second(scores, label):
     return best
 
 
-@compiled
+@compiled_inner
 def learn_label(repeats, scores, label):
     """Learn from the index of an example's label, and the scores of a model before it learnt it.
 
@@ -143,7 +144,7 @@ def learn_label(repeats, scores, label):
     last = np.int64(repeats[LAST]) - 1
     if 0 <= last < max(2, scores.size):
         if repeats[2] == 0.0:
-            repeats[:5] = _FIRST
+            assign(repeats, _FIRST)
         f = _lead(scores, last)
         chosen = last if f + offset_of(repeats) > 0.0 else _second(scores, last)
         repeats[WITHOUT] *= FADE

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.ambiguous.bounds import renew, slot_for
 from streamsvm.solvers.ambiguous.state import (
     AmbiguousState,
@@ -65,7 +65,7 @@ class Schedule(NamedTuple):
     bounds: Unbounded | Budget = UNBOUNDED
 
 
-@compiled
+@compiled_inner
 def score(state, row, out):
     """Write s_y of a row, given its kernel values, into out, float64 (>= labels,)."""
     n = state.info[0].n
@@ -73,7 +73,7 @@ def score(state, row, out):
         out[y] = expansion(state.beta[y], row, n)
 
 
-@compiled
+@compiled_inner
 def gap_of(state, s):
     """Write scores, bag and u of a slot into the scratch; return its gap, loss, and Delta."""
     k = state.known[s]
@@ -87,7 +87,7 @@ def gap_of(state, s):
     return gap, loss, delta
 
 
-@compiled
+@compiled_inner
 def _widen(state, s, row):
     """Take the labels that came since the last step on a slot into its loss."""
     k, n_in = state.info[0].n_classes, 0
@@ -98,7 +98,7 @@ def _widen(state, s, row):
     state.known[s] = k
 
 
-@compiled
+@compiled_inner
 def step_on(state, s, row):
     """Make a step on a slot, whose kernel values are `row`; return its gap before."""
     info = state.info[0]
@@ -134,7 +134,7 @@ def step_on(state, s, row):
     return gap
 
 
-@compiled
+@compiled_inner
 def _insert(state, s, x, cost, weight, number, diagonal, row):
     """Put the example whose bag and scores are in the scratch into a slot: the next, or a free."""
     info = state.info[0]
@@ -152,7 +152,7 @@ def _insert(state, s, x, cost, weight, number, diagonal, row):
     row_cache.keep(state.cache, s, row, info.n)
 
 
-@compiled
+@compiled_inner
 def _learn_kept(state, kernel, s, n_in, cost, weight, d):
     """Learn an example that is kept once more; of another bag what the former did is undone."""
     info = state.info[0]
@@ -173,7 +173,7 @@ def _learn_kept(state, kernel, s, n_in, cost, weight, d):
     step_on(state, s, row)
 
 
-@compiled
+@compiled_inner
 def look(state):
     """Look at an example: see `support.looks`."""
     info = state.info[0]
@@ -185,7 +185,7 @@ def look(state):
     info.n_looked += 1
 
 
-@compiled
+@compiled_inner
 def _reprocess(state, kernel, schedule, d):
     """REPROCESS: steps on random examples kept, and a look at one afterwards."""
     if schedule.reprocess == 0.0 or state.info[0].n == 0:
@@ -290,7 +290,7 @@ def kept_gap(state: AmbiguousState) -> KeptGap:
     return KeptGap(max(0.0, total), costs)
 
 
-@compiled
+@compiled_inner
 def _event_margins(state, kernel, schedule, x, out):
     margins_of(state, kernel, x, out)
     # The scratch now has the kernel values of this row.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled
+from streamsvm._compile import chosen_by, compiled_inner
 from streamsvm.solvers.ambiguous.state import add_to, row_of_slot, scale_block
 from streamsvm.solvers.bounds import Budget, Unbounded
 from streamsvm.support import stores
@@ -23,7 +23,7 @@ from streamsvm.support.looks import note_cost
 from streamsvm.support.rows import count, width
 
 
-@compiled
+@compiled_inner
 def _lightest(state):
     """Return the slot whose coefficients make up the least part of |w|^2 by themselves."""
     info = state.info[0]
@@ -39,7 +39,7 @@ def _lightest(state):
     return found
 
 
-@compiled
+@compiled_inner
 def _neighbour(state, s, row):
     """Return the nearest slot with the same bag, of the same labels; -1 if there is none."""
     found, nearest = np.int64(-1), 0.0
@@ -54,7 +54,7 @@ def _neighbour(state, s, row):
     return found
 
 
-@compiled
+@compiled_inner
 def _give(state, kernel, t, own, alpha, delta, cost, share, d):
     """Add a share of an example's coefficients, and its cost, to those of slot t."""
     info, k = state.info[0], np.float64(state.diagonal[t])
@@ -74,12 +74,12 @@ def _give(state, kernel, t, own, alpha, delta, cost, share, d):
     note_cost(info, state.cost[t])
 
 
-@compiled
+@compiled_inner
 def _next_slot(bounds, state, kernel, row, d):
     return state.info[0].n
 
 
-@compiled
+@compiled_inner
 def _project(state, kernel, s, row, d):
     """Take the coefficients from slot s; return them, and slot and share of who got them, or -1."""
     own = state.beta[: state.info[0].n_classes, s].copy()
@@ -93,7 +93,7 @@ def _project(state, kernel, s, row, d):
     return own, t, share
 
 
-@compiled
+@compiled_inner
 def _free_slot(bounds, state, kernel, row, d):
     info = state.info[0]
     if info.n < bounds.limit:
@@ -113,12 +113,12 @@ slot_for: Any = chosen_by(0, {Unbounded: _next_slot, Budget: _free_slot})
 and whose kernel values are `row`. If another example leaves for it, the scores change by that."""
 
 
-@compiled
+@compiled_inner
 def _renew_none(bounds, state, kernel, x, s, later, first, n):
     pass
 
 
-@compiled
+@compiled_inner
 def _renew_column(bounds, state, kernel, x, s, later, first, n):
     if s == n:
         return

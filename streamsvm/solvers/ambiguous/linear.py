@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.ambiguous.state import LinearState, note_example, read_bag
 from streamsvm.solvers.ambiguous.step import coefficients, step_length
 from streamsvm.solvers.kernel_events import learn_multiclass
@@ -26,12 +26,12 @@ class Schedule(NamedTuple):
     bias_rate: float  # the rate of the bias over that of the weights; 0: there is none
 
 
-@compiled
+@compiled_inner
 def _dense_entries(x, r):
     return np.arange(x.shape[1]), x[r]
 
 
-@compiled
+@compiled_inner
 def _sparse_entries(x, r):
     start, stop = x.start[r], x.start[r + 1]
     return x.columns[start:stop], x.values[start:stop]
@@ -128,7 +128,7 @@ def margins_of(state, kernel, schedule, x, out):
         _score(state, schedule, columns, values, out.shape[1], out[r])
 
 
-@compiled
+@compiled_inner
 def _event_margins(state, kernel, schedule, x, out):
     margins_of(state, kernel, schedule, x, out)
 

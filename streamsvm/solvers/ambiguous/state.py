@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.support import looks, stores
 from streamsvm.support.declaration import (
     BOX,
@@ -148,7 +148,7 @@ def note_loss(info, cost, loss, diagonal):
     info.widths += 2.0 * cost * cost * diagonal
 
 
-@compiled
+@compiled_inner
 def add_to(state, row, s, y, amount):
     """Add an amount to beta of label y and slot s, whose kernel values are `row`."""
     if amount != 0.0:
@@ -163,7 +163,7 @@ def row_of_slot(state, kernel, s, d):
     return state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, s, n, d)]
 
 
-@compiled
+@compiled_inner
 def scale_block(state, s, row, factor):
     """Multiply the coefficients of a slot, at most by 1; `row` has its kernel values."""
     info = state.info[0]

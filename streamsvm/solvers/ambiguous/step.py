@@ -18,10 +18,10 @@ Bordes, New Algorithms for Large-Scale Support Vector Machines, thesis (2010), s
 
 from __future__ import annotations
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled_inner, compiled_within
 
 
-@compiled
+@compiled_inner
 def coefficients(out, in_bag, n_labels, u):
     """Write u, float64 (n_labels,) or longer, for the scores `out`; return the loss, sum of u^2.
 

@@ -24,8 +24,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.structured.vocabulary import column_of
+from streamsvm.support.assigning import assign
 
 MOST_WINDOW = 12
 MOST_RELATIONS = 8
@@ -104,7 +105,7 @@ def _weight(table, row, column, mean):
     return table.weights[row, column] - mean * table.late[row, column]
 
 
-@compiled
+@compiled_inner
 def _word_scores(model, sentence, settings, mean, out):
     """Set out (n, candidates) to the scores before any word has a concept."""
     words, related, used = sentence.words, sentence.related, sentence.used
@@ -129,7 +130,7 @@ def _word_scores(model, sentence, settings, mean, out):
             out[i, k] = total
 
 
-@compiled
+@compiled_inner
 def _add_neighbour(model, sentence, settings, mean, i, j, meant, links, out):
     """Add to out (candidates,), the scores of word i, what the candidate `meant` of word j adds."""
     words, related, w = sentence.words, sentence.related, settings.window
@@ -163,13 +164,13 @@ def start(model, sentence, settings, mean, search):
     """Set a search to its beginning."""
     _word_scores(model, sentence, settings, mean, search.scores)
     search.label[:] = -1
-    search.left[:] = sentence.bag
+    assign(search.left, sentence.bag)
     search.progress[:] = 0
     for i in range(search.label.size):
         search.best[i] = np.argmax(search.scores[i])
 
 
-@compiled
+@compiled_inner
 def give(model, sentence, settings, mean, search, i, meant, links):
     """Give word i a concept, and change the scores of the words around it; links is scratch."""
     search.label[i] = meant
@@ -183,7 +184,7 @@ def give(model, sentence, settings, mean, search, i, meant, links):
             search.best[other] = np.argmax(scores)
 
 
-@compiled
+@compiled_inner
 def _surest(search, is_free):
     """Return the word whose best concept has the highest score, or the first without one."""
     found, most = -1, -np.inf

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.solvers.concepts.search import (
     LINK,
     NEIGHBOUR,
@@ -55,7 +55,7 @@ def _add_entry(table, which, key, column, settings, info, entries, n):
     return n + 1
 
 
-@compiled
+@compiled_inner
 def _list_entries(model, sentence, settings, search, i, k, side):
     """List the features of an action; contexts that are new get rows."""
     words, related, used, info = sentence.words, sentence.related, sentence.used, model.info
@@ -103,7 +103,7 @@ def _apply(table, row, column, alpha, before):
     table.change[row, column] = 0
 
 
-@compiled
+@compiled_inner
 def step(model, sentence, settings, search, good, wrong):
     """Take the step of one constraint: actions (word, candidate) that is good, and that is not."""
     _list_entries(model, sentence, settings, search, good[0], good[1], 0)
@@ -133,7 +133,7 @@ def step(model, sentence, settings, search, good, wrong):
     info[0].dual += alpha * (1.0 - margin) - 0.5 * alpha * alpha * square
 
 
-@compiled
+@compiled_inner
 def _best_actions(sentence, settings, search):
     """Return the best good action, and the best wrong one; a word is -1 if there is none."""
     good, right, most, wrong, bad, most_wrong = -1, -1, -np.inf, -1, -1, -np.inf
@@ -166,7 +166,7 @@ def _has_room(model, sentence, settings):
     return _holds(a, 2 * of_words, settings.most) and _holds(b, 2 * wide * wide, settings.most)
 
 
-@compiled
+@compiled_inner
 def _rank_all(model, sentence, settings, search, wrong):
     """Take the steps of a wrong choice; return whether there was room for all of them."""
     while search.progress[1] < search.label.size:
@@ -207,7 +207,7 @@ def learn(model, sentence, settings, search):
 # Bags
 
 
-@compiled
+@compiled_inner
 def shares_of(model, sentence, most):
     """Return how likely each word means each thing of the bag, (words, things), and count it.
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_leaf
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_leaf
 from streamsvm.solvers.huller.state import HullerState, margin_of, products
 from streamsvm.solvers.kernel_events import learn_binary
 from streamsvm.solvers.registry import register_solver
@@ -53,7 +53,7 @@ def _multiply(alpha, sign, factor, n):
         alpha[s] *= factor if sign * alpha[s] > 0.0 else 1.0
 
 
-@compiled
+@compiled_inner
 def best_move(state, y, a, p, q, diagonal):
     """Return lambda (4.6 to 4.8) for an example with the coefficient a of its class, at least 0."""
     info = state.info[0]
@@ -66,7 +66,7 @@ def best_move(state, y, a, p, q, diagonal):
     return min(1.0, max(-a / (1.0 - a), free))
 
 
-@compiled
+@compiled_inner
 def _remove_unused(state):
     """Remove the members whose coefficient is 0."""
     m = state.active.counts[0].n_members - 1
@@ -80,7 +80,7 @@ def _remove_unused(state):
         m -= 1
 
 
-@compiled
+@compiled_inner
 def move(state, s, y, step, p, q):
     """Move the point of class y by lambda = `step` towards the example in slot s."""
     info = state.info[0]
@@ -99,7 +99,7 @@ def move(state, s, y, step, p, q):
         _remove_unused(state)
 
 
-@compiled
+@compiled_inner
 def _enter(state, x, r, weight, number, diagonal, row):
     """Put row r of the block into a slot, with coefficient 0; return the slot."""
     n_before = state.active.counts[0].n
@@ -117,7 +117,7 @@ def _enter(state, x, r, weight, number, diagonal, row):
     return slot
 
 
-@compiled
+@compiled_inner
 def process(state, x, r, y, weight, number, diagonal, row):
     """PROCESS: the update with row r of the block, x, which is no support vector."""
     info, n = state.info[0], state.active.counts[0].n
@@ -140,7 +140,7 @@ def process(state, x, r, y, weight, number, diagonal, row):
     move(state, slot, y, step, p, q)
 
 
-@compiled
+@compiled_inner
 def reprocess(state, kernel, d):
     """REPROCESS: the update with a random support vector."""
     n = state.active.counts[0].n
@@ -201,7 +201,7 @@ def margins_of(state, kernel, x, out):
         start += size
 
 
-@compiled
+@compiled_inner
 def _event_margins(state, kernel, schedule, x, out):
     margins_of(state, kernel, x, out[0])
     # The scratch now has the kernel values of this row.

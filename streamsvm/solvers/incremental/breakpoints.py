@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.solvers.incremental.margin import bound_of
 from streamsvm.solvers.incremental.state import AT_HIGH, AT_LOW, PENDING
 
@@ -19,7 +19,7 @@ LEAST_RATE = 1e-11
 """Gradients and coefficients that change by less, for their scale, do not change."""
 
 
-@compiled
+@compiled_inner
 def _approach(state, i, r):
     """Return how far slot i, at a bound, is from the margin set, and by how much it comes nearer.
 
@@ -41,7 +41,7 @@ def _approach(state, i, r):
     return own, rate
 
 
-@compiled
+@compiled_inner
 def cross(state, i):
     """Let slot i, whose coefficient is 0, be at the other end of the tube."""
     info = state.info[0]
@@ -54,7 +54,7 @@ def cross(state, i):
     state.line[i] -= sign * info.tube * info.scale_rate
 
 
-@compiled
+@compiled_inner
 def is_beyond(state, i, r):
     """Tell whether slot i, at the bound 0, is at the other end of the tube than its bounds say."""
     info, kind = state.info[0], state.kind[i]
@@ -73,20 +73,20 @@ def is_beyond(state, i, r):
     return other < abs(h)
 
 
-@compiled
+@compiled_inner
 def _slack(state, s):
     """Return within what a coefficient is at its bound."""
     width, values = state.high[s] - state.low[s], state.diagonal[s]
     return BETA_TOLERANCE * (1.0 / values if width * values > 1.0 else width)
 
 
-@compiled
+@compiled_inner
 def _priority(rate, s, which):
     """Return the priority of slot s among those that end a step: the fastest, or in turn any."""
     return rate if which == 0 else float((s + 1) * 40503 * which % 65521 + 1)
 
 
-@compiled
+@compiled_inner
 def first_of_margin(state, sign, which, most):
     """Return how far a path goes until a member reaches a bound, and which; -1: beyond `most`."""
     length, found, best = most, -1, 0.0
@@ -111,7 +111,7 @@ def first_of_margin(state, sign, which, most):
     return length, found
 
 
-@compiled
+@compiled_inner
 def first_of_others(state, c, sign, which, least, most):
     """Return how far a path goes until the gradient of a slot at a bound is 0, and which slot.
 
@@ -142,7 +142,7 @@ def first_of_others(state, c, sign, which, least, most):
     return length, found
 
 
-@compiled
+@compiled_inner
 def first_by_bias(state, c, sign, most):
     """Return how far the bias goes until a slot has h 0, and which, if the margin set is empty.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.incremental.state import AT_HIGH, AT_LOW, MARGIN, ExactState
 
 H_TOLERANCE, _H_ROUNDING = 1e-9, 1e-14
@@ -30,7 +30,7 @@ _POLISHED, _MOST_PASSES = 1e-4, 40
 """`refine` goes on until what is left is this share of `info.near`, at most so many times."""
 
 
-@compiled
+@compiled_inner
 def _residual(state, mass, row, out):
     """Write Q v + [mass, row_M] to `out`, float64 (margin + 1,); return its share of its terms.
 
@@ -94,7 +94,7 @@ def sensitivities(state, own, mass, row):
     return gamma, size + largest
 
 
-@compiled
+@compiled_inner
 def add_gammas(state, row, gamma):
     """Write gamma of all slots, given v and the kernel row of the slot that moves."""
     n, m = state.info[0].n, state.info[0].m
@@ -107,7 +107,7 @@ def add_gammas(state, row, gamma):
             gamma[i] += factor * values[i]
 
 
-@compiled
+@compiled_inner
 def enter(state, s, gamma):
     """Let slot s enter the margin set; v is that of s, and `gamma` its Schur complement."""
     info = state.info[0]
@@ -177,13 +177,13 @@ def invert(state: ExactState) -> None:
     state.info[0].drift = FRESH
 
 
-@compiled
+@compiled_inner
 def bound_of(state, s, rate):
     """Return how far slot s is from the bound that it moves to."""
     return state.high[s] - state.beta[s] if rate > 0.0 else state.beta[s] - state.low[s]
 
 
-@compiled
+@compiled_inner
 def put_at_bound(state, s):
     """Set the coefficient of a slot to the bound that it is nearer to; return the kind."""
     if state.high[s] - state.beta[s] < state.beta[s] - state.low[s]:
@@ -213,7 +213,7 @@ def note_tolerance(state):
     info.near = max(H_TOLERANCE, _H_ROUNDING * size)
 
 
-@compiled
+@compiled_inner
 def _left_by_rounding(state, right):
     """Write the margin set's gradients to `right`; return the rest of sum beta, and the largest.
 
@@ -234,7 +234,7 @@ def _left_by_rounding(state, right):
     return total, max(worst, abs(total) * largest)
 
 
-@compiled
+@compiled_inner
 def _centre(state):
     """Move the bias, which is not unique without a margin set, to the middle of where it may be.
 

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.incremental.breakpoints import (
     LEAST_RATE,
     cross,
@@ -73,7 +73,7 @@ _STEPS_A_SLOT = 20
 """With more steps for each slot in use the path is given up."""
 
 
-@compiled
+@compiled_inner
 def move(state, c, change):
     """Change beta_c, and with it those of the margin set, b, and all gradients.
 
@@ -92,7 +92,7 @@ def move(state, c, change):
         state.h[i] -= change * state.gamma[i]
 
 
-@compiled
+@compiled_inner
 def join(state, s):
     """Let slot s, with h 0, enter the margin set, whatever is needed for that.
 
@@ -130,7 +130,7 @@ def join(state, s):
     return DONE
 
 
-@compiled
+@compiled_inner
 def _largest_range(state):
     """Return the largest range between the bounds of a coefficient."""
     largest = 0.0
@@ -139,7 +139,7 @@ def _largest_range(state):
     return largest
 
 
-@compiled
+@compiled_inner
 def _step_of_bias(state, c, row, sign, most, target):
     """Change the bias alone, as the margin set is empty: until a slot has h 0, or c has.
 
@@ -170,7 +170,7 @@ def _step_of_bias(state, c, row, sign, most, target):
     return DONE, found
 
 
-@compiled
+@compiled_inner
 def _settled(state, c):
     """Give slot c, whose gradient fits its coefficient, its kind; return as `follow`."""
     if state.low[c] == state.high[c]:
@@ -182,7 +182,7 @@ def _settled(state, c):
     return join(state, c)
 
 
-@compiled
+@compiled_inner
 def _wanted_sign(state, c, target):
     """Return the sign of the change that is wanted of beta_c, and the largest change; 0: none."""
     if c < 0:
@@ -204,7 +204,7 @@ def _wanted_sign(state, c, target):
     return 0.0, 0.0
 
 
-@compiled
+@compiled_inner
 def _are_margin_rows_there(state):
     """Tell whether the kernel rows of all members are there; if not, note which one is wanted."""
     for j in range(state.info[0].m):
@@ -214,7 +214,7 @@ def _are_margin_rows_there(state):
     return True
 
 
-@compiled
+@compiled_inner
 def _step(state, c, row, sign, most, target):
     """Go along the path until a slot joins or leaves the margin set, or c is at an end.
 

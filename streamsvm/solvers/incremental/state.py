@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.support import states
 from streamsvm.support.declaration import Record, field
 from streamsvm.support.states import declare
@@ -72,7 +72,7 @@ def new_state(n_slots: int, n_rows: int, n_margin: int) -> ExactState:
     return state
 
 
-@compiled
+@compiled_inner
 def touch(state, s):
     """Return the number of slot s's kernel row, and note its use; -1: there is none."""
     r = state.row_of[s]

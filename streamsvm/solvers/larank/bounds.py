@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled
+from streamsvm._compile import chosen_by, compiled, compiled_inner
 from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.larank.state import beta, forget, set_beta
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
@@ -32,7 +32,7 @@ def remove(state, kernel, s, d):
     forget(state, s)
 
 
-@compiled
+@compiled_inner
 def project_on_neighbour(state, kernel, s, d):
     """Remove an example; add its projection and its cost to its nearest neighbour of its class."""
     info = state.info[0]
@@ -64,12 +64,12 @@ def project_on_neighbour(state, kernel, s, d):
             set_beta(state, c, neighbour, beta(state, c, neighbour) + step)
 
 
-@compiled
+@compiled_inner
 def _remove_none(bounds, state, kernel, number, d):
     pass
 
 
-@compiled
+@compiled_inner
 def _remove_old(bounds, state, kernel, number, d):
     """Remove the examples that leave the window when example `number` comes."""
     j = 0
@@ -81,7 +81,7 @@ def _remove_old(bounds, state, kernel, number, d):
             j += 1
 
 
-@compiled
+@compiled_inner
 def _make_room(bounds, state, kernel, number, d):
     info = state.info[0]
     _remove_old(bounds, state, kernel, number, d)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.larank.state import beta, forget, set_beta
 from streamsvm.solvers.larank.uniform import block_step
 
@@ -18,7 +18,7 @@ _FARTHEST = 1000.0
 """How many times as far as a sweep went its direction is followed: rounding grows with it."""
 
 
-@compiled
+@compiled_inner
 def violation(state, i):
     """Return by how much slot i violates optimality, over all classes; 0 for dead slots."""
     if state.cost[i] == 0.0:
@@ -33,7 +33,7 @@ def violation(state, i):
     return max(0.0, most - least)
 
 
-@compiled
+@compiled_inner
 def worst_violation(state):
     """Return the largest violation of any support pattern."""
     worst = 0.0
@@ -42,7 +42,7 @@ def worst_violation(state):
     return worst
 
 
-@compiled
+@compiled_inner
 def _go_on(state, n_active, before, gradients):
     """Go on in the direction of a sweep as far as the dual grows, within the bounds.
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.support import looks, states, stores
 from streamsvm.support.declaration import (
     BOX,
@@ -204,7 +204,7 @@ def set_beta(state, c, s, value):
         state.own[s, j] = state.own[s, state.n_own[s]]
 
 
-@compiled
+@compiled_inner
 def forget(state, s):
     """Mark slot s, whose coefficients are all 0, as dead."""
     info = state.info[0]

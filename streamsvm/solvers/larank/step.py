@@ -24,7 +24,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within, prefetch
+from streamsvm._compile import (
+    borrowed,
+    compiled,
+    compiled_inner,
+    compiled_leaf,
+    compiled_within,
+    prefetch,
+)
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
 from streamsvm.solvers.kernel_events import learn_multiclass
 from streamsvm.solvers.larank.bounds import stay_within
@@ -73,7 +80,7 @@ def _gathered(coefficient, slot, row, n):
     return total
 
 
-@compiled
+@compiled_inner
 def score(state, row, out):
     """Write f_c of a row, given its kernel values, into out, float64 (>= classes,)."""
     for c in range(state.info[0].n_classes):
@@ -139,7 +146,7 @@ def insert(state, x, y, cost, weight, number, diagonal, row, scores):
     return k
 
 
-@compiled
+@compiled_inner
 def process_new(state, kernel, x, y, cost, weight, number, row, diagonal, schedule):
     """PROCESSNEW (Algorithm 18), with the scores of the example in `state.scores`."""
     info = state.info[0]
@@ -182,7 +189,7 @@ def process_old(state, kernel, i, tau, d):
     return smo_step(state, kernel, i, rising, falling, tau, d)
 
 
-@compiled
+@compiled_inner
 def optimize(state, kernel, schedule, d):
     """OPTIMIZE (Algorithm 20) on the best of some random patterns: a step among their classes."""
     info = state.info[0]
@@ -235,7 +242,7 @@ def _optimize_some(state, kernel, schedule, d):
         optimize(state, kernel, schedule, d)
 
 
-@compiled
+@compiled_inner
 def _adapt(state, kernel, schedule, d):
     """Make the operations of the adaptive schedule after one example (Algorithm 22)."""
     info = state.info[0]
@@ -260,7 +267,7 @@ def _adapt(state, kernel, schedule, d):
         done += 1
 
 
-@compiled
+@compiled_inner
 def _reprocess(state, kernel, schedule, d):
     """Make the operations of the fixed schedule after one example (Algorithm 21)."""
     made = 0.0
@@ -272,7 +279,7 @@ def _reprocess(state, kernel, schedule, d):
         made += 1.0
 
 
-@compiled
+@compiled_inner
 def _values_of_block(state, kernel, rows, size, d, alone):
     """Fill state.block, but for what it has of rows that are `alone`; return a row's cycles."""
     info = state.info[0]
@@ -357,7 +364,7 @@ def margins_of(state, kernel, x, out):
         start += size
 
 
-@compiled
+@compiled_inner
 def _event_margins(state, kernel, schedule, x, out):
     margins_of(state, kernel, x, out)
     # The scratch now has the kernel values of this row.

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.solvers.larank.state import beta, set_beta
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
@@ -24,7 +24,7 @@ _LOOKS = 2
 """Looks after the steps of one example."""
 
 
-@compiled
+@compiled_inner
 def shift_onto(v, own, cost):
     """Return theta with sum_c min(v_c - theta, bound_c) = 0; bound = cost for c = own, else 0."""
     theta = v.sum() / v.size
@@ -47,7 +47,7 @@ def shift_onto(v, own, cost):
     return theta
 
 
-@compiled
+@compiled_inner
 def block_step(state, kernel, i, tau, d):
     """Set the coefficients of slot i to their optimum; return the gain in the dual.
 
@@ -92,7 +92,7 @@ def block_step(state, kernel, i, tau, d):
     return gain
 
 
-@compiled
+@compiled_inner
 def uniform_steps(state, kernel, steps, tau, d):
     """Make K block steps on uniformly random examples; update the sums of the certificate."""
     gain, made = 0.0, 0.0
@@ -106,7 +106,7 @@ def uniform_steps(state, kernel, steps, tau, d):
     state.info[0].n_looked += 1
 
 
-@compiled
+@compiled_inner
 def account(state, gain):
     """Update the sums of the certificate after one example, given the mean gain of its steps."""
     info = state.info[0]
@@ -125,7 +125,7 @@ def account(state, gain):
     info.width += 2.0 * r2 * (squares / info.n_alive) / (mean * mean)
 
 
-@compiled
+@compiled_inner
 def look(state, weight):
     """Look at a support pattern: see `support.looks`, and `larank.gap` for its part of the gap."""
     info = state.info[0]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_leaf
+from streamsvm._compile import chosen_by, compiled, compiled_inner, compiled_leaf
 from streamsvm.solvers.bounds import PROJECT, SMALLEST, Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.solvers.lasvm.fading import RHO, errs_more, fade, note_error
@@ -32,7 +32,7 @@ NONE = -1
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 
-@compiled
+@compiled_inner
 def mark_dead(state, s):
     """Mark a slot, whose alpha is 0, as dead."""
     info = state.info[0]
@@ -44,7 +44,7 @@ def mark_dead(state, s):
     row_cache.free(state.cache, s)
 
 
-@compiled
+@compiled_inner
 def _fixed_step(state, kernel, i, j, step, n, d):
     """Add `step` to alpha_i and subtract it from alpha_j, even if the dual falls."""
     cache, info = state.cache, state.info[0]
@@ -63,7 +63,7 @@ def _fixed_step(state, kernel, i, j, step, n, d):
     update_gradient(state, row_i, row_j, step, n)
 
 
-@compiled
+@compiled_inner
 def _transfer(state, kernel, s, amount, d):
     """Lower |alpha_s| by `amount`, by pair steps with the partners that raise the dual most."""
     info = state.info[0]
@@ -101,7 +101,7 @@ def remove(state, kernel, s, d):
     refresh_extremes(state)
 
 
-@compiled
+@compiled_inner
 def remove_number(state, kernel, old, d):
     """Remove example `old`, and merged vectors whose newest part it is; return if there was one."""
     if old < 1:
@@ -114,7 +114,7 @@ def remove_number(state, kernel, old, d):
     return found
 
 
-@compiled
+@compiled_inner
 def _cheapest_to_remove(state, smallest):
     """Return the slot that is cheapest to remove, and the cost; if `smallest`, by |alpha|."""
     found, least, b = np.int64(NONE), np.inf, bias(state)
@@ -141,7 +141,7 @@ def _projection_scores(row, diagonal, y, y_i, lower, upper, n, out):
         out[j] = k * k / max(diagonal[j], np.float32(1e-30))
 
 
-@compiled
+@compiled_inner
 def nearest(state, row, i):
     """Return the slot of the same label with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
     n = state.info[0].n
@@ -157,7 +157,7 @@ def nearest(state, row, i):
     return found
 
 
-@compiled
+@compiled_inner
 def cheapest_pair(state, kernel, first, d):
     """Return the pair of one label that is cheapest to merge.
 
@@ -184,7 +184,7 @@ def cheapest_pair(state, kernel, first, d):
     return best_i, best_j
 
 
-@compiled
+@compiled_inner
 def _widen_cost(state, j, i):
     """Add the box and the weight of i to those of j."""
     state.lower[j] += state.lower[i]
@@ -193,7 +193,7 @@ def _widen_cost(state, j, i):
     state.store.weight[j] += state.store.weight[i]
 
 
-@compiled
+@compiled_inner
 def project(state, kernel, i, j, d):
     """Give the coefficient and the box of i to j."""
     _widen_cost(state, j, i)
@@ -206,7 +206,7 @@ def project(state, kernel, i, j, d):
     refresh_extremes(state)
 
 
-@compiled
+@compiled_inner
 def _merge(state, kernel, i, j, policy, d):
     """Replace i and j by one vector between them, in slot j."""
     info, cache = state.info[0], state.cache
@@ -261,7 +261,7 @@ def _merge(state, kernel, i, j, policy, d):
     refresh_extremes(state)
 
 
-@compiled
+@compiled_inner
 def make_room(state, kernel, policy, d):
     """Free one slot by a policy of a `Budget`; return the slot of a merged vector, or -1."""
     i, loss = _cheapest_to_remove(state, policy == SMALLEST)
@@ -278,12 +278,12 @@ def make_room(state, kernel, policy, d):
     return j
 
 
-@compiled
+@compiled_inner
 def _slide_unbounded(bounds, state, kernel, number, d):
     return False
 
 
-@compiled
+@compiled_inner
 def _slide_window(bounds, state, kernel, number, d):
     if bounds.window <= 0.0:
         return False
@@ -297,12 +297,12 @@ slide: Any = chosen_by(
 `number` comes; return whether there was one."""
 
 
-@compiled
+@compiled_inner
 def _whole(bounds, info):
     return 1.0
 
 
-@compiled
+@compiled_inner
 def _share_within_budget(bounds, info):
     if bounds.policy < PROJECT:
         return 1.0
@@ -318,12 +318,12 @@ again after fading.
 """
 
 
-@compiled
+@compiled_inner
 def _no_rows(bounds, state, x):
     return state.store
 
 
-@compiled
+@compiled_inner
 def _rows_in_store(bounds, state, x):
     size, n_live = count(x), state.info[0].n - state.info[0].n_dead
     n = size if size > 1 and n_live + size > bounds.limit else np.int64(0)
@@ -336,12 +336,12 @@ kept_rows: Any = chosen_by(0, {Unbounded: _no_rows, Window: _no_rows, Budget: _r
 rows if S cannot exceed its limit within this block."""
 
 
-@compiled
+@compiled_inner
 def _stay_unbounded(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
     pass
 
 
-@compiled
+@compiled_inner
 def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
     info = state.info[0]
     note_error(info, is_wrong)

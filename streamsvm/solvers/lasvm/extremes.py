@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.solvers.lasvm.extreme_lanes import LANES, gain_lanes, update_lanes
 
 
-@compiled
+@compiled_inner
 def _slot_of(values, groups, sign):
     """Return the slot of the largest sign * value, given the values and groups of 16 lanes."""
     lane = 0
@@ -22,7 +22,7 @@ def _slot_of(values, groups, sign):
     return groups[lane] * LANES + lane
 
 
-@compiled
+@compiled_inner
 def update_gradient(state, row_i, row_j, step, n):  # type: ignore
     """Set g_s -= step (k(x_i, x_s) - k(x_j, x_s)) for s < n, and find i, j, g_max and g_min.
 
@@ -41,7 +41,7 @@ def update_gradient(state, row_i, row_j, step, n):  # type: ignore
         info.j = -1
 
 
-@compiled
+@compiled_inner
 def best_partner(state, row, g_fixed, k_fixed, rising, n):
     """Return the slot whose unclipped pair step with a fixed example gains most, or -1.
 

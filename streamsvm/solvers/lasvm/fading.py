@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.solvers.lasvm.state import refresh_extremes
 from streamsvm.support.looks import note_cost
 
@@ -27,7 +27,7 @@ LEAST_COST = 1e-100
 """Smaller costs do not shrink: a cost of 0 marks a dead slot."""
 
 
-@compiled
+@compiled_inner
 def note_error(info, is_wrong):
     """Count an example, and whether it was predicted wrong before it was learnt."""
     info.n_watched += 1
@@ -35,7 +35,7 @@ def note_error(info, is_wrong):
     info.wrong_of_late = FADE * info.wrong_of_late + (1.0 - FADE) * is_wrong
 
 
-@compiled
+@compiled_inner
 def errs_more(info):
     """Tell whether errors have become more than chance explains."""
     # At most 1, whatever the counts in a file are.
@@ -44,7 +44,7 @@ def errs_more(info):
     return info.wrong_of_late > mean + LIMIT * deviation
 
 
-@compiled
+@compiled_inner
 def fade(state, rho):
     """Multiply coefficients, costs and weights by rho, and begin to count errors anew."""
     info = state.info[0]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.lasvm.extreme_lanes import LANES
 from streamsvm.solvers.lasvm.state import (
     LASVMState,
@@ -28,6 +28,7 @@ from streamsvm.solvers.lasvm.state import (
 )
 from streamsvm.solvers.lasvm.step import Schedule, delta, enter, remove_blatant, reprocess
 from streamsvm.support import stores
+from streamsvm.support.assigning import assign
 from streamsvm.support.kernel_rows.fresh_block import BLOCK
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import (
@@ -62,12 +63,12 @@ _STEPS_EACH = 20
 """Steps on a working set end after so many for each of its slots."""
 
 
-@compiled
+@compiled_inner
 def _forget_counts(own):
     own.dual, own.n_steps, own.n_null, own.n_zero = 0.0, 0, 0, 0
 
 
-@compiled
+@compiled_inner
 def _working_set_state(state, most):
     """Return a state of `most` slots without rows of its own, whose kernel rows are all cached."""
     lines = np.arange(most + 2).astype(np.int32)
@@ -85,7 +86,7 @@ def _working_set_state(state, most):
     return own
 
 
-@compiled
+@compiled_inner
 def _take_best(found, worth, n_found, room, slots, size):
     """Append the `room` slots of largest worth among those found, of equal ones the first."""
     n_taken = min(room, n_found)
@@ -103,7 +104,7 @@ def _take_best(found, worth, n_found, room, slots, size):
     return size
 
 
-@compiled
+@compiled_inner
 def _choose(state, n, slots, size, is_in, most):
     """Write the next working set, of the first n slots; return its size. The last had `size`."""
     g_max, g_min = state.info[0].g_max, state.info[0].g_min
@@ -135,7 +136,7 @@ def _choose(state, n, slots, size, is_in, most):
     return size
 
 
-@compiled
+@compiled_inner
 def _load_values(own, state, n, kernel, slots, size, d, spare):
     """Write the kernel values between these slots: from cached rows, or else in blocks."""
     values = own.cache.values
@@ -155,10 +156,10 @@ def _load_values(own, state, n, kernel, slots, size, d, spare):
         stores.values(kernel, fresh, x, n_missing, d, np.int64(0), size, found)
         state.cache.counts[COMPUTED] += n_missing * size
         for r in range(n_missing):
-            values[missing[r], :size] = found[r, :size]
+            assign(values[missing[r]], found[r, :size])
 
 
-@compiled
+@compiled_inner
 def _load(own, state, slots, size):
     """Make the coefficients and gradients of a working set those of these slots."""
     for c in range(own.alpha.size):
@@ -174,7 +175,7 @@ def _load(own, state, slots, size):
     refresh_extremes(own)
 
 
-@compiled
+@compiled_inner
 def _reprocess_some(own, kernel, schedule, size, d, enough):
     """Make steps on a working set until its delta is small enough; return how many."""
     own, kernel = borrowed((own, kernel))
@@ -188,7 +189,7 @@ def _reprocess_some(own, kernel, schedule, size, d, enough):
     return steps
 
 
-@compiled
+@compiled_inner
 def _update_gradients(state, n, kernel, slots, changes, size, d):
     """Update the first n gradients by changes of the coefficients of at most `BLOCK` slots."""
     cache = state.cache
@@ -212,13 +213,13 @@ def _update_gradients(state, n, kernel, slots, changes, size, d):
             add_scaled(state.gradient[first:stop], own[first:stop], -changes[r], stop - first)
     for r in range(n_missing):
         line = take_line(cache, missing[r])
-        cache.values[line, :n] = state.block[r, :n]
+        assign(cache.values[line], state.block[r, :n])
         cache.length[line] = n
     cache.counts[MISSES] += n_missing
     cache.counts[COMPUTED] += n_missing * n
 
 
-@compiled
+@compiled_inner
 def _take_over(state, n, own, kernel, slots, size, d):
     """Write the coefficients of the working set back, and update the first n gradients."""
     changed, changes, n_changed = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.int64(0)
@@ -233,7 +234,7 @@ def _take_over(state, n, own, kernel, slots, size, d):
             n_changed = np.int64(0)
 
 
-@compiled
+@compiled_inner
 def _add_counts(info, own):
     """Add what a working set has counted; it begins to count anew."""
     info.dual += own.dual
@@ -243,7 +244,7 @@ def _add_counts(info, own):
     _forget_counts(own)
 
 
-@compiled
+@compiled_inner
 def _update_inactive(state, kernel, known, n_active, d):
     """Compute the inactive gradients from saved ones and the changes of alpha since then.
 
@@ -272,7 +273,7 @@ def _update_inactive(state, kernel, known, n_active, d):
     refresh_extremes(state)
 
 
-@compiled
+@compiled_inner
 def _shrink(state, known, n_active):
     """Move slots that are in no violating pair behind the active ones; return how many stay."""
     info = state.info[0]
@@ -286,7 +287,8 @@ def _shrink(state, known, n_active):
     if n_useful > _LARGEST_ACTIVE_SHARE * n_active:
         return n_active
     if n_active == n:
-        known[0], known[1] = state.alpha[:n], state.gradient[:n]
+        assign(known[0], state.alpha[:n])
+        assign(known[1], state.gradient[:n])
     # Rounded up to a multiple of 16, since a pass reads to the end of its last group.
     spare = min(n_active, (n_useful + LANES - 1) // LANES * LANES) - n_useful
     order, active, idle = np.empty(n, np.int64), np.int64(0), n
@@ -309,7 +311,7 @@ def _shrink(state, known, n_active):
     return active
 
 
-@compiled
+@compiled_inner
 def improve_by_sets(state, kernel, schedule, d, max_steps, most, largest, may_move):
     """Make some `max_steps` steps on one working set after the other; tell whether it is over.
 
@@ -345,7 +347,7 @@ def improve_by_sets(state, kernel, schedule, d, max_steps, most, largest, may_mo
     return steps == 0 or delta(state) <= schedule.tau
 
 
-@compiled
+@compiled_inner
 def improve(state, kernel, schedule, d, max_steps, may_move):
     """Make some `max_steps` steps on slots that are all live; return whether it is over.
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.solvers.lasvm.state import bias
 from streamsvm.support import looks
 from streamsvm.support.draws import uniform
 
 
-@compiled
+@compiled_inner
 def _heavy_slot(state):
     """Return a live slot, drawn with probabilities in proportion to C_s; -1 if all are dead."""
     info, draws = state.info[0], state.look_draws
@@ -40,7 +40,7 @@ def _heavy_slot(state):
     return np.int64(-1)
 
 
-@compiled
+@compiled_inner
 def look(state):
     """Look at one of the examples kept, if there are any."""
     info = state.info[0]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.lasvm.state import LASVMState, rebuild, refresh_extremes
 from streamsvm.support.looks import note_cost
 from streamsvm.support.states import negate
 
 
-@compiled
+@compiled_inner
 def set_cost(state, s, cost):
     """Set the box of an example, and clip its coefficient."""
     note_cost(state.info[0], cost)
@@ -17,7 +17,7 @@ def set_cost(state, s, cost):
     state.alpha[s] = min(state.upper[s], max(state.lower[s], state.alpha[s]))
 
 
-@compiled
+@compiled_inner
 def restore_sum(state, rising, falling):
     """Scale down the coefficients of the sign with the larger sum: the sum of all is 0 again."""
     for s in range(state.info[0].n):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.solvers.lasvm.extreme_lanes import LANES
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.support import looks, states, stores
@@ -137,13 +137,13 @@ def bias_of(info):
     return info.g_min if info.j >= 0 else 0.0
 
 
-@compiled
+@compiled_inner
 def bias(state):
     """Return b."""
     return bias_of(state.info[0])
 
 
-@compiled
+@compiled_inner
 def find_extremes(state, n):
     """Find i, j, g_max and g_min among the first n slots."""
     # A step of length 0; the diagonal stands in for a row because it is finite.
@@ -156,7 +156,7 @@ def refresh_extremes(state):
     find_extremes(state, state.info[0].n)
 
 
-@compiled
+@compiled_inner
 def reorder(state, order, n_kept):
     """Move slot order[s] to slot s, for s < n_kept; all other slots become unused."""
     stores.reorder(state.store, order, n_kept)

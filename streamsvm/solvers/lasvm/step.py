@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_leaf, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
 from streamsvm.solvers.kernel_events import learn_binary
 from streamsvm.solvers.lasvm.bounds import kept_rows, mark_dead, share, slide, stay_within
@@ -324,7 +324,7 @@ def margins_of(state, kernel, x, out):
         start += size
 
 
-@compiled
+@compiled_inner
 def _event_margins(state, kernel, schedule, x, out):
     margins_of(state, kernel, x, out[0])
     # The scratch now has the kernel values of this row.

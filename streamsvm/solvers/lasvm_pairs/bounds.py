@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled
+from streamsvm._compile import chosen_by, compiled, compiled_inner
 from streamsvm.solvers.bounds import MERGE, PROJECT, SMALLEST, Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.bounds import nearest, project, remove
 from streamsvm.solvers.lasvm.fading import LEAST_COST, RHO, errs_more, fade, note_error
@@ -28,7 +28,7 @@ from streamsvm.support.looks import note_cost
 from streamsvm.support.member_store import MemberKernel
 
 
-@compiled
+@compiled_inner
 def _leave(own, kernel, s, projects, d):
     """Remove a member of a problem, or project it on its nearest one."""
     shared = MemberKernel(kernel)
@@ -58,7 +58,7 @@ def forget(state, kernel, slot, projects, d):
                 break
 
 
-@compiled
+@compiled_inner
 def _forget_number(state, kernel, number, d):
     if number < 1:
         return
@@ -67,7 +67,7 @@ def _forget_number(state, kernel, number, d):
             forget(state, kernel, s, False, d)
 
 
-@compiled
+@compiled_inner
 def _cheapest(state, smallest):
     """Return the slot that is cheapest to remove; if `smallest`, by the sum of |alpha|."""
     of, cost = state.problems, state.removal_cost
@@ -86,12 +86,12 @@ def _cheapest(state, smallest):
     return lightest(state)
 
 
-@compiled
+@compiled_inner
 def _slide_unbounded(bounds, state, kernel, number, d):
     pass
 
 
-@compiled
+@compiled_inner
 def _slide_window(bounds, state, kernel, number, d):
     if bounds.window > 0.0:
         _forget_number(state, kernel, number - np.int64(bounds.window), d)
@@ -104,7 +104,7 @@ slide: Any = chosen_by(
 `number` comes."""
 
 
-@compiled
+@compiled_inner
 def _fade(state, rho):
     """Let all problems fade, and costs and weights in the store (see `solvers.lasvm.fading`)."""
     info = state.info[0]
@@ -120,12 +120,12 @@ def _fade(state, rho):
             note_cost(info, state.cost[s])
 
 
-@compiled
+@compiled_inner
 def _stay_unbounded(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
     pass
 
 
-@compiled
+@compiled_inner
 def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
     info = state.info[0]
     note_error(info, is_wrong)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.lasvm.state import LASVMState, refresh_extremes
 from streamsvm.solvers.lasvm.state import squeeze as squeeze_problem
 from streamsvm.solvers.lasvm.step import SEEDS, insert
@@ -60,7 +60,7 @@ def _seed_all(state, kernel, first, d):
         _seed(state, kernel, p, d)
 
 
-@compiled
+@compiled_inner
 def _seed(state, kernel, p, d):
     """Give a problem without members the oldest examples in the store that are of its classes."""
     own, info = problem(state, p), state.info[0]
@@ -90,6 +90,13 @@ def _seed(state, kernel, p, d):
     refresh_extremes(own)
 
 
+@compiled
+def refresh_all(state):
+    """Find the extreme gradients of all problems anew."""
+    for p in range(state.problems.table.size):
+        refresh_extremes(problem(state, p))
+
+
 def from_two(two: LASVMState, positive: int, rest: bool, cache_bytes: int) -> PairsState:
     """Return a LASVM of two classes, which is squeezed, as a state for several, with problems.
 
@@ -114,7 +121,7 @@ def from_two(two: LASVMState, positive: int, rest: bool, cache_bytes: int) -> Pa
     state.wanted[:n] = len(sides)
     for p, side in enumerate(sides):
         _take_over(state, two, p, 1.0 if side[0] == positive else -1.0)
-        refresh_extremes(problem(state, p))
+    refresh_all(state)
     state.info[0].n_classes, state.info[0].most_members = 2, n
     return state
 

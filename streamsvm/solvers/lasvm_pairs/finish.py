@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.lasvm import finish as two_finish
 from streamsvm.solvers.lasvm import reweighting as of_two
 from streamsvm.solvers.lasvm import state as two_state
@@ -20,7 +20,7 @@ _FEWEST = 1000
 """A call makes so many steps on each problem, if its part of them is less."""
 
 
-@compiled
+@compiled_inner
 def _packed(own, d):
     """Return a problem as a LASVM with a store of its own members, which are copied."""
     n = own.info[0].n
@@ -32,7 +32,7 @@ def _packed(own, d):
     )  # fmt: skip
 
 
-@compiled
+@compiled_inner
 def _finish_problem(own, kernel, schedule, d, max_steps):
     """Finish a binary problem as `finish_some` of two classes does."""
     two_state.squeeze(own)
@@ -58,7 +58,7 @@ def finish_some(state, kernel, schedule, d, max_steps):
     return n_over == n
 
 
-@compiled
+@compiled_inner
 def _add_row(state, x, y, cost, weight, number, diagonal, f, wanted):
     """Make an example a member of some problems; return whether there was room for it."""
     if state.info[0].n == state.y.size or not stores.has_room(state.store, x):
@@ -131,7 +131,7 @@ def set_costs(state, kernel, costs, d):
         two_state.rebuild(own, MemberKernel(kernel), d)
 
 
-@compiled
+@compiled_inner
 def _set_costs_of(own, cost):
     """Clip the coefficients of a problem to new costs, cost[slot]; gradients are not updated."""
     rising, falling = 0.0, 0.0

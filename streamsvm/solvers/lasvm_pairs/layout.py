@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.lasvm_pairs.problems import LINES, MEMBERS, NONE, REST, Problems, cache_of
+from streamsvm.support.assigning import assign
 from streamsvm.support.kernel_rows.row_cache import AT_ONCE, AT_ONCE_BYTES, MIN_LINES, take_line
 from streamsvm.support.tiles import PANEL
 
@@ -232,7 +233,7 @@ def _cache_states(segments: Any, which: np.ndarray) -> np.ndarray:
     return state
 
 
-@compiled
+@compiled_inner
 def _copy(source, target, a, b, n, room):
     """Copy n entries from a on to b, and set those behind them to 0, up to the room."""
     for s in range(n):
@@ -263,7 +264,7 @@ def _move(old, new, which):
             _copy_lines(cache_of(old, p), cache_of(new, p))
 
 
-@compiled
+@compiled_inner
 def _begin_lines(problems, p):
     """Let a problem have no cached rows, as `row_cache.new_cache` does."""
     first, n_lines = problems.segments[p].first_line, problems.segments[p].n_lines
@@ -273,7 +274,7 @@ def _begin_lines(problems, p):
         problems.slot_of[first + line] = NONE
 
 
-@compiled
+@compiled_inner
 def _copy_lines(before, now):
     """Copy the admitted lines of a problem, the most recent ones if not all have room."""
     head = before.length.size
@@ -288,7 +289,7 @@ def _copy_lines(before, now):
         if slot != NONE:
             if n_left <= now.length.size:
                 own, length = take_line(now, slot), before.length[line]
-                now.values[own, :length] = before.values[line, :length]
+                assign(now.values[own], before.values[line, :length])
                 now.length[own] = length
             n_left -= 1
         line = np.int64(before.newer[line])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.solvers.lasvm.state import bias_of
 from streamsvm.support import looks
 from streamsvm.support.draws import uniform
@@ -18,7 +18,7 @@ _TRIES = 128
 """How many draws are rejected before all members are gone through."""
 
 
-@compiled
+@compiled_inner
 def _reach(info):
     """Return the larger of g_max - b and b - g_min, at least 0: the bound of a problem's parts."""
     if info.i < 0 or info.j < 0:
@@ -26,14 +26,14 @@ def _reach(info):
     return max(0.0, 0.5 * (info.g_max - info.g_min))
 
 
-@compiled
+@compiled_inner
 def note_problem(info, own):
     """Take the bound and the size of a problem that has changed into the largest ones."""
     info.look_most = max(info.look_most, _reach(own.info[0]))
     info.most_members = max(info.most_members, own.info[0].n)
 
 
-@compiled
+@compiled_inner
 def _heavy_member(state):
     """Return the problem of a member and its entry, drawn in proportion to C_s; -1, -1 of none."""
     of, info, draws = state.problems, state.info[0], state.look_draws
@@ -59,7 +59,7 @@ def _heavy_member(state):
     return np.int64(-1), np.int64(-1)
 
 
-@compiled
+@compiled_inner
 def look(state):
     """Look at one member of all problems, if there is one."""
     of, info = state.problems, state.info[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.solvers.lasvm.bounds import mark_dead
 from streamsvm.solvers.lasvm.state import refresh_extremes
 from streamsvm.solvers.lasvm_pairs.looks import note_problem
@@ -26,7 +26,7 @@ from streamsvm.support.looks import note_cost
 _MULTIPLIER, _MODULUS = np.int64(48271), np.int64(2147483647)
 
 
-@compiled
+@compiled_inner
 def _weigh(state):
     """Write the weight of the vector in each slot to `state.removal_cost`."""
     of, cost = state.problems, state.removal_cost
@@ -39,7 +39,7 @@ def _weigh(state):
         cost[s] = np.sqrt(cost[s])
 
 
-@compiled
+@compiled_inner
 def lightest(state):
     """Return the slot of the vector of the least `state.removal_cost`, the oldest of several."""
     found, entered, cost = np.int64(NONE), state.store.entered, state.removal_cost
@@ -51,7 +51,7 @@ def lightest(state):
     return found
 
 
-@compiled
+@compiled_inner
 def _drawn(state, c):
     """Return the slot of a vector drawn by its number."""
     found, least = np.int64(NONE), _MODULUS
@@ -65,7 +65,7 @@ def _drawn(state, c):
     return found
 
 
-@compiled
+@compiled_inner
 def _nearest(state, row, i):
     """Return the slot of the same class with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
     found, most, entered = np.int64(NONE), 0.0, state.store.entered
@@ -80,7 +80,7 @@ def _nearest(state, row, i):
     return found
 
 
-@compiled
+@compiled_inner
 def _cheapest_pair(state, kernel, first, row, d):
     """Return two slots to merge: of `first` and some drawn vectors, each with its neighbour."""
     least, best_i, best_j, n = np.inf, first, np.int64(NONE), state.info[0].n
@@ -98,7 +98,7 @@ def _cheapest_pair(state, kernel, first, row, d):
     return best_i, best_j
 
 
-@compiled
+@compiled_inner
 def _member(problems, p, slot):
     """Return which member of a problem has a slot, or -1."""
     start = problems.segments[p].start
@@ -109,7 +109,7 @@ def _member(problems, p, slot):
     return np.int64(NONE)
 
 
-@compiled
+@compiled_inner
 def _rewrite(own, i, j, rows, members, k_zz):
     """Give member j the merged row, and what member i has; -1 for one that is none.
 
@@ -152,7 +152,7 @@ def _rewrite(own, i, j, rows, members, k_zz):
     return keeper
 
 
-@compiled
+@compiled_inner
 def _merge(state, kernel, i, j, policy, d):
     """Replace the vectors in two slots of one class by one between them, in slot j."""
     of, n, store = state.problems, state.info[0].n, state.store
@@ -191,7 +191,7 @@ def _merge(state, kernel, i, j, policy, d):
     note_cost(state.info[0], state.cost[j])
 
 
-@compiled
+@compiled_inner
 def merge_two(state, kernel, policy, d):
     """Merge the two cheapest vectors, and return the new slot, True; or one to remove, False."""
     _weigh(state)

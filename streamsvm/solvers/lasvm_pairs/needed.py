@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_within
+from streamsvm._compile import chosen_by, compiled_inner, compiled_within
 from streamsvm.solvers.lasvm_pairs.problems import REST, has_few_lines
 from streamsvm.solvers.lasvm_pairs.state import arrange
 from streamsvm.support import stores
@@ -41,7 +41,7 @@ def _set_of(c):
     return np.uint64(1) << np.uint64(c % _BITS)
 
 
-@compiled
+@compiled_inner
 def _note_sets(state):
     """Write the set of classes that need the vector in each slot; return the sum of their sizes."""
     of, needed_by, total = state.problems, state.needed_by, 0
@@ -66,7 +66,7 @@ def _gray_rank(bits):
     return bits
 
 
-@compiled
+@compiled_inner
 def _group(state, by_class):
     """Order the vectors by the sets of classes that need them; dead slots are removed.
 
@@ -92,7 +92,7 @@ def _group(state, by_class):
     state.info[0].n_grouped = n_kept
 
 
-@compiled
+@compiled_inner
 def _are_grouped(state, n_rows, d, for_learning):
     """Put vectors in order where it pays, which moves them; tell if values may be left out."""
     info, of = state.info[0], state.problems
@@ -121,7 +121,7 @@ def _set_of_panel(state, p):
     return found
 
 
-@compiled
+@compiled_inner
 def _rows_of_classes(x, y, start, size, classes, rows, which):
     """Copy the rows of a set of classes to `rows`, their places in the block to `which`."""
     n_rows = np.int64(0)
@@ -133,7 +133,7 @@ def _rows_of_classes(x, y, start, size, classes, rows, which):
     return n_rows
 
 
-@compiled
+@compiled_inner
 def _fill_panels(x, state, kernel, y, start, size, d):
     info, block = state.info[0], state.block
     rows, which = np.empty((size, x.shape[1]), np.float32), np.empty(size, np.int64)
@@ -154,14 +154,14 @@ def _fill_panels(x, state, kernel, y, start, size, d):
         p = q
 
 
-@compiled
+@compiled_inner
 def _fill_whole(x, state, kernel, y, start, size, d, for_learning):
     rows = part(x, start, start + size)
     stores.values(kernel, state.store, rows, size, d, np.int64(0), state.info[0].n, state.block)
     state.skipped[:size] = 0
 
 
-@compiled
+@compiled_inner
 def _fill_dense(x, state, kernel, y, start, size, d, for_learning):
     if _are_grouped(state, size, d, for_learning):
         _fill_panels(x, state, kernel, y, start, size, d)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled_inner, compiled_within
 from streamsvm.solvers.lasvm.state import INFO
 from streamsvm.support.calibration import new_calibration
 from streamsvm.support.kernel_rows.row_cache import NONE as NONE
@@ -83,7 +83,7 @@ def problem_of_turn(problems, y, turn):
     return np.int64(problems.problem_of[y, turn])
 
 
-@compiled
+@compiled_inner
 def has_few_lines(problems):
     """Tell whether there is no room for the kernel rows of all members."""
     n_lines, n = 0, 0
@@ -158,7 +158,7 @@ def members_of(problems: Problems) -> np.ndarray:
     return np.repeat(problems.segments["start"], n) + within
 
 
-@compiled
+@compiled_inner
 def cache_of(problems, p):
     """Return the row cache of a problem, a view of the common arrays."""
     of, own = problems, problems.segments[p]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf, compiled_within
+from streamsvm._compile import compiled_inner, compiled_leaf, compiled_within
 from streamsvm.solvers.lasvm.state import bias_of
 from streamsvm.solvers.lasvm_pairs.problems import REST
 from streamsvm.support.calibration import probability
@@ -36,7 +36,7 @@ def _gathered(alpha, slot, row, n):
     return total
 
 
-@compiled
+@compiled_inner
 def write_margins(state, row, out):
     """Write the margin of each problem into out, float64 (>= problems,)."""
     of = state.problems
@@ -68,7 +68,7 @@ def _couple(state, margins, k, out):
             out[k + c] += 1.0
 
 
-@compiled
+@compiled_inner
 def _distance(state, margins, scores):
     """Return how far a row is from the border of the class that is predicted.
 
@@ -91,7 +91,7 @@ def _distance(state, margins, scores):
     return max(0.0, least)
 
 
-@compiled
+@compiled_inner
 def write_scores(state, margins, out):
     """Write the scores of all classes, and then their probabilities' logarithms.
 

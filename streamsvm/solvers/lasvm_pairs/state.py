@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.solvers.lasvm_pairs import layout
 from streamsvm.solvers.lasvm_pairs import problems as of_problems
@@ -143,7 +143,7 @@ def problem(state, p):
     )  # fmt: skip
 
 
-@compiled
+@compiled_inner
 def arrange(state, n_kept):
     """Move the example in slot order[s] to slot s, for s < n_kept; all others are removed."""
     info, of, order = state.info[0], state.problems, state.order

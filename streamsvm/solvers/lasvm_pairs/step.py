@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.kernel_events import learn_multiclass
 from streamsvm.solvers.lasvm.bounds import kept_rows
 from streamsvm.solvers.lasvm.state import bias
@@ -37,7 +37,7 @@ from streamsvm.support.member_store import MemberKernel
 from streamsvm.support.rows import are_equal, count, part, width
 
 
-@compiled
+@compiled_inner
 def has_room(state, y):
     """Tell whether each problem of class y has room for one more; many dead members leave first."""
     of = state.problems
@@ -113,7 +113,7 @@ def learn_example(state, kernel, x, y, cost, weight, number, row, diagonal, sche
     return least
 
 
-@compiled
+@compiled_inner
 def _as_kept(state, kernel, slot, x, diagonal, out, n):
     """Let an example that is kept have the features it has there; return its k(x, x).
 
@@ -128,7 +128,7 @@ def _as_kept(state, kernel, slot, x, diagonal, out, n):
     return state.diagonal[slot]
 
 
-@compiled
+@compiled_inner
 def _have_room(state, own_class, kept):
     """Tell whether the problems have room for an example of a class; else `info.crowded` is set.
 
@@ -214,7 +214,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     return n_rows
 
 
-@compiled
+@compiled_inner
 def _write(state, kernel, x, by_problem, out):
     state, kernel, x = borrowed((state, kernel, x))
     n, start = state.info[0].n, 0
@@ -241,7 +241,7 @@ def problem_margins_of(state, kernel, x, out):
     _write(state, kernel, x, True, out)
 
 
-@compiled
+@compiled_inner
 def _event_margins(state, kernel, schedule, x, out):
     margins_of(state, kernel, x, out)
     # The scratch now has the kernel values of this row.

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.linear.state import LinearState, Schedule, cleared, primal
 from streamsvm.solvers.linear.step import Step, learn_rows
+from streamsvm.support.assigning import assign
 from streamsvm.support.rows import count
 
 SLOWEST, FASTEST = -12, 3
@@ -39,7 +40,7 @@ class Search(NamedTuple):
     best: np.ndarray  # float64 (3,): its objective, step and t0; at first the former are infinite
 
 
-@compiled
+@compiled_inner
 def _improves(search, step):
     """Pass over the rows from nothing, and keep what became of it if it is the best so far."""
     own, best = search.schedule, search.best
@@ -57,8 +58,10 @@ def _improves(search, step):
     if cost > best[COST] or (cost == best[COST] and step > best[STEP]):
         return False
     best[COST], best[STEP], best[T0] = cost, step, t0
-    search.found.weights[:] = trial.weights
-    search.found.info[:] = trial.info
+    for c in range(trial.weights.shape[0]):
+        assign(search.found.weights[c], trial.weights[c])
+    for o in range(trial.info.shape[0]):
+        assign(search.found.info[o], trial.info[o])
     return True
 
 

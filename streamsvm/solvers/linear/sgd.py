@@ -20,7 +20,7 @@ kept as p u + q v at the same cost (Xu, arXiv:1107.2490).
 
 from __future__ import annotations
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled_inner, compiled_within
 from streamsvm.losses import derivative
 from streamsvm.solvers.linear.state import (
     AVERAGE_BIAS,
@@ -59,7 +59,7 @@ def _hinge(s):
     return min(5.0, max(0.0, 1.0 - s))
 
 
-@compiled
+@compiled_inner
 def _fold(state, o):
     """Make scale, p and q of an output 1, 1 and 0; what they stand for does not change."""
     info, weights = state.info[o], state.weights[o]

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_leaf, compiled_within
+from streamsvm._compile import chosen_by, compiled_inner, compiled_leaf, compiled_within
 from streamsvm.losses import derivative
 from streamsvm.solvers.linear.state import (
     BIAS,
@@ -84,13 +84,13 @@ def _shrink(w, b, amount):
         w[c] *= max(0.0, 1.0 - amount * b[c])
 
 
-@compiled
+@compiled_inner
 def _moved(b, curvature, lam, share):
     """Return a B that has moved towards 1 / (lambda + curvature) (lines 7 and 8)."""
     return max(b + share * (1.0 / (lam + curvature) - b), _LEAST / lam)
 
 
-@compiled
+@compiled_inner
 def _estimate_dense(b, x, r, change, lam, share):
     for c in range(x.shape[1]):
         curvature = change / b[c] if x[r, c] != 0.0 else 0.0

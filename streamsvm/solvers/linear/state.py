@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
+from streamsvm._compile import (
+    borrowed,
+    chosen_by,
+    compiled,
+    compiled_inner,
+    compiled_leaf,
+    compiled_within,
+)
 from streamsvm.losses import SQUARED_HINGE, value
 from streamsvm.support import states
 from streamsvm.support.declaration import Range, copy_arrays, field
@@ -71,7 +78,7 @@ def new_state(outputs: int, n_features: int, second: float | None = None) -> Lin
     return state
 
 
-@compiled
+@compiled_inner
 def cleared(state, second):
     """Make a state that of `new_state` again; without a second part `second` may be anything."""
     weights, info = state.weights, state.info
@@ -245,7 +252,7 @@ def count_values(schedule, info, x, r):
         info[WIDTH] = max(info[WIDTH], np.float64(last))
 
 
-@compiled_within
+@compiled
 def rate(schedule, t):
     """Return the rate of the example after t others, in units of 1 / lambda."""
     if schedule.power == 1.0:
@@ -296,7 +303,7 @@ def step_size(schedule, slope, margin, rate, square):
     return step
 
 
-@compiled_within
+@compiled
 def predicts_average(schedule, info):
     """Tell whether an output predicts by its average."""
     if schedule.averaged == 0.0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.linear import sgd, sgdqn
 from streamsvm.solvers.linear.state import LinearState, margins_of, sign_of
 from streamsvm.solvers.registry import register_solver
@@ -44,12 +44,12 @@ def learn_rows(state, step, x, y, weight, schedule, margins):
             margins[r, o] = learn_row(state, step, x, r, o, side, weight[r], schedule)
 
 
-@compiled
+@compiled_inner
 def _margins(state, step, schedule, x, out):
     margins_of(state, x, schedule, out)
 
 
-@compiled
+@compiled_inner
 def _learn(state, step, schedule, spare, x, is_last, y, cost, weight, numbers, margins, solver):
     learn_rows(state, step, x, y, cost, schedule, margins)
     return 1

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.solvers.ambiguous.step import coefficients, step_length
 from streamsvm.structured.word_choice import next_word
+from streamsvm.support.assigning import assign
 from streamsvm.support.rows import SparseRows
 
 
@@ -69,7 +70,7 @@ def square_of(rows, t):
     return total
 
 
-@compiled
+@compiled_inner
 def learn_row(weights, late, now, rows, t, in_bag, n_labels, C, out, u, sums):
     """Make the step of Algorithm 23 for row t, whose scores are `out`; return alpha.
 
@@ -116,7 +117,7 @@ def learn_sentence(weights, late, now, rows, counts, n_labels, C, exploration, d
     word_of, order = _by_column(rows)
     left, tried, n_left, after = np.arange(n), np.empty(n, np.int64), n, -1
     while n_left > 0:
-        tried[:n_left] = left[:n_left]
+        assign(tried, left[:n_left])
         n_tried, found = n_left, -1
         while n_tried > 0:
             j = next_word(exploration, tried, n_tried, after, best, draws)
@@ -148,7 +149,7 @@ def _without(words, n, j):
     return n - 1
 
 
-@compiled
+@compiled_inner
 def _by_column(rows):
     """Return the word of each entry, and the entries in the order of their columns."""
     word_of = np.empty(rows.columns.size, np.int64)
@@ -158,7 +159,7 @@ def _by_column(rows):
     return word_of, np.argsort(rows.columns, kind="mergesort")
 
 
-@compiled
+@compiled_inner
 def _correct(rows, t, alpha, u, n_labels, word_of, order, out, best, guess):
     """Correct the scores of all words that have features in common with word t."""
     for k in range(rows.start[t], rows.start[t + 1]):

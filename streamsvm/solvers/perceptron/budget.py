@@ -30,7 +30,7 @@ import math
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, REMOVE, SMALLEST
 from streamsvm.solvers.merging import CANDIDATES, weight_of
 from streamsvm.solvers.perceptron.state import change, kernel_row_of, put
@@ -53,7 +53,7 @@ def uses_rows(policy):
     return policy == REMOVE or policy == MERGE or policy == MERGE_MEAN or policy == FORGET
 
 
-@compiled
+@compiled_inner
 def _easiest(state):
     """Return the slot of the largest margin without itself."""
     found, most = np.int64(0), -np.inf
@@ -65,7 +65,7 @@ def _easiest(state):
     return found
 
 
-@compiled
+@compiled_inner
 def _smallest(state):
     found, least = np.int64(0), np.inf
     for s in range(state.info[0].n):
@@ -75,7 +75,7 @@ def _smallest(state):
     return found
 
 
-@compiled
+@compiled_inner
 def _nearest_to_fresh(state, row, diagonal):
     """Return the slot that loses least if its part along the fresh example is all that stays."""
     k_xx = max(np.float64(diagonal), 1e-30)
@@ -89,7 +89,7 @@ def _nearest_to_fresh(state, row, diagonal):
     return found
 
 
-@compiled
+@compiled_inner
 def shrinkage(sigma, mu, allowed):
     """Return the largest phi in (0, 1] with a phi^2 + 2 sigma phi <= allowed, a = Psi's square."""
     a = sigma * sigma - 2.0 * sigma * mu
@@ -101,7 +101,7 @@ def shrinkage(sigma, mu, allowed):
     return (math.sqrt(max(0.0, sigma * sigma + a * allowed)) - sigma) / a
 
 
-@compiled
+@compiled_inner
 def _forget(state, kernel, row, step, d):
     """Shrink all coefficients; return the oldest slot and by what they were multiplied."""
     info = state.info[0]
@@ -120,7 +120,7 @@ def _forget(state, kernel, row, step, d):
     return oldest, phi
 
 
-@compiled
+@compiled_inner
 def _partner(state, row, i):
     """Return the slot of the same sign that is cheapest to merge with i, and the cost; or -1.
 
@@ -140,7 +140,7 @@ def _partner(state, row, i):
     return found, least
 
 
-@compiled
+@compiled_inner
 def _cheapest_pair(state, kernel, d):
     """Return the pair to merge; the second is -1 if no two vectors can be merged."""
     first = _smallest(state)
@@ -153,7 +153,7 @@ def _cheapest_pair(state, kernel, d):
     return best_i, best_j
 
 
-@compiled
+@compiled_inner
 def _merge(state, kernel, fresh, i, j, policy, r, size, d):
     """Put a vector between i and j into slot j, for both; slot i is free then.
 
@@ -181,7 +181,7 @@ def _merge(state, kernel, fresh, i, j, policy, r, size, d):
     fresh_block.renew_column(state.block.values, kernel, fresh, z, j, r, size, d)
 
 
-@compiled
+@compiled_inner
 def make_room(state, kernel, policy, fresh, r, size, step, diagonal, d):
     """Return the slot that row r of the block takes, all of which are in use, and a factor.
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.support import stores
 from streamsvm.support.declaration import DRAWS, NOT_NEGATIVE, Record, field
 from streamsvm.support.kernel_rows import row_cache
@@ -74,7 +74,7 @@ def change(state, s, delta):
     state.late[s] += delta * (state.info[0].n_seen - 1 - state.info[0].n_faded)
 
 
-@compiled
+@compiled_inner
 def fade_average(state):
     """Let all models so far count half in the average, compared with those to come."""
     info = state.info[0]
@@ -89,7 +89,7 @@ def fade_average(state):
     info.sum_faded = all_t - share * (all_t - info.sum_faded)
 
 
-@compiled
+@compiled_inner
 def put(state, s, x, weight, number, diagonal):
     """Put an example with coefficient 0 into a slot; what was in it is overwritten."""
     stores.release(state.store, s)
@@ -100,14 +100,14 @@ def put(state, s, x, weight, number, diagonal):
     row_cache.free(state.cache, s)
 
 
-@compiled
+@compiled_inner
 def kernel_row_of(state, kernel, s, d):
     """Return the kernel values of a slot with all slots, float32; valid until the next call."""
     n = state.info[0].n
     return state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, s, n, d)]
 
 
-@compiled
+@compiled_inner
 def extend_inverse(state, solved, distance, m):
     """Add row and column m to the inverse of the kernel matrix of the first m slots.
 
@@ -123,7 +123,7 @@ def extend_inverse(state, solved, distance, m):
     inverse[m, m] = 1.0 / distance
 
 
-@compiled
+@compiled_inner
 def solve(state, row, diagonal, solved, n):
     """Write the coefficients of a row's projection on the first n slots; return its distance.
 

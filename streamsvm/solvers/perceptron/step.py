@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.bounds import (
     MERGE,
     MERGE_MEAN,
@@ -147,7 +147,7 @@ def _enter(state, x, r, size, slot, weight, number, diagonal):
         state.block.values[later, slot] = state.block.among[later, r]
 
 
-@compiled
+@compiled_inner
 def _update_unbounded(
     bounds, state, kernel, x, fresh, r, size, y, f, cost, weight, number, diagonal, schedule
 ):
@@ -161,7 +161,7 @@ def _update_unbounded(
     change(state, slot, step_of(schedule, y, f, np.float64(diagonal), cost))
 
 
-@compiled
+@compiled_inner
 def _project(state, row, y, f, cost, diagonal, schedule):
     """Make the step along the projection on the slots, if it is to be; tell whether it was."""
     n = state.info[0].n
@@ -179,7 +179,7 @@ def _project(state, row, y, f, cost, diagonal, schedule):
     return True
 
 
-@compiled
+@compiled_inner
 def _project_within(state, row, y, f, cost, diagonal):
     """Make the step of Projectron++ on an example within the margin; tell whether it was made."""
     n = state.info[0].n
@@ -197,7 +197,7 @@ def _project_within(state, row, y, f, cost, diagonal):
     return True
 
 
-@compiled
+@compiled_inner
 def _update_budget(
     bounds, state, kernel, x, fresh, r, size, y, f, cost, weight, number, diagonal, schedule
 ):
@@ -260,7 +260,7 @@ schedule):
 take row r of the block, x, which violates the margin, into the model."""
 
 
-@compiled
+@compiled_inner
 def _predicted(state, schedule, row, n, T, f):
     """Return what predicts; f is what the last model says."""
     if schedule.averaged == LAST:
@@ -335,7 +335,7 @@ def margins_of(state, kernel, schedule, x, out):
         start += size
 
 
-@compiled
+@compiled_inner
 def _event_margins(state, kernel, schedule, x, out):
     margins_of(state, kernel, schedule, x, out[0])
     # The scratch now has the kernel values of this row.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.sbp import step
 from streamsvm.solvers.sbp.state import BAND, LAST
 from streamsvm.support import stores
@@ -23,7 +23,7 @@ _MOST_DRAWS = 4096
 """How far the sequence is looked through for them."""
 
 
-@compiled
+@compiled_inner
 def _keep(cache, s, values, n):
     """Make values[:n], float32, the line of a slot."""
     line = cache.line_of[s]
@@ -34,7 +34,7 @@ def _keep(cache, s, values, n):
     cache.length[line] = n
 
 
-@compiled
+@compiled_inner
 def _compute_ahead(state, kernel, drawn, d, most):
     """Compute the kernel rows of a slot and of up to `most` - 1 that are probably drawn next."""
     n, cache, info = state.active.counts[0].n, state.cache, state.info[0]

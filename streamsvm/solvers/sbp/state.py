@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf
+from streamsvm._compile import compiled, compiled_inner, compiled_leaf
 from streamsvm.support import active_set, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import (
@@ -129,14 +129,14 @@ def write_heights(heights, y, f, late_f, factor, late_factor, n):
         heights[s] = y[s] * (factor * f[s] + late_factor * late_f[s])
 
 
-@compiled
+@compiled_inner
 def _write_anew(values, late, sum_scale, total, scale, n):
     for s in range(n):
         late[s] = (late[s] - sum_scale * values[s]) / total
         values[s] *= scale
 
 
-@compiled
+@compiled_inner
 def write_sums_anew(state):
     """Set the scale to 1, A to 0 and the sum of weights to 1, without changing iterate and mean."""
     info, n = state.info[0], state.active.counts[0].n
@@ -147,7 +147,7 @@ def write_sums_anew(state):
     info.sum_weight = min(1.0, info.sum_weight)
 
 
-@compiled
+@compiled_inner
 def project(state):
     """Scale w back to |w| = 1 if it is longer, and keep the numbers within their ranges."""
     info = state.info[0]
@@ -176,7 +176,7 @@ def _measure(cost, y, diagonal, n):
     return positive, negative, most, np.float64(r2)
 
 
-@compiled
+@compiled_inner
 def remove(state, kernel, s, d):
     """Remove the row in a slot, and its part in iterate and mean."""
     info, n = state.info[0], state.active.counts[0].n
@@ -198,7 +198,7 @@ def remove(state, kernel, s, d):
     row_cache.free(state.cache, s)
 
 
-@compiled
+@compiled_inner
 def enter(state, x, y, cost, weight, number, diagonal, row):
     """Put a row into a slot, with coefficient 0; return the slot. `row` gets its own value."""
     info, n_before = state.info[0], state.active.counts[0].n

@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
 from streamsvm.solvers.kernel_events import learn_binary
 from streamsvm.solvers.registry import register_solver
@@ -80,7 +80,7 @@ class Schedule(NamedTuple):
     bounds: Unbounded | Window | Reservoir = UNBOUNDED  # which rows are kept
 
 
-@compiled
+@compiled_inner
 def can_step(state, p):
     """Tell whether there are rows to make iterations on; for a bias, of both classes."""
     info = state.info[0]
@@ -89,7 +89,7 @@ def can_step(state, p):
     return (least if p.bias > 0.0 else most) > 0.0
 
 
-@compiled
+@compiled_inner
 def _levels(state, p, which):
     info, n = state.info[0], state.active.counts[0].n
     volume = p.nu * (info.cost_positive + info.cost_negative)
@@ -98,7 +98,7 @@ def _levels(state, p, which):
     )
 
 
-@compiled
+@compiled_inner
 def find_water(state, p):
     """Find the levels over the responses of the last iterate, which stay in `heights`."""
     n = state.active.counts[0].n
@@ -106,7 +106,7 @@ def find_water(state, p):
     _levels(state, p, LAST)
 
 
-@compiled
+@compiled_inner
 def find_mean_water(state, p):
     """Find the levels over the responses of what predicts: the mean, or the last iterate."""
     info, n = state.info[0], state.active.counts[0].n
@@ -147,7 +147,7 @@ def covered_weight(state, s):
     return state.cost[s] if height < top else state.cost[s] * state.tops[c, 1]
 
 
-@compiled
+@compiled_inner
 def _draw_by_pass(state):
     """Return a row with a probability in proportion to its covered weight, by adding them up."""
     n, total = state.active.counts[0].n, 0.0
@@ -166,7 +166,7 @@ def _draw_by_pass(state):
     return found
 
 
-@compiled
+@compiled_inner
 def draw(state):
     """Return a row below the water, with a probability in proportion to its covered weight."""
     for _ in range(_TRIALS * state.active.counts[0].n_members):
@@ -177,7 +177,7 @@ def draw(state):
     return _draw_by_pass(state)
 
 
-@compiled
+@compiled_inner
 def step_on(state, s, row):
     """Make the step along a row, whose kernel values are given; take the iterate into the mean."""
     info, n = state.info[0], state.active.counts[0].n
@@ -198,7 +198,7 @@ def step_on(state, s, row):
     info.sum_weight += weight
 
 
-@compiled
+@compiled_inner
 def _steps(state, kernel, p, d):
     """Make the iterations after an example."""
     info, n = state.info[0], state.active.counts[0].n
@@ -215,7 +215,7 @@ def _steps(state, kernel, p, d):
     find_mean_water(state, p)
 
 
-@compiled
+@compiled_inner
 def margin_of(state, p, row):
     """Return the margin, given kernel values; with a bias and rows of one class only, its sign."""
     info, n = state.info[0], state.active.counts[0].n
@@ -237,7 +237,7 @@ def margin_scale(state):
     return 1.0 / level if level > 1e-12 else 1.0
 
 
-@compiled
+@compiled_inner
 def _learn_row(state, kernel, x, r, y, cost, weight, number, diagonal, schedule):
     """Learn row r of the block x; return its margin from before."""
     d = width(x)
@@ -304,7 +304,7 @@ def margins_of(state, kernel, schedule, x, out):
         start += size
 
 
-@compiled
+@compiled_inner
 def _event_margins(state, kernel, schedule, x, out):
     margins_of(state, kernel, schedule, x, out[0])
     # The scratch now has the kernel values of this row.

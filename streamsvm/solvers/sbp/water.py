@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf
+from streamsvm._compile import compiled, compiled_inner, compiled_leaf
 from streamsvm.solvers.sbp.state import BAND
 
 _FEW, _MANY = 16, 256
@@ -51,7 +51,7 @@ def _water_below(heights, cost, level, n):
     return width, volume
 
 
-@compiled
+@compiled_inner
 def _lowest(heights, cost, n):
     level = np.inf
     for s in range(n):
@@ -60,7 +60,7 @@ def _lowest(heights, cost, n):
     return level
 
 
-@compiled
+@compiled_inner
 def _level_of_basin(heights, cost, volume, start, n):
     """Return the level of water of a volume over all columns, from any level to start with."""
     level = start
@@ -95,7 +95,7 @@ def _covered(heights, cost, y, sign, low, high, n):
     return width, area, size
 
 
-@compiled
+@compiled_inner
 def _sort(heights, widths):
     """Sort columns by height, in place (heapsort: NumPy's takes four seconds to compile)."""
     end = heights.size
@@ -117,7 +117,7 @@ def _sort(heights, widths):
             above, below = below, 2 * below + 1
 
 
-@compiled
+@compiled_inner
 def _basin(heights, cost, y, sign, low, high, n):
     """Return the columns of a class, +1.0 or -1.0, and what is to be added to the volume.
 
@@ -139,7 +139,7 @@ def _basin(heights, cost, y, sign, low, high, n):
     return found[: size + 1], widths[: size + 1], lacking, size - 1
 
 
-@compiled
+@compiled_inner
 def _note_top(top, height, covered, heights, widths, first):
     """Note the highest height covered, and which part of the columns of this height is.
 
@@ -152,7 +152,7 @@ def _note_top(top, height, covered, heights, widths, first):
     top[0], top[1] = height, covered / (covered + left)
 
 
-@compiled
+@compiled_inner
 def _fill(p, width_p, q, width_q, volume, tops):
     """Pour water over the pairs of two basins; return both levels, or NaN if outside of the bands.
 
@@ -187,7 +187,7 @@ def _fill(p, width_p, q, width_q, volume, tops):
     return top_p + 0.5 * (rise + up_p - up_q), top_q + 0.5 * (rise + up_q - up_p)
 
 
-@compiled
+@compiled_inner
 def _levels_within(heights, cost, y, volume, at_p, at_q, band, tops, n):
     """Return both levels, NaN if they are not within the band, and how many columns are in it."""
     p, width_p, lacking, size = _basin(heights, cost, y, 1.0, at_p - band, at_p + band, n)
@@ -196,7 +196,7 @@ def _levels_within(heights, cost, y, volume, at_p, at_q, band, tops, n):
     return level_p, level_q, size + more
 
 
-@compiled
+@compiled_inner
 def _find_both(heights, cost, y, volume, levels, tops, n):
     """Find the levels of both classes, with a bias: see `find_levels`."""
     band: Any = levels[BAND] if levels[BAND] > 0.0 else np.inf
@@ -219,7 +219,7 @@ def _find_both(heights, cost, y, volume, levels, tops, n):
     levels[0], levels[1], levels[BAND] = level_p, level_q, band
 
 
-@compiled
+@compiled_inner
 def find_levels(heights, cost, y, has_bias, volume, levels, tops, n):
     """Find the water levels over both classes, from those found last.
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.sequences import label_pool
 from streamsvm.solvers.sequences.greedy import move
 from streamsvm.solvers.sequences.label_pool import sequence_of
@@ -51,7 +51,7 @@ from streamsvm.support.draws import below
 from streamsvm.support.rows import SparseRows
 
 
-@compiled
+@compiled_inner
 def _same(a, b):
     for t in range(a.size):
         if a[t] != b[t]:
@@ -59,7 +59,7 @@ def _same(a, b):
     return True
 
 
-@compiled
+@compiled_inner
 def process_old(model, patterns, order, slot, n, scratch, only_vectors):
     """Make a PROCESSOLD or OPTIMIZE step, which may add a vector; return the gain in the dual."""
     store, offsets, head = patterns.store, offsets_of(patterns, slot), patterns.head[slot]
@@ -105,7 +105,7 @@ def process_old(model, patterns, order, slot, n, scratch, only_vectors):
     return gain
 
 
-@compiled
+@compiled_inner
 def _worst(model, patterns, order, slot, offsets, down, highest, n, scratch):
     """Return the vector of the largest violation of all sequences, a new one if needed, and h."""
     store, head = patterns.store, patterns.head[slot]
@@ -120,7 +120,7 @@ def _worst(model, patterns, order, slot, offsets, down, highest, n, scratch):
     return new_vector(patterns, labels, 0.0, head), h
 
 
-@compiled
+@compiled_inner
 def _note_pattern(model, order, values, offsets, truth, cost):
     """Take the bounds of a new pattern: at worst two sequences differ at all of its tokens."""
     length, loss = 0.0, 0.0
@@ -130,7 +130,7 @@ def _note_pattern(model, order, values, offsets, truth, cost):
     note_pattern(model.info[0], cost, 2.0 * length * length, loss)
 
 
-@compiled
+@compiled_inner
 def _enter(model, patterns, schedule, x, begin, stop, number, truth, labels, cost, step, scratch):
     """Make a sentence a support pattern, with coefficients of the true labels and of others."""
     active = patterns.active
@@ -148,7 +148,7 @@ def _enter(model, patterns, schedule, x, begin, stop, number, truth, labels, cos
     new_vector(patterns, labels, -step, patterns.head[slot])
 
 
-@compiled
+@compiled_inner
 def process_new(model, patterns, schedule, x, begin, stop, number, truth, cost, n, scratch):
     """Make a PROCESSNEW step on a fresh sentence, the tokens begin .. stop-1 of x."""
     order, offsets, info = schedule.order, x.start[begin : stop + 1], model.info[0]

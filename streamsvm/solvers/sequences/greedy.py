@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_within, prefetch
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within, prefetch
 from streamsvm.solvers.sequences.looks import look_at_token
 from streamsvm.solvers.sequences.model import (
     LARANK,
@@ -36,6 +36,7 @@ from streamsvm.solvers.sequences.model import (
 )
 from streamsvm.solvers.sequences.token_patterns import have_room, release, remove, smallest
 from streamsvm.support import active_set, sparse_store
+from streamsvm.support.assigning import assign
 from streamsvm.support.draws import below
 from streamsvm.support.rows import SparseRows
 
@@ -106,7 +107,7 @@ def process_old(model, patterns, order, slot, n, scores, only_vectors):
     return step * (loss - rise - 0.5 * step * square)
 
 
-@compiled
+@compiled_inner
 def _reprocess(model, patterns, schedule, n, draws, picks, scores):
     """Make one PROCESSOLD and some OPTIMIZE steps on random support patterns."""
     active, store, order = patterns.active, patterns.store, schedule.order
@@ -130,7 +131,7 @@ def _reprocess(model, patterns, schedule, n, draws, picks, scores):
             process_old(model, patterns, order, picks[o], n, scores, o > 0)
 
 
-@compiled
+@compiled_inner
 def _enter(model, patterns, schedule, x, t, number, label, past, cost, beta):
     """Make a token a support pattern; tokens are numbered from 1."""
     active = patterns.active
@@ -144,11 +145,11 @@ def _enter(model, patterns, schedule, x, t, number, label, past, cost, beta):
     patterns.label[slot] = label
     for s in range(schedule.order):
         patterns.past[slot, s] = past[s]
-    patterns.beta[slot, : beta.size] = beta
+    assign(patterns.beta[slot], beta)
     patterns.cost[slot] = cost
 
 
-@compiled
+@compiled_inner
 def process_new(model, patterns, schedule, x, t, number, label, past, cost, n, scores, beta):
     """Make a PROCESSNEW step on a fresh token; `past` are the labels before, `beta` is scratch."""
     order, begin, stop = schedule.order, x.start[t], x.start[t + 1]

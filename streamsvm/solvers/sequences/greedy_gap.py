@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.sequences.greedy import process_new, process_old
 from streamsvm.solvers.sequences.looks import part_of, token_part
 from streamsvm.solvers.sequences.model import add_moves, add_scores
@@ -40,7 +40,7 @@ def other_gap(model, patterns, order, x, first, labels, cost, slots, n):
     return gap
 
 
-@compiled
+@compiled_inner
 def _past_of(labels, begin, t, past):
     for s in range(past.size):
         past[s] = labels[t - 1 - s] + 1 if t - 1 - s >= begin else 0

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.solvers.sequences.greedy import choose_step, move, shift
 from streamsvm.solvers.sequences.looks import part_of
 from streamsvm.solvers.sequences.model import (
@@ -82,7 +82,7 @@ def _scores_of(model, patterns, order, slot, out):
     add_moves(model.moves, order, patterns.past[slot], out)
 
 
-@compiled
+@compiled_inner
 def _shift_f(model, patterns, order, past, row, up, down, step):
     """Move `step` from label `down` to label `up` of the token with these kernel values."""
     n = patterns.active.counts[0].n
@@ -99,7 +99,7 @@ def _release(patterns, slot):
     active_set.leave(patterns.active, slot)
 
 
-@compiled
+@compiled_inner
 def remove(model, patterns, kernel, order, slot):
     """Remove a pattern, and what it gave to the scores."""
     n, d, label = patterns.active.counts[0].n, patterns.store.panels.shape[1], patterns.label[slot]
@@ -116,7 +116,7 @@ def remove(model, patterns, kernel, order, slot):
     _release(patterns, slot)
 
 
-@compiled
+@compiled_inner
 def process_old(model, patterns, kernel, order, slot, n, scores, only_vectors):
     """Make a PROCESSOLD or OPTIMIZE step on a pattern."""
     _scores_of(model, patterns, order, slot, scores)
@@ -136,7 +136,7 @@ def process_old(model, patterns, kernel, order, slot, n, scores, only_vectors):
         _release(patterns, slot)
 
 
-@compiled
+@compiled_inner
 def _enter(model, patterns, schedule, kernel, x, number, scores):
     """Return the slot of a token that becomes a pattern, without coefficients yet."""
     active, row = patterns.active, patterns.row[0]
@@ -158,7 +158,7 @@ def _enter(model, patterns, schedule, kernel, x, number, scores):
     return slot
 
 
-@compiled
+@compiled_inner
 def own_value(patterns, kernel, x, slot):
     """Return k(x, x) of the row in a slot."""
     out = np.empty((1, patterns.label.size), np.float32)
@@ -167,7 +167,7 @@ def own_value(patterns, kernel, x, slot):
     return out[0, slot]
 
 
-@compiled
+@compiled_inner
 def _write_f(patterns, slot, row, out):
     """Write sum_i beta_i^c k(x_i, x) of the token with these kernel values to `out` and `f`."""
     _expand(patterns, row, out)
@@ -175,7 +175,7 @@ def _write_f(patterns, slot, row, out):
         patterns.f[c, slot] = out[c]
 
 
-@compiled
+@compiled_inner
 def _expand(patterns, row, out):
     """Write sum_i beta_i^c k(x_i, x), given the kernel values of x."""
     active = patterns.active
@@ -187,7 +187,7 @@ def _expand(patterns, row, out):
             out[c] += patterns.beta[slot, c] * value
 
 
-@compiled
+@compiled_inner
 def process_new(model, patterns, schedule, kernel, x, number, label, past, cost, n, scores):
     """Make a PROCESSNEW step on a fresh token, float32 (1, d)."""
     order, info, d = schedule.order, model.info[0], patterns.store.panels.shape[1]
@@ -254,7 +254,7 @@ def learn(model, patterns, schedule, kernel, x, first, labels, known, cost, draw
     return first.size - 1
 
 
-@compiled
+@compiled_inner
 def _look(model, patterns, order, n, scores):
     """Look at one of the patterns, if there are any."""
     active, info = patterns.active, model.info[0]

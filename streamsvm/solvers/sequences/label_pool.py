@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
+from streamsvm.support.assigning import assign
 from streamsvm.support.declaration import copy_arrays
 
 USED, LIVE = range(2)
@@ -50,18 +51,18 @@ def have_room(pool, more):
     return 4 * (pool.counts[LIVE] + more) <= 3 * pool.numbers.size
 
 
-@compiled
+@compiled_inner
 def _compact(pool):
     numbers, used = pool.numbers[: pool.counts[USED]].copy(), 0
     for slot in range(pool.start.size):
         start, length = pool.start[slot], pool.length[slot]
-        pool.numbers[used : used + length] = numbers[start : start + length]
+        assign(pool.numbers[used:], numbers[start : start + length])
         pool.start[slot] = used
         used += length
     pool.counts[USED] = used
 
 
-@compiled
+@compiled_inner
 def release(pool, slot):
     """Remove a sequence."""
     pool.counts[LIVE] -= pool.length[slot]
@@ -75,7 +76,7 @@ def put(pool, slot, sequence):
     if pool.counts[USED] + sequence.size > pool.numbers.size:
         _compact(pool)
     start = pool.counts[USED]
-    pool.numbers[start : start + sequence.size] = sequence
+    assign(pool.numbers[start:], sequence)
     pool.start[slot], pool.length[slot] = start, sequence.size
     pool.counts[USED] += sequence.size
     pool.counts[LIVE] += sequence.size

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.solvers.sequences.label_pool import sequence_of
 from streamsvm.solvers.sequences.model import add_moves, add_scores, note_look
 from streamsvm.solvers.sequences.sentence_patterns import NONE, offsets_of
@@ -15,7 +15,7 @@ from streamsvm.solvers.sequences.worst_labels import best_labels, violation
 from streamsvm.support.looks import heavy_member
 
 
-@compiled
+@compiled_inner
 def part_of(scores, label, cost, beta, n):
     """Return the part of a token: C_i max(0, max_c h(c) - h(y)) + sum_c beta_c (h(c) - h(y))."""
     worst, total = 0.0, 0.0
@@ -27,7 +27,7 @@ def part_of(scores, label, cost, beta, n):
     return cost * worst + total
 
 
-@compiled
+@compiled_inner
 def token_part(model, patterns, order, slot, n, scores):
     """Return the part of a token among the patterns; `scores` is scratch."""
     store = patterns.store
@@ -40,7 +40,7 @@ def token_part(model, patterns, order, slot, n, scores):
     return part_of(scores, patterns.label[slot], patterns.cost[slot], patterns.beta[slot], n)
 
 
-@compiled
+@compiled_inner
 def sentence_part(model, patterns, order, slot, n, scratch):
     """Return the part of a sentence among the patterns."""
     columns, values = patterns.store.columns, patterns.store.values
@@ -58,7 +58,7 @@ def sentence_part(model, patterns, order, slot, n, scratch):
     return part
 
 
-@compiled
+@compiled_inner
 def _drawn(model, patterns):
     """Return the slot of a pattern, drawn in proportion to C_i; there is at least one."""
     active = patterns.active
@@ -66,7 +66,7 @@ def _drawn(model, patterns):
     return heavy_member(model.look_draws, active.members, n, patterns.cost, model.info[0].cost_most)
 
 
-@compiled
+@compiled_inner
 def look_at_token(model, patterns, order, n, scores):
     """Look at one of the patterns, if there are any."""
     if patterns.active.counts[0].n_members > 0:
@@ -75,7 +75,7 @@ def look_at_token(model, patterns, order, n, scores):
         note_look(model.info[0], part / patterns.cost[slot])
 
 
-@compiled
+@compiled_inner
 def look_at_sentence(model, patterns, order, n, scratch):
     """Look at one of the patterns, if there are any."""
     if patterns.active.counts[0].n_members > 0:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within, prefetch
+from streamsvm._compile import compiled_inner, compiled_within, prefetch
 from streamsvm.support import looks, states
 from streamsvm.support.declaration import NOT_NEGATIVE, Record, field
 from streamsvm.support.states import declare
@@ -159,7 +159,7 @@ def square_of(values, begin, stop):
     return total
 
 
-@compiled
+@compiled_inner
 def mean_weights(weights, late, n, columns, values, begin, stop, out):
     """Add the scores by the mean of the weights after each of n examples."""
     for j in range(begin, stop):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled_inner, compiled_within
 
 
 @compiled_within
@@ -17,7 +17,7 @@ def _before(labels, t):
     return labels[t - 1] + 1 if t > 0 else 0
 
 
-@compiled
+@compiled_inner
 def rise_of(weights, moves, order, columns, values, offsets, up, down):
     """Return the score of the labels `up` less that of `down`."""
     rise = 0.0
@@ -34,7 +34,7 @@ def rise_of(weights, moves, order, columns, values, offsets, up, down):
     return rise
 
 
-@compiled
+@compiled_inner
 def loss_of(cost, truth, labels):
     """Return the Hamming loss of labels: the costs of the tokens at which they are wrong."""
     loss = 0.0
@@ -44,7 +44,7 @@ def loss_of(cost, truth, labels):
     return loss
 
 
-@compiled
+@compiled_inner
 def distance_of(order, columns, values, offsets, up, down, spread, steps):
     """Return |Phi_e(x, up) - Phi_e(x, down)|^2.
 
@@ -79,7 +79,7 @@ def distance_of(order, columns, values, offsets, up, down, spread, steps):
     return square
 
 
-@compiled
+@compiled_inner
 def move_weights(weights, moves, order, columns, values, offsets, up, down, step):
     """Add step (Phi_e(x, up) - Phi_e(x, down)) to the weights."""
     for t in range(up.size):

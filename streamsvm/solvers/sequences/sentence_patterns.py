@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.solvers.sequences import label_pool
 from streamsvm.solvers.sequences.label_pool import LabelPool, sequence_of
 from streamsvm.solvers.sequences.model import note_step
@@ -108,7 +108,7 @@ def new_vector(patterns, labels, beta, after):
     return v
 
 
-@compiled
+@compiled_inner
 def drop_zeros(patterns, slot):
     """Remove the support vectors of a sentence whose coefficients are 0, but the first."""
     before = patterns.head[slot]
@@ -123,7 +123,7 @@ def drop_zeros(patterns, slot):
         v = following
 
 
-@compiled
+@compiled_inner
 def _release_vector(patterns, v):
     label_pool.release(patterns.labels, v)
     patterns.next[v] = patterns.counts[FREE]
@@ -131,7 +131,7 @@ def _release_vector(patterns, v):
     patterns.counts[N_FREE] += 1
 
 
-@compiled
+@compiled_inner
 def release(patterns, slot):
     """Free the slot of a sentence and its support vectors; the weights stay."""
     v = patterns.head[slot]
@@ -145,7 +145,7 @@ def release(patterns, slot):
     active_set.leave(patterns.active, slot)
 
 
-@compiled
+@compiled_inner
 def offsets_of(patterns, slot):
     """Return where the features of each token begin, and where those of the last one end."""
     lengths = sequence_of(patterns.lengths, slot)
@@ -156,7 +156,7 @@ def offsets_of(patterns, slot):
     return offsets
 
 
-@compiled
+@compiled_inner
 def remove(model, patterns, order, slot, scratch):
     """Remove a sentence, and what it gave to the weights."""
     store, offsets, head = patterns.store, offsets_of(patterns, slot), patterns.head[slot]
@@ -181,7 +181,7 @@ def remove(model, patterns, order, slot, scratch):
     release(patterns, slot)
 
 
-@compiled
+@compiled_inner
 def smallest(patterns):
     """Return the slot of the sentence with the smallest coefficients; there is at least one."""
     active = patterns.active

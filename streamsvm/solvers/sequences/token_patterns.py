@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled_inner, compiled_within
 from streamsvm.solvers.sequences.model import (
     add_moves,
     add_scores,
@@ -66,7 +66,7 @@ def have_room(patterns, n_tokens, n_entries):
     return fits and patterns.label.size - counts.n + counts.n_free >= n_tokens
 
 
-@compiled
+@compiled_inner
 def remove(model, patterns, order, slot):
     """Remove a pattern, and what it gave to the weights."""
     store, label = patterns.store, patterns.label[slot]
@@ -88,7 +88,7 @@ def remove(model, patterns, order, slot):
     release(patterns, slot)
 
 
-@compiled
+@compiled_inner
 def release(patterns, slot):
     """Free the slot of a pattern whose coefficients are in no weight."""
     patterns.beta[slot] = 0.0
@@ -96,7 +96,7 @@ def release(patterns, slot):
     active_set.leave(patterns.active, slot)
 
 
-@compiled
+@compiled_inner
 def smallest(patterns):
     """Return the slot of the pattern with the smallest coefficients; there is at least one."""
     active = patterns.active

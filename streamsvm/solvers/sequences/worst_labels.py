@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_inner
 from streamsvm.solvers.sequences.model import add_scores
 from streamsvm.solvers.sequences.pairs import loss_of, rise_of
 from streamsvm.structured.viterbi import viterbi
@@ -31,7 +31,7 @@ def new_scratch(n_tokens: int, n_features: int, classes: int) -> Scratch:
     )  # fmt: skip
 
 
-@compiled
+@compiled_inner
 def best_labels(model, columns, values, offsets, truth, n, scratch):
     """Return the labels of the largest score plus Delta; of the largest score if truth is empty."""
     n_tokens = offsets.size - 1
@@ -49,7 +49,7 @@ def best_labels(model, columns, values, offsets, truth, n, scratch):
     return labels
 
 
-@compiled
+@compiled_inner
 def violation(model, order, columns, values, offsets, truth, labels):
     """Return h(labels) - h(truth): the loss of labels, and how much more they score."""
     rise = rise_of(model.weights, model.moves, order, columns, values, offsets, labels, truth)

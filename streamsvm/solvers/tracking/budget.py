@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.bounds import PROJECT, REMOVE, SMALLEST
 from streamsvm.solvers.merging import CANDIDATES, pair_cost, weight_of
 from streamsvm.solvers.tracking.state import enter, leave, shift
@@ -26,7 +26,7 @@ from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
 from streamsvm.support.looks import note_cost
 
 
-@compiled
+@compiled_inner
 def removal_loss(state, i):
     """Return what the dual loses when example i leaves."""
     a = state.y[i] * state.alpha[i]
@@ -48,7 +48,7 @@ def remove(state, kernel, i, d):
     leave(state, i)
 
 
-@compiled
+@compiled_inner
 def least_harmful(state):
     """Return the member whose removal costs least and that cost; among free ones, least needed."""
     found, least, useless = np.int64(-1), np.inf, -np.inf
@@ -61,7 +61,7 @@ def least_harmful(state):
     return found, least
 
 
-@compiled
+@compiled_inner
 def _smallest(state):
     found, least = np.int64(-1), np.inf
     for m in range(state.active.counts[0].n_members):
@@ -71,7 +71,7 @@ def _smallest(state):
     return found
 
 
-@compiled
+@compiled_inner
 def _nearest(state, row, i):
     """Return the member of the same label with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
     found, most = np.int64(-1), 0.0
@@ -86,7 +86,7 @@ def _nearest(state, row, i):
     return found
 
 
-@compiled
+@compiled_inner
 def cheapest_pair(state, kernel, first, d):
     """Return the cheapest pair of one label to merge: of `first` and some drawn members."""
     n = state.active.counts[0].n
@@ -105,7 +105,7 @@ def cheapest_pair(state, kernel, first, d):
     return best_i, best_j
 
 
-@compiled
+@compiled_inner
 def _project(state, kernel, i, j, d):
     """Remove i, and give its part along j, of the same label, to j."""
     n = state.active.counts[0].n
@@ -128,7 +128,7 @@ def _project(state, kernel, i, j, d):
     info.lost -= gain
 
 
-@compiled
+@compiled_inner
 def _merge(state, kernel, i, j, policy, d):
     """Replace i and j, of the same label, by one vector between them."""
     info, n = state.info[0], state.active.counts[0].n
@@ -168,7 +168,7 @@ def _merge(state, kernel, i, j, policy, d):
     info.lost -= gain
 
 
-@compiled
+@compiled_inner
 def make_room(state, kernel, wanted, policy, d):
     """Free a place in a full active set; return whether the fresh example may have it.
 

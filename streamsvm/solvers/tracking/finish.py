@@ -12,18 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.solvers.tracking.state import settle
 from streamsvm.solvers.tracking.step import exact_step
+from streamsvm.support.assigning import assign
 from streamsvm.support.draws import below
 
 STEPS = 20_000
 """Number of steps between two reports of progress."""
 
 
-@compiled
+@compiled_inner
 def _best_member(state):
     """Return the member whose step gains most, and the largest |g_i| that a step can lower."""
     found, most, worst = np.int64(-1), 0.0, 0.0
@@ -64,7 +65,7 @@ def finish_kernel(state, kernel, tau, d, keep_zeros, max_steps):
 def finish_linear(state, kernel, tau, d, max_steps):
     """Make sweeps over the members in random orders; return the largest |g_i| of the last one."""
     settle(state, True)
-    state.w_average[:] = state.w
+    assign(state.w_average, state.w)
     info, n = state.info[0], state.active.counts[0].n_members
     order = state.active.members[:n].copy()
     made, worst = 0, np.inf
@@ -85,7 +86,7 @@ def finish_linear(state, kernel, tau, d, max_steps):
                 info.lost -= gain
         made += n
     settle(state, True)
-    state.w_average[:] = state.w
+    assign(state.w_average, state.w)
     return worst
 
 

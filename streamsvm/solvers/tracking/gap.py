@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.tracking.linear import product, row_at
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
@@ -19,7 +19,7 @@ SAMPLED_MEMBERS = 4096
 """The gap of a linear model with more members than this is estimated on a sample of this size."""
 
 
-@compiled
+@compiled_inner
 def _gap_of(members, coefficients, f, cost, y):
     """Return the sum of equation 4 and the sum of C_i over members; f[m] is for members[m]."""
     total, costs = 0.0, 0.0

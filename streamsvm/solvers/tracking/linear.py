@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
+from streamsvm._compile import (
+    borrowed,
+    chosen_by,
+    compiled,
+    compiled_inner,
+    compiled_leaf,
+    compiled_within,
+)
 from streamsvm._parameter_checks import MOST_STEPS
 from streamsvm.solvers.kernel_events import learn_binary
 from streamsvm.solvers.registry import register_solver
@@ -31,6 +38,7 @@ from streamsvm.solvers.tracking.state import (
 from streamsvm.solvers.tracking.step import NONE, exact_step
 from streamsvm.support import active_set, looks, sparse_store, states, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
+from streamsvm.support.assigning import assign
 from streamsvm.support.declaration import BOX, DRAWS, FLAG, NOT_NEGATIVE, SIGN, field
 from streamsvm.support.draws import below, uniform
 from streamsvm.support.row_store import RowStore
@@ -82,7 +90,7 @@ def _product_dense(w, x):
     return total
 
 
-@compiled
+@compiled_inner
 def _product_sparse(w, x):
     total = 0.0
     for t in range(x.start[0], x.start[1]):
@@ -96,7 +104,7 @@ def _add_dense(w, x, amount):
         w[c] += amount * np.float64(x[c])
 
 
-@compiled
+@compiled_inner
 def _add_sparse(w, x, amount):
     for t in range(x.start[0], x.start[1]):
         w[x.columns[t]] += amount * np.float64(x.values[t])
@@ -110,7 +118,7 @@ def _square_dense(x):
     return total
 
 
-@compiled
+@compiled_inner
 def _square_sparse(x):
     total = 0.0
     for t in range(x.start[0], x.start[1]):
@@ -118,22 +126,22 @@ def _square_sparse(x):
     return total
 
 
-@compiled
+@compiled_inner
 def _first(x):
     return x[0]
 
 
-@compiled
+@compiled_inner
 def _itself(x):
     return x
 
 
-@compiled
+@compiled_inner
 def _row_dense(store, slot, d):
     return store.rows[slot, :d]
 
 
-@compiled
+@compiled_inner
 def _row_sparse(store, slot, d):
     return sparse_store.row_of(store, slot, store.flat, d)
 
@@ -221,7 +229,7 @@ def _learn_row(state, scale, block, y, cost, weight, number, schedule):
     if cost <= 0.0:
         return margin
     settle(state, schedule.keep_zeros > 0.0)
-    state.w_average[:] = state.w
+    assign(state.w_average, state.w)
     counts = state.active.counts[0]
     counts.n_offered += 1
     slot = stores.slot_of(state, number, counts.n)
@@ -299,7 +307,7 @@ def rebuild(state: LinearTrackingState, kernel: Any, d: int) -> None:
     """Do nothing: a linear kernel has no gamma that could change."""
 
 
-@compiled
+@compiled_inner
 def _event_margins(state, kernel, schedule, x, out):
     w = state.w_average if schedule.averaged > 0.0 else state.w
     margins_of(kernel, w, x, out[0])

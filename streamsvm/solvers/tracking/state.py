@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.support import active_set, looks, states, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import (
@@ -113,7 +113,7 @@ def touch(state, slot):
         state.info[0].n_touched += 1
 
 
-@compiled_within
+@compiled
 def leave(state, slot):
     """Remove an example with coefficient 0 from the active set."""
     active_set.leave(state.active, slot)
@@ -174,20 +174,20 @@ def settle(state, keep_zeros):
     info.n_touched = 0
 
 
-@compiled
+@compiled_inner
 def most_of_looks(info):
     """Return B = 1 + R |w|, which no part of the gap divided by its C_i exceeds."""
     square = 2.0 * (info.alpha_sum - info.dual)
     return 1.0 + math.sqrt(info.r2 * max(0.0, square))
 
 
-@compiled
+@compiled_inner
 def note_most(info, weight):
     """Take the present B, with a weight, into the largest one."""
     info.look_most = max(info.look_most, weight * most_of_looks(info))
 
 
-@compiled
+@compiled_inner
 def look_at(state, i, f, weight):
     """Look at the example in slot i, with f = f(x_i): equation (4) of the paper, over C_i."""
     y, cost = state.y[i], state.cost[i]
@@ -196,7 +196,7 @@ def look_at(state, i, f, weight):
     looks.record(state.info[0], z, most_of_looks(state.info[0]), weight)
 
 
-@compiled
+@compiled_inner
 def shift(state, kernel, slot, amount, d):
     """Add `amount` to the coefficient and the average of a slot, without counting a step."""
     n = state.active.counts[0].n

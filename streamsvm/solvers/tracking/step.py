@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
 from streamsvm._parameter_checks import MOST_STEPS
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds, Budget, Reservoir, Unbounded, Window
 from streamsvm.solvers.kernel_events import learn_binary
@@ -60,7 +60,7 @@ class Schedule(NamedTuple):
     bounds: Bounds = UNBOUNDED  # which examples are kept; a window has the size of the state's
 
 
-@compiled
+@compiled_inner
 def exact_step(a, g, cost, diagonal):
     """Return the coordinate step of equation (3)."""
     step = g / max(diagonal, TINY)
@@ -133,12 +133,12 @@ def process(state, slot, row):
         row_cache.keep(state.cache, slot, row, n)
 
 
-@compiled
+@compiled_inner
 def _always_enter(bounds, state, kernel, wanted, d):
     return True
 
 
-@compiled
+@compiled_inner
 def _enter_sample(bounds, state, kernel, wanted, d):
     old = active_set.leaving(state.active, np.int64(NONE), state.draws, bounds.limit)
     if old >= 0:
@@ -146,7 +146,7 @@ def _enter_sample(bounds, state, kernel, wanted, d):
     return old != active_set.REFUSED
 
 
-@compiled
+@compiled_inner
 def _enter_budget(bounds, state, kernel, wanted, d):
     if state.active.counts[0].n_members < bounds.limit:
         return True
@@ -166,12 +166,12 @@ _make_room: Any = chosen_by(
 comes, if any; return whether the new one may enter. `wanted`: a step on it would raise the dual."""
 
 
-@compiled
+@compiled_inner
 def _never_expire(bounds, state, kernel, slot, d):
     pass
 
 
-@compiled
+@compiled_inner
 def _expire(bounds, state, kernel, slot, d):
     old = active_set.expired(state.active)
     if old != NONE and old != slot:
@@ -238,7 +238,7 @@ def _steps(state, kernel, schedule, d):
     account(info, gain, steps, n_members)
 
 
-@compiled
+@compiled_inner
 def margin_of(state, row, averaged):
     """Return f of the example with these kernel values, by the averaged classifier or by alpha."""
     f = expansion(state.alpha, row, state.active.counts[0].n)
@@ -320,7 +320,7 @@ def margins_of(state, kernel, coefficients, x, out):
         start += size
 
 
-@compiled
+@compiled_inner
 def _event_margins(state, kernel, schedule, x, out):
     coefficients = state.average if schedule.averaged > 0.0 else state.alpha
     margins_of(state, kernel, coefficients, x, out[0])

@@ -16,7 +16,7 @@ import numpy as np
 from numba import typeof, types
 from numba.np.unsafe import ndarray
 
-from streamsvm._compile import JIT, borrowed, compiled, named
+from streamsvm._compile import JIT, borrowed, compiled, compiled_inner, named
 from streamsvm.kernels.registry import check_kernel, explained_errors
 from streamsvm.support import dense_store, row_store, sparse_store, sparse_values
 from streamsvm.support.kernel_rows import kernel_values
@@ -60,13 +60,13 @@ _call_dense = caller_of(lambda *args: _DENSE)
 _call_sparse = caller_of(lambda *args: _SPARSE)
 
 
-@compiled
+@compiled_inner
 def values_dense(kernel, store, x, n_rows, d, first, stop, out):
     """Compute the values of a `DenseKernel`: see `kernel_values.kernel_values`."""
     _call_dense(kernel.address, kernel.parameters, store, x, n_rows, d, first, stop, out)
 
 
-@compiled
+@compiled_inner
 def values_sparse(kernel, store, x, n_rows, d, first, stop, out):
     """Compute the values of a `SparseKernel`: see `sparse_values.kernel_values`."""
     _call_sparse(kernel.address, kernel.parameters, store, x, n_rows, d, first, stop, out)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
 from streamsvm.support import stores
 from streamsvm.support.rows import count, part, width
 from streamsvm.support.stores import Store
@@ -59,7 +59,7 @@ def new_block(capacity: int, n_features: int, sparse: bool) -> FreshBlock:
     )
 
 
-@compiled
+@compiled_inner
 def begin(block, kernel, x):
     """Compute the values of rows x, those of `next_rows`, among themselves."""
     size = count(x)
@@ -69,13 +69,13 @@ def begin(block, kernel, x):
     block.counts[0] = 0
 
 
-@compiled
+@compiled_inner
 def has_room(block):
     """Tell whether `note` can be called four more times; else a new block must begin."""
     return block.counts[0] + 4 <= block.changed.shape[0]
 
 
-@compiled
+@compiled_inner
 def note(block, slot, origin):
     """Record that a slot got row `origin` of the block, or a `FOREIGN` one."""
     block.changed[block.counts[0], 0] = slot
@@ -83,7 +83,7 @@ def note(block, slot, origin):
     block.counts[0] += 1
 
 
-@compiled
+@compiled_inner
 def values_of(block, kernel, store, x, r):
     """Return the values of row r of the x given to `begin` with all slots, float32 (capacity,)."""
     values = block.values[r]
@@ -99,7 +99,7 @@ def values_of(block, kernel, store, x, r):
     return values
 
 
-@compiled
+@compiled_inner
 def renew_column(values, kernel, fresh, x, slot, first, size, d):
     """Compute the values of rows first .. size-1 with a slot that has got the row x anew.
 
@@ -112,7 +112,7 @@ def renew_column(values, kernel, fresh, x, slot, first, size, d):
             values[r, slot] = column[0, r]
 
 
-@compiled
+@compiled_inner
 def squeezed(values, order, first, n_block, n):
     """Reorder values, float32 (rows, capacity), after slot order[s] became slot s, for s < n.
 
@@ -128,12 +128,12 @@ def squeezed(values, order, first, n_block, n):
     return kept
 
 
-@compiled
+@compiled_inner
 def _own(block):
     return block
 
 
-@compiled
+@compiled_inner
 def _within(block):
     return block.values
 
@@ -156,7 +156,7 @@ def fill_block(state, kernel, x, first, stop):
     stores.values(kernel, state.store, x, count(x), width(x), first, stop, values)
 
 
-@compiled
+@compiled_inner
 def fill_part(state, kernel, x, start, n):
     """Compute values of the next rows of x with the first n slots; return how many they are.
 
@@ -192,7 +192,7 @@ def known_columns(info, are_all_rows):
     return known
 
 
-@compiled
+@compiled_inner
 def values_of_slot(state, kernel, s, n, d):
     """Return the kernel values of a slot with the first n slots, float32, in the scratch."""
     values = _array_of(state.block)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.kernels import product_of, value_of_product
 from streamsvm.kernels.registry import explained_errors
 from streamsvm.support import stores
@@ -18,7 +18,7 @@ LARGEST_DIAGONAL = 1e30
 """Rows whose k(x, x) is not below this are refused."""
 
 
-@compiled
+@compiled_inner
 def own_value(kernel, spare, x):
     """Return k(x_0, x_0) of a block of one row, with the same bits as between stored rows.
 
@@ -30,7 +30,7 @@ def own_value(kernel, spare, x):
     return row[0, 0]
 
 
-@compiled
+@compiled_inner
 def diagonal_of_event(kernel, spare, x):
     """Return k(x_0, x_0) as float32 (1,), NaN if the row must be refused; see `own_value`."""
     diagonal = np.empty(1, np.float32)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import JIT, chosen_by, compiled, compiled_leaf
+from streamsvm._compile import JIT, chosen_by, compiled, compiled_inner, compiled_leaf
 from streamsvm.kernels import RBF, Linear, product_of
 from streamsvm.kernels.registry import value_of_product, value_of_vectors
 from streamsvm.support import bits
@@ -50,14 +50,14 @@ def expansion(alpha, row, n):
     return total
 
 
-@compiled
+@compiled_inner
 def apply_kernel(kernel, products):
     """Turn products, float32 (m,), into kernel values in place."""
     for s in range(products.size):
         products[s] = value_of_product(kernel, products[s])
 
 
-@compiled
+@compiled_inner
 def _dots(kernel, panels, p, n_panels, x, n_rows, d, out):
     r = 0
     while r + ROWS <= n_rows:
@@ -75,7 +75,7 @@ def _dots(kernel, panels, p, n_panels, x, n_rows, d, out):
         apply_kernel(kernel, out[r, p * PANEL : (p + n_panels) * PANEL])
 
 
-@compiled
+@compiled_inner
 def _distances(kernel, panels, p, n_panels, x, n_rows, d, out):
     r = 0
     while r + ROWS <= n_rows:
@@ -93,7 +93,7 @@ def _distances(kernel, panels, p, n_panels, x, n_rows, d, out):
         apply_kernel(kernel, out[r, p * PANEL : (p + n_panels) * PANEL])
 
 
-@compiled
+@compiled_inner
 def _vectors(kernel, panels, p, n_panels, x, n_rows, d, out):
     for q in range(p, p + n_panels):
         for r in range(n_rows):
@@ -106,7 +106,7 @@ _panel_values: Any = chosen_by(
 )
 
 
-@compiled
+@compiled_inner
 def _dot_counts(kernel, words, first, stop, x, n_rows, d, out):
     for p in range(first, stop):
         r = 0
@@ -118,7 +118,7 @@ def _dot_counts(kernel, words, first, stop, x, n_rows, d, out):
             r += 1
 
 
-@compiled
+@compiled_inner
 def _distance_counts(kernel, words, first, stop, x, n_rows, d, out):
     for p in range(first, stop):
         r = 0
@@ -133,12 +133,12 @@ def _distance_counts(kernel, words, first, stop, x, n_rows, d, out):
 _counts: Any = chosen_by(0, {"dot": _dot_counts, "distance": _distance_counts}, product_of)
 
 
-@compiled
+@compiled_inner
 def _no_table(kernel, d, n_values):
     return np.empty(0, np.float32)
 
 
-@compiled
+@compiled_inner
 def _table(kernel, d, n_values):
     """Return the kernel values for 0 .. d, or none if so few values are computed faster."""
     size = d // PANEL * PANEL + PANEL
@@ -157,13 +157,13 @@ _table_of: Any = chosen_by(
 )
 
 
-@compiled
+@compiled_inner
 def _look_up(table, products):
     for s in range(products.size):
         products[s] = table[np.int64(products[s])]
 
 
-@compiled
+@compiled_inner
 def values_of_bits(kernel, words, own, n_rows, d, first, end, out):
     """Write the kernel values of rows with panels first .. end-1: see `kernel_values`.
 
@@ -181,7 +181,7 @@ def values_of_bits(kernel, words, own, n_rows, d, first, end, out):
                 apply_kernel(kernel, products)
 
 
-@compiled
+@compiled_inner
 def _by_bits(kernel, store, x, n_rows, d, first, end, out):
     """Compute the values with panels first .. end-1 by bits, or tell that x has other values."""
     own = np.empty((n_rows, bits.n_words(d)), np.uint64)
@@ -192,7 +192,7 @@ def _by_bits(kernel, store, x, n_rows, d, first, end, out):
     return True
 
 
-@compiled
+@compiled_inner
 def _not_by_bits(kernel, store, x, n_rows, d, first, end, out):
     return False
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within, prefetch
+from streamsvm._compile import compiled_inner, compiled_within, prefetch
 from streamsvm.support import stores
 from streamsvm.support.tiles import PANEL
 
@@ -166,7 +166,7 @@ def free(cache, slot):
         cache.length[line] = 0
 
 
-@compiled
+@compiled_inner
 def clear(cache, n):
     """Invalidate the lines of the first n slots."""
     for slot in range(n):
@@ -246,7 +246,7 @@ def kernel_row(cache, kernel, store, slot, n, d):
     return line
 
 
-@compiled
+@compiled_inner
 def _completed(cache, kernel, store, slot, n, d):
     """Return the line of a slot after adding the values that it lacks."""
     line = np.int64(cache.line_of[slot])
@@ -261,7 +261,7 @@ def _completed(cache, kernel, store, slot, n, d):
     return line
 
 
-@compiled
+@compiled_inner
 def _complete_by_panels(cache, kernel, store, slot, line, n, d):
     """Copy each panel of values from the lines of the other slots, or compute it.
 
@@ -313,7 +313,7 @@ def _copy_columns(cache, store, slot, start, stop):
                 cache.length[line] = t + 1
 
 
-@compiled
+@compiled_inner
 def _complete_by_members(cache, kernel, store, slot, line, n, d):
     """Copy values that other lines have; compute the panels that have any other member."""
     values, place, start = cache.values[line], store.slot, cache.length[line]
@@ -354,7 +354,7 @@ def fetch(cache, slot):
             prefetch(cache.values, line, s)
 
 
-@compiled
+@compiled_inner
 def set_column(cache, slot, values):
     """Write values[s], float32, to column `slot` of the line of each slot s, where that is valid.
 
@@ -366,7 +366,7 @@ def set_column(cache, slot, values):
             cache.values[line, slot] = values[owner]
 
 
-@compiled
+@compiled_inner
 def reorder(cache, order, n_kept):
     """Renumber slot order[s] to s, for s < n_kept, in every line; all other slots are removed.
 

@@ -30,9 +30,8 @@ _SMALLEST = 1e-30
 
 
 @compiled
-def _find_relevant(rows, signs, start, limit, found):
+def _find_relevant(rows, signs, variance, start, limit, found):
     n, d = rows.shape
-    variance = np.var(signs)
     sums, all_squares = np.empty(d, np.float32), np.empty(d, np.float32)
     squares = np.empty(d, np.float32)
     for c in range(found.size):
@@ -109,7 +108,7 @@ def are_relevant(rows: np.ndarray, classes: np.ndarray, start: int, stop: int) -
     for number in numbers[:1] if len(numbers) == 2 else numbers:
         is_one = classes == number
         signs = is_one.astype(np.float32) - np.float32(is_one.mean())
-        _find_relevant(rows, signs, start, np.float32(_RELEVANT**2), found)
+        _find_relevant(rows, signs, np.var(signs), start, np.float32(_RELEVANT**2), found)
     return found
 
 

@@ -29,6 +29,8 @@ from numba.core.ccallback import CFunc
 from numba.core.typing.templates import AbstractTemplate, infer, infer_global
 from numba.extending import intrinsic, lower_builtin, overload
 
+from streamsvm._compile.inner import EntryDispatcher, InnerDispatcher
+from streamsvm._compile.references import Reference
 from streamsvm._compiling import CacheFile, EntryLock, clock, compile_whole
 from streamsvm._sources import digest_of_sources
 
@@ -40,7 +42,8 @@ JIT = not config.DISABLE_JIT  # type: ignore[attr-defined]
 BOUNDS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
 """Whether compiled code checks indices (``NUMBA_BOUNDSCHECK=1``)."""
 
-_compiled: list[Any] = []
+compiled_functions: list[Any] = []
+"""All functions that Python or C calls."""
 _registered: dict[str, str] = {}
 
 
@@ -122,15 +125,24 @@ def _cache_of(function: Callable[..., Any]) -> _StampedCache | _NoCache:
         return _NoCache(function)
 
 
-def _cached(function: Function, **options: Any) -> Function:
+_OPTIONS: dict[str, Any] = {
+    "nopython": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "boundscheck": None,
     # Nothing calls them from C: numba would compile a second entry for that.
-    usual: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
-    dispatcher = numba.njit(error_model="numpy", **(usual | options))(function)
-    if JIT:
-        dispatcher._cache = _cache_of(function)
-        _compiled.append(dispatcher)
-        dispatcher.compile = partial(compile_whole, dispatcher.compile, lock=dispatcher._cache.lock)
-    return dispatcher
+    "no_cfunc_wrapper": True,
+}
+
+
+def _cached(function: Function, **options: Any) -> Function:
+    if not JIT:
+        return function
+    dispatcher: Any = EntryDispatcher(function, _OPTIONS | options)
+    dispatcher._cache = _cache_of(function)
+    compiled_functions.append(dispatcher)
+    dispatcher.compile = partial(compile_whole, dispatcher.compile, lock=dispatcher._cache.lock)
+    return dispatcher  # type: ignore[no-any-return]
 
 
 def compiled(function: Function) -> Function:
@@ -142,13 +154,19 @@ def compiled(function: Function) -> Function:
     return _cached(function)
 
 
-def compiled_within(function: Function) -> Function:
-    """Compile a function inline, into each compiled function that calls it.
+def _inner(function: Function, **options: Any) -> Function:
+    inner: Any = InnerDispatcher(function, _OPTIONS | options) if JIT else function
+    return inner  # type: ignore[no-any-return]
 
-    For small functions that take a state and are called in inner loops: a call passes each array as
-    seven words in memory, which takes some 35 ns for a state of thirty arrays.
-    """
-    return _cached(function, forceinline=True)
+
+def compiled_inner(function: Function) -> Function:
+    """Compile a function that only compiled code calls, as a part of what calls it."""
+    return _inner(function)
+
+
+def compiled_within(function: Function) -> Function:
+    """Compile a function that only compiled code calls, inline into each of its callers."""
+    return _inner(function, forceinline=True)
 
 
 def compiled_with_python(function: Function) -> Function:
@@ -164,7 +182,7 @@ class CFunction(CFunc):  # type: ignore[misc]
         kinds = (types.int64,) * self.n_arguments
         super().__init__(function, (kinds, types.int64), {}, {"error_model": "numpy"})
         self._cache = _cache_of(function)
-        _compiled.append(self)
+        compiled_functions.append(self)
 
     def compile(self) -> None:
         """Compile the function, or load it from the cache; this sets `address`."""
@@ -188,37 +206,6 @@ def compiled_leaf(function: Function) -> Function:
     computed nowhere else.
     """
     return _cached(function, fastmath={"reassoc", "contract", "nsz", "nnan"})
-
-
-def _without_reference_counts(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Emit a value whose arrays have no reference count: neither `meminfo` nor `parent`."""
-    if isinstance(kind, types.Array):
-        array = context.make_array(kind)(context, builder, value)
-        array.meminfo = array.meminfo.type(None)
-        array.parent = array.parent.type(None)
-        return array._getvalue()
-    if isinstance(kind, types.BaseTuple):
-        parts = cgutils.unpack_tuple(builder, value, len(kind))
-        pairs: Any = zip(kind, parts, strict=True)  # type: ignore[call-overload]
-        return context.make_tuple(
-            builder, kind, [_without_reference_counts(context, builder, *pair) for pair in pairs]
-        )
-    return value
-
-
-@intrinsic
-def _borrowed_compiled(typingctx: Any, state: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _without_reference_counts(context, builder, signature.args[0], args[0])
-
-    return state(state), codegen
-
-
-# borrowed(state): the same arrays, without reference counts. A function that takes a state of
-# thirty arrays increments and decrements thirty reference counts atomically, which can be most of
-# the time of a function that is called for each event. Only for arrays that the caller keeps alive;
-# the result must not be returned.
-borrowed: Any = _borrowed_compiled if JIT else lambda state: state
 
 
 @intrinsic
@@ -308,7 +295,7 @@ def chosen_by(
         return choices[key(type(args[argument]))](*args)
 
     def chosen(kind: Any) -> Any:
-        if not isinstance(kind, (types.Array, types.BaseNamedTuple)):
+        if not isinstance(kind, (types.Array, types.BaseNamedTuple, Reference)):
             return None
         return choices.get(key(getattr(kind, "instance_class", None) or np.ndarray))
 
