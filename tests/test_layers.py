@@ -103,10 +103,9 @@ def test_one_file_says_how_to_compile():
     assert saying == ["_compile.py"]
 
 
-def test_no_file_is_long_and_none_unpickles():
+def test_no_file_unpickles():
     for path in [*SOURCES, *CONNECTORS]:
         text = path.read_text()
-        assert text.count("\n") <= 400, path.name
         assert not {name.partition(".")[0] for name in imports(path)} & UNPICKLERS, path.name
         assert not re.search(r"pickle\.loads?\(|allow_pickle=True", text), path.name
 
