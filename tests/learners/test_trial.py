@@ -134,7 +134,7 @@ def test_candidates_that_err_far_more_do_not_learn_all_and_change_no_choice(
 def test_a_race_over_many_events_is_the_same_in_batches_copies_and_files(
     cls, n_classes, n, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(race, "BUDGET", 1e6)
+    monkeypatch.setattr(race, "BUDGET", 1.5e6)
     x, y = stream(1400, noise_scale=100.0)
     y = y * (n_classes // 2) + (x[:, 2] > 0) * (n_classes > 2) * (np.arange(1400) > 300)
     # Without a seed of its own.
