@@ -12,5 +12,7 @@ from streamsvm._compile import compiled_within
 @compiled_within
 def assign(target, source):
     """Copy a one-dimensional array into the first entries of another one."""
+    if target.ndim != 1 or source.ndim != 1:
+        raise ValueError("only arrays of one dimension are copied")
     for i in range(source.size):
         target[i] = source[i]

@@ -58,10 +58,10 @@ def _improves(search, step):
     if cost > best[COST] or (cost == best[COST] and step > best[STEP]):
         return False
     best[COST], best[STEP], best[T0] = cost, step, t0
-    for c in range(trial.weights.shape[0]):
-        assign(search.found.weights[c], trial.weights[c])
     for o in range(trial.info.shape[0]):
         assign(search.found.info[o], trial.info[o])
+        for part in range(trial.weights.shape[1]):
+            assign(search.found.weights[o, part], trial.weights[o, part])
     return True
 
 
