@@ -6,7 +6,7 @@ b += c y.
 
 from __future__ import annotations
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_inner
 from streamsvm.solvers.linear.state import add, dot
 from streamsvm.solvers.registry import register_solver
 from streamsvm.support.rows import count
@@ -44,13 +44,13 @@ def margins_of(state, x, out):
         out[r] = dot(state.weights, x, r) + state.info[BIAS]
 
 
-@compiled
+@compiled_inner
 def _learn(state, kernel, schedule, spare, x, is_last, y, cost, weight, numbers, margins, solver):
     learn_rows(state, x, y, cost, margins[0])
     return 1
 
 
-@compiled
+@compiled_inner
 def _margins(state, kernel, schedule, x, out):
     margins_of(state, x, out[0])
 
