@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, seed, settings
 from numba import njit
 
-from streamsvm._compile.inner import InnerDispatcher
+from streamsvm._compile.inner import EntryDispatcher, InnerDispatcher
 from streamsvm.learners.bases import rehearsal
 
 # The draws are the same every time: a failure is the change's, not the dice's. New ones are drawn
@@ -22,7 +22,13 @@ LEFT_OUT, REDRAWN = pytest.StashKey[int](), pytest.StashKey[int]()
 
 def _call_inner(function, *args):
     """Call a function that only compiled code calls by a compiled function; from tests only."""
-    caller = sys._getframe(1).f_globals.get("__name__", "")
+    frame = sys._getframe(1)
+    # A function chosen by a type, or a compiled function that a test runs as plain Python.
+    while frame.f_globals["__name__"].startswith("streamsvm._compile") or isinstance(
+        frame.f_globals.get(frame.f_code.co_name), EntryDispatcher
+    ):
+        frame = frame.f_back
+    caller = frame.f_globals["__name__"]
     if not caller.startswith("tests"):
         raise TypeError(
             f"{caller} calls {function.py_func.__qualname__}, which compiled code calls"

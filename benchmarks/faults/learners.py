@@ -135,7 +135,8 @@ def delayed(_: Path) -> None:
 
 @fault(
     "a target with thousands of classes",
-    "LaRank's time is at most linear in them, and more than `max_classes` (1,000; LASVM: 200) are "
+    "time and memory are at most linear in them (one against one: quadratic), and more than "
+    "`max_classes` (1,000; LASVM, adaptive: 200) are "
     "refused until it is raised",
 )
 def many_classes(_: Path) -> None:

@@ -279,7 +279,7 @@ def test_a_run_goes_on_from_its_checkpoint(file, limits, monitor, capsys, monkey
     parts = report(capsys, *run, "--save", "parts.svm")
     for found in (parts, whole):
         followed = [found["monitor"].get(name) for name in ("n_examples", "dual", "certificate")]
-        found |= dict.fromkeys(VARYING) | {"followed": followed}
+        found |= dict.fromkeys((*VARYING, "examples_per_second")) | {"followed": followed}
     assert parts == whole
     assert Path("parts.svm").read_bytes() == Path("whole.svm").read_bytes()
     assert main(replay(*run, "--C", "2")) == 1

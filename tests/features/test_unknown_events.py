@@ -58,7 +58,7 @@ def test_named_features_after_those_of_arrays(caplog):
     model.predict_one({0: 1.0})
     assert not said(caplog)
     model.predict_one({"a": 1.0})
-    model.learn_one({"a": 1.0}, 1)
+    model.learn_many(pd.DataFrame({"a": [1.0]}), [1])
     predicted, learnt = said(caplog)
     assert "knows (0, 1), but 'a'" in predicted and "named 0, 1, ..., others by" in predicted
     assert learnt.startswith("new features ('a') of a model that knows 0, 1: features of arrays")

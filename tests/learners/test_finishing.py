@@ -42,7 +42,9 @@ def ends_after(monkeypatch, learner, limits=None, seconds=0.0):
     ticks = count()
     monkeypatch.setattr(finishing, "_clocks", lambda: (seconds * next(ticks),) * 2)
     limits = limits or finishing.Limits(None)
-    assert not finishing.improve(learner, learner.some, None, limits)
+    goes_on = finishing.improve(learner, learner.some, None, limits)
+    # Only where the dual hardly grows, as rows of the reserve may let it grow again.
+    assert goes_on is (learner.growth * 50 / learner.steps < 1e-9 and limits.calls > 0)
     return learner.rounds
 
 

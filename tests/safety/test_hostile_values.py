@@ -159,7 +159,7 @@ def test_finish_can_be_interrupted():
     thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            model.finish()
+            model.finish(seconds=60.0)
     finally:
         ended.set()
         thread.join()

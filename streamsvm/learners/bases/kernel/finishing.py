@@ -67,7 +67,7 @@ class Limits:
 
     def __init__(self, seconds: float | None, calls: float = math.inf) -> None:
         self.seconds = None if seconds is None else check_number("seconds", seconds, 0)
-        self.calls, self._began = calls, _clocks()
+        self.calls, self._began, self._has_said = calls, _clocks(), False
 
     def exceeded(self, n_kept: int, n_classes: int, made: int) -> str | None:
         """Return why no further steps may be made, after so many on the rows kept; or None."""
@@ -80,6 +80,18 @@ class Limits:
             return f"{seconds:.3g} s have passed; finish(seconds={4.0 * seconds:.3g}) goes further"
         return None
 
+    def ended(self, why: str, error: float, learner: KernelLearner) -> None:
+        """Say once in a call of `finish` that steps end before the optimum, and what is left."""
+        if not self._has_said:
+            self._has_said = True
+            _log.warning(
+                "finish ended before the optimum, with an error of %.3g and a gap of %.3g on the "
+                "examples kept: %s; larger tau, smaller C and weights, or scaled features help",
+                error,
+                learner.duality_gap(),
+                why,
+            )
+
 
 def _clocks() -> tuple[float, float]:
     return working_time(), time.thread_time()
@@ -91,10 +103,11 @@ def improve(
     progress: Callable[[float, int], None] | None,
     limits: Limits,
 ) -> bool:
-    """Improve the examples kept up to their optimum; return whether it was reached.
+    """Improve the examples kept up to their optimum; return whether that was as far as it goes.
 
-    If not, the log says so. `some` makes some steps, and returns whether it is done, the largest
-    error left, and the number of steps; 0 if none changes a coefficient in double precision.
+    If they do not reach it, the log says so. `some` makes some steps, and returns whether it is
+    done, the largest error left, and the number of steps; 0 if none changes a coefficient in double
+    precision.
     Between two calls other threads can predict, Ctrl-C can interrupt, and `progress` gets (error,
     number of support vectors).
     """
@@ -108,21 +121,17 @@ def improve(
         before, made, stepped = made, made + max(steps, _LEAST_STEPS), stepped + steps
         limits.calls -= 1
         why = limits.exceeded(n_kept, len(learner.classes), made)
-        if growth.has_ended(dual, stepped, n_kept):
+        has_grown = not growth.has_ended(dual, stepped, n_kept)
+        if not has_grown:
             why = f"the dual grew by less than {GROWTH:g} of itself"
         if steps == 0 or (
             made // _LOOK_EVERY > before // _LOOK_EVERY and error <= _rounding(learner)
         ):
             why = "what is left is rounding"
         if why is not None:
-            _log.warning(
-                "finish ended before the optimum, with an error of %.3g and a gap of %.3g on the "
-                "examples kept: %s; larger tau, smaller C and weights, or scaled features help",
-                error,
-                learner.duality_gap(),
-                why,
-            )
-            return False
+            limits.ended(why, error, learner)
+            # Further rows of the reserve may let the dual grow again.
+            return not has_grown
         if progress is not None:
             progress(error, learner.n_support_vectors)
     return True

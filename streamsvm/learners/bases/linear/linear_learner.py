@@ -152,8 +152,7 @@ class LinearLearner(Learner):
         label = predict(x)
         # Compared with None, as names of this module are None while the interpreter shuts down.
         if label is not None:
-            if x and next(iter(x)) not in self.schema.indexed:
-                self.schema.note_predicted(x)
+            self._note_names(x)
             return label
         with self.lock:
             return self.targets.label_of(self.margin_one(x))
@@ -166,9 +165,17 @@ class LinearLearner(Learner):
         margin = self.fast_path.margin_locked(x)
         if margin is None:
             return super().margin_one(x)
-        if x and next(iter(x)) not in self.schema.indexed:
-            self.schema.note_predicted(x)
+        self._note_names(x)
         return margin
+
+    def _note_names(self, x: Mapping[Name, Any]) -> None:
+        """Note an event that was predicted, if its first name is unknown."""
+        try:
+            if x and next(iter(x)) not in self.schema.indexed:
+                self.schema.note_predicted(x)
+        except RuntimeError:
+            # Another thread changes the event, which was read at one moment.
+            return
 
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
         """See `Learner.learn_one`."""
