@@ -124,7 +124,7 @@ class CompileClock:
             else "in each process, as no folder for the result can be written"
         )
         text = (
-            f"compiling for this machine: it happens {kept}, and takes some 20 to 200 seconds for "
+            f"compiling for this machine: it happens {kept}, and takes some 5 to 90 seconds for "
             "a learner. `streamsvm warm`, or streamsvm.warm() in Python, does it in advance."
         )
         if _is_set_up(_log):

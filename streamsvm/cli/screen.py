@@ -26,12 +26,12 @@ from streamsvm.support.printing import printable
 _PLAIN_EVERY = 2.0
 
 _USUAL_FUNCTIONS = {
-    "adaptive": 90,
-    "larank": 90,
-    "lasvm": 80,
-    "sgd": 50,
-    "sgdqn": 50,
-    "tracking": 90,
+    "adaptive": 25,
+    "larank": 22,
+    "lasvm": 23,
+    "sgd": 25,
+    "sgdqn": 25,
+    "tracking": 21,
 }
 """About how many functions a first replay compiles: `benchmarks/first_run.py` counts them."""
 
