@@ -6,8 +6,7 @@ function that is only ever part of others, all of this but the last is wasted. A
 stops when a function is LLVM code, not optimised; the functions that Python calls link it, and all
 that it calls in turn.
 
-This file depends on numba's internals: `check` compiles two functions to see that they still do
-what is needed here.
+This file depends on numba's internals: libraries of LLVM code, and how dispatchers compile.
 """
 
 from __future__ import annotations
