@@ -86,7 +86,9 @@ class _EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
         for module in modules_of(self._linking_libraries):
             self._final_module.link_in(module, preserve=True)
         for library in self._linking_libraries:
-            self._reload_init.update(library._reload_init)
+            # Older versions of numba have no such set.
+            if hasattr(self, "_reload_init"):
+                self._reload_init.update(library._reload_init)
         self._linking_libraries = []
         super().finalize()
 

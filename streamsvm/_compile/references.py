@@ -6,12 +6,13 @@ machine code, at each call; passed by reference, it is one.
 ``borrowed(state)`` puts the tuple on the stack of the function that calls it, and returns a
 reference. Attributes are read as from the tuple; those that are NamedTuples themselves are
 references again. Arrays read through a reference are not counted by numba's reference counts. A
-reference ends with the call that made it: a function that returns one is refused when it is
-compiled, as are those that store one or pass it to Python.
+reference ends with the call that made it: a function that makes and returns one is refused when it
+is compiled. Arrays read through it end with the state, which the caller must keep alive.
 
 Loads are marked invariant, as nothing writes to the tuple after `borrowed`: so the compiler takes
 them out of loops. It may do so even past the place where the tuple is written, if that is in the
-loop, too. Therefore `borrowed` is refused in loops, and what calls it is not compiled inline.
+loop, too. Therefore it must not stand in a loop (a test finds those that do), and what calls it is
+not compiled inline.
 """
 
 from __future__ import annotations
