@@ -130,9 +130,14 @@ def returns_one_to_python(state):
     return borrowed(state)
 
 
-@pytest.mark.parametrize("function", [uses_one_that_ended, returns_one_to_python])
-def test_a_reference_does_not_outlive_the_call_that_made_it(function):
-    with pytest.raises(TypingError, match="reference that ends"):
+@compiled
+def returns_an_array(state):
+    return borrowed(state).inner.values[1:]
+
+
+@pytest.mark.parametrize("function", [uses_one_that_ended, returns_one_to_python, returns_an_array])
+def test_nothing_outlives_the_call_that_made_a_reference(function):
+    with pytest.raises(TypingError, match="makes references, and returns"):
         function(outer())
 
 

@@ -1,4 +1,4 @@
-"""How functions are compiled, kept on disk and called: the one package that uses `njit`."""
+"""How functions are compiled, kept on disk and called: no other package compiles."""
 
 from streamsvm._compile.decorators import (
     BOUNDS_CHECKED,

@@ -1,4 +1,4 @@
-"""The decorators that compile functions, and the cache of machine code: only this file uses `njit`.
+"""The decorators that compile functions, and the cache of machine code.
 
 Numba checks a cached function against its own source file only, so that after an edit (or an
 upgrade) of another file old machine code would run on. Here each cached function carries a stamp: a

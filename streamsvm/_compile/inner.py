@@ -39,10 +39,6 @@ class _InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
         self._finalize_dynamic_globals()
         self._finalized = True
 
-    def get_pointer_to_function(self, name: str) -> int:
-        """Return 0: there is no machine code."""
-        return 0
-
     def module_alone(self) -> Any:
         """Return the LLVM code without that of the functions that it calls."""
         return super()._get_module_for_linking()
@@ -85,9 +81,8 @@ class _EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
         """Link all that the function calls, optimise it and make machine code."""
         for module in modules_of(self._linking_libraries):
             self._final_module.link_in(module, preserve=True)
-        for library in self._linking_libraries:
-            # Older versions of numba have no such set.
-            if hasattr(self, "_reload_init"):
+        if hasattr(self, "_reload_init"):  # from numba 0.63 on
+            for library in self._linking_libraries:
                 self._reload_init.update(library._reload_init)
         self._linking_libraries = []
         super().finalize()
@@ -102,19 +97,14 @@ class _EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
 def _pipeline_with(kind: type, caches: bool) -> type:
     """Return numba's pipeline with another kind of library."""
 
-    class Pipeline(compiler.Compiler):  # type: ignore[misc]
-        def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
-            super().__init__(typing, target, library, *rest)
-            self._is_given = library is not None
-
+    class _Pipeline(compiler.Compiler):  # type: ignore[misc]
         def compile_extra(self, func: Callable[..., Any]) -> Any:
-            if not self._is_given:
-                self.state.library = kind(self.state.targetctx.codegen(), func.__qualname__)
-                if caches:
-                    self.state.library.enable_object_caching()
+            self.state.library = kind(self.state.targetctx.codegen(), func.__qualname__)
+            if caches:
+                self.state.library.enable_object_caching()
             return super().compile_extra(func)
 
-    return Pipeline
+    return _Pipeline
 
 
 _EntryPipeline = _pipeline_with(_EntryLibrary, caches=True)
@@ -156,12 +146,16 @@ class EntryDispatcher(CPUDispatcher):  # type: ignore[misc]
         return found.entry_point
 
     def _refuse_dangling(self, made: Any) -> None:
-        """Refuse a function that makes references, and returns some: they end with its call."""
-        function = self.py_func
+        """Refuse a function that makes references, and returns one, or an array.
+
+        A reference ends with the call; an array that was read through it keeps no memory alive.
+        """
+        function, returned = self.py_func, str(made.signature.return_type)
         makes = any(function.__globals__.get(n) is borrowed for n in function.__code__.co_names)
-        if makes and "Reference(" in str(made.signature.return_type):
+        if makes and ("Reference(" in returned or "array(" in returned.lower()):
             raise TypingError(
-                f"{function.__qualname__} returns a reference that ends with its call"
+                f"{function.__qualname__} makes references, and returns {returned}: a reference "
+                "ends with the call that made it, and arrays are not kept alive by it"
             )
 
 

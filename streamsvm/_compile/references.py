@@ -6,8 +6,9 @@ machine code, at each call; passed by reference, it is one.
 ``borrowed(state)`` puts the tuple on the stack of the function that calls it, and returns a
 reference. Attributes are read as from the tuple; those that are NamedTuples themselves are
 references again. Arrays read through a reference are not counted by numba's reference counts. A
-reference ends with the call that made it: a function that makes and returns one is refused when it
-is compiled. Arrays read through it end with the state, which the caller must keep alive.
+reference ends with the call that made it, and an array that was read through it keeps no memory
+alive: a function that makes references and returns one, or an array, is refused when it is
+compiled. The caller keeps the state alive.
 
 Loads are marked invariant, as nothing writes to the tuple after `borrowed`: so the compiler takes
 them out of loops. It may do so even past the place where the tuple is written, if that is in the

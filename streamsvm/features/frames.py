@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from streamsvm._compile import JIT
 from streamsvm.errors import FeatureError
+from streamsvm.features.events import check_number_feature
 from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.packing import rows_at, single, writable, zeroed
@@ -143,6 +144,11 @@ def _of_frame(frame: Any) -> Matrix:
             # pandas' sparse columns, as its dummies and River's OneHotEncoder make them.
             values[:, c] = column.to_native().to_numpy(dtype)
             continue
+        if _are_objects(column):
+            # Numbers or booleans with nulls among them.
+            given = column.to_native().tolist()
+            values[:, c] = [check_number_feature(name, value) for value in given]
+            continue
         if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
             raise FeatureError(f"column {name!r} is {column.dtype}: only numbers are features")
         native = column.to_native()
@@ -154,6 +160,13 @@ def _of_frame(frame: Any) -> Matrix:
         else:
             values[:, c] = native.to_numpy(float, na_value=np.nan)
     return _by_appearance(names, values)
+
+
+def _are_objects(column: Any) -> bool:
+    """Tell whether a column of pandas has objects that are no texts, or nulls only."""
+    dtype = getattr(column.to_native(), "dtype", None)
+    is_text = column.dtype == nw.String and not column.is_null().all()
+    return isinstance(dtype, np.dtype) and dtype.kind == "O" and not is_text
 
 
 def labels_of(y: Any, n_rows: int) -> LabelColumn:

@@ -105,3 +105,25 @@ def test_sparse_columns_of_pandas(kind):
     dense = pd.DataFrame({"a": [1, 0, 0, 1], "b": [0, 0, 1, 0]})
     found = matrix_of(dense.astype(kind), Schema())
     assert np.array_equal(found.values, dense) and found.names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        ([1.0, pd.NA, 2.0], [1.0, np.nan, 2.0]),
+        ([True, None, False], [1.0, np.nan, 0.0]),
+        ([3, None, Decimal("2.5")], [3.0, np.nan, 2.5]),
+        ([None, None, None], [np.nan] * 3),
+    ],
+)
+def test_objects_of_pandas_are_numbers_with_nulls(given, values):
+    frame = pd.DataFrame({"a": pd.Series(given, dtype=object), "b": [1.0, 2.0, 3.0]})
+    matrix = matrix_of(frame, Schema())
+    np.testing.assert_array_equal(matrix.values[:, 0], values)
+
+
+@pytest.mark.parametrize("given", [[1.0, "x", None], ["x", None, "y"], [[1], None, 2.0]])
+def test_other_objects_of_pandas_are_refused(given):
+    frame = pd.DataFrame({"a": pd.Series(given, dtype=object)})
+    with pytest.raises(FeatureError, match="'a'"):
+        matrix_of(frame, Schema())
