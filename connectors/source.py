@@ -96,6 +96,7 @@ class Reject(NamedTuple):
     kind: str  # a few words to count it under
     reason: str
     payload: str  # what was read, as far as it can be shown
+    kept: dict[str, Any] | None = None  # of a row: its values in the columns to keep
 
     @property
     def x(self) -> dict[str, str]:

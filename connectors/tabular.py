@@ -397,7 +397,11 @@ class TabularSource(BaseSource):
         found = [("no number", i, why) for i, why in self._with_numbers(chunk.data)[1].items()]
         found += [("not UTF-8", i, why) for i, why in texts_not_utf8(chunk.data).items()]
         at = {i: Position(chunk.file, int(chunk.rows[i])) for _, i, _ in found}
-        return {i: Reject(at[i], kind, why, shown_row(chunk.data, i)) for kind, i, why in found}
+        kept = self._kept(chunk.data) if found else None
+        return {
+            i: Reject(at[i], kind, why, shown_row(chunk.data, i), _values_of(kept, i))
+            for kind, i, why in found
+        }
 
     def _decoded(self, chunk: Chunk) -> Iterator[Event]:
         if faults := self._faults(chunk):
@@ -426,3 +430,16 @@ class TabularSource(BaseSource):
     def _numbers(self, chunk: Chunk, name: str | None) -> npt.NDArray[np.float64] | None:
         """Return a column of times or numbers, NaN = missing; None if there is no such column."""
         return None if name is None else column_of_numbers(chunk.data, name)
+
+
+def _values_of(kept: pa.RecordBatch | None, i: int) -> dict[str, Any] | None:
+    """Return the values of a row in the columns to keep; None for a text that is not UTF-8."""
+    if kept is None:
+        return None
+    found: dict[str, Any] = {}
+    for name, column in zip(kept.schema.names, kept.columns, strict=True):
+        try:
+            found[name] = column[i].as_py()
+        except UnicodeDecodeError:
+            found[name] = None
+    return found

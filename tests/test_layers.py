@@ -99,7 +99,9 @@ def test_connectors_know_nothing_of_streamsvm():
 
 
 def test_one_package_says_how_to_compile():
-    saying = {p.parent.name for p in SOURCES if re.search(r"\bn?jit\b(?!\w)|CPUDispatcher", p.read_text())}
+    saying = {
+        p.parent.name for p in SOURCES if re.search(r"\bn?jit\b(?!\w)|CPUDispatcher", p.read_text())
+    }
     assert saying == {"_compile"}
 
 

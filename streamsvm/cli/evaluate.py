@@ -36,7 +36,10 @@ def margins(
     scaler, learner = parts_of(unwrapped(model))
     assert learner is not None
     unlearnt = _Unlearnt(scaler, learner)
+    n_rows, first = 0, None
     for batch in source.batches():
+        n_rows += len(batch)
+        first = first or next(iter(batch.rejects), None)
         unlearnt.add(batch.features)
         matrix = matrix_of(learner, batch.features, len(batch))
         usable = are_usable(matrix, LARGEST)
@@ -52,7 +55,9 @@ def margins(
         values[taken] = known
         yield batch, usable, values
     file = file or source.name
-    if empty := getattr(source, "empty_columns", []):
+    if first is not None:
+        say(f"the first row that cannot be read: {first.position}: {first.reason}")
+    if n_rows and (empty := getattr(source, "empty_columns", [])):
         say(f"without any value in {file}: {', '.join(empty)}")
     if unlearnt.rows:
         say(f"texts in {file} that the model never learnt, and does not use: {unlearnt}")

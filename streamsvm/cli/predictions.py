@@ -235,9 +235,8 @@ def _table(
     table = pa.table(columns)
     if not batch.rejects:
         return table
-    # Rows that are no events have no prediction; they keep their place.
-    names = [pa.array([r.position.file for r in batch.rejects], pa.string())]
-    numbers = [pa.array([r.position.row for r in batch.rejects], table.schema.field("row").type)]
-    empty = [pa.nulls(len(batch.rejects), type_) for type_ in table.schema.types[2:]]
-    others = pa.table(names + numbers + empty, schema=table.schema)
-    return pa.concat_tables([table, others]).sort_by("row")
+    # Rows that are no events have no prediction; they keep their place, and what is to be kept.
+    others = [
+        {"file": r.position.file, "row": r.position.row, **(r.kept or {})} for r in batch.rejects
+    ]
+    return pa.concat_tables([table, pa.Table.from_pylist(others, table.schema)]).sort_by("row")

@@ -127,3 +127,35 @@ def test_a_refused_csv_file_ends_with_the_code_of_an_error():
     command = [sys.executable, "-m", "streamsvm", "replay", "rows.csv", "--target", "nope"]
     for _ in range(20):
         assert subprocess.run(command, capture_output=True).returncode == 1
+
+
+def test_rows_that_cannot_be_read_keep_what_is_to_be_kept(capsys):
+    # A sentence names the first of them; a column of which nothing was read is not called empty.
+    lines = [f"{i:06d},{i % 50}.5,{int(i % 50 > 25)}" for i in range(200)]
+    Path("train.csv").write_text("\n".join(["id,age,label", *lines]) + "\n")
+    assert (
+        main(
+            [
+                "replay",
+                "train.csv",
+                "--target",
+                "label",
+                "--exclude",
+                "id",
+                "--learner",
+                "sgd",
+                "--save",
+                "m.svm",
+            ]
+        )
+        == 0
+    )
+    Path("rows.csv").write_text('id,age\n007,"51,5"\n0010,abc\n')
+    capsys.readouterr()
+    assert main(["predict", "m.svm", "rows.csv", "-o", "o.parquet", "--keep", "id"]) == 0
+    said = capsys.readouterr().err
+    assert "the first row that cannot be read: rows.csv: row 0" in said and "51,5" in said
+    assert "without any value" not in said
+    table = pq.read_table("o.parquet")
+    assert table["id"].to_pylist() == ["007", "0010"] and table["row"].to_pylist() == [0, 1]
+    assert table["prediction"].to_pylist() == [None, None]
