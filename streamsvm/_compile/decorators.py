@@ -132,6 +132,9 @@ _OPTIONS: dict[str, Any] = {
     "boundscheck": None,
     # Nothing calls them from C: numba would compile a second entry for that.
     "no_cfunc_wrapper": True,
+    # Numba lets what a function calls first inherit both: the code would depend on who calls first.
+    "forceinline": False,
+    "fastmath": False,
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_inner
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner
 from streamsvm.solvers.bounds import MERGE, PROJECT, SMALLEST, Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.bounds import nearest, project, remove
 from streamsvm.solvers.lasvm.fading import LEAST_COST, RHO, errs_more, fade, note_error
@@ -29,9 +29,9 @@ from streamsvm.support.member_store import MemberKernel
 
 
 @compiled_inner
-def _leave(own, kernel, s, projects, d):
+def _leave(state, p, kernel, s, projects, d):
     """Remove a member of a problem, or project it on its nearest one."""
-    shared = MemberKernel(kernel)
+    own, shared = borrowed(problem(state, p)), MemberKernel(kernel)
     j = np.int64(-1)
     if projects and own.alpha[s] != 0.0:
         line = kernel_row(own.cache, shared, own.store, s, own.info[0].n, d)
@@ -54,7 +54,7 @@ def forget(state, kernel, slot, projects, d):
         for s in range(of.table[p].n):
             at = start + s
             if of.slot[at] == slot and of.lower[at] != of.upper[at]:
-                _leave(problem(state, p), kernel, s, projects, d)
+                _leave(state, p, kernel, s, projects, d)
                 break
 
 
@@ -105,14 +105,19 @@ slide: Any = chosen_by(
 
 
 @compiled_inner
+def _fade_problem(state, p, rho):
+    own = borrowed(problem(state, p))
+    fade(own, rho)
+    note_problem(state.info[0], own)
+
+
+@compiled_inner
 def _fade(state, rho):
     """Let all problems fade, and costs and weights in the store (see `solvers.lasvm.fading`)."""
     info = state.info[0]
     info.n_watched, info.n_wrong, info.wrong_of_late = 0, 0, 0.0
     for p in range(state.problems.table.size):
-        own = problem(state, p)
-        fade(own, rho)
-        note_problem(info, own)
+        _fade_problem(state, p, rho)
     for s in range(info.n):
         if state.cost[s] > LEAST_COST:
             state.cost[s] *= rho

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.lasvm.state import LASVMState, refresh_extremes
 from streamsvm.solvers.lasvm.state import squeeze as squeeze_problem
 from streamsvm.solvers.lasvm.step import SEEDS, insert
@@ -56,6 +56,7 @@ def _width(state: Any) -> int:
 @compiled
 def _seed_all(state, kernel, first, d):
     """Give the problems from number `first` on, which have no members, their first ones."""
+    state, kernel = borrowed((state, kernel))
     for p in range(first, state.problems.table.size):
         _seed(state, kernel, p, d)
 
@@ -63,7 +64,7 @@ def _seed_all(state, kernel, first, d):
 @compiled_inner
 def _seed(state, kernel, p, d):
     """Give a problem without members the oldest examples in the store that are of its classes."""
-    own, info = problem(state, p), state.info[0]
+    own, info = borrowed(problem(state, p)), state.info[0]
     table, side = own.info[0], state.problems.segments[p]
     scratch = np.zeros((1, d), np.float32)
     last = np.int64(0)
@@ -90,11 +91,18 @@ def _seed(state, kernel, p, d):
     refresh_extremes(own)
 
 
+@compiled_inner
+def refresh(state, p):
+    """Find the extreme gradients of a problem anew."""
+    refresh_extremes(borrowed(problem(state, p)))
+
+
 @compiled
 def refresh_all(state):
     """Find the extreme gradients of all problems anew."""
+    state = borrowed(state)
     for p in range(state.problems.table.size):
-        refresh_extremes(problem(state, p))
+        refresh(state, p)
 
 
 def from_two(two: LASVMState, positive: int, rest: bool, cache_bytes: int) -> PairsState:

@@ -10,6 +10,7 @@ from streamsvm.solvers.lasvm import reweighting as of_two
 from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.solvers.lasvm.step import delta, enter, remove_blatant
+from streamsvm.solvers.lasvm_pairs.classes import refresh
 from streamsvm.solvers.lasvm_pairs.state import problem
 from streamsvm.solvers.lasvm_pairs.step import has_room, note_example, slot_of
 from streamsvm.support import stores
@@ -33,8 +34,9 @@ def _packed(own, d):
 
 
 @compiled_inner
-def _finish_problem(own, kernel, schedule, d, max_steps):
+def _finish_problem(state, p, kernel, schedule, d, max_steps):
     """Finish a binary problem as `finish_some` of two classes does."""
+    own = borrowed(problem(state, p))
     two_state.squeeze(own)
     is_over = delta(own) <= schedule.tau
     if not is_over:
@@ -54,8 +56,18 @@ def finish_some(state, kernel, schedule, d, max_steps):
     # A part for each problem, so that what a call gains is the gain of all.
     most, n_over = max(np.int64(_FEWEST), max_steps // max(1, n)), 0
     for p in range(n):
-        n_over += _finish_problem(problem(state, p), kernel, schedule, d, most)
+        n_over += _finish_problem(state, p, kernel, schedule, d, most)
     return n_over == n
+
+
+@compiled_inner
+def _enter(state, p, x, y, cost, weight, number, diagonal, f):
+    """Make an example a member of a problem, unless it is one."""
+    own = borrowed(problem(state, p))
+    sign = 1.0 if state.problems.segments[p].positive == y else -1.0
+    if not stores.contains(own.store.entered, number, own.info[0].n):
+        enter(own, x, sign, cost, weight, number, sign - f, diagonal)
+        state.info[0].most_members = max(state.info[0].most_members, own.info[0].n)
 
 
 @compiled_inner
@@ -73,11 +85,7 @@ def _add_row(state, x, y, cost, weight, number, diagonal, f, wanted):
         return True
     for c in range(wanted.size):
         if 0 <= wanted[c] < state.problems.table.size:
-            own = problem(state, wanted[c])
-            sign = 1.0 if state.problems.segments[wanted[c]].positive == y else -1.0
-            if not stores.contains(own.store.entered, number, own.info[0].n):
-                enter(own, x, sign, cost, weight, number, sign - f[c], diagonal)
-                state.info[0].most_members = max(state.info[0].most_members, own.info[0].n)
+            _enter(state, wanted[c], x, y, cost, weight, number, diagonal, f[c])
     note_example(state, y, cost, weight, number, diagonal)
     return True
 
@@ -101,39 +109,45 @@ def add_rows(state, x, y, cost, weight, numbers, diagonal, f, wanted):
             break
         done += 1
     for p in range(state.problems.table.size):
-        two_state.refresh_extremes(problem(state, p))
+        refresh(state, p)
     return done
+
+
+@compiled_inner
+def _rebuild_problem(state, p, kernel, d):
+    own = borrowed(problem(state, p))
+    # Without dead members there are at most as many as slots, for which there is scratch.
+    two_state.squeeze(own)
+    two_state.rebuild(own, MemberKernel(kernel), d)
+    for s in range(own.info[0].n):
+        state.diagonal[own.store.slot[s]] = own.diagonal[s]
 
 
 @compiled
 def rebuild(state, kernel, d):
     """Recompute gradients, diagonal and dual of all problems, after a change of the kernel."""
+    state, kernel = borrowed((state, kernel))
     for p in range(state.problems.table.size):
-        own = problem(state, p)
-        # Without dead members there are at most as many as slots, for which there is scratch.
-        two_state.squeeze(own)
-        two_state.rebuild(own, MemberKernel(kernel), d)
-        for s in range(own.info[0].n):
-            state.diagonal[own.store.slot[s]] = own.diagonal[s]
+        _rebuild_problem(state, p, kernel, d)
 
 
 @compiled
 def set_costs(state, kernel, costs, d):
     """Set C_s of every example to costs[class], float64 (classes,), times its weight."""
+    state, kernel = borrowed((state, kernel))
     of = state.problems
     for s in range(state.info[0].n):
         if state.wanted[s] > 0:
             state.cost[s] = costs[state.y[s]] * state.store.weight[s]
     for p in range(of.table.size):
-        own = problem(state, p)
-        two_state.squeeze(own)
-        _set_costs_of(own, state.cost)
-        two_state.rebuild(own, MemberKernel(kernel), d)
+        _set_costs_of(state, p, kernel, d)
 
 
 @compiled_inner
-def _set_costs_of(own, cost):
-    """Clip the coefficients of a problem to new costs, cost[slot]; gradients are not updated."""
+def _set_costs_of(state, p, kernel, d):
+    """Clip the coefficients of a problem to the costs of its members, and compute it anew."""
+    own, cost = borrowed(problem(state, p)), state.cost
+    two_state.squeeze(own)
     rising, falling = 0.0, 0.0
     for s in range(own.info[0].n):
         size = cost[own.store.slot[s]]
@@ -141,3 +155,4 @@ def _set_costs_of(own, cost):
         rising += max(0.0, own.alpha[s])
         falling -= min(0.0, own.alpha[s])
     of_two.restore_sum(own, rising, falling)
+    two_state.rebuild(own, MemberKernel(kernel), d)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled_inner
+from streamsvm._compile import borrowed, compiled_inner
 from streamsvm.solvers.lasvm.bounds import mark_dead
 from streamsvm.solvers.lasvm.state import refresh_extremes
 from streamsvm.solvers.lasvm_pairs.looks import note_problem
@@ -153,6 +153,21 @@ def _rewrite(own, i, j, rows, members, k_zz):
 
 
 @compiled_inner
+def _merge_in(state, p, s_i, s_j, rows, k_zz, j, number, weight):
+    """Merge members of a problem, -1 for one that is none, to one of slot j of the store."""
+    own = borrowed(problem(state, p))
+    keeper = _rewrite(own, s_i, s_j, rows, state.problems.row, k_zz)
+    if s_j == NONE:
+        stores.release(own.store, keeper)
+        own.store.slot[keeper] = j
+        state.wanted[j] += 1
+    # As in the store, from which both are read back from a file.
+    own.store.entered[keeper], own.store.weight[keeper] = number, weight
+    refresh_extremes(own)
+    note_problem(state.info[0], own)
+
+
+@compiled_inner
 def _merge(state, kernel, i, j, policy, d):
     """Replace the vectors in two slots of one class by one between them, in slot j."""
     of, n, store = state.problems, state.info[0].n, state.store
@@ -175,16 +190,7 @@ def _merge(state, kernel, i, j, policy, d):
         s_i, s_j = _member(of, p, i), _member(of, p, j)
         if s_i == NONE and s_j == NONE:
             continue
-        own = problem(state, p)
-        keeper = _rewrite(own, s_i, s_j, rows, of.row, k_zz)
-        if s_j == NONE:
-            stores.release(own.store, keeper)
-            own.store.slot[keeper] = j
-            state.wanted[j] += 1
-        # As in the store, from which both are read back from a file.
-        own.store.entered[keeper], own.store.weight[keeper] = number, weight
-        refresh_extremes(own)
-        note_problem(state.info[0], own)
+        _merge_in(state, p, s_i, s_j, rows, k_zz, j, number, weight)
     store.entered[j], store.weight[j] = number, weight
     state.cost[j] += state.cost[i]
     state.diagonal[j] = k_zz

@@ -80,11 +80,12 @@ def _group(state, by_class):
             live[n_kept] = s
             ranks[n_kept] = _gray_rank(state.needed_by[s])
             n_kept += 1
-    ordered = np.argsort(ranks[:n_kept], kind="mergesort")
-    if by_class:
-        ordered = ordered[np.argsort(state.y[live[ordered]], kind="mergesort")]
-    for s in range(n_kept):
-        state.order[s] = live[ordered[s]]
+    ordered, at = np.argsort(ranks[:n_kept], kind="mergesort"), 0
+    for c in range(state.info[0].n_classes if by_class else 1):
+        for i in ordered:
+            if not by_class or state.y[live[i]] == c:
+                state.order[at] = live[i]
+                at += 1
     needed_by = state.needed_by[:n].copy()
     for s in range(n_kept):
         state.needed_by[s] = needed_by[state.order[s]]

@@ -38,6 +38,11 @@ from streamsvm.support.rows import are_equal, count, part, width
 
 
 @compiled_inner
+def _squeeze_problem(state, p):
+    squeeze_problem(borrowed(problem(state, p)))
+
+
+@compiled_inner
 def has_room(state, y):
     """Tell whether each problem of class y has room for one more; many dead members leave first."""
     of = state.problems
@@ -47,16 +52,16 @@ def has_room(state, y):
             continue
         # As for two classes: not by the room, which is another one after loading.
         if of.table[p].n_dead > max(16, of.table[p].n // 8):
-            squeeze_problem(problem(state, p))
+            _squeeze_problem(state, p)
         if of.table[p].n == of.segments[p].room:
             return False
     return True
 
 
-@compiled_within
+@compiled_inner
 def _learn_in(state, p, kernel, x, y, cost, weight, number, row, diagonal, schedule):
     """Let a problem learn an example, given its row of the store; return y f(x) from before."""
-    own, members = problem(state, p), state.problems.row
+    own, members = borrowed(problem(state, p)), state.problems.row
     info = own.info[0]
     slot, n = own.store.slot, info.n
     for s in range(n):
