@@ -228,7 +228,8 @@ def reorder(store, order, n_kept):
         store.words[:] = 0
         for s in range(n_kept):
             old = order[s]
-            store.words[s // PANEL, :, s % PANEL] = words[old // PANEL, :, old % PANEL]
+            for k in range(words.shape[1]):
+                store.words[s // PANEL, k, s % PANEL] = words[old // PANEL, k, old % PANEL]
 
 
 @compiled_inner

@@ -259,7 +259,7 @@ def test_problems_that_grow_keep_kernel_rows_with_the_smallest_cache():
         assert (start[order][1:] >= (start + room)[order][:-1]).all()
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sparse", slow_but([False, True], False, compiling=SPARSE))
 def test_a_kept_id_keeps_its_features(sparse, tmp_path):
     # Gradients are of the row that is kept: with those of another one a loaded model would differ.
     rng = np.random.default_rng(0)

@@ -29,7 +29,7 @@ from streamsvm.solvers.lasvm_pairs.problems import cache_of
 from streamsvm.support.rows import dense
 from tests.interruptions import interrupted
 from tests.reference import slow_unlearning
-from tests.slow import slow, slow_but
+from tests.slow import slow_but
 
 KERNEL = RBF(gamma=0.7)
 SECRET, VALUE = "patient 4711", 1.2345
@@ -46,7 +46,7 @@ MAKE = {
     "linear": lambda: TrackingSVMClassifier(Linear(), C=0.1, seed=1, tau=1e-5),
     "bags": lambda: AmbiguousSVMClassifier(KERNEL, C=1.0, seed=1),
 }
-RARE = "sparse three"
+RARE, SPARSE = "sparse three", "LASVM of several classes sparse"
 
 
 def stream(name, n=60, seed=0):
@@ -131,7 +131,7 @@ def values_of(model):
     return np.concatenate(found)
 
 
-NAMES = slow_but(MAKE, *set(MAKE) - {RARE}, compiling="LASVM of several classes sparse")
+NAMES = slow_but(MAKE, *set(MAKE) - {RARE}, compiling=SPARSE)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -285,7 +285,8 @@ def test_statistics_are_those_of_the_others():
 
 
 @pytest.mark.parametrize(
-    "name", ["two", "three", pytest.param("sparse three", marks=slow), "larank"]
+    "name",
+    slow_but(["two", "three", RARE, "larank"], "two", "three", "larank", compiling=SPARSE),
 )
 def test_probabilities_are_calibrated_anew_by_the_others(name):
     model = learnt(name, stream(name))

@@ -26,7 +26,8 @@ def laplace(kernel, distance):
     return math.exp(-kernel.gamma * math.sqrt(distance))
 
 
-EVERY = [*KERNELS, kernels.RBF(gamma=0.01), Cosine(0.7), Quadratic(2.0), Laplace(0.1)]
+SOME = [*KERNELS, kernels.RBF(gamma=0.01), Laplace(0.1)]
+EVERY = [*SOME, Cosine(0.7), Quadratic(2.0)]
 HALF = np.float32(0.5)
 
 
@@ -152,7 +153,7 @@ def test_words_keep_in_step(d, is_sparse, seed, changes):
     st.one_of(st.integers(1, 70), st.integers(1, 5)),
     st.integers(1, 200),
     st.integers(1, 300),
-    st.sampled_from(EVERY),
+    st.sampled_from(SOME),
     st.tuples(st.floats(0, 1), st.floats(0, 1)),
     st.sampled_from([1.0, 0.0, 0.5]),
     st.integers(0, 2**32 - 1),

@@ -39,6 +39,7 @@ from streamsvm.support.kernel_rows.row_cache import (
     kernel_row,
     take_line,
 )
+from streamsvm.support.order_statistics import order_statistic
 from streamsvm.support.rows import count, part
 
 _COLUMNS = 2048
@@ -92,7 +93,7 @@ def _take_best(found, worth, n_found, room, slots, size):
     n_taken = min(room, n_found)
     if n_taken == 0:
         return size
-    least = np.partition(worth[:n_found], n_found - n_taken)[n_found - n_taken]
+    least = order_statistic(worth[:n_found].copy(), n_found - n_taken)
     n_equal = n_taken
     for c in range(n_found):
         n_equal -= worth[c] > least

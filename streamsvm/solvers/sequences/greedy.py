@@ -257,5 +257,5 @@ def predict(model, order, x, first, n, labels, margins):
                 add_moves(model.moves, order, past, scores)
             labels[t] = np.argmax(scores[:n])
             if margins.shape[0] > 0:
-                margins[t] = scores[:n]
+                assign(margins[t], scores[:n])
             shift(past, labels[t])
