@@ -6,7 +6,8 @@ For each set: the accuracy on all its rows, in %, of SVC; of each learner in the
 second half of the stream, looked at after every 20 rows, and after `finish`; and by how much the
 objective is then above SVC's, in % (of two classes). Each set is learnt with either label as the
 more frequent one, with C 1 and 100, and on as many draws as there are seeds; kernels are the same,
-but for the adaptive learner, which chooses its own.
+but for the adaptive learner, which chooses its own. `ovr` is LASVM with one class against the rest
+(of two classes it is `lasvm`), `budget` LASVM with at most 50 support vectors.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from sklearn.svm import SVC
 
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
 
-GAMMA, COSTS, PART = 0.5, (1.0, 100.0), 20
+GAMMA, COSTS, PART, BUDGET = 0.5, (1.0, 100.0), 20, 50
 
 LEARNERS: dict[str, Callable[[float], Any]] = {
     "lasvm": lambda C: LASVMClassifier(kernel=kernels.RBF(gamma=GAMMA), C=C),
     "ovr": lambda C: LASVMClassifier(kernel=kernels.RBF(gamma=GAMMA), C=C, multiclass="ovr"),
+    "budget": lambda C: LASVMClassifier(
+        kernel=kernels.RBF(gamma=GAMMA), C=C, max_support_vectors=BUDGET
+    ),
     "larank": lambda C: LaRankClassifier(kernel=kernels.RBF(gamma=GAMMA), C=C, seed=1),
     "adaptive": lambda C: AdaptiveSVMClassifier(C=C, seed=1),
 }

@@ -264,7 +264,7 @@ class LaRankClassifier(KernelLearner):
 
     @property
     def n_support_patterns(self) -> int:
-        """Number of examples with a nonzero coefficient for some class."""
+        """Number of examples kept: with coefficients, or one of at most 16 whose margin is 1."""
         return 0 if self.state is None else int(self.state.info[0].n_alive)
 
     @locked

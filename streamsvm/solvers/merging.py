@@ -23,6 +23,9 @@ CANDIDATES = 4
 """Members drawn as candidates for a merge, beside the least harmful one: heavy vectors that lie
 close together cost less than a newcomer in a region of its own."""
 
+EQUAL = 1e-3
+"""Two vectors are as one if their squared distance, relative to k(x, x), is at most this."""
+
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _SECTIONS = 20
 
@@ -35,6 +38,13 @@ def pair_cost(alpha, diagonal, i, j, k_ij):
     over_j = a_i * a_i * (k_ii - k_ij * k_ij / max(k_jj, 1e-30))
     over_i = a_j * a_j * (k_jj - k_ij * k_ij / max(k_ii, 1e-30))
     return max(0.0, min(over_i, over_j))
+
+
+@compiled_inner
+def are_as_one(k_ii, k_jj, k_ij):
+    """Tell whether two vectors are equal, or nearly, given their kernel values."""
+    k_ii, k_jj = np.float64(k_ii), np.float64(k_jj)
+    return k_ii + k_jj - 2.0 * np.float64(k_ij) <= EQUAL * k_ii
 
 
 @compiled_inner

@@ -104,6 +104,35 @@ def test_settings(changes):
             assert accuracy(model, x, y) >= most - 1e-9
 
 
+@pytest.mark.parametrize("limit", [10, 40])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_budget_keeps_the_box_of_equal_rows_that_leave(limit, several):
+    draws = np.random.default_rng(4)
+    some, flag = draws.choice(3, N, p=[0.6, 0.3, 0.1]), draws.integers(0, 2, N)
+    cases = [(np.ones((N, 1)), some), (flag[:, None], np.where(labels(share=0.6) == 1, flag, some))]
+    if not several:
+        cases = [*both_ways("one value"), *both_ways("nearly one value"), *both_ways("two flags")]
+    for x, y in cases:
+        for C in (1.0, 100.0):
+            model, best = lasvm(C, max_support_vectors=limit), svc(x, y, C).score(x, y)
+            model.learn_many(x, y.tolist())
+            assert accuracy(model, x, y) > best - 0.03
+            model.finish()
+            assert accuracy(model, x, y) > best - 0.01
+            assert model.n_support_vectors <= limit
+
+
+@pytest.mark.parametrize("name", ["one value", "one value, 90/10", "zeros", "two flags, 99/1"])
+def test_larank_is_right_before_finish(name):
+    for x, y in both_ways(name):
+        model, found = LaRankClassifier(kernel=kernels.RBF(gamma=GAMMA), C=1.0, seed=1), []
+        for start in range(0, N, 20):
+            model.learn_many(x[start : start + 20], y[start : start + 20].tolist())
+            found.append(accuracy(model, x, y))
+        assert np.mean(found[N // 40 :]) > svc(x, y, 1.0).score(x, y) - 0.03
+        assert model.n_support_patterns < N
+
+
 def test_weights_of_examples_and_classes():
     x, y = sets()["one value"]
     weights = np.random.default_rng(3).uniform(0.5, 2.0, N)

@@ -10,6 +10,8 @@ import numpy as np
 
 from tests.reference.slow_tracking import SlowDraws
 
+SPARES, EQUAL = 16, 1e-3
+
 
 class SlowLaRank:
     """Given the whole Gram matrix, float64; examples are named by their index in it."""
@@ -78,9 +80,31 @@ class SlowLaRank:
         if not others:
             return
         falling = min(others, key=lambda c: g[c])
-        if g[self.y[i]] - g[falling] > self.tau:
+        violation = g[self.y[i]] - g[falling]
+        if violation > self.tau:
             self.patterns.append(i)
             self.step(i, self.y[i], falling)
+        elif violation >= -self.tau and len(self.spares()) < SPARES:
+            self.patterns.append(i)
+
+    def spares(self):
+        return [i for i in self.patterns if not self.beta[i].any()]
+
+    def learn_spares(self):
+        """Make a step on those that violate optimality now; those that bound nothing leave."""
+        # As patterns change their places when one leaves.
+        at = 0
+        while at < len(self.patterns):
+            i, at = self.patterns[at], at + 1
+            if self.beta[i].any():
+                continue
+            g = self.gradient(i)
+            falling = min((c for c in range(self.n_classes) if c != self.y[i]), key=lambda c: g[c])
+            if g[self.y[i]] - g[falling] < -self.tau:
+                self._leave(i)
+                at -= 1
+            else:
+                self.step(i, self.y[i], falling)
 
     def pick(self):
         return self.patterns[self.draws.below(len(self.patterns))]
@@ -112,14 +136,14 @@ class SlowLaRank:
                 self.beta[i] = 0.0
                 self._leave(i)
         while self.limit and len(self.patterns) > self.limit:
-            old = [i for i in self.patterns if i != newest]
+            old = [i for i in self.patterns if i != newest or not self.beta[i].any()]
             least = min(old, key=lambda i: (self.beta[i] ** 2).sum() * self.gram[i, i])
             near = [i for i in self.patterns if i != least and self.y[i] == self.y[least]]
             own = self.beta[least].copy()
             self.beta[least] = 0.0
             self._leave(least)
-            if near:
-                heir = max(near, key=lambda i: self.gram[least, i])
+            heir = max(near, key=lambda i: self.gram[least, i], default=None)
+            if near and (own.any() or 2.0 - 2.0 * self.gram[least, heir] <= EQUAL):
                 self.beta[heir] += min(1.0, self.gram[least, heir] / self.gram[heir, heir]) * own
                 self.cost[heir] += self.cost[least]
 
@@ -129,6 +153,7 @@ class SlowLaRank:
         scores = self.gram[i] @ self.beta[:, : self.n_classes]
         self.process_new(i)
         self.stay_within(i)
+        self.learn_spares()
         return scores
 
 

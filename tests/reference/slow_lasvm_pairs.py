@@ -36,7 +36,11 @@ class SlowPairs:
         drawn = [min(kept, key=lambda s, c=c: self._drawn(s, draw * 4 + c)) for c in range(1, 5)]
         pairs = [(i, self._nearest(i)) for i in (first, *drawn)]
         pairs = [(i, j) for i, j in pairs if j is not None]
-        if weight[first] == 0.0 or not pairs:
+        if weight[first] == 0.0:
+            # Its equal gets its boxes.
+            pairs = [(i, j) for i, j in pairs[:1] if i == first]
+            pairs = [(i, j) for i, j in pairs if 2.0 - 2.0 * self.K[i, j] <= 1e-3]
+        if not pairs:
             self._leave(first)
             return
         i, j = min(pairs, key=lambda p: self._cost(weight, *p))

@@ -9,6 +9,7 @@ import numpy as np
 from streamsvm._compile import chosen_by, compiled, compiled_inner
 from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.larank.state import beta, forget, set_beta
+from streamsvm.solvers.merging import are_as_one
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import kernel_row
 from streamsvm.support.looks import note_cost
@@ -34,7 +35,10 @@ def remove(state, kernel, s, d):
 
 @compiled_inner
 def project_on_neighbour(state, kernel, s, d):
-    """Remove an example; add its projection and its cost to its nearest neighbour of its class."""
+    """Remove an example; add its projection and its cost to its nearest neighbour of its class.
+
+    The cost of one without coefficients only goes to its equal.
+    """
     info = state.info[0]
     row = state.cache.values[kernel_row(state.cache, kernel, state.store, s, info.n, d)]
     neighbour, nearest = np.int64(-1), 0.0
@@ -45,11 +49,13 @@ def project_on_neighbour(state, kernel, s, d):
     own = np.empty(info.n_classes)
     for c in range(info.n_classes):
         own[c] = beta(state, c, s)
-    cost = state.cost[s]
+    cost, diagonal, n_own = state.cost[s], state.diagonal[s], state.n_own[s]
     remove(state, kernel, s, d)
     if neighbour < 0:
         return
     k = np.float64(state.diagonal[neighbour])
+    if n_own == 0 and not are_as_one(diagonal, k, nearest):
+        return
     share = min(1.0, nearest / k)
     state.cost[neighbour] += cost
     note_cost(state.info[0], state.cost[neighbour])
@@ -93,8 +99,8 @@ def _make_room(bounds, state, kernel, number, d):
             for c in range(info.n_classes):
                 norm += beta(state, c, s) ** 2
             norm *= np.float64(state.diagonal[s])
-            # The example that has just been learnt is never removed.
-            if norm < size and state.store.entered[s] != number:
+            # The example that has just been learnt is never removed, if it has coefficients.
+            if norm < size and (state.store.entered[s] != number or state.n_own[s] == 0):
                 least, size = s, norm
         project_on_neighbour(state, kernel, least, d)
 

@@ -47,6 +47,7 @@ INFO = np.dtype(
         ("gained", np.float64),  # by how much the last operation raised the dual
         ("work", np.float64),  # cost of the last operation, in seconds: counted, or measured
         ("began", np.int64),  # clock cycles when the last operation began, if the cost is measured
+        ("n_spares", np.int64),  # at least as many patterns have no coefficients: see `step`
         ("rate_new", np.float64),  # gain divided by cost for each kind of operation: Algorithm 22
         ("rate_old", np.float64),
         ("rate_optimize", np.float64),
@@ -97,6 +98,7 @@ class LaRankState(NamedTuple):
         initial={"rate_new": 1.0, "rate_old": 1.0, "rate_optimize": 1.0},
         ranges={
             "n_alive": count_of("slots"),
+            "n_spares": count_of("slots"),
             "n_classes": count_of("classes"),
             "began": Range(),
         },

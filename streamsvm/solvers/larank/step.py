@@ -16,6 +16,11 @@ beta_i^{c+} and subtracts it from beta_i^{c-}. Functions have the names of the p
 Differences from the papers: they compute gradients of a pattern when needed. A step here updates
 those of its two classes with one kernel row, so PROCESSOLD's arg max costs one pass over the
 classes. The adaptive schedule counts costs instead of time (`larank.rates`): same seed, same model.
+
+Addition to the papers, for equal rows: a few examples without coefficients stay, those whose margin
+is 1, up to tau. Of equal rows patterns are as many of the rarer class as of the other one, with one
+more; a further one of the rarer class turns the scores round, until one of the others, which were
+left out, is learnt. Now it is learnt at once, after the operations of each example.
 """
 
 from __future__ import annotations
@@ -51,6 +56,9 @@ from streamsvm.support.rows import count, part, width
 
 OPTIMIZES = 10
 """Number of OPTIMIZE steps in one operation (thesis, 5.1.3 and 5.2.2)."""
+
+SPARES = 16
+"""At most so many examples without coefficients stay because their margin is 1."""
 
 _PREFETCHED = 16
 """Number of candidates prefetched together, since their gradients are scattered in memory."""
@@ -157,11 +165,14 @@ def process_new(state, kernel, x, y, cost, weight, number, row, diagonal, schedu
     for c in range(info.n_classes):
         if c != y and scores[c] > best:
             falling, best = np.int64(c), scores[c]
-    violates = falling >= 0 and 1.0 - scores[y] + best > schedule.tau
+    violation = 1.0 - scores[y] + best
+    violates = violation > schedule.tau
     if not violates:
         info.n_null += 1
         if schedule.uniform == 0.0:
-            return
+            if info.n_spares >= SPARES or violation < -schedule.tau:
+                return
+            info.n_spares += 1
     k = insert(state, x, y, cost, weight, number, diagonal, row, scores)
     if violates:
         smo_step(state, kernel, k, y, falling, schedule.tau, width(x))
@@ -187,6 +198,28 @@ def process_old(state, kernel, i, tau, d):
         info.n_null += 1
         return False
     return smo_step(state, kernel, i, rising, falling, tau, d)
+
+
+@compiled_within
+def learn_spares(state, kernel, tau, d):
+    """Make a step on spares that violate optimality now; those that no longer bound it leave."""
+    info = state.info[0]
+    info.n_spares, j = 0, 0
+    while j < info.n_alive:
+        i = state.alive[j]
+        j += 1
+        if state.n_own[i] > 0:
+            continue
+        y, falling, least = state.y[i], np.int64(-1), np.inf
+        for c in range(info.n_classes):
+            if c != y and state.gradient[c, i] < least:
+                falling, least = np.int64(c), state.gradient[c, i]
+        violation = state.gradient[y, i] - least
+        if violation < -tau:
+            forget(state, i)
+            j -= 1
+        elif violation <= tau or not smo_step(state, kernel, i, y, falling, tau, d):
+            info.n_spares += 1
 
 
 @compiled_inner
@@ -345,6 +378,8 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
                     _adapt(state, kernel, schedule, d)
                 else:
                     _reprocess(state, kernel, schedule, d)
+                if info.n_spares > 0:
+                    learn_spares(state, kernel, schedule.tau, d)
         start += size
     return n_rows
 

@@ -19,7 +19,7 @@ from streamsvm.solvers.bounds import PROJECT, SMALLEST, Budget, Unbounded, Windo
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.solvers.lasvm.fading import RHO, errs_more, fade, note_error
 from streamsvm.solvers.lasvm.state import bias, refresh_extremes
-from streamsvm.solvers.merging import CANDIDATES, pair_cost, weight_of
+from streamsvm.solvers.merging import CANDIDATES, are_as_one, pair_cost, weight_of
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import renew_column
@@ -158,6 +158,18 @@ def nearest(state, row, i):
 
 
 @compiled_inner
+def _equal_one(state, kernel, i, d):
+    """Return a slot of the same label whose example is that of slot i, or nearly; or -1."""
+    row = state.cache.values[
+        row_cache.kernel_row(state.cache, kernel, state.store, i, state.info[0].n, d)
+    ]
+    j = nearest(state, row, i)
+    if j == NONE or not are_as_one(state.diagonal[i], state.diagonal[j], row[j]):
+        return np.int64(NONE)
+    return j
+
+
+@compiled_inner
 def cheapest_pair(state, kernel, first, d):
     """Return the pair of one label that is cheapest to merge.
 
@@ -268,6 +280,9 @@ def make_room(state, kernel, policy, d):
     j = np.int64(NONE)
     if policy >= PROJECT and loss > 0.0:
         i, j = cheapest_pair(state, kernel, i, d)
+    elif policy >= PROJECT and state.alpha[i] == 0.0:
+        # Its equal gets its box, or b would not be bounded by how many rows there were.
+        policy, j = PROJECT, _equal_one(state, kernel, i, d)
     if j == NONE:
         remove(state, kernel, i, d)
         return j

@@ -83,9 +83,8 @@ def delta(state):
 
 @compiled_within
 def n_spares(state, schedule):
-    """Return how many examples may stay in S because they bound b; a budget has no room for any."""
-    is_bounded = schedule.bounds.limit < np.inf
-    return 0 if is_bounded or delta(state) > schedule.tau else SPARES
+    """Return how many examples may stay in S because they bound b; a budget removes them first."""
+    return 0 if delta(state) > schedule.tau else SPARES
 
 
 @compiled_within

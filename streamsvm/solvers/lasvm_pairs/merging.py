@@ -17,7 +17,7 @@ from streamsvm.solvers.lasvm.state import refresh_extremes
 from streamsvm.solvers.lasvm_pairs.looks import note_problem
 from streamsvm.solvers.lasvm_pairs.problems import NONE, n_turns, problem_of_turn
 from streamsvm.solvers.lasvm_pairs.state import problem
-from streamsvm.solvers.merging import CANDIDATES, pair_cost, weight_of
+from streamsvm.solvers.merging import CANDIDATES, are_as_one, pair_cost, weight_of
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.kernel_diagonal import own_value
@@ -81,15 +81,21 @@ def _nearest(state, row, i):
 
 
 @compiled_inner
+def _neighbour(state, kernel, i, row, d):
+    """Return the result of `_nearest`; `row` gets the kernel values of slot i with all slots."""
+    x = stores.row_of(state.store, i, np.empty((1, d), np.float32), d)
+    n = state.info[0].n
+    stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, row)
+    return _nearest(state, row, i)
+
+
+@compiled_inner
 def _cheapest_pair(state, kernel, first, row, d):
     """Return two slots to merge: of `first` and some drawn vectors, each with its neighbour."""
-    least, best_i, best_j, n = np.inf, first, np.int64(NONE), state.info[0].n
-    scratch = np.empty((1, d), np.float32)
+    least, best_i, best_j = np.inf, first, np.int64(NONE)
     for c in range(CANDIDATES + 1):
         i = first if c == 0 else _drawn(state, c)
-        x = stores.row_of(state.store, i, scratch, d)
-        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, row)
-        j = _nearest(state, row, i)
+        j = _neighbour(state, kernel, i, row, d)
         if j == NONE:
             continue
         cost = pair_cost(state.removal_cost, state.diagonal, i, j, row[0, j])
@@ -201,11 +207,14 @@ def _merge(state, kernel, i, j, policy, d):
 def merge_two(state, kernel, policy, d):
     """Merge the two cheapest vectors, and return the new slot, True; or one to remove, False."""
     _weigh(state)
-    first = lightest(state)
-    if state.removal_cost[first] == 0.0:
-        return first, False
-    row = np.empty((1, state.y.size), np.float32)
-    i, j = _cheapest_pair(state, kernel, first, row, d)
+    first, row = lightest(state), np.empty((1, state.y.size), np.float32)
+    if state.removal_cost[first] > 0.0:
+        i, j = _cheapest_pair(state, kernel, first, row, d)
+    else:
+        # Its equal gets its boxes: see `solvers.lasvm.bounds.make_room`.
+        i, j = first, _neighbour(state, kernel, first, row, d)
+        if j != NONE and not are_as_one(state.diagonal[i], state.diagonal[j], row[0, j]):
+            j = np.int64(NONE)
     if j == NONE:
         return first, False
     _merge(state, kernel, i, j, policy, d)
