@@ -118,8 +118,9 @@ def test_candidates_that_err_far_more_do_not_learn_all_and_change_no_choice(
         return learn(self, tried, examples, stop)
 
     monkeypatch.setattr(race.Race, "_learn", counted)
-    for far in (race._FAR, np.inf):
+    for far, far_of_further in (race._FAR, race._FAR_OF_FURTHER), (np.inf, np.inf):
         monkeypatch.setattr(race, "_FAR", far)
+        monkeypatch.setattr(race, "_FAR_OF_FURTHER", far_of_further)
         counts.append(0)
         models.append(learnt(cls(seed=1, scale=True), x, y).chosen)
     assert models[0] == models[1]

@@ -183,7 +183,8 @@ def choose(learner: SeveralModels, n: int, budget: float) -> float:
         budget = catch_up(learner, budget, 0)
     step.choose(state)
     if may_sleep and not _is_alarmed(state):
-        step.fall_asleep(state)
+        is_binary = learner.targets.labels.is_binary
+        step.fall_asleep(state, step.AWAY if is_binary else step.AWAY_OF_SEVERAL)
         if learner.models[0].preparation.trial is not None:
             # The others wait for the scale and the width that it finds.
             state.asleep[0] = 0
