@@ -203,6 +203,23 @@ def test_the_few_features_that_matter_are_found(cls, tmp_path, monkeypatch):
     assert "matter" not in learnt(cls(seed=1, scale=False), x[:1100], y[:1100]).chosen
 
 
+@LEARNERS
+def test_features_that_only_all_examples_show_are_found(cls):
+    x, _ = few(1100, seed=1)
+    y = x[:, 3] * x[:, 7] + x[:, 9] + 0.3 * x[:, 11] > 0.0
+    for n, expected in (512, [3, 7, 9]), (1024, [3, 7, 9, 11]):
+        rows = relevance.standardised(x[:n])
+        found = relevance.are_relevant(rows, y[:n].astype(int), 1, 41)
+        assert np.flatnonzero(found).tolist() == expected
+    model = learnt(cls(seed=1), x, y)
+    assert np.flatnonzero(model.preparation.scales.relevance == 1.0).tolist() == [3, 7, 9, 11]
+
+
+@pytest.mark.parametrize(("d", "n_signs", "expected"), [(500, 1, 5.07), (12, 6, 3.91)])
+def test_more_products_must_correlate_by_more_standard_errors(d, n_signs, expected):
+    assert relevance.standard_errors(d, n_signs) == pytest.approx(expected, abs=0.005)
+
+
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_relevance_is_that_of_the_formula_and_not_of_chance(n_classes):
     x, y = few(512, d=100)
