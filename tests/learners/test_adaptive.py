@@ -295,6 +295,13 @@ def test_of_several_classes_models_that_are_renewed_wake_and_others_soon_sleep(
     state.faded[[used, near]], state.risen[0] = (0.1, 0.12), 0
     standby.choose(model, 1280, standby.BUDGET)
     assert state.asleep[near] == (n_classes > 2) and state.asleep[far] and not state.asleep[used]
+    # At a power of two those wake that do not err more by far, before most fall asleep again.
+    monkeypatch.setattr(step, "fall_asleep", lambda state, away: None)
+    state.asleep[:], state.faded[[near, far]] = 1, (0.12, 0.15)
+    state.asleep[used] = 0
+    standby.choose(model, 2048, 0.0)
+    assert not state.asleep[near] and state.asleep[far] == (n_classes > 2)
+    state.asleep[far] = 1
     # The first model rescales its rows, so that one that sleeps begins anew.
     sleeper = model.models[far]
     monkeypatch.setattr(members, "follows", lambda other, first, kind: other is not sleeper)
