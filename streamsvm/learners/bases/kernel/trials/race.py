@@ -25,14 +25,7 @@ from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
 from streamsvm.learners.bases.kernel.trials import relevance
 from streamsvm.learners.bases.kernel.trials.cost import Cost
 from streamsvm.learners.bases.kernel.trials.progressive_errors import ProgressiveErrors
-from streamsvm.learners.bases.kernel.trials.trial import (
-    LAST,
-    WIDTHS,
-    Begun,
-    Candidate,
-    Choice,
-    Trial,
-)
+from streamsvm.learners.bases.kernel.trials.trial import LAST, Begun, Candidate, Choice, Trial
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states
 from streamsvm.support.rows import cut, shape, sparse
@@ -222,14 +215,10 @@ class Race:
             before, self.relevance = self.relevance, (yield from self._relevance(self.begun.n_kept))
             is_new = before is None or self.relevance is None or (before != self.relevance).any()
             if self.relevance is not None and is_new:
-                by_half = best
-                for width in dict.fromkeys((best.candidate.width, WIDTHS[0])):
-                    # With more features that matter a narrow kernel may be too narrow.
-                    candidate = best.candidate._replace(width=width)
-                    tried = self._tried(candidate, self.n_candidates)
-                    best = yield from self._better(tried, best, _FAR)
-                    self.n_candidates += 1
-                before = before if best is by_half else self.relevance
+                tried = self._tried(best.candidate, self.n_candidates)
+                best = yield from self._better(tried, best, _FAR)
+                self.n_candidates += 1
+                before = self.relevance if best is tried else before
             self.relevance = before
         preparation = self._learner.preparation
         if preparation.finds_C and preparation.gamma == "auto":
