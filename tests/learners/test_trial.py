@@ -215,11 +215,6 @@ def test_features_that_only_all_examples_show_are_found(cls):
     assert np.flatnonzero(model.preparation.scales.relevance == 1.0).tolist() == [3, 7, 9, 11]
 
 
-@pytest.mark.parametrize(("d", "n_signs", "expected"), [(500, 1, 5.07), (12, 6, 3.91)])
-def test_more_products_must_correlate_by_more_standard_errors(d, n_signs, expected):
-    assert relevance.standard_errors(d, n_signs) == pytest.approx(expected, abs=0.005)
-
-
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_relevance_is_that_of_the_formula_and_not_of_chance(n_classes):
     x, y = few(512, d=100)
