@@ -3,15 +3,13 @@
 Progressive accuracy in percent and microseconds of the processor an event (predicted, then learnt)
 of the defaults: `LASVMClassifier` and `AdaptiveSVMClassifier`, which choose scale, gamma and C once
 for all classes, and River's `OneVsOneClassifier` around `LASVMClassifier`, whose pairs each choose
-for themselves. "Before" are the two as they were when C 10 was tried with a quarter of gamma only,
-and when one of the adaptive learner's four models less was a LASVM. Names of streams select some of
-them; ``--learners a,b`` selects columns; ``--rows N`` takes at most so many rows of each.
+for themselves. Names of streams select some of them; ``--learners a,b`` selects columns;
+``--rows N`` takes at most so many rows of each.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -22,9 +20,7 @@ from river import multiclass
 
 from benchmarks import default_streams
 from benchmarks.common import Event, numeric
-from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
-from streamsvm.learners.bases.adaptive import members
-from streamsvm.learners.bases.kernel.trials import race
+from streamsvm import AdaptiveSVMClassifier, LASVMClassifier
 
 
 def texts(n: int) -> Iterator[Event]:
@@ -103,42 +99,20 @@ STREAMS: dict[str, tuple[Callable[[int], Iterator[Event]], int]] = {
 }
 """Events of each stream, and how many are taken."""
 
-_SEVERAL = members.KINDS_OF_SEVERAL
-
-
-@contextlib.contextmanager
-def _as_before() -> Iterator[None]:
-    second = _SEVERAL[1]._replace(learner=LaRankClassifier)
-    widths = race.WIDTHS_OF_SEVERAL
-    race.WIDTHS_OF_SEVERAL = widths[:1]
-    members.KINDS_OF_SEVERAL = (_SEVERAL[0], second, *_SEVERAL[2:])
-    try:
-        yield
-    finally:
-        race.WIDTHS_OF_SEVERAL, members.KINDS_OF_SEVERAL = widths, _SEVERAL
-
-
-LEARNERS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-    "LASVM before": (LASVMClassifier, _as_before),
-    "LASVM": (LASVMClassifier, contextlib.nullcontext),
-    "adaptive before": (lambda: AdaptiveSVMClassifier(seed=1), _as_before),
-    "adaptive": (lambda: AdaptiveSVMClassifier(seed=1), contextlib.nullcontext),
-    "OneVsOne": (
-        lambda: multiclass.OneVsOneClassifier(LASVMClassifier()),
-        contextlib.nullcontext,
-    ),
+LEARNERS: dict[str, Callable[[], Any]] = {
+    "LASVM": LASVMClassifier,
+    "adaptive": lambda: AdaptiveSVMClassifier(seed=1),
+    "OneVsOne": lambda: multiclass.OneVsOneClassifier(LASVMClassifier()),
 }
 
 
 def measured(name: str, events: list[Event]) -> tuple[float, float]:
     """Return progressive accuracy in % and microseconds an event."""
-    make, how = LEARNERS[name]
-    with how():
-        model, right, start = make(), 0, time.process_time()
-        for x, y in events:
-            right += model.predict_one(x) == y
-            model.learn_one(x, y)
-        seconds = time.process_time() - start
+    model, right, start = LEARNERS[name](), 0, time.process_time()
+    for x, y in events:
+        right += model.predict_one(x) == y
+        model.learn_one(x, y)
+    seconds = time.process_time() - start
     return 100.0 * right / len(events), 1e6 * seconds / len(events)
 
 

@@ -280,6 +280,40 @@ def test_models_that_err_far_more_sleep_until_errors_rise():
         assert many.n_drifts or member.n_examples <= n + 1024 + 410
 
 
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_of_several_classes_models_that_are_renewed_wake_and_others_soon_sleep(
+    n_classes, monkeypatch
+):
+    x, y = stream(1100, n_classes=n_classes)
+    model = learnt(AdaptiveSVMClassifier(seed=1), x, y)
+    state, n = model.state, model.recent.n_examples
+    assert model.models[0].preparation.trial is None
+    used = int(state.info[adaptive_state.IN_USE])
+    near, far = [m for m in range(4) if m != used][:2]
+    # The best other model errs more by a fiftieth.
+    state.faded[:], state.waiting[:], state.asleep[:] = 0.5, 0, 0
+    state.faded[[used, near]], state.risen[0] = (0.1, 0.12), 0
+    standby.choose(model, 1280, standby.BUDGET)
+    assert state.asleep[near] == (n_classes > 2) and state.asleep[far] and not state.asleep[used]
+    # At a power of two those wake that do not err more by far, before most fall asleep again.
+    monkeypatch.setattr(step, "fall_asleep", lambda state, away: None)
+    state.asleep[:], state.faded[[near, far]] = 1, (0.12, 0.15)
+    state.asleep[used] = 0
+    standby.choose(model, 2048, 0.0)
+    assert not state.asleep[near] and state.asleep[far] == (n_classes > 2)
+    state.asleep[far] = 1
+    # The first model rescales its rows, so that one that sleeps begins anew.
+    sleeper = model.models[far]
+    monkeypatch.setattr(members, "follows", lambda other, first, kind: other is not sleeper)
+    standby.renew_others(model, standby.BUDGET)
+    assert model.models[far] is not sleeper
+    if n_classes == 2:
+        assert state.asleep[far] and state.waiting[far] == n
+        assert state.faded[far] == state.faded[used]
+    else:
+        assert not state.asleep[far] and 0 < model.models[far].n_examples == n - state.waiting[far]
+
+
 def test_features_that_come_later_and_weights():
     x, y = stream(200)
     one, many = AdaptiveSVMClassifier(), AdaptiveSVMClassifier()

@@ -118,8 +118,9 @@ def test_candidates_that_err_far_more_do_not_learn_all_and_change_no_choice(
         return learn(self, tried, examples, stop)
 
     monkeypatch.setattr(race.Race, "_learn", counted)
-    for far in (race._FAR, np.inf):
+    for far, far_of_further in (race._FAR, race._FAR_OF_FURTHER), (np.inf, np.inf):
         monkeypatch.setattr(race, "_FAR", far)
+        monkeypatch.setattr(race, "_FAR_OF_FURTHER", far_of_further)
         counts.append(0)
         models.append(learnt(cls(seed=1, scale=True), x, y).chosen)
     assert models[0] == models[1]
@@ -200,6 +201,18 @@ def test_the_few_features_that_matter_are_found(cls, tmp_path, monkeypatch):
     assert np.flatnonzero(scales.relevance == 1.0).tolist() == [3, 7, 9]
     assert scales.factors()[3] > 4.0 * scales.factors()[4]
     assert "matter" not in learnt(cls(seed=1, scale=False), x[:1100], y[:1100]).chosen
+
+
+@LEARNERS
+def test_features_that_only_all_examples_show_are_found(cls):
+    x, _ = few(1100, seed=1)
+    y = x[:, 3] * x[:, 7] + x[:, 9] + 0.3 * x[:, 11] > 0.0
+    for n, expected in (512, [3, 7, 9]), (1024, [3, 7, 9, 11]):
+        rows = relevance.standardised(x[:n])
+        found = relevance.are_relevant(rows, y[:n].astype(int), 1, 41)
+        assert np.flatnonzero(found).tolist() == expected
+    model = learnt(cls(seed=1), x, y)
+    assert np.flatnonzero(model.preparation.scales.relevance == 1.0).tolist() == [3, 7, 9, 11]
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])

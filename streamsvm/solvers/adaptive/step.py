@@ -5,8 +5,9 @@ or FADE e if the prediction was right. The model in use stays until another one'
 `LEAD`, so that chance does not change it each time.
 
 Of the other models the best one stays awake, if its e is not larger by `AWAY` than that of the
-model in use; the rest fall asleep, but not while they catch up. They wake when errors have become
-more, and some now and then.
+model in use, of several classes by `AWAY_OF_SEVERAL`: there it takes three times as long to learn.
+The rest fall asleep, but not while they catch up. They wake when errors have become more, and now
+and then those whose e is not larger by `HOPELESS`, of several classes by `HOPELESS_OF_SEVERAL`.
 
 Errors have become more when e of the model in use is far above the share of wrong predictions since
 the models began: by `LIMIT` standard deviations of e, if nothing changes (an EWMA control chart:
@@ -34,8 +35,8 @@ from streamsvm.solvers.adaptive.state import (
 
 FADE = 0.997
 LEAD = 0.005
-AWAY = 0.04
-HOPELESS = 0.1
+AWAY, AWAY_OF_SEVERAL = 0.04, 0.01
+HOPELESS, HOPELESS_OF_SEVERAL = 0.1, 0.03
 LIMIT = 2.0
 ALARM = 4.0
 FADE_OF_LATEST = 0.98
@@ -74,10 +75,11 @@ def choose(state: AdaptiveState) -> None:
         state.info[IN_USE] = best
 
 
-def fall_asleep(state: AdaptiveState) -> None:
+def fall_asleep(state: AdaptiveState, away: float = AWAY) -> None:
     """Let the models sleep but for the one in use, and the best other if it errs not far more.
 
-    Models that have examples to learn yet stay awake until they can be compared.
+    That is if its e is not larger by `away`. Models that have examples to learn yet stay awake
+    until they can be compared.
     """
     used = int(state.info[IN_USE])
     is_asleep, waits = state.asleep > 0, state.waiting > 0
@@ -86,13 +88,13 @@ def fall_asleep(state: AdaptiveState) -> None:
     other = int(faded.argmin())
     state.asleep[:] = is_asleep | ~waits
     state.asleep[used] = 0
-    if faded[other] <= state.faded[used] + AWAY:
+    if faded[other] <= state.faded[used] + away:
         state.asleep[other] = 0
 
 
-def wake(state: AdaptiveState, all_models: bool) -> None:
-    """Wake all models that sleep, or those whose e is not larger by `HOPELESS` than that in use."""
-    limit = np.inf if all_models else state.faded[state.info[IN_USE]] + HOPELESS
+def wake(state: AdaptiveState, away: float) -> None:
+    """Wake models that sleep, if their e is not larger by `away` than that of the model in use."""
+    limit = state.faded[state.info[IN_USE]] + away
     state.asleep[state.faded <= limit] = 0
 
 

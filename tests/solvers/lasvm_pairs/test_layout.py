@@ -117,6 +117,16 @@ def test_where_not_all_rows_fit_rooms_are_not_much_larger_than_what_is_in_them()
     assert layout.rooms_for(of, 0, 10**7).tolist() == [1152]
 
 
+def test_small_problems_of_all_classes_grow_together_and_large_ones_class_by_class():
+    state, _ = learnt(*examples(k=4), schedule(), k=4)
+    of = state.problems
+    for room, are_all in (64, True), (1024, False):
+        of.segments["room"], of.table["n"] = room, room - 3
+        grows = layout.rooms_for(of, 1, 10**9) > room
+        own = np.isin(np.arange(6), of.problem_of[1])
+        assert own.sum() == 3 and grows.tolist() == [are_all or is_own for is_own in own]
+
+
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
 def test_a_kept_example_of_another_class_finds_room(multiclass):
     # A problem of its first class may be full when the example comes again with another label.

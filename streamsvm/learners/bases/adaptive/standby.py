@@ -176,14 +176,16 @@ def choose(learner: SeveralModels, n: int, budget: float) -> float:
 
     Called after `catch_up`. Models that wake learn within the budget; returns what is left of it.
     """
-    state = learner.state
+    state, away, hopeless = learner.state, step.AWAY, step.HOPELESS
+    if not learner.targets.labels.is_binary:
+        away, hopeless = step.AWAY_OF_SEVERAL, step.HOPELESS_OF_SEVERAL
     may_sleep = n % SLEEP_EVERY == 0 and learner.models[0].n_examples >= SLEEP_FROM
     if (_is_alarmed(state) or (may_sleep and n & (n - 1) == 0)) and state.asleep.any():
-        step.wake(state, _is_alarmed(state))
+        step.wake(state, math.inf if _is_alarmed(state) else hopeless)
         budget = catch_up(learner, budget, 0)
     step.choose(state)
     if may_sleep and not _is_alarmed(state):
-        step.fall_asleep(state)
+        step.fall_asleep(state, away)
         if learner.models[0].preparation.trial is not None:
             # The others wait for the scale and the width that it finds.
             state.asleep[0] = 0

@@ -45,6 +45,9 @@ _LOOKS = (4, 2)
 _FAR = 2.0
 """By how many standard deviations these err more than the best (see `are_fewer_by`)."""
 
+_FAR_OF_FURTHER = 1.0
+"""The same for those with the larger C, which must err less by as much in the end."""
+
 SMOOTHER = (0.25, 10.0)
 """What gamma and C of the best candidate are multiplied by for a further one."""
 
@@ -205,7 +208,7 @@ class Race:
         order = sorted(range(len(candidates)), key=lambda i: candidates[i] != self.begun.winner)
         best: Tried | None = None
         for rank in order:
-            best = yield from self._better(self._tried(candidates[rank], rank), best)
+            best = yield from self._better(self._tried(candidates[rank], rank), best, _FAR)
         assert best is not None
         if best.candidate.is_weighted:
             # That weights pay was told by examples that had not chosen them: now all may choose.
@@ -213,7 +216,7 @@ class Race:
             is_new = before is None or self.relevance is None or (before != self.relevance).any()
             if self.relevance is not None and is_new:
                 tried = self._tried(best.candidate, self.n_candidates)
-                best = yield from self._better(tried, best, looks=())
+                best = yield from self._better(tried, best, _FAR)
                 self.n_candidates += 1
                 before = self.relevance if best is tried else before
             self.relevance = before
@@ -223,7 +226,7 @@ class Race:
             for factor in WIDTHS_OF_SEVERAL if self.begun.n_classes > 2 else SMOOTHER[:1]:
                 further = first._replace(width=first.width * factor, C=first.C * SMOOTHER[1])
                 tried = self._tried(further, self.n_candidates)
-                best = yield from self._better(tried, best, looks=())
+                best = yield from self._better(tried, best, _FAR_OF_FURTHER)
                 self.n_candidates += 1
         best.model.observer, self._models = None, [best.model]
         while best.model.n_examples < self._count:
@@ -231,18 +234,19 @@ class Race:
             yield from self._learn(best, self._later(best.model.n_examples, count), count)
         return best
 
-    def _better(
-        self, tried: Tried, best: Tried | None, looks: tuple[int, ...] = _LOOKS
-    ) -> Generator[None, None, Tried]:
-        """Let a candidate learn the examples; return the better one of it and the best so far."""
+    def _better(self, tried: Tried, best: Tried | None, far: float) -> Generator[None, None, Tried]:
+        """Let a candidate learn the examples; return the better one of it and the best so far.
+
+        It learns no more if it errs more than that by over `far` standard deviations.
+        """
         self._models = [one.model for one in (tried, best) if one is not None]
         n = self.begun.n_kept
-        stops = [n // part for part in looks] if best is not None and n >= _MANY else []
+        stops = [n // part for part in _LOOKS] if best is not None and n >= _MANY else []
         for stop in [*stops, n]:
             start = tried.model.n_examples
             yield from self._learn(tried, self._examples.part(start, stop), stop)
             tried.errors.settle(self._is_new[:stop])
-            if best is not None and stop < n and best.errors.are_fewer_by(_FAR, tried.errors):
+            if best is not None and stop < n and best.errors.are_fewer_by(far, tried.errors):
                 break
         else:
             if best is None:
