@@ -12,7 +12,7 @@ import pytest
 from numba.core import caching
 
 from streamsvm import _compile
-from streamsvm._compile import decorators
+from streamsvm._compile import decorators, dispatchers
 from streamsvm.support import rows
 from tests.slow import slow_but
 
@@ -296,13 +296,37 @@ for epoch in range(3):
 alpha = np.zeros(101)
 n = int(state.info[0].n)
 alpha[state.store.entered[:n]] = state.alpha[:n]
-print(*alpha[1:], lasvm.bias(state))
+info = state.info[0]
+print(*alpha[1:], 0.5 * (info.g_max + info.g_min))
 """
     plain = np.array(run(ROOT, program, NUMBA_DISABLE_JIT="1"), float)
     compiled = np.array(run(ROOT, program), float)
     assert np.count_nonzero(compiled) > 20
     # Both within tau = 1e-6 of one optimum, which has a single solution.
     np.testing.assert_allclose(plain, compiled, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_with_other_internals_of_numba_the_models_are_the_same():
+    program = """
+import numpy as np
+from numba.core import codegen
+if HIDDEN:
+    del codegen.JITCodeLibrary
+from streamsvm import LASVMClassifier
+from streamsvm._compile import dispatchers
+x = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+model = LASVMClassifier(C=1.0)
+model.learn_many(x, x[:, 0] * x[:, 1] > 0)
+print(model.dual, dispatchers.InnerDispatcher is None)
+"""
+    found, without = run(ROOT, "HIDDEN = False" + program), run(ROOT, "HIDDEN = True" + program)
+    assert found[0] == without[0]
+    assert (found[1], without[1]) == ("False", "True")
+
+
+def test_inner_functions_work_with_this_version_of_numba():
+    assert dispatchers._do_inner_functions_work()
 
 
 def test_without_the_compiler_events_make_the_same_linear_model():

@@ -21,7 +21,7 @@ from streamsvm._compile.decorators import (
     source_of,
     stamp,
 )
-from streamsvm._compile.references import Reference, borrowed, pointee
+from streamsvm._compile.dispatchers import Reference, borrowed, pointee
 
 __all__ = [
     "BOUNDS_CHECKED",

@@ -29,8 +29,7 @@ from numba.core.ccallback import CFunc
 from numba.core.typing.templates import AbstractTemplate, infer, infer_global
 from numba.extending import intrinsic, lower_builtin, overload
 
-from streamsvm._compile.inner import EntryDispatcher, InnerDispatcher
-from streamsvm._compile.references import Reference
+from streamsvm._compile.dispatchers import EntryDispatcher, InnerDispatcher, Reference
 from streamsvm._compiling import CacheFile, EntryLock, clock, compile_whole
 from streamsvm._sources import digest_of_sources
 
@@ -158,7 +157,9 @@ def compiled(function: Function) -> Function:
 
 
 def _inner(function: Function, **options: Any) -> Function:
-    inner: Any = InnerDispatcher(function, _OPTIONS | options) if JIT else function
+    if not JIT or InnerDispatcher is None:
+        return _cached(function, **options)
+    inner: Any = InnerDispatcher(function, _OPTIONS | options)
     return inner  # type: ignore[no-any-return]
 
 
