@@ -60,7 +60,9 @@ InnerDispatcher: Any = None
 
 try:
     from streamsvm._compile.inner import EntryDispatcher, InnerDispatcher
-    from streamsvm._compile.references import Reference, borrowed, pointee
+    from streamsvm._compile.references import Reference as Reference
+    from streamsvm._compile.references import borrowed as borrowed
+    from streamsvm._compile.references import pointee as pointee
 
     if not (config.DISABLE_JIT or numba.__version__ in _TESTED):  # type: ignore[attr-defined]
         assert _do_inner_functions_work()
