@@ -22,6 +22,7 @@ from streamsvm.cli.outputs import said
 from streamsvm.cli.parser import say
 from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.labels.counted_sets import sets_in_words
+from streamsvm.monitor.report import WORRY
 from streamsvm.run.advice import advice_of
 from streamsvm.run.report import RunReport
 from streamsvm.selection.answering import answers_in_words
@@ -151,7 +152,7 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         ),
         *gap_rows(report.monitor),
         ("duality gap", NO_GAP if report.monitor and report.drifts is not None else None),
-        ("optimum", _optimum(report.delta, report.tau)),
+        ("optimum", _optimum(report)),
         (
             "finishing",
             f"{report.finish_seconds:.2f} s, without compiling" if report.finished else None,
@@ -291,14 +292,20 @@ def _of_late(report: RunReport) -> str | None:
     return f"of the last {late['n']:,}: {', '.join(listed)} than since the start"
 
 
-def _optimum(delta: float | None, tau: float | None) -> str | None:
+def _optimum(report: RunReport) -> str | None:
     """Say whether the model is at the optimum of the examples kept, and what to do if not."""
+    delta, tau = report.delta, report.tau
     if delta is None or tau is None:
         return None
-    if delta <= tau:
-        return f"reached on the examples kept  (delta {delta:.3g}, at most tau, {tau:g})"
-    hint = "--finish, or model.finish(), goes there"
-    return f"not reached on the examples kept: {hint}  (delta {delta:.3g}, tau {tau:g})"
+    if delta > tau:
+        hint = "--finish, or model.finish(), goes there"
+        return f"not reached on the examples kept: {hint}  (delta {delta:.3g}, tau {tau:g})"
+    # With very large weights or C a small delta may leave a large gap.
+    gap, share = report.monitor.get("gap"), report.monitor.get("gap_share")
+    if gap and share and share * report.monitor["gap_kept"] / gap > WORRY:
+        hint = "a smaller tau, or smaller weights or C, leave less gap"
+        return f"up to tau on the examples kept: {hint}  (delta {delta:.3g}, at most {tau:g})"
+    return f"reached on the examples kept  (delta {delta:.3g}, at most tau, {tau:g})"
 
 
 def _tokens(report: RunReport) -> str | None:

@@ -20,6 +20,9 @@ OF_STREAM = ("gap", "gap_kept", "gap_discarded", "gap_low", "gap_high")
 GAPS = (*OF_STREAM, "kept_gap", "gap_share")
 OBJECTIVES = ("objective", "objective_low", "objective_high")
 
+_ROUNDING = 1e-9
+"""An objective below this share of the sum of the C_i is rounding."""
+
 
 class Discarded(NamedTuple):
     """The summed losses of examples, those left out for instance, estimated from a sample."""
@@ -85,7 +88,8 @@ def measured(
     """Return `GAPS`: the normalised gap of a `DualLearner` and its parts.
 
     They are divided by the sum of the C_i, `kept_gap` by that of the examples kept; `gap_share` is
-    the gap divided by the objective, the dual plus the gap. None before the first example. At most
+    the gap divided by the objective, the dual plus the gap (of a dual below 0, which a window may
+    leave, its absolute value). None before the first example. At most
     `n_sampled` losses are computed of `sample`, which is of all examples
     (None: the learner keeps all that its problem is about), and `n_of_reserve` of the learner's
     reserve (0: it is sampled as all others). Of the `n_before` examples from before the sample,
@@ -110,10 +114,10 @@ def measured(
         kept.total + left_out.high,
     )
     gaps = {name: total / cost for name, total in zip(GAPS, totals, strict=False)}
-    objective = learner.dual + totals[0]
+    objective = max(abs(learner.dual) + totals[0], _ROUNDING * cost)
     return gaps | {
         "kept_gap": kept.normalised if kept.cost > 0.0 else None,
-        "gap_share": totals[0] / objective if objective > 0.0 else None,
+        "gap_share": totals[0] / objective,
     }
 
 

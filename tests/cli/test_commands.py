@@ -66,6 +66,19 @@ def test_the_report_is_a_table(capsys):
     assert "examples/s" in err
 
 
+def test_the_report_says_where_a_small_delta_leaves_a_large_gap(capsys):
+    """As one weight of a million does: the optimum is not reached by its objective."""
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=(120, 2))
+    y = (x[:, 0] + 0.7 * rng.normal(size=120) > 0.0).astype(int)
+    w = np.ones(120)
+    w[60] = 1e6
+    pq.write_table(pa.table({"a": x[:, 0], "b": x[:, 1], "w": w, "y": y}), "heavy.parquet")
+    learner = ("--learner", "lasvm", "--gamma", "0.5", "--C", "100")
+    assert replay("heavy.parquet", "--weight", "w", "--finish", *learner) == 0
+    assert "leave less gap" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [

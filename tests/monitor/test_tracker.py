@@ -172,6 +172,22 @@ def test_the_gap_as_a_share_of_the_objective(data, model):
     assert 0.0 < values["gap_share"] < 1.0
 
 
+def test_the_share_of_the_gap_is_at_most_one():
+    """Also where a window leaves a dual below 0, and where gap and objective are rounding."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(120, 2))
+    y = (x[:, 0] + 0.7 * rng.normal(size=120) > 0.0).astype(int)
+    for order in (np.arange(120), np.argsort(y)):
+        learner = LASVMClassifier(C=100.0, window=30)
+        monitor = TrackingMonitor(learner)
+        for i in order:
+            monitor.learn_one({"a": x[i, 0], "b": x[i, 1]}, int(y[i]))
+            share = monitor.get()["gap_share"]
+            assert share is None or 0.0 <= share <= 1.0
+    # The window has one class, and nothing to gain.
+    assert share < 1e-6
+
+
 def test_a_window_is_about_its_last_examples(data):
     x, y = data
     model = LASVMClassifier(window=100)
