@@ -261,13 +261,15 @@ def test_an_edited_kernel_of_a_user_is_compiled_again(copy):
 def test_without_the_compiler_the_model_is_the_same():
     program = """
 import numpy as np
-from streamsvm import LASVMClassifier
+from streamsvm import IncrementalSVMClassifier, LASVMClassifier
 rng = np.random.default_rng(0)
 x = rng.normal(size=(60, 2)).astype(np.float32)
 model = LASVMClassifier(C=1.0)
 model.learn_many(x, x[:, 0] * x[:, 1] > 0)
 model.finish()
-print(round(model.dual, 3), model.n_support_vectors)
+exact = IncrementalSVMClassifier(window=25)
+exact.learn_many(x, x[:, 0] * x[:, 1] > 0)
+print(round(model.dual, 3), model.n_support_vectors, round(exact.dual, 6))
 """
     plain = run(ROOT, program, NUMBA_DISABLE_JIT="1")
     assert plain == run(ROOT, program)

@@ -374,7 +374,8 @@ def drop(state, columns, facts, s):
         state.rows[r, last] = 0.0
     for k in range(columns.shape[0]):
         columns[k, last] = 0.0
-    facts[last].number, facts[last].arrived, facts[last].weight, facts[last].y = 0, 0, 0.0, 0.0
+    facts["number"][last], facts["arrived"][last] = 0, 0
+    facts["weight"][last], facts["y"][last] = 0.0, 0.0
     state.info[0].n = last
     if last == 0:
         state.info[0].b = 0.0
