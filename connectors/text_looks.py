@@ -21,6 +21,7 @@ _CODE = re.compile("[+-]?0[0-9]")  # as 007
 _WHOLE = r"[+-]?[0-9]{1,3}"
 _PLAIN = r"[+-]?[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?"
 _WORD = r"[^\W\d_]{1,12}"
+_MONEY = "[$€£¥]|EUR|USD|GBP|CHF|JPY|CNY|INR"
 _FORMS = (
     (
         re.compile(rf"{_WHOLE}(,[0-9]{{3}})+(\.[0-9]*)?|{_PLAIN}"),
@@ -33,8 +34,26 @@ _FORMS = (
     ),
     (re.compile(r"[+-]?0[xX][0-9a-fA-F]+"), "hexadecimal numbers: write them as decimal ones"),
     (
-        re.compile(rf"{_PLAIN} ?(?P<unit>[°%$€£¥]|{_WORD}(/{_WORD})?)|(?P<sign>[$€£¥]) ?[0-9.,]+"),
+        re.compile(r"[0-9]{1,2}[:hH][0-9]{2}([:mM][0-9]{2}[sS]?)?"),
+        "times of day: write them as a number of minutes",
+    ),
+    (
+        re.compile(
+            rf"{_PLAIN} ?(?P<unit>[°%$€£¥]|{_WORD}(/{_WORD})?)|(?P<sign>{_MONEY}) ?[0-9.,]+"
+        ),
         "numbers with a unit: write the numbers alone",
+    ),
+    (
+        # Apostrophes, a no-break and a narrow space; a minus sign and a dash.
+        re.compile(
+            r"\(?[+\-\u2212\u2013]?[0-9]{1,3}([ '\u2019\xa0\u202f]?[0-9]{3})*([.,][0-9]+)?\)?"
+        ),
+        "numbers as people write them: write them as -1234.5, without marks between thousands",
+    ),
+    (
+        re.compile(rf"[<>~\u2264\u2265] ?{_PLAIN}"),
+        "numbers behind a sign: write the numbers alone, and what the sign says in a column of "
+        "its own",
     ),
 )
 """How texts may be written that are numbers to people, and what to do."""

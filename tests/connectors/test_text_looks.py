@@ -13,6 +13,13 @@ COLUMNS = {
     "sum": ([f"{1 + i % 9},{100 + i}" for i in range(N)], "with a comma"),
     "weight": ([f"{i} kg" for i in range(N)], "with a unit"),
     "cost": ([f"${i}.50" for i in range(N)], "with a unit"),
+    "euros": ([f"EUR {i}" for i in range(N)], "with a unit"),
+    "balance": ([f"({i})" if i % 3 else str(i) for i in range(N)], "as people write them"),
+    "minus": ([f"\u2212{i}.5" for i in range(N)], "as people write them"),
+    "swiss": ([f"{1 + i}'000" for i in range(N)], "as people write them"),
+    "space": ([f"{1 + i}\u202f500,5" for i in range(N)], "as people write them"),
+    "clock": ([f"{i % 24}h{i % 60:02}" for i in range(N)], "times of day"),
+    "limit": ([f"<0.{i % 9}" if i % 3 else str(i) for i in range(N)], "behind a sign"),
     "digest": ([hex(i) for i in range(N)], "hexadecimal"),
     "name": ([f"Mr {i} of {i}" for i in range(N)], "200 of its first 200 texts are different"),
 }
@@ -21,6 +28,7 @@ SILENT = {
     "seat": [f"{i % 30}{'ABCDEF'[i % 6]}" for i in range(N)],
     "code": ["007", "12", "A1", "0x1F"] * 50,
     "mostly codes": (["007", "008", "010", "A1"] * 50),
+    "types": ["TYP1", "TYP2", "TYP3", "A(1)"] * 50,
     "numbers": [str(i) for i in range(N)],
 }
 

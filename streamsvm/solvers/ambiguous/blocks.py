@@ -262,12 +262,14 @@ def margins_of(state, kernel, x, out):
 @compiled
 def remove(state, kernel, s, d):
     """Take the example in slot s back; the slot stays, without coefficients."""
+    state, kernel = borrowed((state, kernel))
     scale_block(state, s, row_of_slot(state, kernel, s, d), 0.0)
 
 
 @compiled
 def sweep(state, kernel, first, stop, d):
     """Make a step on each slot from `first` to before `stop`; return the sum of gaps before."""
+    state, kernel = borrowed((state, kernel))
     total = 0.0
     for s in range(first, stop):
         total += step_on(state, s, row_of_slot(state, kernel, s, d))
@@ -276,6 +278,7 @@ def sweep(state, kernel, first, stop, d):
 
 @compiled
 def _gap_of_all(state):
+    state = borrowed(state)
     total, costs = 0.0, 0.0
     for s in range(state.info[0].n):
         gap, _, _ = gap_of(state, s)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.support import looks, stores
 from streamsvm.support.declaration import (
     BOX,
@@ -202,6 +202,7 @@ def keep_only(state, order, n_kept):
 @compiled
 def rebuild(state, kernel, d):
     """Recompute scores, diagonal and dual after a change of the kernel."""
+    state, kernel = borrowed((state, kernel))
     info = state.info[0]
     row_cache.clear(state.cache, info.n)
     info.dual, info.r2, info.delta_sum = 0.0, 0.0, 0.0

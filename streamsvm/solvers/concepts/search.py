@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.structured.vocabulary import column_of
 from streamsvm.support.assigning import assign
 
@@ -199,6 +199,7 @@ def _surest(search, is_free):
 @compiled
 def predict(model, sentence, settings, mean, search):
     """Give each word a concept: search.label."""
+    model = borrowed(model)
     start(model, sentence, settings, mean, search)
     links = np.empty(model.links.weights.shape[1])
     while search.progress[0] < search.label.size:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.concepts.search import (
     LINK,
     NEIGHBOUR,
@@ -186,6 +186,7 @@ def learn(model, sentence, settings, search):
 
     If not, the tables are too full: call it again after they have grown.
     """
+    model = borrowed(model)
     links, info = np.empty(model.links.weights.shape[1]), model.info
     while search.progress[0] < search.label.size:
         good, wrong, gap = _best_actions(sentence, settings, search)
@@ -243,6 +244,7 @@ def shares_of(model, sentence, most):
 @compiled
 def align(model, sentence, settings, search):
     """Set the target of a sentence with a bag, whose search was started; restart the search."""
+    model = borrowed(model)
     shares = shares_of(model, sentence, settings.most)
     links, n = np.empty(model.links.weights.shape[1]), sentence.words.size
     first, j = np.empty(sentence.bag.size, np.int64), 0

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf
+from streamsvm._compile import borrowed, compiled, compiled_leaf
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import DRAWS, NOT_NEGATIVE, Range, Record, field
 from streamsvm.support.kernel_rows import row_cache
@@ -90,6 +90,7 @@ def margin_of(state, p, q):
 @compiled
 def rebuild(state, kernel, d):
     """Recompute diagonal and scalars after a change of the kernel."""
+    state, kernel = borrowed((state, kernel))
     n, info = state.active.counts[0].n, state.info[0]
     row_cache.clear(state.cache, n)
     info.pp = info.pn = info.nn = 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.incremental.state import AT_HIGH, AT_LOW, MARGIN, ExactState
 
 H_TOLERANCE, _H_ROUNDING = 1e-9, 1e-14
@@ -268,6 +268,7 @@ def refine(state):
     leaves.
     Without a margin set b goes to the middle of its interval.
     """
+    state = borrowed(state)
     # The right side is in the scratch for gradients, which has room for it: m <= n.
     info, inverse, v, right = state.info[0], state.inverse, state.v, state.gamma
     note_tolerance(state)

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.incremental.breakpoints import (
     LEAST_RATE,
     cross,
@@ -266,6 +266,7 @@ def follow(state, c, target):
     then it is settled. Of c -1 go along the line to its end; `target` is 0. Returns `DONE`, or why
     it cannot go on: after what it needs is there, it goes on when it is called again.
     """
+    state = borrowed(state)
     info = state.info[0]
     if not _are_margin_rows_there(state):
         return MISSING_ROW

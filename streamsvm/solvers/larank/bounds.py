@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_inner
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner
 from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.larank.state import beta, forget, set_beta
 from streamsvm.solvers.merging import are_as_one
@@ -18,6 +18,7 @@ from streamsvm.support.looks import note_cost
 @compiled
 def remove(state, kernel, s, d):
     """Remove an example and all its coefficients."""
+    state, kernel = borrowed((state, kernel))
     info = state.info[0]
     row = state.cache.values[kernel_row(state.cache, kernel, state.store, s, info.n, d)]
     k = np.float64(state.diagonal[s])

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.support import looks, states, stores
 from streamsvm.support.declaration import (
     BOX,
@@ -262,6 +262,7 @@ def squeeze(state):
 @compiled
 def rebuild(state, kernel, d):
     """Recompute gradients, diagonal and dual after a change of the kernel."""
+    state, kernel = borrowed((state, kernel))
     info = state.info[0]
     n = info.n
     row_cache.clear(state.cache, n)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_inner, compiled_leaf
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_leaf
 from streamsvm.solvers.bounds import PROJECT, SMALLEST, Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.solvers.lasvm.fading import RHO, errs_more, fade, note_error
@@ -96,6 +96,7 @@ def _transfer(state, kernel, s, amount, d):
 @compiled
 def remove(state, kernel, s, d):
     """Remove the example in slot s and its coefficient from S."""
+    state, kernel = borrowed((state, kernel))
     _transfer(state, kernel, s, abs(state.alpha[s]), d)
     mark_dead(state, s)
     refresh_extremes(state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamsvm._compile import compiled, compiled_inner
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.lasvm.state import LASVMState, rebuild, refresh_extremes
 from streamsvm.support.looks import note_cost
 from streamsvm.support.states import negate
@@ -35,6 +35,7 @@ def set_costs(state, kernel, c_negative, c_positive, d):
     of the class with the larger sum are then scaled down, which keeps them inside their boxes.
     Gradients are recomputed.
     """
+    state, kernel = borrowed((state, kernel))
     changed = False
     rising, falling = 0.0, 0.0
     for s in range(state.info[0].n):

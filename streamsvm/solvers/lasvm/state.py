@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.lasvm.extreme_lanes import LANES
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.support import looks, states, stores
@@ -153,6 +153,7 @@ def find_extremes(state, n):
 @compiled
 def refresh_extremes(state):
     """Find i, j, g_max and g_min."""
+    state = borrowed(state)
     find_extremes(state, state.info[0].n)
 
 
@@ -176,6 +177,7 @@ def reorder(state, order, n_kept):
 @compiled
 def squeeze(state):
     """Remove dead slots by moving the others up; `state.order` has the old slot of each new one."""
+    state = borrowed(state)
     # Not a literal, for which numba would compile one more version of each function called.
     n_kept = np.int64(0)
     for s in range(state.info[0].n):
@@ -190,6 +192,7 @@ def squeeze(state):
 @compiled
 def rebuild(state, kernel, d):
     """Recompute gradients, diagonal and dual, after a change of the kernel or the boxes."""
+    state, kernel = borrowed((state, kernel))
     n = state.info[0].n
     row_cache.clear(state.cache, n)
     dual, n_zero = 0.0, 0

@@ -45,6 +45,7 @@ def _leave(state, p, kernel, s, projects, d):
 @compiled
 def forget(state, kernel, slot, projects, d):
     """Remove the example in a slot from all problems, and so from the store."""
+    state, kernel = borrowed((state, kernel))
     of = state.problems
     for turn in range(n_turns(of)):
         p = problem_of_turn(of, state.y[slot], turn)

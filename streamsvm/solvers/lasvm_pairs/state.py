@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.solvers.lasvm_pairs import layout
 from streamsvm.solvers.lasvm_pairs import problems as of_problems
@@ -172,6 +172,7 @@ def arrange(state, n_kept):
 @compiled
 def squeeze(state):
     """Remove dead slots by moving the others up; `state.order` has the old slot of each new one."""
+    state = borrowed(state)
     info, n_kept, n_grouped = state.info[0], np.int64(0), np.int64(0)
     for s in range(info.n):
         if state.wanted[s] > 0:

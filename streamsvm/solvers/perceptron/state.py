@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.support import stores
 from streamsvm.support.declaration import DRAWS, NOT_NEGATIVE, Record, field
 from streamsvm.support.kernel_rows import row_cache
@@ -137,6 +137,7 @@ def solve(state, row, diagonal, solved, n):
 @compiled
 def rebuild(state, kernel, d):
     """Recompute what depends on the kernel, after its change; needed with a budget only."""
+    state, kernel = borrowed((state, kernel))
     n = state.info[0].n
     row_cache.clear(state.cache, n)
     solved = np.zeros(n)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner, compiled_leaf
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_leaf
 from streamsvm.support import active_set, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import (
@@ -226,6 +226,7 @@ def enter(state, x, y, cost, weight, number, diagonal, row):
 @compiled
 def rebuild(state, kernel, d):
     """Recompute responses, diagonal and |w| after a change of the kernel."""
+    state, kernel = borrowed((state, kernel))
     n, info = state.active.counts[0].n, state.info[0]
     square, info.r2 = 0.0, 0.0
     row_cache.clear(state.cache, n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import borrowed, compiled
 from streamsvm.solvers.sequences.exact import process_new, process_old
 from streamsvm.solvers.sequences.label_pool import sequence_of
 from streamsvm.solvers.sequences.looks import sentence_part
@@ -16,6 +16,7 @@ from streamsvm.solvers.sequences.worst_labels import best_labels, violation
 @compiled
 def kept_gap(model, patterns, order, n, scratch):
     """Return the gap over the support patterns, and the sum of their C_i."""
+    model, patterns, scratch = borrowed((model, patterns, scratch))
     active, gap, costs = patterns.active, 0.0, 0.0
     for m in range(active.counts[0].n_members):
         slot = active.members[m]
@@ -27,6 +28,7 @@ def kept_gap(model, patterns, order, n, scratch):
 @compiled
 def other_gap(model, patterns, order, x, first, labels, cost, slots, n, scratch):
     """Return the gap of the sentences whose `slots` are -1, no patterns: their losses times C."""
+    model, patterns, x, scratch = borrowed((model, patterns, x, scratch))
     gap = 0.0
     for i in range(first.size - 1):
         begin, stop = first[i], first[i + 1]
@@ -46,6 +48,7 @@ def learn_again(model, patterns, schedule, x, first, labels, cost, slots, n, don
     The parameters are those of `other_gap`; sentences are numbered in their order. Returns how many
     are done, fewer than all if room is short.
     """
+    model, patterns, x, scratch = borrowed((model, patterns, x, scratch))
     store, active = patterns.store, patterns.active
     for i in range(done, first.size - 1):
         begin, stop, slot = first[i], first[i + 1], slots[i]
@@ -68,6 +71,7 @@ def improve(model, patterns, order, n, n_optimize, done, scratch):
 
     Returns where room was short, or the number of slots.
     """
+    model, patterns, scratch = borrowed((model, patterns, scratch))
     active = patterns.active
     for slot in range(done, active.counts[0].n):
         if active.place[slot] < 0:

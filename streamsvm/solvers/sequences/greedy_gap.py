@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.sequences.greedy import process_new, process_old
 from streamsvm.solvers.sequences.looks import part_of, token_part
 from streamsvm.solvers.sequences.model import add_moves, add_scores
@@ -14,6 +14,7 @@ from streamsvm.solvers.sequences.token_patterns import have_room
 @compiled
 def kept_gap(model, patterns, order, n):
     """Return the gap over the support patterns, and the sum of their C_i."""
+    model, patterns = borrowed((model, patterns))
     scores = np.zeros(model.weights.shape[1], np.float32)
     active, gap, costs = patterns.active, 0.0, 0.0
     for m in range(active.counts[0].n_members):
@@ -53,6 +54,7 @@ def learn_again(model, patterns, schedule, x, first, labels, cost, slots, n, don
     The parameters are those of `other_gap`; tokens are numbered in their order. Returns
     how many sentences are done, fewer than all if room is short.
     """
+    model, patterns, x = borrowed((model, patterns, x))
     scores = np.zeros(model.weights.shape[1], np.float32)
     beta, past = np.zeros(scores.size), np.zeros(max(1, schedule.order), np.int32)
     store, active = patterns.store, patterns.active
@@ -75,6 +77,7 @@ def learn_again(model, patterns, schedule, x, first, labels, cost, slots, n, don
 @compiled
 def improve(model, patterns, order, n, n_optimize):
     """Make PROCESSOLD and then OPTIMIZE steps on each support pattern."""
+    model, patterns = borrowed((model, patterns))
     scores = np.zeros(model.weights.shape[1], np.float32)
     active = patterns.active
     slots = active.members[: active.counts[0].n_members].copy()

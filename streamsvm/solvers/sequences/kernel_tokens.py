@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.sequences.greedy import choose_step, move, shift
 from streamsvm.solvers.sequences.looks import part_of
 from streamsvm.solvers.sequences.model import (
@@ -223,6 +223,7 @@ def process_new(model, patterns, schedule, kernel, x, number, label, past, cost,
 @compiled
 def learn(model, patterns, schedule, kernel, x, first, labels, known, cost, draws, done):
     """Learn sentences in order: as `greedy.learn`, but x is float32 (tokens, d)."""
+    model, patterns, kernel = borrowed((model, patterns, kernel))
     scores = np.zeros(patterns.beta.shape[1])
     past = np.zeros(max(1, schedule.order), np.int32)
     active, info, order = patterns.active, model.info[0], schedule.order
@@ -277,6 +278,7 @@ def _part(model, patterns, order, slot, n, scores):
 @compiled
 def kept_gap(model, patterns, order, n):
     """Return the gap over the support patterns, and the sum of their C_i."""
+    model, patterns = borrowed((model, patterns))
     scores, active, gap, costs = np.zeros(patterns.beta.shape[1]), patterns.active, 0.0, 0.0
     for m in range(active.counts[0].n_members):
         slot = active.members[m]
@@ -288,6 +290,7 @@ def kept_gap(model, patterns, order, n):
 @compiled
 def improve(model, patterns, kernel, order, n, n_optimize):
     """Make PROCESSOLD and then OPTIMIZE steps on each support pattern."""
+    model, patterns, kernel = borrowed((model, patterns, kernel))
     scores, active = np.zeros(patterns.beta.shape[1]), patterns.active
     slots = active.members[: active.counts[0].n_members].copy()
     for o in range(1 + n_optimize):

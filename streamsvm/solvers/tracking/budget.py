@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.bounds import PROJECT, REMOVE, SMALLEST
 from streamsvm.solvers.merging import CANDIDATES, pair_cost, weight_of
 from streamsvm.solvers.tracking.state import enter, leave, shift
@@ -37,6 +37,7 @@ def removal_loss(state, i):
 @compiled
 def remove(state, kernel, i, d):
     """Take example i out of the active set."""
+    state, kernel = borrowed((state, kernel))
     if state.alpha[i] != 0.0:
         loss = removal_loss(state, i)
         state.info[0].dual -= loss

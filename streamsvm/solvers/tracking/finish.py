@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.solvers.tracking.state import settle
@@ -48,6 +48,7 @@ def _best_member(state):
 @compiled
 def finish_kernel(state, kernel, tau, d, keep_zeros, max_steps):
     """Make up to `max_steps` steps; return the largest |g_i| that a step can still lower."""
+    state, kernel = borrowed((state, kernel))
     settle(state, True)
     info = state.info[0]
     n_steps, worst = info.n_steps, 0.0
@@ -64,6 +65,7 @@ def finish_kernel(state, kernel, tau, d, keep_zeros, max_steps):
 @compiled
 def finish_linear(state, kernel, tau, d, max_steps):
     """Make sweeps over the members in random orders; return the largest |g_i| of the last one."""
+    state, kernel = borrowed((state, kernel))
     settle(state, True)
     assign(state.w_average, state.w)
     info, n = state.info[0], state.active.counts[0].n_members

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.tracking.linear import product, row_at
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
@@ -34,6 +34,7 @@ def _gap_of(members, coefficients, f, cost, y):
 
 @compiled
 def _tracking(state, kernel, averaged, d):
+    state, kernel = borrowed((state, kernel))
     n, n_members = state.active.counts[0].n, state.active.counts[0].n_members
     f = state.f[:n].copy()
     if averaged:

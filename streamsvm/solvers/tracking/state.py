@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.support import active_set, looks, states, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import (
@@ -164,6 +164,7 @@ def settle(state, keep_zeros):
     Unless `keep_zeros`, examples whose coefficient has become 0 are removed (variant i of thesis
     4.4.4). They cannot be removed earlier, because the averaged classifier still uses them.
     """
+    state = borrowed(state)
     info = state.info[0]
     for t in range(info.n_touched):
         slot = state.touched[t]
@@ -210,6 +211,7 @@ def shift(state, kernel, slot, amount, d):
 @compiled
 def rebuild(state, kernel, d):
     """Recompute f, diagonal and dual after a change of the kernel; the loss is added to `lost`."""
+    state, kernel = borrowed((state, kernel))
     settle(state, True)
     info, counts = state.info[0], state.active.counts[0]
     n = counts.n
