@@ -38,9 +38,7 @@ _FORMS = (
         "times of day: write them as a number of minutes",
     ),
     (
-        re.compile(
-            rf"{_PLAIN} ?(?P<unit>[°%$€£¥]|{_WORD}(/{_WORD})?)|(?P<sign>{_MONEY}) ?[0-9.,]+"
-        ),
+        re.compile(rf"{_PLAIN} ?(?P<unit>[°%$€£¥]|{_WORD}(/{_WORD})?)|(?P<s>{_MONEY}) ?[0-9.,]+"),
         "numbers with a unit: write the numbers alone",
     ),
     (

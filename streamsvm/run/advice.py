@@ -3,6 +3,7 @@
 import inspect
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,9 @@ _FEWEST_VALUES = 50
 _FAR_MEAN = 2.0
 """A mean that stands for missing values is misled if it is so many times the interquartile range
 away from the median: that of lognormal values of sigma 2 is 1.8 away."""
+
+_FEW_DIGITS = 1e-4
+_LARGE = 100.0
 
 
 def advice_of(report: RunReport, learner: Learner) -> list[str]:
@@ -183,11 +187,14 @@ def _features(report: RunReport, learner: Learner) -> Iterator[str]:
         return
     names, rows, *_ = model.support_vectors()
     if not isinstance(rows, np.ndarray) or not rows.size:
+        if hasattr(rows, "indices") and not report.clipped:
+            yield from _large_beside_one_hot(names, rows)
         return
     # Rows that were scaled, and back, are rounded.
     least = -1e-6 * np.abs(rows).max(axis=0)
     if not report.clipped:  # else a scaler is in front
         yield from _means(learner, names, rows)
+        yield from _digits(names, rows)
     only_grow = (np.diff(rows, axis=0) >= least).all(axis=0)
     for c in np.flatnonzero(only_grow).tolist():
         if len(np.unique(rows[:, c])) >= _FEWEST_VALUES:
@@ -210,6 +217,30 @@ def _means(learner: Learner, names: Sequence[Name], rows: np.ndarray) -> Iterato
                 f"vectors have {lower:.4g} to {upper:.4g}: few values far away can do that; "
                 "StandardScaler in front (--scale) limits them"
             )
+
+
+def _digits(names: Sequence[Name], rows: np.ndarray) -> Iterator[str]:
+    """Name the features that differ so little that few digits of float32 are left."""
+    means, spreads = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
+    for name, mean, spread in zip(names, means.tolist(), spreads.tolist(), strict=True):
+        if 0.0 < spread < _FEW_DIGITS * abs(mean):
+            yield (
+                f"the values of {name} differ by some {spread:.2g} around {mean:.4g}, and rows "
+                "keep seven digits of them: a scaler in front (--scale) keeps all"
+            )
+
+
+def _large_beside_one_hot(names: Sequence[Name], rows: Any) -> Iterator[str]:
+    """Name the large numbers in sparse rows, which are not scaled by themselves."""
+    columns, n = rows.indices, len(names)
+    total = np.bincount(columns, np.abs(rows.data), n)
+    means = total / np.maximum(1, np.bincount(columns, minlength=n))
+    for c in np.flatnonzero(means > _LARGE).tolist():
+        yield (
+            f"{names[c]} is {means[c]:.2g} in the mean, beside one-hot features, which are 1, and "
+            "rows of so many features are not scaled by themselves: see whether it errs less "
+            "behind a scaler (--scale), or without it (--exclude)"
+        )
 
 
 def _events(report: RunReport) -> Iterator[str]:

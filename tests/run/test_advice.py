@@ -158,6 +158,24 @@ def test_what_rates_are_of(changed, said):
     assert [said in sentence for sentence in found] == ([] if said is None else [True])
 
 
+def test_values_of_which_few_digits_are_left_are_named():
+    x = 5.4e6 + 0.3 * np.random.default_rng(0).normal(size=(1200, 2))
+    model = LASVMClassifier(kernels.RBF(gamma=1.0))
+    model.learn_many(x, x.sum(axis=1) > 2.0 * 5.4e6)
+    sentences = [s for s in advice_of(report(epochs=1), model) if "seven digits" in s]
+    assert len(sentences) == 2 and "around 5.4e+06" in sentences[0]
+
+
+def test_a_large_number_beside_very_many_one_hot_features_is_named():
+    random = np.random.default_rng(0)
+    model = LASVMClassifier(kernels.RBF(gamma=1.0), sparse=True)
+    for i in range(300):
+        x = {"a": random.normal(), "t": 1e6 + random.normal(), f"city=c{i % 150}": 1.0}
+        model.learn_one(x, x["a"] > 0.0)
+    (sentence,) = [s for s in advice_of(report(epochs=1), model) if "one-hot" in s]
+    assert sentence.startswith("t is 1e+06 in the mean")
+
+
 @pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier, AdaptiveSVMClassifier])
 def test_a_feature_that_only_grows_is_named(cls):
     x = np.random.default_rng(0).normal(size=(1200, 3))
