@@ -7,6 +7,7 @@ are simulated to come a given time after their events (as River's ``stream.simul
 
 import logging
 import math
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
@@ -132,6 +133,9 @@ class LateLabels:
         # event whose label came.
         self._latest = self._latest_label = -math.inf
         self._answered_to = -1
+        # The times of events read since the oldest one held, ascending: partitions are read some
+        # hundred messages at a time, so that further events are not those read later.
+        self._times: list[float] = []
 
     @property
     def counts(self) -> dict[str, int]:
@@ -184,6 +188,9 @@ class LateLabels:
         self._latest = max([self._latest, *times])
         if batch.are_answers:
             self._latest_label = max([self._latest_label, *times])
+        elif isinstance(self.patience, int):
+            for moment in times:
+                insort(self._times, moment)
 
     def end(self, feeder: Feeder) -> Pairs:
         """Learn the events whose simulated labels have not come yet: the source is at its end.
@@ -294,11 +301,17 @@ class LateLabels:
             now = self._clock.now if self.delay is not None else self._latest
             now = self._latest_label if are_behind else now
             return now - held.moment >= self.patience.total_seconds()
-        after = self._rows.next_number
-        if are_behind:
-            # Events were read faster than labels.
-            after = min(after, self._answered_to + 1)
-        return held.number < after - self.patience
+        if not are_behind:
+            return held.number < self._rows.next_number - self.patience
+        # Events were read faster than labels: those up to the latest label count, by number and,
+        # as partitions are read some hundred messages at a time, by their times.
+        if held.number >= min(self._rows.next_number, self._answered_to + 1) - self.patience:
+            return False
+        until = bisect_right(self._times, self._latest_label)
+        return (
+            not math.isfinite(held.moment)
+            or until - bisect_right(self._times, held.moment) >= self.patience
+        )
 
     def _give_up_old(self, feeder: Feeder, are_behind: bool = False) -> Pairs:
         """Give up the oldest events while there are too many, or they have waited for too long.
@@ -313,6 +326,9 @@ class LateLabels:
             del self._held[key]
             self._keys.note(key, False)
             lost.append(held._replace(label=self.default))
+        if len(self._times) > 2 * len(self._held) + _FEWEST_TIMES:
+            oldest = min((held.moment for held in self._held.values()), default=math.inf)
+            del self._times[: bisect_left(self._times, oldest)]
         self._counts["never_came"] += len(lost)
         if self.default is not None:
             return self._learn(lost, feeder, are_answers=False)
@@ -395,7 +411,7 @@ class LateLabels:
         state = {"held": held, "rows": rows, "counts": dict(self._counts)} | self._keys.state()
         state |= {"seen": self._clock.seen, "now": self._clock.now}
         read = [self._latest, self._latest_label, self._answered_to]
-        return state | {"read": read}, arrays
+        return state | {"read": read}, arrays | {"late_times": np.array(self._times)}
 
     def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from what `state` returned."""
@@ -407,6 +423,7 @@ class LateLabels:
         self._counts = Counter(state["counts"])
         if "read" in state:
             self._latest, self._latest_label, self._answered_to = state["read"]
+        self._times = arrays["late_times"].tolist() if "late_times" in arrays else []
 
     def settings(self) -> dict[str, str]:
         """Return the parameters as texts by name. A resumed run must have the same."""
@@ -421,6 +438,9 @@ def _said(guess: Any) -> dict[str, Any]:
         return _said(guess.label) | guess.further
     return {"predicted": guess.item() if isinstance(guess, np.generic) else guess}
 
+
+_FEWEST_TIMES = 1000
+"""So many times of events are kept, however few events are held."""
 
 _AWAITED, _REFUSED = object(), object()
 """Markers in the place of a label."""

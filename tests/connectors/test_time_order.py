@@ -85,6 +85,19 @@ def test_labels_that_are_there_are_never_given_up(first, n_old, delay, patience)
     assert report.labels == {"False": 1144, "True": 856}
 
 
+def test_a_patience_of_events_is_of_later_ones_whatever_their_partition():
+    """Of each of four partitions 50 events are read together, which cover 200 seconds."""
+    log = two_topics(2000, 100.0)
+    events = log.pop("events")
+    log |= {
+        f"events {k}": [m._replace(topic=f"events {k}") for m in events[k::4]] for k in range(4)
+    }
+    for topic in list(log)[1:]:
+        log[topic] = [m._replace(offset=i) for i, m in enumerate(log[topic])]
+    report = run(log, "events 0", patience=101, default=False)
+    assert report.late["never_came"] == 0 and report.late["answered"] == 2000
+
+
 @pytest.mark.parametrize("first", ["events", "labels"])
 @pytest.mark.parametrize("patience", [300, timedelta(seconds=300)])
 def test_events_without_a_label_are_given_up_when_labels_are_read_past_them(first, patience):
