@@ -636,6 +636,31 @@ def test_large_messages_are_read_a_few_at_a_time():
     assert [row for batch in batches for row in batch.rows.tolist()] == list(range(90))
 
 
+def test_no_message_waits_for_others():
+    values = [json.dumps({"a": i, "label": i % 2}).encode() for i in range(6)]
+    arrivals, waited = [1, 0, 2, 1, 2], []
+
+    class Consumer:
+        """As librdkafka: it waits for all n that are asked for, or until the time is over."""
+
+        n, n_there = 0, 0
+
+        def consume(self, n, timeout):
+            if timeout and arrivals:
+                self.n_there += arrivals.pop(0)
+            first, self.n = self.n, min(self.n + n, self.n_there)
+            if timeout and self.n - first < n:
+                waited.append(self.n - first)
+            return [Message("t", 0, i, None, values[i], None) for i in range(first, self.n)]
+
+    source = KafkaSource(Consumer(), "label", timeout=0.01, idle=0.02)
+    source.resume({"source": "KafkaSource", "offsets": {}, "labels": "float"})
+    sizes = [len(batch) for batch in source.batches()]
+    # It waited only where nothing was there; what came together is a batch but for the first one.
+    assert len(waited) > 1 and set(waited) == {0}
+    assert [n for n in sizes if n] == [1, 1, 1, 1, 1, 1]
+
+
 def test_the_lag_is_what_the_client_knows():
     at = namedtuple("Partition", "topic partition")
 
