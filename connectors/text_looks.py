@@ -127,6 +127,10 @@ class TextLooks:
         """Look at no more rows."""
         self._n = _LOOKED_AT
 
+    def pass_by(self, n: int) -> None:
+        """Count rows without texts."""
+        self._n += n
+
     def look(self, data: pa.RecordBatch, names: Iterable[str]) -> None:
         """Look at the named columns of the next rows, as far as they are texts."""
         if self.is_done:

@@ -303,10 +303,10 @@ class KafkaSource(BaseSource):
         `found` are those of a poll of so many seconds; inf: no more come.
         """
         if self._order is None:
-            by_place: dict[str, list[Message]] = {}
+            by_place: dict[Any, list[Message]] = {}
             for message in found:
-                by_place.setdefault(message.place, []).append(message)
-            yield from by_place.items()
+                by_place.setdefault(message[:2], []).append(message)
+            yield from ((messages[0].place, messages) for messages in by_place.values())
             return
         self.passed_over += self._order.add(found, seconds)
         self._set_paused(self._paused | self._order.full())

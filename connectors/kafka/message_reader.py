@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.columns import (
@@ -17,10 +18,18 @@ from connectors.columns import (
 from connectors.kafka import message_fields as fields
 from connectors.kafka.first_messages import NO_LABEL, FirstMessages
 from connectors.kafka.messages import Message, narrow, parts_of
+from connectors.kafka.plain_events import PlainEvents
 from connectors.kafka.record_ids import id_of_key
 from connectors.kinds import kind_of, number_in, plain, plain_type, type_of_items
 from connectors.one_hot import batch_of
-from connectors.payloads import Decoder, PayloadError, content_of
+from connectors.payloads import (
+    AvroDecoder,
+    Decoder,
+    PayloadError,
+    content_of,
+    decoder_of,
+    flatten,
+)
 from connectors.source import Batch, Position, Reject
 from connectors.text_looks import TextLooks
 
@@ -102,6 +111,11 @@ class MessageReader:
         self._others = {name for name in (target, key, timestamp, weight) if name is not None}
         self._others |= set(exclude)
         self._decode, self._transform = decode, transform
+        # A function of the user's may return one object for all messages, with other content.
+        is_own = decode is decoder_of("json") or isinstance(decode, AvroDecoder)
+        self._makes_new = is_own and transform in (None, flatten) and not bags
+        of_fields = (target, key, timestamp, weight)
+        self._plain = PlainEvents(*of_fields, self.has_keys, self._feature_names)
         self._schemas = fields.TableSchemas(target, self._is_used, bags)
         self.first = FirstMessages(self._vote_of, _numbers_of, answers)
 
@@ -111,6 +125,9 @@ class MessageReader:
         With each come its partition, and the offset after its last message.
         """
         for part in parts_of(messages):
+            if self._makes_new and (batch := self._of_plain(place, part)) is not None:
+                yield place, batch, part[-1].offset + 1
+                continue
             read = [(message.offset, self._read(place, message)) for message in part]
             for file, ready in self.first.take(place, read):
                 yield from self._batches(file, ready)
@@ -267,6 +284,7 @@ class MessageReader:
         else:
             x = {name: found.get(name) for name in self.columns if name != self.target}
         if set(map(type, x.values())) == {float}:
+            self.number_texts.pass_by(1)
             return x, False
         for name in x if self._tokens else ():
             if isinstance(x[name], str) and x[name] in self._tokens:
@@ -313,6 +331,36 @@ class MessageReader:
             are_answers=are_answers,
             ids=ids,
         )
+
+    def _of_plain(self, place: str, part: list[Message]) -> Batch | None:
+        """Return messages whose features are all numbers as a batch; None: look at each of them."""
+        if part[0].topic == self.answers or not self.first.is_decided(place):
+            return None
+        if self._as_text or self.first.textual:
+            return None
+        try:
+            events = [self._decode(message.value) for message in part]
+            if self._transform is not None:
+                events = list(map(self._transform, events))
+            read = self._plain.read(events, part, self.first.type_of_labels)
+            ids = self._ids_of(part)
+        except Exception:
+            # One of them cannot be learnt: which one, and why, is told one by one.
+            return None
+        if read is None:
+            return None
+        self.number_texts.pass_by(len(part))
+        payloads = [message.value for message in part]
+        rows = np.array([message.offset for message in part], np.int64)
+        return Batch(**read, rows=rows, file=place, payloads=payloads, ids=ids)
+
+    def _ids_of(self, messages: Sequence[Message]) -> npt.NDArray[np.int64] | None:
+        """Return the ids of events by which they can be forgotten, if they have any."""
+        if not self.forgets:
+            return None
+        for message in messages:
+            _check_key(message, 1)
+        return np.array([id_of_key(message.key) for message in messages], np.int64)
 
     # Record batches
 

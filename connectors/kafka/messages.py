@@ -15,7 +15,7 @@ from connectors.source import Reject
 
 # How much is read at once: decoded, messages take several times as many bytes.
 _MOST_BYTES = 8_000_000
-_MOST_CELLS = 2_000_000
+MOST_CELLS = 2_000_000
 
 # Errors of librdkafka after which the client retries by itself: transport, resolving, all brokers
 # down, timed out.
@@ -62,19 +62,24 @@ class Message(NamedTuple):
         return f"{self.topic}[{self.partition}]"
 
 
+_new: Any = tuple.__new__  # several times as fast as calling the class
+
+
 def message_of(raw: Any) -> Message:
     """Return a client's message, whose attributes may all be methods, as a `Message`."""
-    if isinstance(raw, Message):
+    if type(raw) is Message:
         return raw
-    if not callable(raw.topic):
-        parts = raw.topic, raw.partition, raw.offset, raw.key, raw.value
-        return Message(*parts, _seconds_of(raw.timestamp))
-    parts = raw.topic(), raw.partition(), raw.offset(), raw.key(), raw.value()
-    return Message(*parts, _seconds_of(raw.timestamp()))
+    topic = raw.topic
+    if not callable(topic):
+        parts = topic, raw.partition, raw.offset, raw.key, raw.value, _seconds_of(raw.timestamp)
+    else:
+        seconds = _seconds_of(raw.timestamp())
+        parts = topic(), raw.partition(), raw.offset(), raw.key(), raw.value(), seconds
+    return _new(Message, parts)
 
 
 def _seconds_of(timestamp: Any) -> float | None:
-    if isinstance(timestamp, tuple):
+    if type(timestamp) is tuple:
         # (type, milliseconds); type 0: the broker has none.
         timestamp = timestamp[1] if timestamp[0] else None
     return None if timestamp is None or timestamp < 0 else timestamp / 1000.0
@@ -136,6 +141,9 @@ def called(function: Callable[[], Any], seconds: float) -> threading.Thread:
 
 def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
     """Yield messages in parts of at most 8 MB; a longer one is a part of its own."""
+    if sum(map(size_of, messages)) <= _MOST_BYTES:
+        yield [*messages]
+        return
     part: list[Message] = []
     n_bytes = 0
     for message in messages:
@@ -157,7 +165,8 @@ def size_of_poll(most: int, last: Sequence[Message]) -> int:
 
 def size_of(message: Message) -> int:
     """Return how many bytes, or characters, a message has."""
-    return len(message.value) if isinstance(message.value, (bytes, str)) else 0
+    value = message.value
+    return len(value) if isinstance(value, (bytes, str)) else 0
 
 
 def narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
@@ -170,7 +179,7 @@ def narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
             texts = list(map(type, one.x.values())).count(str)
             names.update(one.x)
             n_texts += texts
-            if run and (len(names) + n_texts) * (len(run) + 1) > _MOST_CELLS:
+            if run and (len(names) + n_texts) * (len(run) + 1) > MOST_CELLS:
                 yield run
                 run, names, n_texts = [], set(one.x), texts
         run.append((offset, one))
