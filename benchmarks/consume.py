@@ -60,6 +60,8 @@ def _topic(name: str) -> str:
 
 def _consumer(brokers: str, topic: str | None = None) -> Any:
     settings = {"bootstrap.servers": brokers, "group.id": f"bench {time.time()}", "log_level": 0}
+    # As the command has it: by default librdkafka fetches nothing for a second when enough waits.
+    settings |= {"fetch.queue.backoff.ms": 10}
     consumer = Consumer(settings | {"enable.auto.commit": False, "auto.offset.reset": "earliest"})
     if topic is not None:
         consumer.subscribe([topic])
@@ -83,7 +85,7 @@ def _fetched(brokers: str, topic: str, n: int) -> Callable[[Callable[[], None]],
     def work(begin: Callable[[], None]) -> None:
         consumer, done = _consumer(brokers, topic), 0
         while done < n:
-            for message in consumer.consume(500, 0.5):
+            for message in consumer.consume(500, 0.0) or consumer.consume(1, 0.5):
                 begin()
                 done += bool(message.value())
 

@@ -215,7 +215,9 @@ def _decoder_from(options: argparse.Namespace) -> Any:
 def _consumer_from(options: argparse.Namespace) -> Any:
     """Return a consumer that reaches the cluster."""
     client = _client("Consumer")
-    settings = _settings(options) | {
+    # When enough messages wait, librdkafka would fetch nothing for a second: then none are left.
+    settings = {"fetch.queue.backoff.ms": 10} | _settings(options)
+    settings |= {
         "group.id": options.group,
         "auto.offset.reset": "earliest",
         # The source commits offsets once the checkpoint with them is on the disk.
