@@ -17,7 +17,7 @@ from connectors.columns import (
 )
 from connectors.kafka import message_fields as fields
 from connectors.kafka.first_messages import NO_LABEL, FirstMessages
-from connectors.kafka.messages import Message, narrow, parts_of
+from connectors.kafka.messages import Message, MessagesOfRows, narrow, parts_of
 from connectors.kafka.plain_events import PlainEvents
 from connectors.kafka.record_ids import id_of_key
 from connectors.kinds import kind_of, number_in, plain, plain_type, type_of_items
@@ -326,7 +326,7 @@ class MessageReader:
             rejects,
             timestamps=np.array([event.seconds for event in events], np.float64),
             keys=[event.key for event in events] if self.has_keys else None,
-            payloads=[event.message.value for event in events],
+            payloads=[event.message for event in events],
             weights=None if self.weight is None else np.array([event.weight for event in events]),
             are_answers=are_answers,
             ids=ids,
@@ -350,9 +350,8 @@ class MessageReader:
         if read is None:
             return None
         self.number_texts.pass_by(len(part))
-        payloads = [message.value for message in part]
         rows = np.array([message.offset for message in part], np.int64)
-        return Batch(**read, rows=rows, file=place, payloads=payloads, ids=ids)
+        return Batch(**read, rows=rows, file=place, payloads=part, ids=ids)
 
     def _ids_of(self, messages: Sequence[Message]) -> npt.NDArray[np.int64] | None:
         """Return the ids of events by which they can be forgotten, if they have any."""
@@ -412,6 +411,7 @@ class MessageReader:
             are_answers=are_answers,
             weights=weights,
             ids=ids,
+            payloads=MessagesOfRows([(table.rows, table.message) for table in tables]),
         )
 
     def _feature_names(self, names: list[str]) -> list[str]:

@@ -10,6 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
 from connectors.errors import SourceError
 from connectors.source import Reject
 
@@ -42,6 +45,9 @@ _SILENCE_SECONDS = 20.0
 _ANSWER_SECONDS = 2.0
 """How long an answer of a broker is waited for."""
 
+ERRORS = "__connect.errors."
+"""What names of headers of dead letters begin with: Kafka Connect's."""
+
 _CLIENTS = frozenset({"cimpl", "confluent_kafka", "kafka", "aiokafka", "quixstreams"})
 """The packages that clients' own exceptions are of."""
 
@@ -55,6 +61,7 @@ class Message(NamedTuple):
     key: Any
     value: Any  # bytes; None for a tombstone; from an iterator, any value
     seconds: float | None  # the timestamp, in seconds since 1970
+    headers: Any = None  # (name, bytes) pairs
 
     @property
     def place(self) -> str:
@@ -69,13 +76,12 @@ def message_of(raw: Any) -> Message:
     """Return a client's message, whose attributes may all be methods, as a `Message`."""
     if type(raw) is Message:
         return raw
-    topic = raw.topic
+    topic, headers = raw.topic, getattr(raw, "headers", None)
     if not callable(topic):
-        parts = topic, raw.partition, raw.offset, raw.key, raw.value, _seconds_of(raw.timestamp)
-    else:
-        seconds = _seconds_of(raw.timestamp())
-        parts = topic(), raw.partition(), raw.offset(), raw.key(), raw.value(), seconds
-    return _new(Message, parts)
+        parts = topic, raw.partition, raw.offset, raw.key, raw.value
+        return _new(Message, (*parts, _seconds_of(raw.timestamp), headers))
+    parts = topic(), raw.partition(), raw.offset(), raw.key(), raw.value()
+    return _new(Message, (*parts, _seconds_of(raw.timestamp()), headers and headers()))
 
 
 def _seconds_of(timestamp: Any) -> float | None:
@@ -155,6 +161,38 @@ def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
         n_bytes += size
     if part:
         yield part
+
+
+class MessagesOfRows(Sequence[Message]):
+    """The message of each row of record batches: one of this row, in one that has several.
+
+    Such a message has the row's number as a header, a key of its own, and the key that its message
+    had as another header.
+    """
+
+    def __init__(self, tables: list[tuple[pa.RecordBatch, Message]], rows: Any = None) -> None:
+        self._tables = tables
+        self._ends = np.cumsum([table.num_rows for table, _ in tables])
+        self._rows = range(int(self._ends[-1])) if rows is None else rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return MessagesOfRows(self._tables, self._rows[i])
+        at = int(np.searchsorted(self._ends, self._rows[i], "right"))
+        table, message = self._tables[at]
+        if table.num_rows == 1:
+            return message
+        row = self._rows[i] - int(self._ends[at]) + table.num_rows
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_batch(table.slice(row, 1))
+        headers = [(f"{ERRORS}row", str(row).encode()), (f"{ERRORS}key", message.key)]
+        headers += message.headers or ()
+        key = f"{message.place}:{message.offset}:{row}".encode()
+        return message._replace(key=key, value=sink.getvalue().to_pybytes(), headers=headers)
 
 
 def size_of_poll(most: int, last: Sequence[Message]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from connectors.errors import SourceError
 from connectors.kafka.kafka_source import KafkaSource
-from connectors.kafka.producing import LetterTopic, QuestionTopic
+from connectors.kafka.producing import LetterTopic, QuestionTopic, check_topic
 from connectors.kafka.reachable import check_reachable
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
 from connectors.payloads import avro, flatten
@@ -225,10 +225,7 @@ def _consumer_from(options: argparse.Namespace) -> Any:
     }
     with _settings_named():
         consumer = client(settings)
-    try:
-        check_reachable(consumer, min(_CONNECT_SECONDS, options.idle or _CONNECT_SECONDS))
-    except SourceError as error:
-        raise SourceError(f"--brokers {options.brokers}: {error}") from error
+    _check_reachable(options, consumer)
     return consumer
 
 
@@ -249,7 +246,12 @@ def _letters_from(options: argparse.Namespace) -> LetterTopic | None:
         return None
     if options.on_error != "dead-letter":
         raise ParameterError(f"--dead-letter-topic: not with --on-error {options.on_error}")
-    return LetterTopic(_producer_from(options), options.dead_letter_topic)
+    topic = options.dead_letter_topic
+    if topic in (*options.topic, options.labels_topic):
+        raise ParameterError(
+            f"--dead-letter-topic {topic}: it is read from, too; name another topic"
+        )
+    return LetterTopic(_producer_from(options, topic), topic)
 
 
 def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
@@ -274,15 +276,25 @@ def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
             raise ParameterError(f"{option} needs --labels-topic, {needs}")
         if topic in (*options.topic, options.labels_topic):
             raise ParameterError(f"{option} {topic}: it is read from, too; name another topic")
-        return QuestionTopic(_producer_from(options), topic)
+        return QuestionTopic(_producer_from(options, topic), topic)
     return None
 
 
-def _producer_from(options: argparse.Namespace) -> Any:
-    """Return a producer to the cluster."""
-    producer = _client("Producer")
+def _producer_from(options: argparse.Namespace, topic: str) -> Any:
+    """Return a producer to a topic of the cluster; a SourceError: it is not there."""
+    client = _client("Producer")
     with _settings_named():
-        return producer(_settings(options))
+        producer = client(_settings(options))
+    _check_reachable(options, producer)
+    check_topic(producer, topic)
+    return producer
+
+
+def _check_reachable(options: argparse.Namespace, client: Any) -> None:
+    try:
+        check_reachable(client, min(_CONNECT_SECONDS, options.idle or _CONNECT_SECONDS))
+    except SourceError as error:
+        raise SourceError(f"--brokers {options.brokers}: {error}") from error
 
 
 def _client(name: str) -> Any:
