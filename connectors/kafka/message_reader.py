@@ -96,6 +96,8 @@ class MessageReader:
         decimal: str = ".",
         missing_tokens: Sequence[str] = (),
         as_text: Sequence[str] = (),
+        message_key: str | None = None,
+        headers: Sequence[str] = (),
     ) -> None:
         self._decimal, self._tokens = decimal, frozenset(missing_tokens)
         self._as_text = frozenset(as_text)
@@ -105,15 +107,20 @@ class MessageReader:
         self.target, self.key, self.timestamp, self.answers = target, key, timestamp, answers
         self.columns = None
         if columns is not None:
-            self.columns = [name for name in dict.fromkeys(columns) if name not in exclude]
+            own = headers if message_key is None else [message_key, *headers]
+            names = dict.fromkeys([*columns, *own])
+            self.columns = [name for name in names if name not in exclude]
         self.forgets = forgets
         self.has_keys = key is not None or answers is not None or forgets
         self._others = {name for name in (target, key, timestamp, weight) if name is not None}
         self._others |= set(exclude)
         self._decode, self._transform = decode, transform
+        self._message_key, self._headers = message_key, headers
         # A function of the user's may return one object for all messages, with other content.
         is_own = decode is decoder_of("json") or isinstance(decode, AvroDecoder)
-        self._makes_new = is_own and transform in (None, flatten) and not bags
+        self._makes_new = is_own and transform in (None, flatten)
+        # Texts that become numbers, and lists, are looked at one by one.
+        self._makes_new &= not (bags or self._numbers)
         of_fields = (target, key, timestamp, weight)
         self._plain = PlainEvents(*of_fields, self.has_keys, self._feature_names)
         self._schemas = fields.TableSchemas(target, self._is_used, bags)
@@ -183,6 +190,7 @@ class MessageReader:
     def _read(self, place: str, message: Message) -> _Read | _Table | _Tombstone | Reject:
         try:
             found = content_of(message.value, self._decode, self._transform)
+            found = self._with_parts(found, message)
             if not isinstance(found, pa.RecordBatch):
                 return self._event(found, message)
             self._schemas.check(found.schema)
@@ -193,6 +201,28 @@ class MessageReader:
             if self.forgets and message.value is None and message.key is not None:
                 return _Tombstone(message)
             return fields.reject_of(place, message, error)
+
+    def _with_parts(self, found: Any, message: Message) -> Any:
+        """Return the content of a message, with the message's key and headers as fields of it."""
+        parts: dict[str, Any] = {}
+        if self._headers:
+            headers = dict(message.headers or ())
+            parts = {name: fields.key_of(headers.get(name)) for name in self._headers}
+        if self._message_key is not None:
+            parts[self._message_key] = fields.key_of(message.key)
+        if not parts or message.topic == self.answers:
+            return found
+        is_table = isinstance(found, pa.RecordBatch)
+        if both := parts.keys() & (found.schema.names if is_table else found.keys()):
+            raise PayloadError(
+                f"`{min(both)}` is a field of the message, and one of message_key= and headers= "
+                "(--message-key, --headers), too"
+            )
+        if not is_table:
+            return {**found, **parts}
+        for name, value in parts.items():
+            found = found.append_column(name, pa.array([value] * found.num_rows))
+        return found
 
     # The type of labels
 
@@ -324,7 +354,7 @@ class MessageReader:
             np.array([offset for offset, _ in kept], np.int64),
             place,
             rejects,
-            timestamps=np.array([event.seconds for event in events], np.float64),
+            timestamps=self._in_seconds(np.array([event.seconds for event in events], np.float64)),
             keys=[event.key for event in events] if self.has_keys else None,
             payloads=[event.message for event in events],
             weights=None if self.weight is None else np.array([event.weight for event in events]),
@@ -342,6 +372,8 @@ class MessageReader:
             events = [self._decode(message.value) for message in part]
             if self._transform is not None:
                 events = list(map(self._transform, events))
+            if self._headers or self._message_key is not None:
+                events = list(map(self._with_parts, events, part))
             read = self._plain.read(events, part, self.first.type_of_labels)
             ids = self._ids_of(part)
         except Exception:
@@ -350,8 +382,14 @@ class MessageReader:
         if read is None:
             return None
         self.number_texts.pass_by(len(part))
+        read["timestamps"] = self._in_seconds(read["timestamps"])
         rows = np.array([message.offset for message in part], np.int64)
         return Batch(**read, rows=rows, file=place, payloads=part, ids=ids)
+
+    def _in_seconds(self, moments: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the times of events in seconds; the broker's are."""
+        name = self.timestamp
+        return moments if name is None else self.number_texts.in_seconds(moments, name)
 
     def _ids_of(self, messages: Sequence[Message]) -> npt.NDArray[np.int64] | None:
         """Return the ids of events by which they can be forgotten, if they have any."""
@@ -387,7 +425,7 @@ class MessageReader:
         labels = plain(whole.column(self.target)) if self.target in names else pa.nulls(len(rows))
         seconds = np.repeat([fields.or_nan(table.message.seconds) for table in tables], counts)
         if self.timestamp is not None:
-            seconds = column_of_numbers(whole, self.timestamp)
+            seconds = self._in_seconds(column_of_numbers(whole, self.timestamp))
         keys = None
         if self.has_keys:
             keys = [t.message.key for t, n in zip(tables, counts, strict=True) for _ in range(n)]

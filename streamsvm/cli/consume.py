@@ -17,7 +17,7 @@ from streamsvm import ActiveLearner, Selective
 from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
-from streamsvm.cli.parser import Parser, add_table, positive, whole
+from streamsvm.cli.parser import Parser, add_table, positive, split, whole
 from streamsvm.cli.predictions import features_of
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import columns_of, columns_of_records, of_sentences
@@ -63,7 +63,10 @@ _MESSAGES: dict[str, Any] = {
     "--target FIELD": dict(required=True, help="field of the label, or of the labels"),
 }
 _EVENTS: dict[str, Any] = {
-    "--timestamp FIELD": "field that is the event's time",
+    "--timestamp FIELD": "field that is the event's time: ISO 8601, or seconds since 1970; numbers "
+    "from 1e11 on are milliseconds",
+    "--message-key NAME": "learn the message's key, too, as a text feature of this name",
+    "--headers NAMES": "headers of the message that are text features, with commas between",
     "--key FIELD": "field by which late labels find their events; default: the key of the message",
     "--tombstones WHAT": dict(
         choices=("forget",),
@@ -124,6 +127,8 @@ def run(options: argparse.Namespace) -> int:
             if options.key is not None
             else "--tombstones: learners of label sequences cannot forget examples"
         )
+    if is_of_sentences and (options.message_key is not None or options.headers):
+        raise ParameterError("--message-key, --headers: learners of label sequences read fields")
     reading: dict[str, Any] = {
         "decode": _decoder_from(options),
         "transform": flatten if options.flatten else None,
@@ -142,6 +147,8 @@ def run(options: argparse.Namespace) -> int:
             topics=options.topic + ([options.labels_topic] if by_key else []),
             key=options.key,
             timestamp=options.timestamp,
+            message_key=options.message_key,
+            headers=split(options.headers),
             labels=options.labels_topic,
             tombstones=options.tombstones,
             bags=_learns_bags(options, model_of(options)),

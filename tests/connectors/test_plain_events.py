@@ -57,6 +57,8 @@ OPTIONS = st.fixed_dictionaries(
         "labels": st.just("answers"),
         "tombstones": st.just("forget"),
         "missing_tokens": st.just(["x"]),
+        "message_key": st.sampled_from(["id", "c"]),
+        "headers": st.sampled_from([["label"], ["h"]]),
     },
 ).filter(lambda options: not {"key", "tombstones"} <= options.keys())
 
@@ -87,7 +89,12 @@ def found_in(messages, kind, options):
 @example([b'{"c": 0, "b": null, "a": null}', b'{"a": 0, "b": 0, "c": 0}'], "bool", {})
 @given(texts(), st.sampled_from(["bool", "float", "str", None]), OPTIONS)
 def test_messages_read_together_are_those_read_one_by_one(found, kind, options):
-    messages = [Message("t", 0, i, b"k", value, float(i)) for i, value in enumerate(found)]
+    messages = [
+        Message(
+            "t", 0, i, b"k" if i % 4 else None, value, 1e10 * i, [("h", b"1")] if i % 5 else None
+        )
+        for i, value in enumerate(found)
+    ]
     with pytest.MonkeyPatch.context() as patch:
         quick = found_in(messages, kind, options)
         patch.setattr("connectors.kafka.message_reader.MessageReader._of_plain", lambda *_: None)
