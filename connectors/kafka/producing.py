@@ -68,6 +68,14 @@ class _Topic:
             raise SourceError(f"topic `{self.topic}`: {late}")
 
 
+def _can_be_produced(message: Message) -> bool:
+    """Tell whether a message is of bytes, not of what a client or its user has made of them."""
+    parts = [message.key, *(value for _, value in message.headers or ())]
+    is_of_bytes = isinstance(message.value, bytes | None)
+    is_of_bytes &= all(isinstance(part, bytes | str | None) for part in parts)
+    return is_of_bytes and size_of(message) <= _MOST_BYTES
+
+
 class LetterTopic(_Topic):
     """A callable for ``BadEvents(on_error=...)`` that produces bad events to a topic.
 
@@ -119,8 +127,7 @@ class LetterTopic(_Topic):
         of["exception.message"] = letter["reason"]
         headers = [(ERRORS + name, text.encode()) for name, text in of.items()]
         message: Any = getattr(letter, "message", None)
-        is_whole = isinstance(message, Message) and isinstance(message.value, bytes | None)
-        if not is_whole or size_of(message) > _MOST_BYTES:
+        if not (isinstance(message, Message) and _can_be_produced(message)):
             self._put(letter, f"{place}:{offset}", "position", headers=headers)
             return
         # One that was a letter before has older headers of these names.
@@ -142,19 +149,6 @@ class QuestionTopic(_Topic):
     ----------
     producer, topic, timeout
         As of `LetterTopic`.
-
-    Examples
-    --------
-    >>> class Producer:
-    ...     def produce(self, topic, value, key, on_delivery):
-    ...         print(topic, key, value.decode())
-    ...     def poll(self, seconds):
-    ...         return 0
-    ...     def flush(self, seconds):
-    ...         return 0
-    >>> ask = QuestionTopic(Producer(), "questions")
-    >>> ask({"key": "a7", "predicted": True, "x": {"size": 1.5}})
-    questions b'a7' {"key": "a7", "predicted": true, "x": {"size": 1.5}}
 
     """
 

@@ -200,6 +200,14 @@ def test_a_letter_is_the_message_as_it_came(value):
     ]
 
 
+@pytest.mark.parametrize("key", [7, {"a": 1}, (1, 2)])
+def test_a_letter_of_what_a_client_has_decoded_is_json(key):
+    (letter,) = letters_of([*good(), Message("t", 1, 77, key, b"{broken", 1.0)])
+    assert json.loads(letter.value)["x"] == {"payload": "{broken"} and letter.key == b"t[1]:77"
+    (letter,) = letters_of([*good(), Message("t", 1, 77, None, {"a": 1.0}, 1.0)])
+    assert json.loads(letter.value)["x"] == {"a": 1.0}
+
+
 def test_letters_of_a_record_batch_are_its_rows():
     columns = {"a": [1.0, math.inf, 2.0, 3.0, math.inf], "y": [0, 1, 1, 0, 0]}
     batches = [pa.record_batch(columns).slice(1)] * 30
