@@ -20,6 +20,8 @@ _NEWER: dict[str, Any] = {
     "tombstones": None,
     "decimal": ".",
     "missing_tokens": [],
+    "message_key": None,
+    "headers": [],
 }
 """Settings that older releases did not have, and what their sources did."""
 

@@ -16,6 +16,7 @@ Kind: TypeAlias = Literal["number", "time", "duration", "text", "null"]
 # Units in a second: dividing keeps whole seconds exact, multiplying by 1e-9 would not.
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 _SECONDS_A_DAY = 86_400.0
+_BY_SIZE, _SIZES = (1e11, 1e14, 1e17), (None, "milliseconds", "microseconds", "nanoseconds")
 
 # Texts that are numbers or times, for Arrow and for Python alike.
 SPACES = " \t\n\v\f\r"
@@ -103,6 +104,21 @@ def to_float64(column: pa.Array) -> pa.Array:
         return pc.multiply(count, _SECONDS_A_DAY)
     unit = "ms" if types.is_date64(column.type) else column.type.unit
     return pc.divide(count, _UNITS[unit])
+
+
+def seconds_by_size(
+    moments: npt.NDArray[np.float64],
+) -> tuple[npt.NDArray[np.float64], str | None]:
+    """Return numbers of seconds since 1970; and, if some were in another unit, which.
+
+    The unit is told by size: from 1e11 on they are milliseconds (of 1973 and later), from 1e14 on
+    microseconds, from 1e17 on nanoseconds; 1e11 seconds are the year 5138.
+    """
+    size = np.searchsorted(_BY_SIZE, np.abs(moments), "right")
+    # NaN is sorted behind all.
+    size[np.isnan(moments)] = 0
+    found = int(size.max(initial=0))
+    return (moments / 1000.0**size, _SIZES[found]) if found else (moments, None)
 
 
 def cast_or_null(texts: pa.Array, type_: pa.DataType) -> pa.Array:

@@ -43,7 +43,7 @@ def content_of(value: Any, decode: Decoder, transform: Decoder | None) -> Any:
     if value is None:
         raise PayloadError("the message has no payload (a tombstone)")
     found = value
-    if not isinstance(value, (Mapping, pa.RecordBatch)):
+    if isinstance(value, bytes) or not isinstance(value, (Mapping, pa.RecordBatch)):
         found = _called(decode, value, "the payload cannot be decoded", "the payload is")
     if transform is not None:
         name = name_of(transform)
@@ -64,7 +64,7 @@ def _called(function: Decoder, value: Any, failed: str, returned: str) -> Any:
             raise PayloadError(f"{failed}: {error}") from error
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise PayloadError(f"{failed}: {reason}") from error
-    if not isinstance(found, (Mapping, pa.RecordBatch)):
+    if not isinstance(found, (dict, Mapping, pa.RecordBatch)):
         raise PayloadError(f"{returned} a {type(found).__name__}, not an object of features")
     return found
 
@@ -316,7 +316,23 @@ def _looks(value: bytes) -> str:
     return ""
 
 
+try:
+    # Four times as fast. It reads fewer texts (no NaN, no lone surrogates), and those alike.
+    from msgspec.json import Decoder as _QuickDecoder
+except ImportError:
+    _quickly: Callable[[Any], Any] = json.loads
+else:
+    _quickly = _QuickDecoder().decode
+
+
 def _of_json(value: bytes) -> Any:
+    try:
+        return _quickly(value)
+    except Exception:  # whatever it says: it may be JSON, or the error that is shown is Python's
+        return _of_any_json(value)
+
+
+def _of_any_json(value: bytes) -> Any:
     try:
         # Nearly all are UTF-8 without a mark; `loads` would look for other encodings first.
         return json.loads(str(value, "utf-8"))

@@ -8,7 +8,7 @@ Iterators of events and of batches share one position, so that the two can be mi
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -97,6 +97,7 @@ class Reject(NamedTuple):
     reason: str
     payload: str  # what was read, as far as it can be shown
     kept: dict[str, Any] | None = None  # of a row: its values in the columns to keep
+    message: Any = None  # of a topic: as it came
 
     @property
     def x(self) -> dict[str, str]:
@@ -149,7 +150,7 @@ class Batch:
     files
         The file of each row, if they are of several.
     payloads
-        The message of each row as it came; None if there is none.
+        The message of each row as it came, with its bytes as `value`; None if there is none.
     weights
         The weight of each row, float64, as it was read (NaN: missing, or no number); None if the
         source has no weights: each is 1.
@@ -173,7 +174,7 @@ class Batch:
     keys: list[Any] | None = None
     are_answers: bool = False
     files: list[str | None] | None = None
-    payloads: list[Any] | None = None
+    payloads: Sequence[Any] | None = None
     weights: npt.NDArray[np.float64] | None = None
     kept: pa.RecordBatch | None = None
     ids: npt.NDArray[np.int64] | None = None

@@ -95,8 +95,9 @@ class TabularSource(BaseSource):
     seed
         Seed of the shuffling, at least 0; None, the default: drawn once and kept in the snapshots.
     timestamp
-        The column that says when an event happened (time or number of seconds). It is a feature
-        only if `columns` lists it. None by default.
+        The column that says when an event happened (a time, or seconds since 1970; numbers from
+        1e11 on are milliseconds, and so on). It is a feature only if `columns` lists it. None by
+        default.
     weight
         The column of each example's weight, a number of at least 0; it is no feature. None, the
         default: all weigh 1.
@@ -358,7 +359,7 @@ class TabularSource(BaseSource):
         if self.timestamp is None:
             return None
         chunk = self._cursor.peek(limit)
-        return np.empty(0) if chunk is None else self._numbers(chunk, self.timestamp)
+        return np.empty(0) if chunk is None else self._moments(chunk)
 
     def __repr__(self) -> str:
         """Return the class, the name and the position of the source."""
@@ -377,7 +378,7 @@ class TabularSource(BaseSource):
                 labels=self._labels(good),
                 rows=good.rows,
                 file=good.file,
-                timestamps=self._numbers(good, self.timestamp),
+                timestamps=self._moments(good),
                 rejects=rejects,
                 weights=self._numbers(good, self.weight),
                 kept=self._kept(good.data),
@@ -430,6 +431,11 @@ class TabularSource(BaseSource):
     def _numbers(self, chunk: Chunk, name: str | None) -> npt.NDArray[np.float64] | None:
         """Return a column of times or numbers, NaN = missing; None if there is no such column."""
         return None if name is None else column_of_numbers(chunk.data, name)
+
+    def _moments(self, chunk: Chunk) -> npt.NDArray[np.float64] | None:
+        """Return the timestamps in seconds, NaN = missing; None if there is no such column."""
+        found = self._numbers(chunk, self.timestamp)
+        return None if found is None else self.number_texts.in_seconds(found, str(self.timestamp))
 
 
 def _values_of(kept: pa.RecordBatch | None, i: int) -> dict[str, Any] | None:

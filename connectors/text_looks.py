@@ -5,10 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.columns import raw
-from connectors.kinds import SPACES, kind_of, number_in, numbers_in, plain
+from connectors.kinds import SPACES, kind_of, number_in, numbers_in, plain, seconds_by_size
 
 _LOOKED_AT = 1000
 _FEWEST = 20  # of fewer texts nothing is said
@@ -118,6 +120,7 @@ class TextLooks:
         self._n = 0
         self._columns: dict[str, _Column] = {}
         self._needs_parsing = needs_parsing
+        self._unit: str | None = None  # what is said of times that are not in seconds
 
     @property
     def is_done(self) -> bool:
@@ -132,7 +135,7 @@ class TextLooks:
     @property
     def findings(self) -> list[str]:
         """A sentence for each column whose texts should not be learnt as categories."""
-        found = []
+        found = [] if self._unit is None else [self._unit]
         for name, column in self._columns.items():
             parsing = f" with parse_numbers=[{name!r}] (--parse-numbers {name})"
             text = column.finding(parsing if self._needs_parsing else "")
@@ -143,6 +146,17 @@ class TextLooks:
     def end(self) -> None:
         """Look at no more rows."""
         self._n = _LOOKED_AT
+
+    def in_seconds(self, moments: npt.NDArray[np.float64], name: str) -> npt.NDArray[np.float64]:
+        """Return the times of a column in seconds; that they were not is one of the findings."""
+        seconds, unit = seconds_by_size(moments)
+        if unit is not None:
+            self._unit = f"the times in {name} are read as {unit} since 1970, by their size"
+        return seconds
+
+    def pass_by(self, n: int) -> None:
+        """Count rows without texts."""
+        self._n += n
 
     def look(self, data: pa.RecordBatch, names: Iterable[str]) -> None:
         """Look at the named columns of the next rows, as far as they are texts."""

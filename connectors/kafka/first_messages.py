@@ -67,6 +67,10 @@ class FirstMessages:
         # Events may have labels although there is a topic for them.
         return self._known[True] or self._known[False] or None
 
+    def is_decided(self, place: str) -> bool:
+        """Tell whether nothing of a partition needs to be held any longer."""
+        return self._known[self._is_of_labels(place)] is not None
+
     @property
     def is_holding(self) -> bool:
         """Whether a message is held."""
@@ -88,7 +92,7 @@ class FirstMessages:
                 if has_label or place in self._held:
                     self._held.setdefault(place, []).append((offset, content))
                     self._votes[of_labels].update([] if kind is None else [kind])
-                    if self._is_decided(of_labels):
+                    if self._can_be_decided(of_labels):
                         for other, held in self._decide(of_labels):
                             if other == place:
                                 passed += held
@@ -99,7 +103,7 @@ class FirstMessages:
         if passed:
             yield place, passed
 
-    def _is_decided(self, of_labels: bool) -> bool:
+    def _can_be_decided(self, of_labels: bool) -> bool:
         if sum(map(len, self._held_of(of_labels).values())) >= _MOST_HELD:
             return True
         votes = self._votes[of_labels]

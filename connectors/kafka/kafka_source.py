@@ -75,8 +75,8 @@ class KafkaSource(BaseSource):
         Name of the field that is the key, by which a label finds its event; None: the key of the
         message, if there is a topic of `labels`.
     timestamp
-        Name of the field that is the time of the event, in seconds since 1970 or as ISO 8601; None:
-        the broker's timestamp.
+        Name of the field that is the time of the event, in seconds since 1970 or as ISO 8601;
+        numbers from 1e11 on are milliseconds, and so on. None: the broker's timestamp.
     weight
         Name of the field that is the event's weight, at least 0; None: all weigh 1.
     parse_numbers
@@ -87,6 +87,9 @@ class KafkaSource(BaseSource):
     as_text
         Names of fields that are texts to a model: whole numbers and booleans in them are texts,
         too. Those that are texts in most of the first messages are so in any case.
+    message_key, headers
+        The name under which the message's key is a feature, and the names of headers that are
+        features; both are texts.
     labels
         The topic whose messages are labels, of events of the other topics with the same key: their
         field `target`. It is one of `topics`, and of all partitions the one whose next message is
@@ -174,6 +177,8 @@ class KafkaSource(BaseSource):
         decimal: str = ".",
         missing_tokens: Sequence[str] = (),
         as_text: Sequence[str] = (),
+        message_key: str | None = None,
+        headers: Sequence[str] = (),
         labels: str | None = None,
         decode: str | Decoder = "json",
         transform: Decoder | None = None,
@@ -187,8 +192,9 @@ class KafkaSource(BaseSource):
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
-        if isinstance(parse_numbers, str):
-            raise TypeError(f"parse_numbers must be True or a list of names, not {parse_numbers!r}")
+        for what, names in (("parse_numbers", parse_numbers), ("headers", headers)):
+            if isinstance(names, str):
+                raise TypeError(f"{what} must be a list of names, not {names!r}")
         if not timeout > 0 or (idle is not None and not idle > 0):
             raise ValueError(f"timeout and idle must be above 0, not {timeout}, {idle}")
         if tombstones not in (None, "forget") or (tombstones is not None and key is not None):
@@ -218,6 +224,8 @@ class KafkaSource(BaseSource):
             decimal=decimal,
             missing_tokens=missing_tokens,
             as_text=as_text,
+            message_key=message_key,
+            headers=headers,
         )
         self.number_texts = self._reader.number_texts
         self.target_field, self._name = target, name
@@ -229,6 +237,7 @@ class KafkaSource(BaseSource):
             "decimal": decimal,
             "missing_tokens": sorted(missing_tokens),
             "exclude": sorted(exclude),
+            "message_key": message_key, "headers": sorted(headers),
             "columns": None if columns is None else sorted(columns),
             "target": target, "key": key, "timestamp": timestamp, "weight": weight,
             "labels": labels, "tombstones": tombstones,
@@ -303,10 +312,10 @@ class KafkaSource(BaseSource):
         `found` are those of a poll of so many seconds; inf: no more come.
         """
         if self._order is None:
-            by_place: dict[str, list[Message]] = {}
+            by_place: dict[Any, list[Message]] = {}
             for message in found:
-                by_place.setdefault(message.place, []).append(message)
-            yield from by_place.items()
+                by_place.setdefault(message[:2], []).append(message)
+            yield from ((messages[0].place, messages) for messages in by_place.values())
             return
         self.passed_over += self._order.add(found, seconds)
         self._set_paused(self._paused | self._order.full())

@@ -35,7 +35,8 @@ def reject_of(place: str, message: Message, error: Exception) -> Reject:
     elif not isinstance(error, PayloadError):
         reason = f"the event cannot be read: {type(error).__name__}: {reason}"
     kind = "undecodable" if isinstance(error, PayloadError) and error.__cause__ else "not an event"
-    return Reject(Position(place, message.offset), kind, reason, shown(message.value))
+    position = Position(place, message.offset)
+    return Reject(position, kind, reason, shown(message.value), message=message)
 
 
 def check_label(label: Any, name: str) -> None:

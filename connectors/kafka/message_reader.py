@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.columns import (
@@ -16,11 +17,19 @@ from connectors.columns import (
 )
 from connectors.kafka import message_fields as fields
 from connectors.kafka.first_messages import NO_LABEL, FirstMessages
-from connectors.kafka.messages import Message, narrow, parts_of
+from connectors.kafka.messages import Message, MessagesOfRows, narrow, parts_of
+from connectors.kafka.plain_events import PlainEvents
 from connectors.kafka.record_ids import id_of_key
 from connectors.kinds import kind_of, number_in, plain, plain_type, type_of_items
 from connectors.one_hot import batch_of
-from connectors.payloads import Decoder, PayloadError, content_of
+from connectors.payloads import (
+    AvroDecoder,
+    Decoder,
+    PayloadError,
+    content_of,
+    decoder_of,
+    flatten,
+)
 from connectors.source import Batch, Position, Reject
 from connectors.text_looks import TextLooks
 
@@ -87,6 +96,8 @@ class MessageReader:
         decimal: str = ".",
         missing_tokens: Sequence[str] = (),
         as_text: Sequence[str] = (),
+        message_key: str | None = None,
+        headers: Sequence[str] = (),
     ) -> None:
         self._decimal, self._tokens = decimal, frozenset(missing_tokens)
         self._as_text = frozenset(as_text)
@@ -96,12 +107,22 @@ class MessageReader:
         self.target, self.key, self.timestamp, self.answers = target, key, timestamp, answers
         self.columns = None
         if columns is not None:
-            self.columns = [name for name in dict.fromkeys(columns) if name not in exclude]
+            own = headers if message_key is None else [message_key, *headers]
+            names = dict.fromkeys([*columns, *own])
+            self.columns = [name for name in names if name not in exclude]
         self.forgets = forgets
         self.has_keys = key is not None or answers is not None or forgets
         self._others = {name for name in (target, key, timestamp, weight) if name is not None}
         self._others |= set(exclude)
         self._decode, self._transform = decode, transform
+        self._message_key, self._headers = message_key, headers
+        # A function of the user's may return one object for all messages, with other content.
+        is_own = decode is decoder_of("json") or isinstance(decode, AvroDecoder)
+        self._makes_new = is_own and transform in (None, flatten)
+        # Texts that become numbers, and lists, are looked at one by one.
+        self._makes_new &= not (bags or self._numbers)
+        of_fields = (target, key, timestamp, weight)
+        self._plain = PlainEvents(*of_fields, self.has_keys, self._feature_names)
         self._schemas = fields.TableSchemas(target, self._is_used, bags)
         self.first = FirstMessages(self._vote_of, _numbers_of, answers)
 
@@ -111,6 +132,9 @@ class MessageReader:
         With each come its partition, and the offset after its last message.
         """
         for part in parts_of(messages):
+            if self._makes_new and (batch := self._of_plain(place, part)) is not None:
+                yield place, batch, part[-1].offset + 1
+                continue
             read = [(message.offset, self._read(place, message)) for message in part]
             for file, ready in self.first.take(place, read):
                 yield from self._batches(file, ready)
@@ -166,6 +190,7 @@ class MessageReader:
     def _read(self, place: str, message: Message) -> _Read | _Table | _Tombstone | Reject:
         try:
             found = content_of(message.value, self._decode, self._transform)
+            found = self._with_parts(found, message)
             if not isinstance(found, pa.RecordBatch):
                 return self._event(found, message)
             self._schemas.check(found.schema)
@@ -176,6 +201,28 @@ class MessageReader:
             if self.forgets and message.value is None and message.key is not None:
                 return _Tombstone(message)
             return fields.reject_of(place, message, error)
+
+    def _with_parts(self, found: Any, message: Message) -> Any:
+        """Return the content of a message, with the message's key and headers as fields of it."""
+        parts: dict[str, Any] = {}
+        if self._headers:
+            headers = dict(message.headers or ())
+            parts = {name: fields.key_of(headers.get(name)) for name in self._headers}
+        if self._message_key is not None:
+            parts[self._message_key] = fields.key_of(message.key)
+        if not parts or message.topic == self.answers:
+            return found
+        is_table = isinstance(found, pa.RecordBatch)
+        if both := parts.keys() & (found.schema.names if is_table else found.keys()):
+            raise PayloadError(
+                f"`{min(both)}` is a field of the message, and one of message_key= and headers= "
+                "(--message-key, --headers), too"
+            )
+        if not is_table:
+            return {**found, **parts}
+        for name, value in parts.items():
+            found = found.append_column(name, pa.array([value] * found.num_rows))
+        return found
 
     # The type of labels
 
@@ -267,6 +314,7 @@ class MessageReader:
         else:
             x = {name: found.get(name) for name in self.columns if name != self.target}
         if set(map(type, x.values())) == {float}:
+            self.number_texts.pass_by(1)
             return x, False
         for name in x if self._tokens else ():
             if isinstance(x[name], str) and x[name] in self._tokens:
@@ -306,13 +354,50 @@ class MessageReader:
             np.array([offset for offset, _ in kept], np.int64),
             place,
             rejects,
-            timestamps=np.array([event.seconds for event in events], np.float64),
+            timestamps=self._in_seconds(np.array([event.seconds for event in events], np.float64)),
             keys=[event.key for event in events] if self.has_keys else None,
-            payloads=[event.message.value for event in events],
+            payloads=[event.message for event in events],
             weights=None if self.weight is None else np.array([event.weight for event in events]),
             are_answers=are_answers,
             ids=ids,
         )
+
+    def _of_plain(self, place: str, part: list[Message]) -> Batch | None:
+        """Return messages whose features are all numbers as a batch; None: look at each of them."""
+        if part[0].topic == self.answers or not self.first.is_decided(place):
+            return None
+        if self._as_text or self.first.textual:
+            return None
+        try:
+            events = [self._decode(message.value) for message in part]
+            if self._transform is not None:
+                events = list(map(self._transform, events))
+            if self._headers or self._message_key is not None:
+                events = list(map(self._with_parts, events, part))
+            read = self._plain.read(events, part, self.first.type_of_labels)
+            ids = self._ids_of(part)
+        except Exception:
+            # One of them cannot be learnt: which one, and why, is told one by one.
+            return None
+        if read is None:
+            return None
+        self.number_texts.pass_by(len(part))
+        read["timestamps"] = self._in_seconds(read["timestamps"])
+        rows = np.array([message.offset for message in part], np.int64)
+        return Batch(**read, rows=rows, file=place, payloads=part, ids=ids)
+
+    def _in_seconds(self, moments: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the times of events in seconds; the broker's are."""
+        name = self.timestamp
+        return moments if name is None else self.number_texts.in_seconds(moments, name)
+
+    def _ids_of(self, messages: Sequence[Message]) -> npt.NDArray[np.int64] | None:
+        """Return the ids of events by which they can be forgotten, if they have any."""
+        if not self.forgets:
+            return None
+        for message in messages:
+            _check_key(message, 1)
+        return np.array([id_of_key(message.key) for message in messages], np.int64)
 
     # Record batches
 
@@ -340,7 +425,7 @@ class MessageReader:
         labels = plain(whole.column(self.target)) if self.target in names else pa.nulls(len(rows))
         seconds = np.repeat([fields.or_nan(table.message.seconds) for table in tables], counts)
         if self.timestamp is not None:
-            seconds = column_of_numbers(whole, self.timestamp)
+            seconds = self._in_seconds(column_of_numbers(whole, self.timestamp))
         keys = None
         if self.has_keys:
             keys = [t.message.key for t, n in zip(tables, counts, strict=True) for _ in range(n)]
@@ -364,6 +449,7 @@ class MessageReader:
             are_answers=are_answers,
             weights=weights,
             ids=ids,
+            payloads=MessagesOfRows([(table.rows, table.message) for table in tables]),
         )
 
     def _feature_names(self, names: list[str]) -> list[str]:

@@ -10,12 +10,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
 from connectors.errors import SourceError
 from connectors.source import Reject
 
 # How much is read at once: decoded, messages take several times as many bytes.
 _MOST_BYTES = 8_000_000
-_MOST_CELLS = 2_000_000
+MOST_CELLS = 2_000_000
 
 # Errors of librdkafka after which the client retries by itself: transport, resolving, all brokers
 # down, timed out.
@@ -42,6 +45,9 @@ _SILENCE_SECONDS = 20.0
 _ANSWER_SECONDS = 2.0
 """How long an answer of a broker is waited for."""
 
+ERRORS = "__connect.errors."
+"""What names of headers of dead letters begin with: Kafka Connect's."""
+
 _CLIENTS = frozenset({"cimpl", "confluent_kafka", "kafka", "aiokafka", "quixstreams"})
 """The packages that clients' own exceptions are of."""
 
@@ -55,6 +61,7 @@ class Message(NamedTuple):
     key: Any
     value: Any  # bytes; None for a tombstone; from an iterator, any value
     seconds: float | None  # the timestamp, in seconds since 1970
+    headers: Any = None  # (name, bytes) pairs
 
     @property
     def place(self) -> str:
@@ -62,19 +69,23 @@ class Message(NamedTuple):
         return f"{self.topic}[{self.partition}]"
 
 
+_new: Any = tuple.__new__  # several times as fast as calling the class
+
+
 def message_of(raw: Any) -> Message:
     """Return a client's message, whose attributes may all be methods, as a `Message`."""
-    if isinstance(raw, Message):
+    if type(raw) is Message:
         return raw
-    if not callable(raw.topic):
-        parts = raw.topic, raw.partition, raw.offset, raw.key, raw.value
-        return Message(*parts, _seconds_of(raw.timestamp))
-    parts = raw.topic(), raw.partition(), raw.offset(), raw.key(), raw.value()
-    return Message(*parts, _seconds_of(raw.timestamp()))
+    topic, headers = raw.topic, getattr(raw, "headers", None)
+    if not callable(topic):
+        parts = topic, raw.partition, raw.offset, raw.key, raw.value
+        return _new(Message, (*parts, _seconds_of(raw.timestamp), headers))
+    parts = topic(), raw.partition(), raw.offset(), raw.key(), raw.value()
+    return _new(Message, (*parts, _seconds_of(raw.timestamp()), headers and headers()))
 
 
 def _seconds_of(timestamp: Any) -> float | None:
-    if isinstance(timestamp, tuple):
+    if type(timestamp) is tuple:
         # (type, milliseconds); type 0: the broker has none.
         timestamp = timestamp[1] if timestamp[0] else None
     return None if timestamp is None or timestamp < 0 else timestamp / 1000.0
@@ -136,6 +147,9 @@ def called(function: Callable[[], Any], seconds: float) -> threading.Thread:
 
 def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
     """Yield messages in parts of at most 8 MB; a longer one is a part of its own."""
+    if sum(map(size_of, messages)) <= _MOST_BYTES:
+        yield [*messages]
+        return
     part: list[Message] = []
     n_bytes = 0
     for message in messages:
@@ -149,6 +163,38 @@ def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
         yield part
 
 
+class MessagesOfRows(Sequence[Message]):
+    """The message of each row of record batches: one of this row, in one that has several.
+
+    Such a message has the row's number as a header, a key of its own, and the key that its message
+    had as another header.
+    """
+
+    def __init__(self, tables: list[tuple[pa.RecordBatch, Message]], rows: Any = None) -> None:
+        self._tables = tables
+        self._ends = np.cumsum([table.num_rows for table, _ in tables])
+        self._rows = range(int(self._ends[-1])) if rows is None else rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return MessagesOfRows(self._tables, self._rows[i])
+        at = int(np.searchsorted(self._ends, self._rows[i], "right"))
+        table, message = self._tables[at]
+        if table.num_rows == 1:
+            return message
+        row = self._rows[i] - int(self._ends[at]) + table.num_rows
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_batch(table.slice(row, 1))
+        headers = [(f"{ERRORS}row", str(row).encode()), (f"{ERRORS}key", message.key)]
+        headers += message.headers or ()
+        key = f"{message.place}:{message.offset}:{row}".encode()
+        return message._replace(key=key, value=sink.getvalue().to_pybytes(), headers=headers)
+
+
 def size_of_poll(most: int, last: Sequence[Message]) -> int:
     """Return how many messages to ask for, at most, to get some 8 MB if they are as the last."""
     n_bytes = sum(map(size_of, last))
@@ -157,7 +203,8 @@ def size_of_poll(most: int, last: Sequence[Message]) -> int:
 
 def size_of(message: Message) -> int:
     """Return how many bytes, or characters, a message has."""
-    return len(message.value) if isinstance(message.value, (bytes, str)) else 0
+    value = message.value
+    return len(value) if isinstance(value, (bytes, str)) else 0
 
 
 def narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
@@ -170,7 +217,7 @@ def narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
             texts = list(map(type, one.x.values())).count(str)
             names.update(one.x)
             n_texts += texts
-            if run and (len(names) + n_texts) * (len(run) + 1) > _MOST_CELLS:
+            if run and (len(names) + n_texts) * (len(run) + 1) > MOST_CELLS:
                 yield run
                 run, names, n_texts = [], set(one.x), texts
         run.append((offset, one))
@@ -269,7 +316,8 @@ class _ConsumePoller(Poller):
     _next_commit = 0.0
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        return list(self.consumer.consume(n, seconds))
+        # What is there, or the first one to come: to wait for n would keep it from being learnt.
+        return list(self.consumer.consume(n, 0.0) or self.consumer.consume(1, seconds))
 
     def seek(self, offsets: Mapping[str, int]) -> None:
         for partition, offset in self._own(offsets):

@@ -43,7 +43,7 @@ class KafkaSentenceSource(KafkaSource):
     ...     print(event)
     Event(x=['the', 'dog'], y=['DT', 'NN'], position=Position(file='kafka[0]', row=0))
     Reject(position=Position(file='kafka[0]', row=1), kind='not an event', reason='the field \
-`tags` is missing, or no list', payload="{'words': ['barks']}", kept=None)
+`tags` is missing, or no list', payload="{'words': ['barks']}", kept=None, message=...)
 
     """
 
@@ -103,7 +103,7 @@ class KafkaRecordSource(KafkaSentenceSource):
     ...     print(event)
     RecordEvent(x='pink 1 kicks', y=['kick(pink1)'], position=Position(file='kafka[0]', row=0))
     Reject(position=Position(file='kafka[0]', row=1), kind='not an event', reason='the field \
-`text` is missing', payload="{'text': None}", kept=None)
+`text` is missing', payload="{'text': None}", kept=None, message=...)
 
     """
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from connectors.errors import SourceError
 from connectors.kafka.kafka_source import KafkaSource
-from connectors.kafka.producing import LetterTopic, QuestionTopic
+from connectors.kafka.producing import LetterTopic, QuestionTopic, check_topic
 from connectors.kafka.reachable import check_reachable
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
 from connectors.payloads import avro, flatten
@@ -17,7 +17,7 @@ from streamsvm import ActiveLearner, Selective
 from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
-from streamsvm.cli.parser import Parser, add_table, positive, whole
+from streamsvm.cli.parser import Parser, add_table, positive, split, whole
 from streamsvm.cli.predictions import features_of
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import columns_of, columns_of_records, of_sentences
@@ -63,7 +63,10 @@ _MESSAGES: dict[str, Any] = {
     "--target FIELD": dict(required=True, help="field of the label, or of the labels"),
 }
 _EVENTS: dict[str, Any] = {
-    "--timestamp FIELD": "field that is the event's time",
+    "--timestamp FIELD": "field that is the event's time: ISO 8601, or seconds since 1970; numbers "
+    "from 1e11 on are milliseconds",
+    "--message-key NAME": "learn the message's key, too, as a text feature of this name",
+    "--headers NAMES": "headers of the message that are text features, with commas between",
     "--key FIELD": "field by which late labels find their events; default: the key of the message",
     "--tombstones WHAT": dict(
         choices=("forget",),
@@ -124,6 +127,8 @@ def run(options: argparse.Namespace) -> int:
             if options.key is not None
             else "--tombstones: learners of label sequences cannot forget examples"
         )
+    if is_of_sentences and (options.message_key is not None or options.headers):
+        raise ParameterError("--message-key, --headers: learners of label sequences read fields")
     reading: dict[str, Any] = {
         "decode": _decoder_from(options),
         "transform": flatten if options.flatten else None,
@@ -142,6 +147,8 @@ def run(options: argparse.Namespace) -> int:
             topics=options.topic + ([options.labels_topic] if by_key else []),
             key=options.key,
             timestamp=options.timestamp,
+            message_key=options.message_key,
+            headers=split(options.headers),
             labels=options.labels_topic,
             tombstones=options.tombstones,
             bags=_learns_bags(options, model_of(options)),
@@ -215,7 +222,9 @@ def _decoder_from(options: argparse.Namespace) -> Any:
 def _consumer_from(options: argparse.Namespace) -> Any:
     """Return a consumer that reaches the cluster."""
     client = _client("Consumer")
-    settings = _settings(options) | {
+    # When enough messages wait, librdkafka would fetch nothing for a second: then none are left.
+    settings = {"fetch.queue.backoff.ms": 10} | _settings(options)
+    settings |= {
         "group.id": options.group,
         "auto.offset.reset": "earliest",
         # The source commits offsets once the checkpoint with them is on the disk.
@@ -223,10 +232,7 @@ def _consumer_from(options: argparse.Namespace) -> Any:
     }
     with _settings_named():
         consumer = client(settings)
-    try:
-        check_reachable(consumer, min(_CONNECT_SECONDS, options.idle or _CONNECT_SECONDS))
-    except SourceError as error:
-        raise SourceError(f"--brokers {options.brokers}: {error}") from error
+    _check_reachable(options, consumer)
     return consumer
 
 
@@ -247,7 +253,12 @@ def _letters_from(options: argparse.Namespace) -> LetterTopic | None:
         return None
     if options.on_error != "dead-letter":
         raise ParameterError(f"--dead-letter-topic: not with --on-error {options.on_error}")
-    return LetterTopic(_producer_from(options), options.dead_letter_topic)
+    topic = options.dead_letter_topic
+    if topic in (*options.topic, options.labels_topic):
+        raise ParameterError(
+            f"--dead-letter-topic {topic}: it is read from, too; name another topic"
+        )
+    return LetterTopic(_producer_from(options, topic), topic)
 
 
 def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
@@ -272,15 +283,25 @@ def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
             raise ParameterError(f"{option} needs --labels-topic, {needs}")
         if topic in (*options.topic, options.labels_topic):
             raise ParameterError(f"{option} {topic}: it is read from, too; name another topic")
-        return QuestionTopic(_producer_from(options), topic)
+        return QuestionTopic(_producer_from(options, topic), topic)
     return None
 
 
-def _producer_from(options: argparse.Namespace) -> Any:
-    """Return a producer to the cluster."""
-    producer = _client("Producer")
+def _producer_from(options: argparse.Namespace, topic: str) -> Any:
+    """Return a producer to a topic of the cluster; a SourceError: it is not there."""
+    client = _client("Producer")
     with _settings_named():
-        return producer(_settings(options))
+        producer = client(_settings(options))
+    _check_reachable(options, producer)
+    check_topic(producer, topic)
+    return producer
+
+
+def _check_reachable(options: argparse.Namespace, client: Any) -> None:
+    try:
+        check_reachable(client, min(_CONNECT_SECONDS, options.idle or _CONNECT_SECONDS))
+    except SourceError as error:
+        raise SourceError(f"--brokers {options.brokers}: {error}") from error
 
 
 def _client(name: str) -> Any:

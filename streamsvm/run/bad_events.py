@@ -26,6 +26,13 @@ _LEAST_FOR_HALF = 1000
 _MOST_REASONS = 1000
 _MOST_CHARACTERS = 2000  # of a reason: the name of a feature may be as long as a message
 
+
+class Letter(dict[str, Any]):
+    """A dead letter, of JSON values; `message` is what it came in, as it came, or None."""
+
+    message: Any = None
+
+
 OnError = str | Callable[[dict[str, Any]], None]
 
 
@@ -50,7 +57,8 @@ class BadEvents:
     on_error
         ``"raise"``: stop with a `BadEventError`; ``"skip"``: only count; ``"dead-letter"``: write
         to `path` as JSON lines; or a callable that is given each event as a dict with ``position``,
-        ``reason``, ``x`` and ``y``, and ``payload`` if it came in a message.
+        ``reason``, ``x`` and ``y``, and ``payload`` if it came in a message, which is its attribute
+        `message` then.
     path
         The file of dead letters, made when the first one comes; each run has its own, with a number
         in its name if there is one already: see `file`. None: ``dead_letters.jsonl``, in a run with
@@ -221,7 +229,8 @@ class BadEvents:
             )
         if self.on_error == "skip":
             return
-        letter = {
+        letter = Letter()
+        letter |= {
             "position": _as_json(event.position),
             "reason": reason,
             "x": {str(_as_json(name)): _as_json(value) for name, value in event.x.items()},
@@ -229,8 +238,9 @@ class BadEvents:
         }
         if (w := getattr(event, "w", 1.0)) != 1.0:
             letter["w"] = _as_json(w)
-        if (message := getattr(event, "message", None)) is not None:
-            letter["payload"] = _payload(message)
+        letter.message = getattr(event, "message", None)
+        if isinstance(event, RefusedEvent):
+            letter["payload"] = _payload(getattr(event.message, "value", event.message))
         if callable(self.on_error):
             self.on_error(letter)
             return

@@ -204,8 +204,8 @@ def test_labels_of_another_topic_and_dead_letters_to_a_third(cluster, tmp_path):
     reader.subscribe(["dead"])
     (letter,) = reader.consume(1, 30.0)
     reader.close()
-    assert json.loads(letter.value())["x"] == {"payload": "{broken"}
-    assert letter.key() == b"asked[0]:450"
+    assert (letter.value(), letter.key()) == (b"{broken", b"x")
+    assert dict(letter.headers())["__connect.errors.offset"] == b"450"
 
 
 WRONG = {
@@ -214,6 +214,7 @@ WRONG = {
     "--default-label no": "give --label-delay",
     "--label-moment t": "needs --label-delay",
     "--dead-letter-topic d --on-error skip": "not with --on-error skip",
+    "--dead-letter-topic t": "it is read from, too",
     "--set security.protokol=SSL": 'property: "security.protokol"',
     "--set security.protocol=x": 'value "x" for configuration property "security.proto',
     "--set error_cb=x": "error_cb",

@@ -636,6 +636,31 @@ def test_large_messages_are_read_a_few_at_a_time():
     assert [row for batch in batches for row in batch.rows.tolist()] == list(range(90))
 
 
+def test_no_message_waits_for_others():
+    values = [json.dumps({"a": i, "label": i % 2}).encode() for i in range(6)]
+    arrivals, waited = [1, 0, 2, 1, 2], []
+
+    class Consumer:
+        """As librdkafka: it waits for all n that are asked for, or until the time is over."""
+
+        n, n_there = 0, 0
+
+        def consume(self, n, timeout):
+            if timeout and arrivals:
+                self.n_there += arrivals.pop(0)
+            first, self.n = self.n, min(self.n + n, self.n_there)
+            if timeout and self.n - first < n:
+                waited.append(self.n - first)
+            return [Message("t", 0, i, None, values[i], None) for i in range(first, self.n)]
+
+    source = KafkaSource(Consumer(), "label", timeout=0.01, idle=0.02)
+    source.resume({"source": "KafkaSource", "offsets": {}, "labels": "float"})
+    sizes = [len(batch) for batch in source.batches()]
+    # It waited only where nothing was there; what came together is a batch but for the first one.
+    assert len(waited) > 1 and set(waited) == {0}
+    assert [n for n in sizes if n] == [1, 1, 1, 1, 1, 1]
+
+
 def test_the_lag_is_what_the_client_knows():
     at = namedtuple("Partition", "topic partition")
 
@@ -687,3 +712,53 @@ def test_texts_that_are_numbers_can_be_learnt_as_numbers(decode):
     assert unparsed.number_texts.names == ["p"]
     with pytest.raises(SnapshotError, match="parse_numbers"):
         unparsed.resume(named.snapshot())
+
+
+@pytest.mark.parametrize("decode", ["json", "arrow"])
+def test_key_and_headers_can_be_features(decode):
+    def value(row):
+        batch = pa.RecordBatch.from_pylist([row])
+        return json.dumps(row).encode() if decode == "json" else arrow_bytes(batch)
+
+    def message(i, key, headers, row):
+        return Message("t", 0, i, key, value(row), None, headers)
+
+    messages = [
+        message(0, b"k1", [("trace", b"x"), ("v", b"1.5"), ("v", b"2.5")], {"a": 1.0, "y": 0}),
+        message(1, None, None, {"a": 2.0, "y": 1}),
+        message(2, "k2", (("v", None),), {"a": 3.0, "y": 1}),
+        message(3, b"k3", [], {"a": 3.0, "y": 1, "v": 1.0}),
+    ]
+    options = {"decode": decode, "message_key": "who", "headers": ["v"], "parse_numbers": ["v"]}
+    events, rejects = read(KafkaSource(messages, "y", **options))
+    found = [{name: v for name, v in x.items() if v} for *_, x, _ in events]
+    assert found == [{"who=k1": 1.0, "v": 2.5, "a": 1.0}, {"a": 2.0}, {"who=k2": 1.0, "a": 3.0}]
+    assert "`v` is a field of the message, and one of message_key=" in rejects[0].reason
+    # Columns that are named leave them in; another setting is another stream.
+    source = KafkaSource(messages[:3], "y", columns=["a"], **options)
+    assert read(source)[0] == events
+    with pytest.raises(SnapshotError, match="headers"):
+        other = KafkaSource(messages, "y", **options | {"headers": [], "columns": ["a"]})
+        other.resume(source.snapshot())
+
+
+@pytest.mark.parametrize(
+    ("factor", "unit"), [(1, None), (1e3, "milli"), (1e6, "micro"), (1e9, "nano")]
+)
+@pytest.mark.parametrize("kind", ["json", "arrow", "table"])
+def test_the_unit_of_times_is_told_by_their_size(factor, unit, kind):
+    rows = [{"a": i, "t": int((1.7e9 + i) * factor), "y": i % 2} for i in range(60)]
+    rows += [{"a": 1, "t": None, "y": 1}, {"a": 1, "t": 0, "y": 1}]
+    if kind == "table":
+        source = ArrowSource(pa.RecordBatch.from_pylist(rows), target="y", timestamp="t")
+    elif kind == "json":
+        source = KafkaSource([json.dumps(row).encode() for row in rows], "y", timestamp="t")
+    else:
+        value = arrow_bytes(pa.RecordBatch.from_pylist(rows))
+        source = KafkaSource([value], "y", timestamp="t", decode="arrow")
+    found = np.concatenate([batch.timestamps for batch in source.batches()])
+    assert found[:60].tolist() == [1.7e9 + i for i in range(60)]
+    assert np.isnan(found[60]) and found[61] == 0.0
+    said = [text for text in source.number_texts.findings if "the times in t" in text]
+    read_as = f"the times in t are read as {unit}seconds since 1970, by their size"
+    assert said == ([] if unit is None else [read_as])

@@ -140,18 +140,20 @@ class Producer:
         self.sent, self.queue, self.room, self.left = [], [], room, left
         self.refuses = refuses
 
-    def produce(self, topic, value, key, on_delivery):
+    def produce(self, topic, value, key, on_delivery, headers, timestamp=None):
         if len(self.queue) == self.room:
             raise BufferError("queue full")
-        self.queue.append((topic, key, json.loads(value), on_delivery))
+        self.queue.append(
+            (topic, Message(topic, 0, 0, key, value, timestamp, headers), on_delivery)
+        )
 
     def poll(self, seconds):
         return 0
 
     def flush(self, seconds):
-        for topic, key, letter, on_delivery in self.queue:
+        for topic, letter, on_delivery in self.queue:
             on_delivery("too large" if self.refuses else None, None)
-            self.sent.append((topic, key, letter))
+            self.sent.append((topic, letter))
         self.queue = []
         return self.left
 
@@ -165,33 +167,84 @@ def run_with_letters(producer):
 def test_dead_letters_go_to_a_topic():
     producer = Producer(room=2)
     assert run_with_letters(producer).bad == {"undecodable": 3}
-    assert [key for _, key, _ in producer.sent] == [b"kafka[0]:0", b"kafka[0]:5", b"kafka[0]:10"]
-    topic, _, letter = producer.sent[0]
-    assert topic == "dead"
-    assert letter["x"] == {"payload": "{broken"}
-    assert letter["position"] == {"file": "kafka[0]", "row": 0}
-    assert "JSON" in letter["reason"]
+    assert {topic for topic, _ in producer.sent} == {"dead"}
+    offsets = [dict(letter.headers)["__connect.errors.offset"] for _, letter in producer.sent]
+    assert offsets == [b"0", b"5", b"10"]
+    _, letter = producer.sent[0]
+    assert letter.value == b"{broken"
+    assert b"JSON" in dict(letter.headers)["__connect.errors.exception.message"]
+
+
+def letters_of(messages, **options):
+    producer = Producer(room=9)
+    bad = BadEvents(LetterTopic(producer, "dead"))
+    Run(KafkaSource(messages, "y", **options), LASVMClassifier(), bad_events=bad).execute()
+    return [letter for _, letter in producer.sent]
+
+
+def good(n=60):
+    return [Message("t", 1, i, None, b'{"a": %d, "y": %d}' % (i % 7, i % 2), 1.0) for i in range(n)]
+
+
+@pytest.mark.parametrize("value", [b"{broken", b'{"a": Infinity, "y": true}', None, b'{"a": 1.0}'])
+def test_a_letter_is_the_message_as_it_came(value):
+    own = [("trace", b"7"), ("__connect.errors.offset", b"an earlier letter's")]
+    (letter,) = letters_of([*good(), Message("t[x]", 1, 77, b"\xffk", value, 1.234, own)])
+    assert (letter.value, letter.key, letter.seconds) == (value, b"\xffk", 1234)
+    *of, (name, reason), last = letter.headers
+    assert last == ("trace", b"7") and name == "__connect.errors.exception.message" and reason
+    assert of == [
+        ("__connect.errors.topic", b"t[x]"),
+        ("__connect.errors.partition", b"1"),
+        ("__connect.errors.offset", b"77"),
+    ]
+
+
+@pytest.mark.parametrize("key", [7, {"a": 1}, (1, 2)])
+def test_a_letter_of_what_a_client_has_decoded_is_json(key):
+    (letter,) = letters_of([*good(), Message("t", 1, 77, key, b"{broken", 1.0)])
+    assert json.loads(letter.value)["x"] == {"payload": "{broken"} and letter.key == b"t[1]:77"
+    (letter,) = letters_of([*good(), Message("t", 1, 77, None, {"a": 1.0}, 1.0)])
+    assert json.loads(letter.value)["x"] == {"a": 1.0}
+
+
+def test_letters_of_a_record_batch_are_its_rows():
+    columns = {"a": [1.0, math.inf, 2.0, 3.0, math.inf], "y": [0, 1, 1, 0, 0]}
+    batches = [pa.record_batch(columns).slice(1)] * 30
+    messages = [
+        Message("t", 0, i, b"k", arrow_bytes(batch), 1.0) for i, batch in enumerate(batches)
+    ]
+    letters = letters_of(messages, decode="arrow")
+    assert [letter.key for letter in letters[:3]] == [b"t[0]:0:0", b"t[0]:0:3", b"t[0]:1:0"]
+    rows = [pa.ipc.open_stream(letter.value).read_all().to_pylist() for letter in letters]
+    assert rows == [[{"a": math.inf, "y": 1}], [{"a": math.inf, "y": 0}]] * 30
+    said = dict(letters[1].headers)
+    assert said["__connect.errors.row"] == b"3" and said["__connect.errors.key"] == b"k"
+    # As a message of its own it is one row, and has the key that it has.
+    (letter,) = letters_of([*messages[:9], letters[1]._replace(topic="u")], decode="arrow")[-1:]
+    assert letter.value == letters[1].value and letter.key == letters[1].key
 
 
 def test_letters_of_large_messages_are_cut():
     sent = []
 
     class Producing(Producer):
-        def produce(self, topic, value, key, on_delivery):
-            assert len(value) < 1_000_000, "as librdkafka and brokers"
-            sent.append(json.loads(value))
+        def produce(self, topic, value, key, on_delivery, headers):
+            assert len(value) + len(str(headers)) < 1_000_000, "as librdkafka and brokers"
+            sent.append((json.loads(value), dict(headers)))
 
-    wide = {f"feature {i}": 1.0 for i in range(40_000)} | {"a": math.inf, "y": True}
+    wide = {f"feature {i}": 1.0 for i in range(50_000)} | {"a": math.inf, "y": True}
     named = {"n" * 400_000: math.inf, "y": True}
     good = [{"a": float(i % 7), "y": i % 7 > 3} for i in range(60)]
     payloads = [json.dumps(value).encode() for value in [*good, wide, named]]
     bad = BadEvents(LetterTopic(Producing(), "dead"))
     report = Run(KafkaSource(payloads, "y"), LASVMClassifier(), bad_events=bad).execute()
     assert (report.learnt, report.bad) == (60, {"bad feature": 2})
-    assert [letter["position"]["row"] for letter in sent] == [60, 61]
-    assert sent[0]["payload"].startswith('{"feature 0": 1.0, "feature 1"')
-    assert len(json.dumps(sent[0])) < 10_000
-    assert "characters)" in sent[1]["reason"]
+    assert [said["__connect.errors.offset"] for _, said in sent] == [b"60", b"61"]
+    assert sent[0][0]["payload"].startswith('{"feature 0": 1.0, "feature 1"')
+    assert len(json.dumps(sent[0][0])) < 10_000
+    assert sent[1][0].keys() == named.keys()
+    assert b"characters)" in sent[1][1]["__connect.errors.exception.message"]
     assert len(bad.most_frequent) < 3000
 
 
