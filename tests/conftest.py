@@ -18,6 +18,7 @@ settings.register_profile("same", settings.get_profile("new"), derandomize=True)
 settings.load_profile("same")
 
 LEFT_OUT, REDRAWN = pytest.StashKey[int](), pytest.StashKey[int]()
+OF_KAFKA = pytest.StashKey[int]()
 
 
 def _call_inner(function, *args):
@@ -65,6 +66,7 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     """Leave out slow tests, unless `-m` asks for them, `--part` for some, or a test is named.
 
+    Tests that need Apache Kafka are left out with them, also in parts.
     Property tests draw new examples where `-m` asks for the slow tests, and in their own part.
     """
     part, are_asked_for = config.getoption("--part"), config.option.markexpr.startswith("slow")
@@ -84,14 +86,19 @@ def pytest_collection_modifyitems(config, items):
     # What compiles the same is in the same part.
     named = [(item, mark.args[0] if mark.args else item.nodeid) for item, mark in slow if mark]
     left_out = [item for item, name in named if not is_in(name)]
+    of_kafka = [item for item in items if item.get_closest_marker("kafka")]
+    left_out = list(dict.fromkeys(left_out + of_kafka))
     if left_out:
         items[:] = [item for item in items if item not in set(left_out)]
         config.hook.pytest_deselected(items=left_out)
-        config.stash[LEFT_OUT] = len(left_out)
+        config.stash[LEFT_OUT] = len(left_out) - len(of_kafka)
+        config.stash[OF_KAFKA] = len(of_kafka)
 
 
 def pytest_terminal_summary(terminalreporter, config):
     if n := config.stash.get(LEFT_OUT, 0):
         terminalreporter.write_line(f"{n} slow tests left out: pytest -m slow")
+    if n := config.stash.get(OF_KAFKA, 0):
+        terminalreporter.write_line(f"{n} tests with Apache Kafka left out: pytest -m kafka")
     if n := config.stash.get(REDRAWN, 0):
         terminalreporter.write_line(f"{n} property tests drew new examples")
