@@ -1,7 +1,9 @@
 """`streamsvm consume`: learn from the messages of a Kafka topic."""
 
 import argparse
+import importlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 from connectors.errors import SourceError
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.producing import LetterTopic, QuestionTopic
-from connectors.kafka.reachable import check_reachable
+from connectors.kafka.reachable import Heard, check_reachable, tls_findings
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
 from connectors.payloads import avro, flatten
 from streamsvm import ActiveLearner, Selective
@@ -33,7 +35,11 @@ _CONNECT_SECONDS = 15.0
 _MESSAGES: dict[str, Any] = {
     "--brokers HOST:PORT,...": dict(required=True, help="where to find the cluster"),
     "--topic": dict(required=True, action="append", help="where events come; may be given again"),
-    "--group": dict(default="streamsvm", help="consumer group; default streamsvm"),
+    "--group": dict(
+        default="streamsvm",
+        help="consumer group; default streamsvm. Offsets are committed with checkpoints: without "
+        "--checkpoint, none are",
+    ),
     "--decode": dict(
         choices=("json", "arrow", "avro"), default="json", help="format of messages; default json"
     ),
@@ -58,7 +64,12 @@ _MESSAGES: dict[str, Any] = {
     "--set NAME=VALUE": dict(
         action="append",
         default=[],
-        help="a setting of librdkafka, such as security.protocol=SSL; may be given several times",
+        help="a setting of librdkafka, such as security.protocol=SSL; may be given several times. "
+        "Each can also be in the environment, which no list of processes shows: "
+        "STREAMSVM_KAFKA_SASL_PASSWORD is sasl.password",
+    ),
+    "--set-file FILE": dict(
+        action="append", default=[], help="such settings, a line each: NAME=VALUE, or # and a note"
     ),
     "--target FIELD": dict(required=True, help="field of the label, or of the labels"),
 }
@@ -88,6 +99,13 @@ _GROUP = {
     ),
     "--peers PATTERN": "checkpoints of the group's other members ('DIR/*.ckpt'), whose messages "
     "are not learnt again; with --checkpoint",
+    "--grace SECONDS": dict(
+        type=positive,
+        default=10.0,
+        help="seconds within which a run that is told to end (Ctrl-C, SIGTERM) has written its "
+        "checkpoint and its report, whatever the broker does; a second signal ends it at once; "
+        "default 10",
+    ),
     "--dead-letter-topic TOPIC": "produce them to this topic, not to a file",
 }
 
@@ -124,7 +142,9 @@ def run(options: argparse.Namespace) -> int:
             if options.key is not None
             else "--tombstones: learners of label sequences cannot forget examples"
         )
+    heard = Heard()
     reading: dict[str, Any] = {
+        "heard": heard,
         "decode": _decoder_from(options),
         "transform": flatten if options.flatten else None,
         "idle": options.idle,
@@ -137,7 +157,7 @@ def run(options: argparse.Namespace) -> int:
         source = _sentences_from(options, reading)
     else:
         source = KafkaSource(
-            _consumer_from(options),
+            _consumer_from(options, heard),
             options.target,
             topics=options.topic + ([options.labels_topic] if by_key else []),
             key=options.key,
@@ -181,7 +201,11 @@ def _sentences_from(options: argparse.Namespace, reading: dict[str, Any]) -> Kaf
     model = model_of(options)
     if (records := columns_of_records(options, model)) is not None:
         return KafkaRecordSource(
-            _consumer_from(options), records, options.target, topics=options.topic, **reading
+            _consumer_from(options, reading["heard"]),
+            records,
+            options.target,
+            topics=options.topic,
+            **reading,
         )
     columns = columns_of(options, model)
     if columns is None:
@@ -189,7 +213,11 @@ def _sentences_from(options: argparse.Namespace, reading: dict[str, Any]) -> Kaf
     # The tokens of a single field may be objects, which name their columns.
     options.columns = ",".join(columns) if columns[1:] else None
     return KafkaSentenceSource(
-        _consumer_from(options), columns, options.target, topics=options.topic, **reading
+        _consumer_from(options, reading["heard"]),
+        columns,
+        options.target,
+        topics=options.topic,
+        **reading,
     )
 
 
@@ -212,21 +240,30 @@ def _decoder_from(options: argparse.Namespace) -> Any:
         raise ParameterError(f"--avro-schema {options.avro_schema}: {said}") from error
 
 
-def _consumer_from(options: argparse.Namespace) -> Any:
+def _consumer_from(options: argparse.Namespace, heard: Heard) -> Any:
     """Return a consumer that reaches the cluster."""
-    client = _client("Consumer")
-    settings = _settings(options) | {
-        "group.id": options.group,
+    client, admin_client = _client("Consumer"), _client("admin.AdminClient")
+    own = _settings(options)
+    defaults = {
         "auto.offset.reset": "earliest",
-        # The source commits offsets once the checkpoint with them is on the disk.
-        "enable.auto.commit": False,
+        # Partitions that are added are found within so many milliseconds.
+        "topic.metadata.refresh.interval.ms": 30_000,
+        # Where nothing more is there: marks of transactions have offsets, too.
+        "enable.partition.eof": True,
     }
+    # The source commits offsets once the checkpoint with them is on the disk.
+    fixed = {"group.id": options.group, "enable.auto.commit": False}
     with _settings_named():
-        consumer = client(settings)
+        consumer = client(defaults | own | heard.settings | fixed)
+        admin = admin_client(own)
     try:
-        check_reachable(consumer, min(_CONNECT_SECONDS, options.idle or _CONNECT_SECONDS))
+        check_reachable(consumer, min(_CONNECT_SECONDS, options.idle or _CONNECT_SECONDS), heard)
     except SourceError as error:
-        raise SourceError(f"--brokers {options.brokers}: {error}") from error
+        tls = own.get("security.protocol", "plaintext"), own.get("ssl.ca.location")
+        found = tls_findings(options.brokers.split(",")[0], *tls)
+        more = "" if found is None else f"; {found}"
+        raise SourceError(f"--brokers {options.brokers}: {error}{more}") from error
+    heard.identify(admin, [*options.topic, *filter(None, [options.labels_topic])])
     return consumer
 
 
@@ -285,24 +322,41 @@ def _producer_from(options: argparse.Namespace) -> Any:
 
 def _client(name: str) -> Any:
     """Return a class of confluent-kafka."""
+    module, _, name = f"confluent_kafka.{name}".rpartition(".")
     try:
-        import confluent_kafka
+        return getattr(importlib.import_module(module), name)
     except ImportError as error:
         raise ParameterError(
             "consume needs confluent-kafka: pip install confluent-kafka"
         ) from error
-    return getattr(confluent_kafka, name)
+
+
+_PREFIX = "STREAMSVM_KAFKA_"
+_REFUSED = {"enable.auto.commit": "commits follow checkpoints", "group.id": "use --group"}
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return the librdkafka settings of consumer and producer."""
     # The client's own log repeats each failed attempt; `--set log_level=6` shows it.
     settings: dict[str, Any] = {"bootstrap.servers": options.brokers, "log_level": 0}
-    for setting in options.set:
+    # STREAMSVM_KAFKA_BOOTSTRAP is for the tests.
+    names = {name.removeprefix(_PREFIX): name for name in os.environ if name.startswith(_PREFIX)}
+    given = [
+        (whole_name, f"{name.lower().replace('_', '.')}={os.environ[whole_name]}")
+        for name, whole_name in sorted(names.items())
+        if name != "BOOTSTRAP"
+    ]
+    for file in options.set_file:
+        lines = map(str.strip, Path(file).read_text(encoding="utf-8").splitlines())
+        given += [(f"--set-file {file}", line) for line in lines if line and line[0] != "#"]
+    given += [(f"--set {setting}", setting) for setting in options.set]
+    for whence, setting in given:
         name, found, value = setting.partition("=")
         if not found:
-            raise ParameterError(f"--set {setting}: use NAME=VALUE")
-        if name == "enable.auto.commit":
-            raise ParameterError("--set enable.auto.commit: commits follow checkpoints")
+            raise ParameterError(f"{whence}: use NAME=VALUE")
+        if name in _REFUSED:
+            raise ParameterError(f"{whence}: {_REFUSED[name]}")
+        if (name, value) == ("auto.offset.reset", "none"):
+            value = "error"  # as librdkafka calls it
         settings[name] = value
     return settings
