@@ -378,11 +378,11 @@ class KafkaSource(BaseSource):
 
     def _tell(self, waited: float, is_waiting: bool) -> None:
         """Say what is waited for, if that is not a new message: each time that it changes."""
+        lag = self.lag  # also kept for when partitions are lost
         if waited < self._tell_at:
             self._tell_at = min(self._tell_at, waited + _PATIENCE)  # partitions came meanwhile
             return
         self._tell_at = waited + _PATIENCE
-        lag = self.lag
         left = "" if lag is None else f", of which {lag:,} are known to be there"
         if not self._poller.answers(self._topic):
             said = self._heard.why()
@@ -561,7 +561,7 @@ class KafkaSource(BaseSource):
     @property
     def lags(self) -> dict[str, int]:
         """The same of each partition, by ``topic[partition]``, where the client knows it."""
-        lags = self._poller.lags(self._offsets)
+        lags = {} if self._is_closing else self._poller.lags(self._offsets)
         for place, end in self._ends.items():
             # Marks of transactions after the last message are none.
             if place in lags and end > (expected := self._expected.get(place, end)):

@@ -1,7 +1,6 @@
 """Whether the brokers of a cluster answer, why not, and which cluster and topics they are."""
 
 import contextlib
-import re
 import socket
 import ssl
 import time
@@ -72,8 +71,7 @@ class Heard:
         code = next((code for code in _CAUSES if code in found), None)
         if code is None:
             return None
-        said = re.sub(r" \(after \d+ms in state \w+\)", "", found[code])
-        return f"{said}: {_CAUSES[code]}"
+        return f"{found[code].partition(' (after ')[0]}: {_CAUSES[code]}"
 
     @property
     def is_refused(self) -> bool:
@@ -145,9 +143,11 @@ def tls_findings(address: str, protocol: str, ca: str | None) -> str | None:
             context.wrap_socket(raw, server_hostname=host).close()
     except ssl.SSLCertVerificationError as error:
         if expects_tls:
-            return error.verify_message
+            return f"the certificate there is refused: {error.verify_message}"
     except ssl.SSLError:
-        return "the listener there does not speak TLS" if expects_tls else None
+        if expects_tls:
+            return "the listener there does not speak TLS: --set security.protocol"
+        return "the listener there does not speak TLS; it may want SASL: --set security.protocol"
     except (OSError, ValueError):
         return None
     if expects_tls:

@@ -261,8 +261,8 @@ def _consumer_from(options: argparse.Namespace, heard: Heard) -> Any:
     except SourceError as error:
         tls = own.get("security.protocol", "plaintext"), own.get("ssl.ca.location")
         found = tls_findings(options.brokers.split(",")[0], *tls)
-        more = "" if found is None else f"; {found}"
-        raise SourceError(f"--brokers {options.brokers}: {error}{more}") from error
+        said = error if found is None else f"{found}; {error}"
+        raise SourceError(f"--brokers {options.brokers}: {said}") from error
     heard.identify(admin, [*options.topic, *filter(None, [options.labels_topic])])
     return consumer
 

@@ -81,7 +81,6 @@ def test_the_first_error_is_shown(broker, tmp_path, is_joined):
     [
         {"partition_assignment_strategy": "cooperative-sticky"},
         {"group_protocol": "consumer"},
-        {"partition_assignment_strategy": "range"},
     ],
 )
 def test_members_join_and_leave(broker, tmp_path, how):
@@ -92,7 +91,7 @@ def test_members_join_and_leave(broker, tmp_path, how):
     reports = {}
 
     def member(name, path, **options):
-        source = source_of(broker.address, topic, idle=4.0, **how)
+        source = source_of(broker.address, topic, idle=3.0, **how)
         source.batch_size = 50
         reports[name] = learnt(source, path, **options)
 
