@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -112,10 +111,13 @@ def test_an_open_transaction_is_said_and_its_mark_is_no_lag(broker):
         if n == 100:
             producer.commit_transaction(30)
     source, said, lags = source_of(broker.address, topic, idle=8.0), [], []
-    source.on_long_wait = lambda why: (said.append(why), lags.append(source.lag))
-    ending = threading.Timer(7.0, producer.commit_transaction, [30])
-    ending.start()
+
+    def tell(why):
+        said.append(why)
+        lags.append(source.lag)
+        producer.commit_transaction(30)
+
+    source.on_long_wait = tell
     report = learnt(source)
-    ending.join()
     assert len(said) == 1 and "50 are known to be there" in said[0] and "transaction" in said[0]
     assert (report.rows, lags, source.lag, "lag" in report.source) == (150, [50], 0, False)
