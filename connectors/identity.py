@@ -88,6 +88,6 @@ def check_ids(kept: Mapping[str, str], own: Mapping[str, str]) -> None:
     for what, then in kept.items():
         if (now := own.get(what, then)) != then:
             raise SnapshotError(
-                f"{what} has the id {now} here, and had {then} when the snapshot was taken: the "
-                "same offsets are other messages there; give it the one of then, or start anew"
+                f"{what} has the id {now} now, and had {then} when it was read: the same offsets "
+                "are other messages there; give it the one of then, or start anew"
             )

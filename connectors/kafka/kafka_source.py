@@ -367,6 +367,7 @@ class KafkaSource(BaseSource):
             self._start(self.consumer, [])
         for failed in self._heard.failed_commits():
             self._refused(failed)
+        self._heard.check()
         try:
             with self._handover.polling():
                 return self._poller.poll(n, self.timeout)

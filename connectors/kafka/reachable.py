@@ -5,10 +5,11 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from connectors.errors import SourceError
+from connectors.identity import check_ids
 from connectors.kafka.messages import is_passing
 
 # Errors of librdkafka that name a cause, and what to do; the first of these that was heard is said.
@@ -18,6 +19,9 @@ _CAUSES = {
     -193: "check the name of the host",
     -195: "check the address, which is HOST:PORT, the network, and security.protocol",
 }
+_ASK_SECONDS = 30.0
+"""So often it is looked whether topics are still what they were."""
+
 _DECIDED = frozenset({-169, -181})
 """Further attempts end as the first one: the broker answers, and refuses."""
 
@@ -50,6 +54,10 @@ class Heard:
         self.ids: dict[str, str] = {}
         self._errors: deque[Any] = deque(maxlen=20)
         self._failed: deque[Exception] = deque(maxlen=20)
+        # How to ask for the ids of topics, the answers that are awaited, and when to ask again.
+        self._ask: Callable[[], dict[str, Any]] = dict
+        self._asked: dict[str, Any] = {}
+        self._next = 0.0
 
     def _error(self, error: Any) -> None:
         self._errors.append(error)
@@ -95,10 +103,34 @@ class Heard:
             if about.controller_id < 0:
                 return
             self.ids["the cluster"] = about.cluster_id
-        for topic in topics:
-            with contextlib.suppress(Exception):
-                asked = admin.describe_topics(TopicCollection([topic]), request_timeout=seconds)
-                self.ids[f"topic `{topic}`"] = str(asked[topic].result(seconds).topic_id)
+        names = list(topics)
+        self._ask = lambda: admin.describe_topics(TopicCollection(names), request_timeout=seconds)
+        # A pattern of names cannot be described.
+        with contextlib.suppress(Exception):
+            self.ids |= _ids_of(self._ask(), seconds)
+            self._next = time.monotonic() + _ASK_SECONDS
+
+    def check(self) -> None:
+        """Ask for the ids of topics again, each half minute, without waiting for the answer.
+
+        SnapshotError: a topic was made anew under its name. The client would read on in it, at the
+        offsets of the old one.
+        """
+        if self._asked and all(asked.done() for asked in self._asked.values()):
+            asked, self._asked = self._asked, {}
+            check_ids(self.ids, _ids_of(asked, 0.0))
+        if self._next and not self._asked and time.monotonic() >= self._next:
+            self._next = time.monotonic() + _ASK_SECONDS
+            self._asked = self._ask()
+
+
+def _ids_of(asked: dict[str, Any], seconds: float) -> dict[str, str]:
+    """Return the ids of topics, of which a description was asked for; without those of failures."""
+    found = {}
+    for topic, future in asked.items():
+        with contextlib.suppress(Exception):
+            found[f"topic `{topic}`"] = str(future.result(seconds).topic_id)
+    return found
 
 
 def check_reachable(consumer: Any, seconds: float = 15.0, heard: Heard | None = None) -> None:

@@ -34,7 +34,7 @@ def make_anew(admin, address, topic, n):
 @pytest.mark.parametrize(
     ("knows_ids", "n", "said"),
     [
-        (True, 400, "has the id .* here, and had .* when the snapshot was taken"),
+        (True, 400, "has the id .* now, and had .* when it was read"),
         (False, 400, "is not the one that was read there before the checkpoint"),
         (False, 20, r"\[\d\] ends at 10, and the checkpoint has read up to 100"),
     ],
@@ -95,3 +95,17 @@ def test_partitions_that_are_added_are_read(broker, admin):
     adding.start()
     assert learnt(source).rows == 140
     adding.join()
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read(broker, admin, monkeypatch):
+    """Librdkafka reads on in the new topic, at the offsets of the old one."""
+    monkeypatch.setattr("connectors.kafka.reachable._ASK_SECONDS", 1.0)
+    topic = "anew"
+    make_topic(broker.address, topic, 2)
+    produce(broker.address, topic, payloads(200), 2)
+    source = source_of(broker.address, topic, knows_ids=True, idle=30.0)
+    making = threading.Timer(3.0, make_anew, (admin, broker.address, topic, 400))
+    making.start()
+    with pytest.raises(SourceError, match="has the id .* now, and had .* when it was read"):
+        learnt(source)
+    making.join()
