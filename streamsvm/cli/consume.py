@@ -1,7 +1,6 @@
 """`streamsvm consume`: learn from the messages of a Kafka topic."""
 
 import argparse
-import importlib
 import json
 import os
 from collections.abc import Iterator
@@ -242,7 +241,7 @@ def _decoder_from(options: argparse.Namespace) -> Any:
 
 def _consumer_from(options: argparse.Namespace, heard: Heard) -> Any:
     """Return a consumer that reaches the cluster."""
-    client, admin_client = _client("Consumer"), _client("admin.AdminClient")
+    client, admin_client = _client("Consumer"), _client("AdminClient")
     own = _settings(options)
     defaults = {
         "auto.offset.reset": "earliest",
@@ -322,13 +321,15 @@ def _producer_from(options: argparse.Namespace) -> Any:
 
 def _client(name: str) -> Any:
     """Return a class of confluent-kafka."""
-    module, _, name = f"confluent_kafka.{name}".rpartition(".")
     try:
-        return getattr(importlib.import_module(module), name)
+        import confluent_kafka
+        import confluent_kafka.admin
     except ImportError as error:
         raise ParameterError(
             "consume needs confluent-kafka: pip install confluent-kafka"
         ) from error
+    module = confluent_kafka.admin if name == "AdminClient" else confluent_kafka
+    return getattr(module, name)
 
 
 _PREFIX = "STREAMSVM_KAFKA_"

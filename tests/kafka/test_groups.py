@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from streamsvm import LASVMClassifier, SVMSGDClassifier
 from streamsvm.errors import CheckpointError
@@ -127,3 +127,22 @@ def test_what_was_committed_is_known_before_the_run_returns(broker, tmp_path):
     place = TopicPartition(topic, 0)
     assert source.consumer.committed([place], 10)[0].offset == 100
     source.close()
+
+
+@pytest.mark.parametrize("how", [{}, {"partition_assignment_strategy": "cooperative-sticky"}])
+def test_offsets_that_cannot_be_asked_for_at_first(broker, monkeypatch, how):
+    """Nothing is read until they are known; it is no end."""
+    failures = [KafkaError(KafkaError._TIMED_OUT)] * 3
+
+    class Slow(Consumer):
+        def committed(self, *args):
+            if failures:
+                raise KafkaException(failures.pop())
+            return super().committed(*args)
+
+    topic = "slow" + "".join(how.values())
+    make_topic(broker.address, topic, 2)
+    produce(broker.address, topic, payloads(100), 2)
+    monkeypatch.setattr("tests.kafka.runs.Consumer", Slow)
+    report = learnt(source_of(broker.address, topic, idle=3.0, **how))
+    assert report.rows == 100 and not failures
