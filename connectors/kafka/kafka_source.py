@@ -607,7 +607,15 @@ class KafkaSource(BaseSource):
             for known in committed:
                 if getattr(known, "error", None) is not None:
                     raise RuntimeError(known.error)
-            ends = {place_of(p): self._ends_of(consumer, p) for p in partitions}
+            starts = {
+                place: max(self._offsets.get(place, -1), offset, elsewhere.get(place, -1))
+                for place, offset in ((place_of(known), known.offset) for known in committed)
+            }
+            ends = {
+                place_of(partition): self._ends_of(consumer, partition)
+                for partition in partitions
+                if starts[place_of(partition)] >= 0
+            }
         except Exception as error:
             if not will_pass(error):
                 raise SourceError(f"`{self._name}`: offsets cannot be read: {error}") from error
@@ -622,11 +630,10 @@ class KafkaSource(BaseSource):
             self._read.add(place)
             self._floor[place] = known.offset
             self._ends.pop(place, None)
-            start = max(self._offsets.get(place, -1), known.offset, elsewhere.get(place, -1))
-            was_read_by_others = start > self._offsets.get(place, -1)
-            if was_read_by_others or self._unchecked.get(place, [start])[0] < ends[place][0]:
-                self._unchecked.pop(place, None)
-            if start >= 0:
+            if (start := starts[place]) >= 0:
+                was_read_by_others = start > self._offsets.get(place, -1)
+                if was_read_by_others or self._unchecked.get(place, [start])[0] < ends[place][0]:
+                    self._unchecked.pop(place, None)
                 self._check_end(place, start, known.offset, ends[place])
                 self.jumped += max(0, ends[place][0] - start)
                 self._offsets[place] = self._expected[place] = max(start, ends[place][0])

@@ -110,7 +110,7 @@ def test_an_open_transaction_is_said_and_its_mark_is_no_lag(broker):
         producer.flush(10)
         if n == 100:
             producer.commit_transaction(30)
-    source, said, lags = source_of(broker.address, topic, idle=8.0), [], []
+    source, said, lags = source_of(broker.address, topic, idle=6.5), [], []
 
     def tell(why):
         said.append(why)
