@@ -531,8 +531,12 @@ class KafkaSource(BaseSource):
     def confirm(self) -> None:
         """Wait a few seconds at most until the broker has what was committed, as at the end."""
         handed, self._handed = self._handed, {}
+        seconds = self._seconds_left()
         try:
-            self._poller.confirm(handed, self._seconds_left())
+            # In a thread: a second signal ends the wait.
+            asking = called(lambda: self._poller.confirm(handed, seconds), seconds + 0.5)
+            if asking.is_alive():
+                raise TimeoutError("no broker answers")
         except Exception as error:
             self._refused(error)
 
