@@ -83,3 +83,13 @@ def check_settings(kept: Mapping[str, Any], own: Mapping[str, Any]) -> None:
                 f"the snapshot was taken with {setting}={then!r}, this source "
                 f"has {setting}={value!r}: give it the same {setting}, or start anew"
             )
+
+
+def check_ids(kept: Mapping[str, str], own: Mapping[str, str]) -> None:
+    """Refuse a snapshot of another cluster, or of a topic that was made anew under its name."""
+    for what, then in kept.items():
+        if (now := own.get(what, then)) != then:
+            raise SnapshotError(
+                f"{what} has the id {now} now, and had {then} when it was read: the same offsets "
+                "are other messages there; give it the one of then, or start anew"
+            )

@@ -91,7 +91,7 @@ class Confluent:
         return found
 
     def commit(self, offsets, asynchronous):
-        assert asynchronous is False
+        assert asynchronous is True
         self.commits |= {p.partition: p.offset for p in offsets}
 
     def close(self):

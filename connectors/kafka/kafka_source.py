@@ -4,14 +4,15 @@ import asyncio
 import logging
 import math
 import time
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from connectors.errors import SourceError
-from connectors.identity import check_settings
+from connectors.errors import SnapshotError, SourceError
+from connectors.identity import check_ids, check_settings
 from connectors.kafka.message_reader import MessageReader
 from connectors.kafka.messages import (
     COMMIT_SECONDS,
@@ -26,6 +27,7 @@ from connectors.kafka.messages import (
     size_of_poll,
     will_pass,
 )
+from connectors.kafka.reachable import Heard
 from connectors.kafka.rebalance import Handover, handover_of
 from connectors.kafka.time_order import TimeOrder
 from connectors.one_hot import batch_of
@@ -37,8 +39,8 @@ _log = logging.getLogger(__name__)
 DEFAULT_BATCH_SIZE = 500
 """Messages a poll: enough to hide the cost of a poll, few enough to be learnt quickly."""
 
-_PATIENCE = 3.0
-"""Seconds without partitions after which `on_long_wait` is called."""
+_PATIENCE = 5.0
+"""Seconds without a message after which `on_long_wait` is told why, where that is not the end."""
 
 _LONGEST = 300.0
 """Seconds after which partitions are not waited for any longer, beyond `idle`: for so long a member
@@ -118,6 +120,11 @@ class KafkaSource(BaseSource):
         also where no partition is assigned yet, the end is a `SourceError`.
     loop
         The event loop that an asynchronous consumer was started in.
+    heard
+        What a consumer of confluent-kafka says beside messages, whose ``heard.settings`` are among
+        its settings: results of commits, why no broker answers, and which cluster and topics these
+        are. None: a topic that was made anew is noticed by where it ends, and by the last message
+        that was read.
     name
         The name of the source in messages and on a screen; also the topic of messages from an
         iterator that have none.
@@ -133,8 +140,11 @@ class KafkaSource(BaseSource):
     wait_seconds
         The time spent in polls that returned no message.
     on_long_wait
-        Called once if no partition is assigned within 3 seconds of the first poll. A broker keeps
-        the partitions of a member that was killed until its session ends (librdkafka: 45 seconds).
+        Called with a sentence after 5 seconds without a message, if there is another reason than
+        that all are read: no partition is assigned, no broker answers, a transaction is open.
+    ends_at
+        The `time.monotonic` by which a run that is told to end is to have closed the source; None:
+        commits and the end are waited for up to 5 seconds each.
     number_texts
         Has the `names` of fields whose texts, in the first 1,000 messages, are numbers or times;
         `findings` on those whose texts should not be learnt as categories.
@@ -188,6 +198,7 @@ class KafkaSource(BaseSource):
         timeout: float = 0.5,
         idle: float | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
+        heard: Heard | None = None,
         name: str = "kafka",
     ) -> None:
         if batch_size < 1:
@@ -207,7 +218,11 @@ class KafkaSource(BaseSource):
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
         self.failed_commits = self.passed_over = self.jumped = 0
         self.wait_seconds = 0.0
-        self.on_long_wait: Callable[[], None] = lambda: None
+        self.on_long_wait: Callable[[str], None] = lambda why: None
+        self.ends_at: float | None = None
+        self._heard, self._ids = heard or Heard(), dict[str, str]()
+        self._told: str | None = None  # what `on_long_wait` was told
+        self._tell_at = _PATIENCE
         self.before_revoke: Callable[[], None] = lambda: None
         # Returns offsets up to which other members of the group have learnt, by place.
         self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
@@ -251,8 +266,18 @@ class KafkaSource(BaseSource):
         self._expected: dict[str, int] = {}  # the next offset, if none is left out
         # Read from since assigned. In others another member may have committed a higher offset.
         self._read: set[str] = set()
-        # Assigned by a consumer, but their offsets could not be asked for.
-        self._unstarted: tuple[Any, list[Any]] | None = None
+        # Committed offsets when partitions were assigned: an older snapshot does not lower them.
+        self._floor: dict[str, int] = {}
+        self._handed: dict[str, int] = {}  # committed, but not confirmed yet
+        # Where a partition had no further message, beyond marks of transactions.
+        self._ends: dict[str, int] = {}
+        self._last_lag: int | None = None
+        # The two last messages of polls, [offset, time, digest]; and what is to be compared.
+        self._marks: dict[str, list[list[Any]]] = {}
+        self._unchecked: dict[str, list[Any]] = {}
+        # Assigned, but their offsets could not be asked for.
+        self._unstarted: list[Any] = []
+        self._is_closing = False
         self._topic = topics[0] if topics else None
         listening = consumer if topics is not None and self._poller.committing else None
         told = self._poller.committing, self._refused, self._forget_read
@@ -272,13 +297,14 @@ class KafkaSource(BaseSource):
     def _batches(self, size: int) -> Iterator[Batch]:
         # Idle is what was waited in a row: neither learning nor a checkpoint counts.
         waited, wanted, is_waiting = 0.0, size, False
-        is_patient, first = True, time.monotonic()
         while True:
             start = time.monotonic()
             polled = self._polled(wanted)
             polling = time.monotonic() - start
-            found = [message_of(raw) for raw in polled if is_message(raw, self.name)]
-            if not found:
+            found = [message_of(raw) for raw in polled if is_message(raw, self.name, self._ends)]
+            if found:
+                self._told, self._tell_at = None, _PATIENCE
+            else:
                 self.wait_seconds += polling
             wanted = size_of_poll(size, found)
             for place, messages in self._in_order(found, size, polling):
@@ -289,9 +315,7 @@ class KafkaSource(BaseSource):
                 # From when partitions are assigned.
                 was_waiting, is_waiting = is_waiting, self._poller.is_waiting()
                 waited = (0.0 if was_waiting and not is_waiting else waited) + polling
-                if is_waiting and is_patient and time.monotonic() - first > _PATIENCE:
-                    self.on_long_wait()
-                is_patient = is_patient and is_waiting and time.monotonic() - first <= _PATIENCE
+                self._tell(waited, is_waiting)
                 if self._is_over(waited, is_waiting):
                     for place, messages in self._in_order([], size):
                         if fresh := self._fresh(place, messages):
@@ -348,8 +372,11 @@ class KafkaSource(BaseSource):
 
     def _polled(self, n: int) -> list[Any]:
         """Return what a poll returns; a SourceError for what the client raises."""
-        if self._unstarted is not None:
-            self._start(*self._unstarted)
+        if self._unstarted:
+            self._start(self.consumer, [])
+        for failed in self._heard.failed_commits():
+            self._refused(failed)
+        self._heard.check()
         try:
             with self._handover.polling():
                 return self._poller.poll(n, self.timeout)
@@ -358,6 +385,28 @@ class KafkaSource(BaseSource):
             if is_of_client(error):
                 raise SourceError(f"`{self._name}`: the client says: {error}") from error
             raise
+
+    def _tell(self, waited: float, is_waiting: bool) -> None:
+        """Say what is waited for, if that is not a new message: each time that it changes."""
+        lag = self.lag  # also kept for when partitions are lost
+        if waited < self._tell_at:
+            self._tell_at = min(self._tell_at, waited + _PATIENCE)  # partitions came meanwhile
+            return
+        self._tell_at = waited + _PATIENCE
+        left = "" if lag is None else f", of which {lag:,} are known to be there"
+        if not self._poller.answers(self._topic):
+            said = self._heard.why()
+            why = "no broker answers" + ("" if said is None else f" ({said})")
+        elif is_waiting:
+            why = "no partition is assigned: other members of the group have them, or the session "
+            why += "of one that ended goes on (session.timeout.ms)"
+        elif lag:
+            why = "an open transaction of a producer may hold them back"
+        else:
+            return
+        if why.partition("(")[0] != self._told:
+            self._told = why.partition("(")[0]
+            self.on_long_wait(f"waiting for messages{left}, for {waited:.0f} s: {why}")
 
     def _is_over(self, waited: float, is_waiting: bool) -> bool:
         """Tell whether to end: nothing came for so many seconds, `is_waiting` for partitions."""
@@ -373,7 +422,10 @@ class KafkaSource(BaseSource):
         """Raise a SourceError at the end if that is the broker's: what follows was not read."""
         if self._poller.is_over:
             return
-        why = None if self._poller.answers(self._topic) else "no broker answers any longer"
+        why = None
+        if not self._poller.answers(self._topic):
+            said = self._heard.why()
+            why = "no broker answers any longer" + ("" if said is None else f" ({said})")
         if why is None and self._poller.is_waiting():
             why = "the group has assigned no partition"
         if why is not None:
@@ -382,15 +434,36 @@ class KafkaSource(BaseSource):
     def _fresh(self, place: str, messages: list[Message]) -> list[Message]:
         """Return messages without those that come a second time, as after a rebalance."""
         start = self._reader.first.next_offset(place) or self._offsets.get(place, 0)
+        n_compared = self._check_mark(place, messages) if place in self._unchecked else 0
         fresh = [message for message in messages if message.offset >= start]
-        self.passed_over += len(messages) - len(fresh)
+        # An iterator begins where it likes.
+        self.passed_over += len(messages) - len(fresh) - n_compared * self._poller.may_wait
         if fresh:
             # Offsets left out: deleted records, marks of transactions.
             first, last = fresh[0].offset, fresh[-1].offset
             n_between = last - self._expected.get(place, first) + 1
             self.jumped += max(0, n_between - len(fresh))
             self._expected[place] = last + 1
+            self._marks[place] = [*self._marks.get(place, [])[-1:], _mark_of(fresh[-1])]
         return fresh
+
+    def _check_mark(self, place: str, messages: list[Message]) -> int:
+        """Refuse a partition in which the last message that was read is another one now.
+
+        Returns how many messages were read for that only, 0 or 1.
+        """
+        mark = self._unchecked[place]
+        if messages[-1].offset < mark[0]:
+            return 0
+        del self._unchecked[place]
+        found = [_mark_of(message) for message in messages if message.offset == mark[0]]
+        if found and found != [mark]:
+            raise SnapshotError(
+                f"`{self._name}`: the message at {mark[0]} of {place} is not the one that was read "
+                "there before the checkpoint: the topic was made anew, or is another cluster's; "
+                "start anew, with another checkpoint"
+            )
+        return len(found)
 
     def _noted(self, batches: Iterator[tuple[str, Batch, int]]) -> Iterator[Batch]:
         """Yield batches, and note that their messages are read."""
@@ -404,20 +477,41 @@ class KafkaSource(BaseSource):
         found |= {"settings": dict(self._settings)} | self._reader.first.snapshot()
         if isinstance(self._decode, AvroDecoder):
             found["schema"] = self._decode.known()
+        if ids := self._ids | self._heard.ids:
+            found["ids"] = ids
+        marks: dict[str, list[Any]] = {}
+        for place, after in self._offsets.items():
+            of_place = [mark for mark in self._marks.get(place, ()) if mark[0] < after]
+            marks |= {place: of_place[-1]} if of_place else {}
+        found["marks"] = marks
         return found | ({"jumped": self.jumped} if self.jumped else {})
 
     def _resume(self, snapshot: Mapping[str, Any]) -> None:
         # Snapshots of older releases have no settings.
         check_settings(snapshot.get("settings", {}), self._settings)
+        self.check_ids(snapshot)
+        self._ids = snapshot.get("ids", {})
         self._reader.first.resume(snapshot)
         if isinstance(self._decode, AvroDecoder) and "schema" in snapshot:
             self._decode.resume(snapshot["schema"])
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])
         self._expected, self.jumped = dict(self._offsets), snapshot.get("jumped", 0)
+        # Ids tell more than the last message, which is read a second time for that.
+        if not self._ids.keys() & self._heard.ids.keys():
+            self._unchecked = dict(snapshot.get("marks", {}))
+        self._marks = {place: [mark] for place, mark in snapshot.get("marks", {}).items()}
         # Partitions assigned later start at these offsets, too (see `_assigned`); messages that
         # come a second time nevertheless are skipped.
-        self._poller.seek(self._offsets)
+        self._poller.seek({place: self._first_of(place) for place in self._offsets})
+
+    def check_ids(self, snapshot: Mapping[str, Any]) -> None:
+        """Refuse, by a SnapshotError, a snapshot of another cluster, or of a topic made anew."""
+        check_ids(snapshot.get("ids", {}), self._heard.ids)
+
+    def _first_of(self, place: str) -> int:
+        """Return the offset to read from: of the next message, or one that is to be compared."""
+        return int(self._unchecked.get(place, [self._offsets[place]])[0])
 
     def rewind(self) -> None:
         """Refuse, by a SourceError: a stream is read once."""
@@ -430,36 +524,71 @@ class KafkaSource(BaseSource):
         `failed_commits`; the next commit includes it. SourceError: the broker refuses it for
         another reason.
         """
-        offsets = {p: n for p, n in snapshot["offsets"].items() if p in self._read}
+        offsets = {
+            place: after
+            for place, after in snapshot["offsets"].items()
+            if place in self._read and after >= self._floor.get(place, 0)
+        }
         if self._handover.note(offsets):
             return
         try:
             self._poller.commit(offsets)
+            self._handed |= offsets
         except Exception as error:
             self._refused(error)
 
+    def confirm(self) -> None:
+        """Wait a few seconds at most until the broker has what was committed, as at the end."""
+        handed, self._handed = self._handed, {}
+        seconds = self._seconds_left()
+        try:
+            # In a thread: a second signal ends the wait.
+            asking = called(lambda: self._poller.confirm(handed, seconds), seconds + 0.5)
+            if asking.is_alive():
+                raise TimeoutError("no broker answers")
+        except Exception as error:
+            self._refused(error)
+
+    def _seconds_left(self) -> float:
+        """Return how long an answer of the broker is waited for."""
+        if self.ends_at is None:
+            return COMMIT_SECONDS
+        # Half of what is left: something follows.
+        return max(0.1, min(COMMIT_SECONDS, (self.ends_at - time.monotonic()) / 2))
+
     @property
     def counts(self) -> dict[str, int]:
-        """Counts for the report of a run: `jumped`, `passed_over` and `failed_commits`."""
-        return {n: getattr(self, n) for n in ("jumped", "passed_over", "failed_commits")}
+        """Counts for the report of a run: `jumped`, `passed_over`, `failed_commits`, `lag`."""
+        names = ("jumped", "passed_over", "failed_commits")
+        return {n: getattr(self, n) for n in names} | ({"lag": self.lag} if self.lag else {})
 
     @property
     def lag(self) -> int | None:
-        """How many messages of the assigned partitions follow; None: the client does not know."""
-        lags = self.lags
-        return sum(lags.values()) if lags else None
+        """How many messages of the assigned partitions follow; None: the client does not know.
+
+        While no partition is assigned, what it was before.
+        """
+        if lags := self.lags:
+            self._last_lag = sum(lags.values())
+        return self._last_lag
 
     @property
     def lags(self) -> dict[str, int]:
         """The same of each partition, by ``topic[partition]``, where the client knows it."""
-        return self._poller.lags(self._offsets)
+        lags = {} if self._is_closing else self._poller.lags(self._offsets)
+        for place, end in self._ends.items():
+            # Marks of transactions after the last message are none.
+            if place in lags and end > (expected := self._expected.get(place, end)):
+                lags[place] = max(0, lags[place] - (end - expected))
+        return lags
 
     def close(self) -> None:
         """Close the consumer (an asynchronous one must be stopped by the caller)."""
         if not hasattr(self.consumer, "close"):
             return
+        self._is_closing = True
         try:
-            is_closing = called(self.consumer.close, COMMIT_SECONDS).is_alive()
+            is_closing = called(self.consumer.close, self._seconds_left()).is_alive()
         except Exception as error:
             # What was read is learnt: no reason to end with an error.
             _log.warning("%s: the consumer cannot be closed: %s", self._name, error)
@@ -479,40 +608,88 @@ class KafkaSource(BaseSource):
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
         """Start at the highest offset of checkpoint, broker and other members' checkpoints."""
-        self._start(consumer, partitions)
+        if not self._is_closing:
+            self._start(consumer, partitions)
 
     def _start(self, consumer: Any, partitions: list[Any]) -> None:
         """Start reading assigned partitions; without a broker that tells their offsets, later."""
+        partitions = self._unstarted + partitions
         elsewhere = self.learnt_elsewhere()
         try:
-            committed = consumer.committed(partitions, COMMIT_SECONDS)
+            committed = consumer.committed(partitions, self._seconds_left()) if partitions else []
             for known in committed:
                 if getattr(known, "error", None) is not None:
                     raise RuntimeError(known.error)
+            starts = {
+                place: max(self._offsets.get(place, -1), offset, elsewhere.get(place, -1))
+                for place, offset in ((place_of(known), known.offset) for known in committed)
+            }
+            ends = {
+                place_of(partition): self._ends_of(consumer, partition)
+                for partition in partitions
+                if starts[place_of(partition)] >= 0
+            }
         except Exception as error:
             if not will_pass(error):
                 raise SourceError(f"`{self._name}`: offsets cannot be read: {error}") from error
             _log.warning("%s: offsets cannot be read for now: %s", self._name, error)
-            self._unstarted = consumer, partitions
+            self._unstarted = partitions
             # The client would begin where it likes.
-            consumer.assign([])
+            self._assign(consumer, [])
             return
-        self._unstarted = None
+        self._unstarted = []
         for known in committed:
             place = place_of(known)
             self._read.add(place)
-            start = max(self._offsets.get(place, -1), known.offset, elsewhere.get(place, -1))
-            if start >= 0:
-                self._offsets[place] = self._expected[place] = start
+            self._floor[place] = known.offset
+            self._ends.pop(place, None)
+            if (start := starts[place]) >= 0:
+                was_read_by_others = start > self._offsets.get(place, -1)
+                if was_read_by_others or self._unchecked.get(place, [start])[0] < ends[place][0]:
+                    self._unchecked.pop(place, None)
+                self._check_end(place, start, known.offset, ends[place])
+                self.jumped += max(0, ends[place][0] - start)
+                self._offsets[place] = self._expected[place] = max(start, ends[place][0])
         for partition in partitions:
-            partition.offset = self._offsets.get(place_of(partition), partition.offset)
+            if (place := place_of(partition)) in self._offsets:
+                partition.offset = self._first_of(place)
         self._say(logging.INFO, "assigned", partitions)
-        consumer.assign(partitions)
+        self._assign(consumer, partitions)
+
+    def _assign(self, consumer: Any, partitions: list[Any]) -> None:
+        """Tell the client where to read; a group may give partitions one after the other."""
+        try:
+            consumer.assign(partitions)
+        except Exception as error:
+            # So it is with cooperative-sticky, and with group.protocol=consumer.
+            if not hasattr(consumer, "incremental_assign"):
+                raise SourceError(f"`{self._name}`: no partition is assigned: {error}") from error
+            consumer.incremental_assign(partitions)
+
+    def _ends_of(self, consumer: Any, partition: Any) -> tuple[int, float]:
+        """Return the first offset that is there, and the one after the last, if a client knows."""
+        if not hasattr(consumer, "get_watermark_offsets"):
+            return 0, math.inf
+        low, high = consumer.get_watermark_offsets(partition, self._seconds_left())
+        return max(0, low), high if high >= 0 else math.inf
+
+    def _check_end(self, place: str, start: int, committed: int, ends: tuple[int, float]) -> None:
+        """Refuse to start after the end of a partition, which would be passed over up to there."""
+        if start <= ends[1]:
+            return
+        whose, what = "the checkpoint", "another checkpoint"
+        if start == committed:
+            whose, what = "the group", "another --group (group.id), or set the group's offsets"
+        raise SnapshotError(
+            f"`{self._name}`: {place} ends at {ends[1]:.0f}, and {whose} has read up to {start}: "
+            f"the topic was made anew or cut, or is another cluster's; start anew, with {what}"
+        )
 
     def _give_up(self, partitions: Collection[Any]) -> None:
         """Write a checkpoint before another member of the group gets partitions."""
         self._drop_held(partitions)
         self.before_revoke()
+        self.confirm()
 
     def _drop_held(self, partitions: Collection[Any]) -> None:
         """Drop what is held of partitions: it is read again, here or by another member."""
@@ -536,17 +713,24 @@ class KafkaSource(BaseSource):
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Write a checkpoint before another member of the group gets the partitions."""
+        if self._is_closing:
+            return
         self._say(logging.INFO, "revoked", partitions)
-        self._unstarted = None
+        self._take_away(partitions)
         self._give_up(partitions)
-        consumer.unassign()
+        # The client unassigns them, all or these, when this returns.
 
     def _lost(self, consumer: Any, partitions: list[Any]) -> None:
-        """Unassign partitions that another member has; their offsets are kept, not committed."""
+        """Forget partitions that another member has; their offsets are kept, not committed."""
+        if self._is_closing:
+            return
         self._say(logging.WARNING, "lost", partitions)
-        self._unstarted = None
+        self._take_away(partitions)
         self._drop_held(partitions)
-        consumer.unassign()
+
+    def _take_away(self, partitions: list[Any]) -> None:
+        places = set(map(place_of, partitions))
+        self._unstarted = [p for p in self._unstarted if place_of(p) not in places]
 
     def _say(self, level: int, what: str, partitions: Collection[Any]) -> None:
         told = shown(partitions, self._offsets)
@@ -557,3 +741,10 @@ class KafkaSource(BaseSource):
             raise SourceError(f"`{self._name}`: offsets cannot be committed: {error}") from error
         _log.warning("%s: a commit failed for now: %s", self._name, error)
         self.failed_commits += 1
+
+
+def _mark_of(message: Message) -> list[Any]:
+    """Return what tells a message from another one at its offset; as a list, as in files."""
+    value = message.value.encode() if isinstance(message.value, str) else message.value
+    digest = zlib.crc32(value) if isinstance(value, (bytes, bytearray)) else None
+    return [message.offset, message.seconds, digest]

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import inspect
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
@@ -38,9 +37,6 @@ _PARTITION_EOF = -191
 
 COMMIT_SECONDS = 5.0
 """How long a commit, or the end of a consumer, is waited for."""
-
-_SILENCE_SECONDS = 20.0
-"""For so long nothing is committed after the group's broker has not answered."""
 
 _ANSWER_SECONDS = 2.0
 """How long an answer of a broker is waited for."""
@@ -91,13 +87,20 @@ def _seconds_of(timestamp: Any) -> float | None:
     return None if timestamp is None or timestamp < 0 else timestamp / 1000.0
 
 
-def is_message(raw: Any, name: str) -> bool:
-    """Tell whether what a client returned is a message, not a passing error; raise other errors."""
+def is_message(raw: Any, name: str, ends: dict[str, int] | None = None) -> bool:
+    """Tell whether what a client returned is a message, not a passing error; raise other errors.
+
+    `ends` gets the offset at which a partition has no further message, if the client says that.
+    """
     error = getattr(raw, "error", None)
     error = error() if callable(error) else error
     if error is None:
         return True
-    if error.code() == _PARTITION_EOF or is_passing(error):
+    if error.code() == _PARTITION_EOF:
+        if ends is not None:
+            ends[f"{raw.topic()}[{raw.partition()}]"] = raw.offset()
+        return False
+    if is_passing(error):
         return False
     raise SourceError(f"`{name}`: the broker says: {error}")
 
@@ -260,6 +263,10 @@ class Poller(ABC):
         if own := self._own(offsets):
             self._commit(own)
 
+    def confirm(self, offsets: Mapping[str, int], seconds: float) -> None:
+        """Wait at most so long until the broker has what was committed; else an exception."""
+        del offsets, seconds  # other clients have waited in `commit`
+
     def lags(self, offsets: Mapping[str, int]) -> dict[str, int]:
         """Return how many messages of each assigned partition follow, where that is known."""
         known = {}
@@ -312,9 +319,6 @@ class Poller(ABC):
 class _ConsumePoller(Poller):
     """confluent-kafka and clients with its ``consume(n, timeout)``."""
 
-    _thread: threading.Thread | None = None  # that commits
-    _next_commit = 0.0
-
     def poll(self, n: int, seconds: float) -> list[Any]:
         # What is there, or the first one to come: to wait for n would keep it from being learnt.
         return list(self.consumer.consume(n, 0.0) or self.consumer.consume(1, seconds))
@@ -333,30 +337,21 @@ class _ConsumePoller(Poller):
         return True
 
     def _commit(self, own: list[tuple[Any, int]]) -> None:
-        if self._thread is not None and self._thread.is_alive():
-            raise TimeoutError("an earlier commit is not answered yet")
-        offsets = [_at(*one) for one in own]
-        self._check_coordinator(offsets)
-        self._thread = called(
-            lambda: self.consumer.commit(offsets=offsets, asynchronous=False), COMMIT_SECONDS
-        )
-        if self._thread.is_alive():
-            raise TimeoutError(f"no broker has answered within {COMMIT_SECONDS:g} s")
+        # While a commit is waited for, librdkafka returns from no poll either: without a broker
+        # for 45 seconds, or for ever.
+        self.consumer.commit(offsets=[_at(*one) for one in own], asynchronous=True)
+
+    def confirm(self, offsets: Mapping[str, int], seconds: float) -> None:
+        own = [_at(*one) for one in self._own(offsets)]
+        # The broker answers in the order of requests.
+        for known in self.consumer.committed(own, seconds) if own else ():
+            if known.offset < offsets[place_of(known)]:
+                raise TimeoutError(f"the broker has not taken the commit of {place_of(known)}")
 
     def _switch(self, name: str, places: Collection[str]) -> None:
         own = [partition for partition, _ in self._own(dict.fromkeys(places, 0))]
         if own and hasattr(self.consumer, name):
             getattr(self.consumer, name)(own)
-
-    def _check_coordinator(self, offsets: list[Any]) -> None:
-        """Raise an error if the group's broker does not answer: a commit would wait for it."""
-        # While a commit waits, librdkafka returns from no poll either, for 45 seconds or for ever.
-        if time.monotonic() < self._next_commit:
-            raise TimeoutError("the group's broker did not answer a moment ago")
-        if hasattr(self.consumer, "committed"):
-            self._next_commit = time.monotonic() + _SILENCE_SECONDS
-            self.consumer.committed(offsets, COMMIT_SECONDS)
-            self._next_commit = 0.0
 
     def _end_of(self, partition: Any) -> Any:
         return self.consumer.get_watermark_offsets(partition, cached=True)[1]

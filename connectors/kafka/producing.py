@@ -29,6 +29,7 @@ class _Topic:
 
     def __init__(self, producer: Any, topic: str, timeout: float = 30.0) -> None:
         self.producer, self.topic, self.timeout = producer, topic, timeout
+        self.ends_at: float | None = None  # as of a source
         self._failed: list[Any] = []
 
     def _put(self, content: dict[str, Any], key: str, kept: str, **more: Any) -> None:
@@ -59,12 +60,15 @@ class _Topic:
 
         SourceError: it refused one, or did not receive all of them in time.
         """
-        left = self.producer.flush(self.timeout)
+        timeout = self.timeout
+        if self.ends_at is not None:
+            timeout = max(0.1, min(timeout, (self.ends_at - time.monotonic()) / 2))
+        left = self.producer.flush(timeout)
         if self._failed:
             n, first = len(self._failed), self._failed[0]
             raise SourceError(f"topic `{self.topic}`: {n:,} {self._what} were refused: {first}")
         if left:
-            late = f"{left:,} {self._what} could not be delivered within {self.timeout:g} s"
+            late = f"{left:,} {self._what} could not be delivered within {timeout:g} s"
             raise SourceError(f"topic `{self.topic}`: {late}")
 
 

@@ -10,6 +10,7 @@ from connectors.kafka.first_messages import FirstMessages
 from connectors.kafka.kafka_source import DEFAULT_BATCH_SIZE, KafkaSource
 from connectors.kafka.message_fields import check_labels, reject_of
 from connectors.kafka.messages import Message
+from connectors.kafka.reachable import Heard
 from connectors.payloads import Decoder, PayloadError, content_of, decoder_of
 from connectors.sentences import MOST_TOKENS, RecordEvent, SentenceBatch
 from connectors.source import Event, Position, Reject
@@ -60,11 +61,13 @@ class KafkaSentenceSource(KafkaSource):
         timeout: float = 0.5,
         idle: float | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
+        heard: Heard | None = None,
         name: str = "kafka",
     ) -> None:
         super().__init__(
             consumer, labels or "", topics=topics, decode=decode, transform=transform,
-            batch_size=batch_size, timeout=timeout, idle=idle, loop=loop, name=name,
+            batch_size=batch_size, timeout=timeout, idle=idle, loop=loop, heard=heard,
+            name=name,
         )  # fmt: skip
         self._settings["tokens"] = list(tokens)
         self._reader: Any = self._new_reader(tokens, labels, decoder_of(decode), transform)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from connectors.errors import SourceError
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.producing import LetterTopic, QuestionTopic, check_topic
-from connectors.kafka.reachable import check_reachable
+from connectors.kafka.reachable import Heard, check_reachable, tls_findings
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
 from connectors.payloads import avro, flatten
 from streamsvm import ActiveLearner, Selective
@@ -33,7 +34,11 @@ _CONNECT_SECONDS = 15.0
 _MESSAGES: dict[str, Any] = {
     "--brokers HOST:PORT,...": dict(required=True, help="where to find the cluster"),
     "--topic": dict(required=True, action="append", help="where events come; may be given again"),
-    "--group": dict(default="streamsvm", help="consumer group; default streamsvm"),
+    "--group": dict(
+        default="streamsvm",
+        help="consumer group; default streamsvm. Offsets are committed with checkpoints: without "
+        "--checkpoint, none are",
+    ),
     "--decode": dict(
         choices=("json", "arrow", "avro"), default="json", help="format of messages; default json"
     ),
@@ -58,7 +63,12 @@ _MESSAGES: dict[str, Any] = {
     "--set NAME=VALUE": dict(
         action="append",
         default=[],
-        help="a setting of librdkafka, such as security.protocol=SSL; may be given several times",
+        help="a setting of librdkafka, such as security.protocol=SSL; may be given several times. "
+        "Each can also be in the environment, which no list of processes shows: "
+        "STREAMSVM_KAFKA_SASL_PASSWORD is sasl.password",
+    ),
+    "--set-file FILE": dict(
+        action="append", default=[], help="such settings, a line each: NAME=VALUE, or # and a note"
     ),
     "--target FIELD": dict(required=True, help="field of the label, or of the labels"),
 }
@@ -91,6 +101,13 @@ _GROUP = {
     ),
     "--peers PATTERN": "checkpoints of the group's other members ('DIR/*.ckpt'), whose messages "
     "are not learnt again; with --checkpoint",
+    "--grace SECONDS": dict(
+        type=positive,
+        default=10.0,
+        help="seconds within which a run that is told to end (Ctrl-C, SIGTERM) has written its "
+        "checkpoint and its report, whatever the broker does; a second signal ends it at once; "
+        "default 10",
+    ),
     "--dead-letter-topic TOPIC": "produce them to this topic, not to a file",
 }
 
@@ -129,7 +146,9 @@ def run(options: argparse.Namespace) -> int:
         )
     if is_of_sentences and (options.message_key is not None or options.headers):
         raise ParameterError("--message-key, --headers: learners of label sequences read fields")
+    heard = Heard()
     reading: dict[str, Any] = {
+        "heard": heard,
         "decode": _decoder_from(options),
         "transform": flatten if options.flatten else None,
         "idle": options.idle,
@@ -142,7 +161,7 @@ def run(options: argparse.Namespace) -> int:
         source = _sentences_from(options, reading)
     else:
         source = KafkaSource(
-            _consumer_from(options),
+            _consumer_from(options, heard),
             options.target,
             topics=options.topic + ([options.labels_topic] if by_key else []),
             key=options.key,
@@ -188,7 +207,11 @@ def _sentences_from(options: argparse.Namespace, reading: dict[str, Any]) -> Kaf
     model = model_of(options)
     if (records := columns_of_records(options, model)) is not None:
         return KafkaRecordSource(
-            _consumer_from(options), records, options.target, topics=options.topic, **reading
+            _consumer_from(options, reading["heard"]),
+            records,
+            options.target,
+            topics=options.topic,
+            **reading,
         )
     columns = columns_of(options, model)
     if columns is None:
@@ -196,7 +219,11 @@ def _sentences_from(options: argparse.Namespace, reading: dict[str, Any]) -> Kaf
     # The tokens of a single field may be objects, which name their columns.
     options.columns = ",".join(columns) if columns[1:] else None
     return KafkaSentenceSource(
-        _consumer_from(options), columns, options.target, topics=options.topic, **reading
+        _consumer_from(options, reading["heard"]),
+        columns,
+        options.target,
+        topics=options.topic,
+        **reading,
     )
 
 
@@ -219,20 +246,26 @@ def _decoder_from(options: argparse.Namespace) -> Any:
         raise ParameterError(f"--avro-schema {options.avro_schema}: {said}") from error
 
 
-def _consumer_from(options: argparse.Namespace) -> Any:
+def _consumer_from(options: argparse.Namespace, heard: Heard) -> Any:
     """Return a consumer that reaches the cluster."""
-    client = _client("Consumer")
-    # When enough messages wait, librdkafka would fetch nothing for a second: then none are left.
-    settings = {"fetch.queue.backoff.ms": 10} | _settings(options)
-    settings |= {
-        "group.id": options.group,
+    client, admin_client = _client("Consumer"), _client("AdminClient")
+    own = _settings(options)
+    defaults = {
+        # When enough messages wait, librdkafka would fetch nothing for a second.
+        "fetch.queue.backoff.ms": 10,
         "auto.offset.reset": "earliest",
-        # The source commits offsets once the checkpoint with them is on the disk.
-        "enable.auto.commit": False,
+        # Partitions that are added are found within so many milliseconds.
+        "topic.metadata.refresh.interval.ms": 30_000,
+        # Where nothing more is there: marks of transactions have offsets, too.
+        "enable.partition.eof": True,
     }
+    # The source commits offsets once the checkpoint with them is on the disk.
+    fixed = {"group.id": options.group, "enable.auto.commit": False}
     with _settings_named():
-        consumer = client(settings)
-    _check_reachable(options, consumer)
+        consumer = client(defaults | own | heard.settings | fixed)
+        admin = admin_client(own)
+    _check_reachable(options, consumer, heard)
+    heard.identify(admin, [*options.topic, *filter(None, [options.labels_topic])])
     return consumer
 
 
@@ -290,40 +323,65 @@ def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
 def _producer_from(options: argparse.Namespace, topic: str) -> Any:
     """Return a producer to a topic of the cluster; a SourceError: it is not there."""
     client = _client("Producer")
+    heard = Heard()
     with _settings_named():
-        producer = client(_settings(options))
-    _check_reachable(options, producer)
+        producer = client(_settings(options) | {"error_cb": heard.settings["error_cb"]})
+    _check_reachable(options, producer, heard)
     check_topic(producer, topic)
     return producer
 
 
-def _check_reachable(options: argparse.Namespace, client: Any) -> None:
+def _check_reachable(options: argparse.Namespace, client: Any, heard: Heard) -> None:
+    """Wait until a broker answers a client; a SourceError says why none does."""
     try:
-        check_reachable(client, min(_CONNECT_SECONDS, options.idle or _CONNECT_SECONDS))
+        check_reachable(client, min(_CONNECT_SECONDS, options.idle or _CONNECT_SECONDS), heard)
     except SourceError as error:
-        raise SourceError(f"--brokers {options.brokers}: {error}") from error
+        own = _settings(options)
+        tls = own.get("security.protocol", "plaintext"), own.get("ssl.ca.location")
+        found = tls_findings(options.brokers.split(",")[0], *tls)
+        said = error if found is None else f"{found}; {error}"
+        raise SourceError(f"--brokers {options.brokers}: {said}") from error
 
 
 def _client(name: str) -> Any:
     """Return a class of confluent-kafka."""
     try:
         import confluent_kafka
+        import confluent_kafka.admin
     except ImportError as error:
         raise ParameterError(
             "consume needs confluent-kafka: pip install confluent-kafka"
         ) from error
-    return getattr(confluent_kafka, name)
+    module = confluent_kafka.admin if name == "AdminClient" else confluent_kafka
+    return getattr(module, name)
+
+
+_PREFIX = "STREAMSVM_KAFKA_"
+_REFUSED = {"enable.auto.commit": "commits follow checkpoints", "group.id": "use --group"}
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return the librdkafka settings of consumer and producer."""
     # The client's own log repeats each failed attempt; `--set log_level=6` shows it.
     settings: dict[str, Any] = {"bootstrap.servers": options.brokers, "log_level": 0}
-    for setting in options.set:
+    # STREAMSVM_KAFKA_BOOTSTRAP is for the tests.
+    names = {name.removeprefix(_PREFIX): name for name in os.environ if name.startswith(_PREFIX)}
+    given = [
+        (whole_name, f"{name.lower().replace('_', '.')}={os.environ[whole_name]}")
+        for name, whole_name in sorted(names.items())
+        if name != "BOOTSTRAP"
+    ]
+    for file in options.set_file:
+        lines = map(str.strip, Path(file).read_text(encoding="utf-8").splitlines())
+        given += [(f"--set-file {file}", line) for line in lines if line and line[0] != "#"]
+    given += [(f"--set {setting}", setting) for setting in options.set]
+    for whence, setting in given:
         name, found, value = setting.partition("=")
         if not found:
-            raise ParameterError(f"--set {setting}: use NAME=VALUE")
-        if name == "enable.auto.commit":
-            raise ParameterError("--set enable.auto.commit: commits follow checkpoints")
+            raise ParameterError(f"{whence}: use NAME=VALUE")
+        if name in _REFUSED:
+            raise ParameterError(f"{whence}: {_REFUSED[name]}")
+        if (name, value) == ("auto.offset.reset", "none"):
+            value = "error"  # as librdkafka calls it
         settings[name] = value
     return settings

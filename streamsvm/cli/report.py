@@ -173,6 +173,7 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
 _OF_SOURCE = {
     "jumped": ("offsets left out", "{:,}  (no messages there: deleted by the broker, or marks of "
                "transactions)"),
+    "lag": ("lag", "{:,} messages that are there and were not read"),
     "failed_commits": ("failed commits", "{:,}  (the broker did not answer; the next one includes "
                        "them, and a checkpoint has the offsets)"),
     "passed_over": ("passed over", "{:,} messages  (older than the checkpoint; if the topic was "

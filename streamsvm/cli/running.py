@@ -1,10 +1,14 @@
 """The run of a stream by a command: options of output and late labels, progress and signals."""
 
 import argparse
+import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -155,8 +159,11 @@ def run_shown(
     screen = Screen(title, total, quiet=options.quiet, learner=options.learner)
     with ExitStack() as stack:
         stack.enter_context(screen)
-        stop = stack.enter_context(stop_on_signals())
+        takers: list[Any] = []
+        told = partial(_end_within, options, takers)
+        stop = stack.enter_context(stop_on_signals(told))
         source = open_stream(stop)
+        takers += [source, letters, getattr(run_options.get("late"), "ask", None)]
         run = Run(
             source,
             monitor or model,
@@ -173,8 +180,7 @@ def run_shown(
         looks = getattr(source, "number_texts", None) if isinstance(source, KafkaSource) else None
         run.on_progress = _shown(screen, bad, run, looks)
         if hasattr(source, "on_long_wait"):  # Kafka's partitions can take 45 seconds
-            waiting = "waiting for the broker to assign partitions"
-            source.on_long_wait = lambda: screen.say(waiting)
+            source.on_long_wait = screen.say
         page = None
         if monitor is not None and options.metrics_port is not None:
             screen.say(watching.serve_metrics(options, monitor, run, stack))
@@ -236,15 +242,38 @@ def _shown(
     return show
 
 
+def _end_within(options: argparse.Namespace, takers: list[Any], n_signals: int) -> None:
+    """Give the parts that wait for a broker the time that is left; the process ends with it."""
+    if (grace := getattr(options, "grace", None)) is None:
+        return
+    seconds = grace if n_signals == 1 else 0.0
+    for one in takers:
+        if one is not None:
+            one.ends_at = time.monotonic() + seconds
+    if n_signals == 1:
+        last = threading.Timer(grace, _leave, [grace])
+        last.daemon = True
+        last.start()
+
+
+def _leave(grace: float) -> None:
+    """End the process: a client or a learner has not returned."""
+    text = f"streamsvm: not ended within --grace {grace:g} s: the last checkpoint is kept\n"
+    os.write(2, text.encode())
+    os._exit(130)
+
+
 @contextmanager
-def stop_on_signals() -> Iterator[list[int]]:
+def stop_on_signals(told: Callable[[int], None] = lambda n: None) -> Iterator[list[int]]:
     """Collect SIGINT and SIGTERM in a list instead of interrupting; a second one interrupts.
 
-    What is ignored from the start stays so: SIGINT in a shell's background, as of nohup.
+    `told` is called with their number, 1 or 2. What is ignored from the start stays so: SIGINT in a
+    shell's background, as of nohup.
     """
     received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
+        told(1 + len(received))
         if received:
             raise KeyboardInterrupt
         received.append(number)

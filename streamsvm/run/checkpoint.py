@@ -150,7 +150,7 @@ class Checkpoint:
             raise
         self._rows, self._moment = run.taken, time.monotonic()
         if self.peers is not None and hasattr(run.source, "learnt_elsewhere"):
-            run.source.learnt_elsewhere = partial(offsets_of, self.peers, self.path)
+            run.source.learnt_elsewhere = partial(offsets_of, self.peers, self.path, run.source)
         if hasattr(run.source, "before_revoke"):
             self._served = run.source
             run.source.before_revoke = lambda: self._serve(run)
@@ -211,12 +211,17 @@ class Checkpoint:
         self._rows, self._moment = run.taken, time.monotonic()
 
     def close(self) -> None:
-        """Release the lock on the file; no checkpoint is written after this."""
+        """Release the lock on the file; no checkpoint is written after this.
+
+        SourceError: the broker refuses the offsets of the last one.
+        """
         with self._writing:
-            if self._served is not None:
-                self._served.before_revoke = lambda: None
-                self._served = None
+            served, self._served = self._served, None
+            if served is not None:
+                served.before_revoke = lambda: None
         self._lock.release()
+        if served is not None:
+            served.confirm()
 
     def _resume(self, run: Run) -> Place:
         steps_here = model_file.steps_of(run.model)
@@ -384,14 +389,14 @@ def _fill(run: Run, state: dict[str, Any]) -> None:
     bad.resume(state["bad"])
 
 
-def offsets_of(pattern: str, own: Path) -> dict[str, int]:
+def offsets_of(pattern: str, own: Path, source: Any = None) -> dict[str, int]:
     """Return the next unread offset of each partition, by the checkpoints of all other members.
 
     A checkpoint and the offsets in it are written in one step, the broker is told afterwards. If a
     member dies between the two, only its checkpoint tells what it has learnt.
 
     `pattern` is one of paths such as ``checkpoints/*.ckpt``; `own` is the checkpoint of this run,
-    which is left out.
+    which is left out; `source` refuses those of other topics.
     """
     offsets: dict[str, int] = {}
     for name in sorted(glob.glob(pattern)):
@@ -401,9 +406,18 @@ def offsets_of(pattern: str, own: Path) -> dict[str, int]:
             about = model_file.read(Path(name))[1]
             place = about["run"]["place"]
             snapshot = place["snapshot"] or {}
+            if source is not None:
+                source.check_ids(snapshot)
             for partition, offset in snapshot.get("offsets", {}).items():
                 offsets[partition] = max(offset, offsets.get(partition, 0))
-        except (ModelFileError, OSError, LookupError, TypeError, AttributeError) as error:
+        except (
+            ModelFileError,
+            OSError,
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+        ) as error:
             raise CheckpointError(
                 f"{name}, one of peers={pattern!r}, does not tell what its member has learnt "
                 f"({error}): name checkpoints of the group's members only, or remove it"

@@ -220,7 +220,8 @@ class Run:
         if not report.interrupted:
             if isinstance(self.score, MeaningScore):
                 parts.check_learnt(report.rows, report.learnt, self.bad)
-            else:
+            elif report.rows or not getattr(self.source, "cuts_anew", False):
+                # A member of a group may have had no message.
                 parts.check_classes(report.rows, self.seen, self.bad, self.positive)
             if self.finish:
                 self._finish()

@@ -574,9 +574,9 @@ def test_waiting_for_partitions_is_said_once_and_is_no_time_of_learning(monkeypa
     monkeypatch.setattr("connectors.kafka.kafka_source._PATIENCE", 0.05)
     values = [json.dumps({"a": i, "label": i % 2}).encode() for i in range(30)]
     source, said = KafkaSource(Slow({0: values}), "label", topics=["t"], idle=0.01), []
-    source.on_long_wait = lambda: said.append(1)
+    source.on_long_wait = said.append
     report = Run(source, SVMSGDClassifier()).execute()
-    assert said == [1] and report.rows == 30
+    assert len(said) == 1 and "no partition is assigned" in said[0] and report.rows == 30
     assert report.seconds > report.wait_seconds == source.wait_seconds >= 0.18
     assert report.rows_per_second == 30 / (
         report.seconds - report.compile_seconds - report.wait_seconds

@@ -14,7 +14,7 @@ from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
-from tests.consumers import arrow_bytes
+from tests.consumers import Partition, arrow_bytes
 
 
 def message(topic, offset, value, key=None, seconds=None):
@@ -121,7 +121,7 @@ class OneByOne:
         return Message("t", 0, offset, None, value, None)
 
     def assignment(self):
-        return ["t[0]"]
+        return [Partition("t", 0)]
 
 
 def test_a_consumer_that_polls_one_by_one():

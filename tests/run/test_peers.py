@@ -7,6 +7,7 @@ import random
 import pytest
 
 from connectors import KafkaSource
+from connectors.kafka.reachable import Heard
 from streamsvm import LASVMClassifier
 from streamsvm.errors import CheckpointError
 from streamsvm.model_files import container as model_file
@@ -107,3 +108,21 @@ def test_what_is_no_checkpoint_is_not_a_peer(tmp_path, monkeypatch):
     LASVMClassifier().save(tmp_path / "model.ckpt")
     with pytest.raises(CheckpointError, match=r"model.ckpt, one of peers=.*members only"):
         learn(Member({}, [0]), tmp_path / "a.ckpt", str(tmp_path / "*.ckpt"), monkeypatch)
+
+
+def test_checkpoints_of_another_cluster_are_refused(tmp_path):
+    """Of one's own, and of members: the same offsets are other messages there."""
+
+    def learn_from(cluster, path, peers=None):
+        heard = Heard()
+        heard.ids = {"the cluster": cluster}
+        consumer = Member({}, [0])
+        options = {"topics": ["t"], "timeout": 0.01, "idle": 0.02, "heard": heard}
+        source = KafkaSource(consumer, "y", **options)
+        saved = Checkpoint(path, every=100, peers=peers)
+        return Run(source, LASVMClassifier(max_support_vectors=20), checkpoint=saved).execute()
+
+    assert learn_from("A", tmp_path / "a.ckpt").rows == N
+    for path, peers in (("a.ckpt", None), ("b.ckpt", str(tmp_path / "*.ckpt"))):
+        with pytest.raises(CheckpointError, match="the cluster has the id B now, and had A"):
+            learn_from("B", tmp_path / path, peers)
