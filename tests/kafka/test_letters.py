@@ -38,7 +38,7 @@ def test_letters_are_replayed(broker, capsys):
     consumer = confluent_kafka.Consumer(settings | {"auto.offset.reset": "earliest"} | QUIET)
     consumer.subscribe([dead])
     n = 0
-    while (letter := consumer.poll(5.0)) is not None:
+    while n < 10 and (letter := consumer.poll(30.0)) is not None:
         said = dict(letter.headers())
         topic = said["__connect.errors.topic"].decode()
         own = [one for one in letter.headers() if not one[0].startswith("__connect.errors.")]

@@ -295,6 +295,9 @@ def test_of_several_classes_models_that_are_renewed_wake_and_others_soon_sleep(
     state.faded[[used, near]], state.risen[0] = (0.1, 0.12), 0
     standby.choose(model, 1280, standby.BUDGET)
     assert state.asleep[near] == (n_classes > 2) and state.asleep[far] and not state.asleep[used]
+    # What sleeps keeps next to no kernel rows.
+    cached = [member.memory_parts["cache"] for member in model.models]
+    assert cached[far] < cached[used] / 2
     # At a power of two those wake that do not err more by far, before most fall asleep again.
     monkeypatch.setattr(step, "fall_asleep", lambda state, away: None)
     state.asleep[:], state.faded[[near, far]] = 1, (0.12, 0.15)

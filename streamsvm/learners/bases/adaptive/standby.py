@@ -17,6 +17,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from streamsvm.labels.targets import ProblemTargets
 from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
@@ -179,9 +181,13 @@ def choose(learner: SeveralModels, n: int, budget: float) -> float:
     state, away, hopeless = learner.state, step.AWAY, step.HOPELESS
     if not learner.targets.labels.is_binary:
         away, hopeless = step.AWAY_OF_SEVERAL, step.HOPELESS_OF_SEVERAL
+    slept = state.asleep > 0
     may_sleep = n % SLEEP_EVERY == 0 and learner.models[0].n_examples >= SLEEP_FROM
     if (_is_alarmed(state) or (may_sleep and n & (n - 1) == 0)) and state.asleep.any():
         step.wake(state, math.inf if _is_alarmed(state) else hopeless)
+        for m in np.flatnonzero(slept & (state.asleep == 0)).tolist():
+            solver = learner.models[m].solver
+            solver.renew_cache(solver.cache_bytes)
         budget = catch_up(learner, budget, 0)
     step.choose(state)
     if may_sleep and not _is_alarmed(state):
@@ -189,6 +195,9 @@ def choose(learner: SeveralModels, n: int, budget: float) -> float:
         if learner.models[0].preparation.trial is not None:
             # The others wait for the scale and the width that it finds.
             state.asleep[0] = 0
+        for m in np.flatnonzero(~slept & (state.asleep > 0)).tolist():
+            # What it kept for learning fast is of no use meanwhile.
+            learner.models[m].solver.renew_cache(0)
     if hasattr(learner, "is_rehearsal_copy"):
         # So that what each of them needs to predict is compiled.
         state.asleep[:] = 0

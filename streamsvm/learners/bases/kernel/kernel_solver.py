@@ -301,6 +301,14 @@ class KernelSolver(abc.ABC):
         """Return the solver without cached kernel rows, which are recomputed to the last bit."""
         return self if self.state is None else self.changed(state=states.without_cache(self.state))
 
+    def renew_cache(self, cache_bytes: int) -> None:
+        """Forget cached kernel rows, and have room for so many bytes of them from now on."""
+        if self.state is not None:
+            before = self.state
+            self.state = states.with_cache(states.without_cache(before), cache_bytes)
+            if hasattr(before, "cache"):
+                self.state.cache.counts[:] = before.cache.counts
+
     def restore_cache(self) -> None:
         """Add what `without_cache` left out."""
         if self.state is not None:
