@@ -3,7 +3,7 @@
 Those of `inner` and `references` depend on numba's internals. They are tried once, when this is
 imported, with a version of numba that they were not tested with. Where they fail, numba's own
 dispatchers take their place, and states are passed by value: results are the same, but compiling
-takes two to three times as long.
+takes about twice as long.
 """
 
 from __future__ import annotations

@@ -302,8 +302,8 @@ def _optimum(report: RunReport) -> str | None:
         hint = "--finish, or model.finish(), goes there"
         return f"not reached on the examples kept: {hint}  (delta {delta:.3g}, tau {tau:g})"
     # With very large weights or C a small delta may leave a large gap.
-    gap, share = report.monitor.get("gap"), report.monitor.get("gap_share")
-    if gap and share and share * report.monitor["gap_kept"] / gap > WORRY:
+    gap, kept, share = map(report.monitor.get, ("gap", "gap_kept", "gap_share"))
+    if gap and kept and share and share * kept / gap > WORRY:
         hint = "a smaller tau, or smaller weights or C, leave less gap"
         return f"up to tau on the examples kept: {hint}  (delta {delta:.3g}, at most {tau:g})"
     return f"reached on the examples kept  (delta {delta:.3g}, at most tau, {tau:g})"

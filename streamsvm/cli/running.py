@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -160,7 +159,7 @@ def run_shown(
     with ExitStack() as stack:
         stack.enter_context(screen)
         takers: list[Any] = []
-        told = partial(_end_within, options, takers)
+        told = stack.enter_context(_ends_within(getattr(options, "grace", None), takers))
         stop = stack.enter_context(stop_on_signals(told))
         source = open_stream(stop)
         takers += [source, letters, getattr(run_options.get("late"), "ask", None)]
@@ -242,18 +241,31 @@ def _shown(
     return show
 
 
-def _end_within(options: argparse.Namespace, takers: list[Any], n_signals: int) -> None:
-    """Give the parts that wait for a broker the time that is left; the process ends with it."""
-    if (grace := getattr(options, "grace", None)) is None:
-        return
-    seconds = grace if n_signals == 1 else 0.0
-    for one in takers:
-        if one is not None:
-            one.ends_at = time.monotonic() + seconds
-    if n_signals == 1:
-        last = threading.Timer(grace, _leave, [grace])
-        last.daemon = True
-        last.start()
+@contextmanager
+def _ends_within(grace: float | None, takers: list[Any]) -> Iterator[Callable[[int], None]]:
+    """Return what is told of signals: it gives parts that wait for a broker the time that is left.
+
+    Then the process ends, unless this context was left before: what follows waits for no broker.
+    """
+    timers: list[threading.Timer] = []
+
+    def told(n_signals: int) -> None:
+        if grace is None:
+            return
+        seconds = grace if n_signals == 1 else 0.0
+        for one in takers:
+            if one is not None:
+                one.ends_at = time.monotonic() + seconds
+        if n_signals == 1:
+            timers.append(threading.Timer(grace, _leave, [grace]))
+            timers[0].daemon = True
+            timers[0].start()
+
+    try:
+        yield told
+    finally:
+        for timer in timers:
+            timer.cancel()
 
 
 def _leave(grace: float) -> None:

@@ -136,6 +136,7 @@ class LateLabels:
         # The times of events read since the oldest one held, ascending: partitions are read some
         # hundred messages at a time, so that further events are not those read later.
         self._times: list[float] = []
+        self._most_times = _FEWEST_TIMES
 
     @property
     def counts(self) -> dict[str, int]:
@@ -326,9 +327,11 @@ class LateLabels:
             del self._held[key]
             self._keys.note(key, False)
             lost.append(held._replace(label=self.default))
-        if len(self._times) > 2 * len(self._held) + _FEWEST_TIMES:
+        if len(self._times) > self._most_times:
             oldest = min((held.moment for held in self._held.values()), default=math.inf)
             del self._times[: bisect_left(self._times, oldest)]
+            # Not again before there are twice as many.
+            self._most_times = max(_FEWEST_TIMES, 2 * len(self._times))
         self._counts["never_came"] += len(lost)
         if self.default is not None:
             return self._learn(lost, feeder, are_answers=False)
@@ -440,7 +443,7 @@ def _said(guess: Any) -> dict[str, Any]:
 
 
 _FEWEST_TIMES = 1000
-"""So many times of events are kept, however few events are held."""
+"""So many times of events are kept, however few events are held; none of fewer are dropped."""
 
 _AWAITED, _REFUSED = object(), object()
 """Markers in the place of a label."""

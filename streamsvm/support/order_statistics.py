@@ -1,6 +1,6 @@
 """The n-th smallest of numbers, in compiled code.
 
-Numba compiles ``np.partition`` for six seconds, most of them for the check of its arguments.
+Numba compiles ``np.partition`` for some five seconds, most of them for the check of its arguments.
 """
 
 from __future__ import annotations

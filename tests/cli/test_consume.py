@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pytest
 import streamsvm
 from connectors import KafkaSource, MemorySource, SourceError
 from streamsvm import AmbiguousSVMClassifier
+from streamsvm.cli import running
 from streamsvm.cli.main import main
 from streamsvm.cli.screen import figures
 from streamsvm.model_files import container as model_file
@@ -466,3 +468,19 @@ def test_a_broker_that_is_gone_for_30_seconds(tmp_path):
     np.testing.assert_array_equal(
         learner.support_vectors().coefficients, alone.support_vectors().coefficients
     )
+
+
+def test_a_process_is_ended_only_while_a_broker_is_waited_for(monkeypatch):
+    """What is saved after the run may take longer than --grace."""
+    left = []
+    monkeypatch.setattr(running, "_leave", left.append)
+    source = SimpleNamespace(ends_at=None)
+    with running._ends_within(0.05, [source, None]) as told:
+        told(1)
+        assert source.ends_at is not None
+    time.sleep(0.2)
+    assert not left
+    with running._ends_within(0.05, [source]) as told:
+        told(1)
+        time.sleep(0.2)
+    assert left == [0.05]

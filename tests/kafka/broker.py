@@ -5,6 +5,7 @@ STREAMSVM_KAFKA_JARS says. Each node is a process of its own, ended by its own i
 """
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -235,10 +236,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     with cluster(options.nodes, options.kinds) as running:
         print(running.addresses, running.certificates or "", flush=True)
-        try:
+        with contextlib.suppress(KeyboardInterrupt):
             signal.pause()
-        except KeyboardInterrupt:
-            pass
 
 
 if __name__ == "__main__":

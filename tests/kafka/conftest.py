@@ -15,3 +15,9 @@ def broker():
     """Give one node that all tests use: `broker.address`; tests do not end it."""
     with started() as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    """Dead letters are written where the command runs."""
+    monkeypatch.chdir(tmp_path)
