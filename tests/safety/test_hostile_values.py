@@ -22,6 +22,7 @@ from streamsvm.learners.bases.kernel import finishing
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import registered_learners
+from tests.interruptions import needs_ctrl_c
 
 LARGE = 3.4e38
 VALUES = np.array([0.0, 1.0, -1.0, 1e-38, 1e-45, 1e8, 1e15, -1e15, 1e19, 1e25, LARGE, -LARGE])
@@ -146,6 +147,7 @@ def test_finish_ends_after_a_bound_on_steps(cls, monkeypatch, caplog):
     decisions(model, np.ones((2, 2)))
 
 
+@needs_ctrl_c
 def test_finish_can_be_interrupted():
     model = of_huge_costs(streamsvm.LaRankClassifier)
     ended = threading.Event()
