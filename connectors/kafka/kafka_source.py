@@ -296,7 +296,7 @@ class KafkaSource(BaseSource):
 
     def _batches(self, size: int) -> Iterator[Batch]:
         # Idle is what was waited in a row: neither learning nor a checkpoint counts.
-        waited, wanted, is_waiting = 0.0, size, False
+        waited, wanted, is_waiting = 0.0, size, True
         while True:
             start = time.monotonic()
             polled = self._polled(wanted)
@@ -312,9 +312,9 @@ class KafkaSource(BaseSource):
                     waited = 0.0
                     yield from self._noted(self._reader.take(place, fresh))
             if not found:
-                # From when partitions are assigned.
+                # From when partitions are assigned, which a poll may take long for.
                 was_waiting, is_waiting = is_waiting, self._poller.is_waiting()
-                waited = (0.0 if was_waiting and not is_waiting else waited) + polling
+                waited = 0.0 if was_waiting and not is_waiting else waited + polling
                 self._tell(waited, is_waiting)
                 if self._is_over(waited, is_waiting):
                     for place, messages in self._in_order([], size):
