@@ -1,6 +1,7 @@
 """Sparse rows through whole learners: against dense ones, their files, names, threads."""
 
 import pickle
+import random
 
 import numpy as np
 import pytest
@@ -10,9 +11,17 @@ from hypothesis import strategies as st
 from river import feature_extraction
 
 import streamsvm
-from streamsvm import LASVMClassifier, TrackingMonitor, TrackingSVMClassifier, kernels
+from streamsvm import (
+    KernelPerceptronClassifier,
+    LASVMClassifier,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+    _compile,
+    kernels,
+)
 from streamsvm.errors import FeatureError, ModelFileError, ParameterError
 from streamsvm.model_files import codec
+from streamsvm.support import sparse_store
 from tests.slow import compiles, slow_but
 
 N, D = 300, 200
@@ -334,3 +343,51 @@ def test_results_do_not_depend_on_threads(cls, seed):
         np.testing.assert_array_equal(
             one.decision_function_many(x), three.decision_function_many(x)
         )
+
+
+def wide(n, first):
+    return {f"w{first + j}": 1.0 for j in range(n)}
+
+
+def merges_of_classes():
+    """Two rows of 300 values of a class become one of 600 while little more than both is free."""
+    for c in range(3):
+        yield wide(3, 5000 + 3 * c), c, 1.0
+    for i in range(2):
+        yield wide(300, 300 * i), 0, 0.01
+    for i in range(30):
+        yield wide(8 - (i == 0), 600 + 8 * i), i % 2 + 1, 1.0
+
+
+def merges_of_mistakes():
+    draw = random.Random(0).random
+    for _ in range(300):
+        y = int(draw() * 2)
+        yield {f"w{int(draw() * 4000)}": 1.0 for _ in range(5)}, y, 1.0
+
+
+# Without the compiler Python itself refuses to write beyond an array.
+@(compiles("sparse rows of merged vectors") if _compile.JIT else lambda test: test)
+@pytest.mark.parametrize(
+    ("model", "stream"),
+    [
+        (LASVMClassifier(kernels.RBF(1e-4), max_support_vectors=21, seed=1), merges_of_classes),
+        (
+            KernelPerceptronClassifier(
+                kernels.RBF(0.1), max_support_vectors=50, budget="merge", seed=1
+            ),
+            merges_of_mistakes,
+        ),
+    ],
+    ids=["lasvm of classes", "perceptron"],
+)
+def test_a_merged_row_stays_within_the_memory_of_sparse_rows(model, stream):
+    longest = 0
+    for x, y, w in stream():
+        model.learn_one(x, y, w)
+        store = model.solver.state.store
+        if isinstance(store, sparse_store.SparseStore):
+            assert store.counts[sparse_store.USED] <= store.columns.size
+            assert store.counts[sparse_store.LIVE] == store.length.sum()
+            longest = max(longest, store.length.max())
+    assert longest >= 100  # of merged ones

@@ -187,6 +187,8 @@ def _merge(state, kernel, i, j, policy, d):
     k_zz = own_value(kernel, stores.spare_of(store, np.int64(1), d), z)
     number = -max(abs(store.entered[i]), abs(store.entered[j]))
     weight = store.weight[i] + store.weight[j]
+    # Both rows, or a sparse store may lack room for z.
+    stores.release(store, i)
     stores.release(store, j)
     stores.put(store, j, z)
     for turn in range(n_turns(of)):

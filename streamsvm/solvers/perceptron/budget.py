@@ -173,6 +173,8 @@ def _merge(state, kernel, fresh, i, j, policy, r, size, d):
     late = part_i * state.late[i] + part_j * state.late[j]
     # The number of the newer one; negative, since z is no example of the stream.
     number = -max(abs(state.store.entered[i]), abs(state.store.entered[j]))
+    # A sparse store has room for z in the place of both.
+    stores.release(state.store, i)
     put(state, j, z, state.store.weight[i] + state.store.weight[j], number, k_zz)
     state.alpha[j], state.late[j] = alpha, late
     row[0, j] = k_zz
