@@ -21,7 +21,8 @@ from streamsvm._compile.decorators import (
     source_of,
     stamp,
 )
-from streamsvm._compile.dispatchers import Reference, borrowed, pointee
+from streamsvm._compile.dispatchers import Reference, borrowed, pointee, reference_at
+from streamsvm._compile.layout import words_of
 
 __all__ = [
     "BOUNDS_CHECKED",
@@ -43,7 +44,9 @@ __all__ = [
     "named",
     "pointee",
     "prefetch",
+    "reference_at",
     "register_source",
     "source_of",
     "stamp",
+    "words_of",
 ]

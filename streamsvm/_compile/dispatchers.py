@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba import typeof
 from numba.core import config
 from numba.core.registry import CPUDispatcher
 from numba.extending import register_jitable
+
+from streamsvm._compile.layout import value_at, words_of
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +41,7 @@ class _Tried(NamedTuple):
 
 def _do_inner_functions_work() -> bool:
     """Tell whether a state is passed by reference to a function that only compiled code calls."""
-    lent, options = borrowed, {"nopython": True}
+    lent, at, options = borrowed, reference_at, {"nopython": True}
 
     def second(state: Any) -> Any:
         return state.values[1] + state.n
@@ -48,10 +51,14 @@ def _do_inner_functions_work() -> bool:
     def entry(state: Any) -> Any:
         return inner(lent(state))
 
+    def at_address(address: int, kind: Any) -> Any:
+        return inner(at(address, kind))
+
     state = _Tried(np.array([1.0, 2.0]), 3)
-    references = sys.getrefcount(state.values)
+    references, words = sys.getrefcount(state.values), np.array(words_of(state))
     found = EntryDispatcher(entry, options)(state)
-    return bool(found == 5.0 and sys.getrefcount(state.values) == references)
+    of_words = EntryDispatcher(at_address, options)(words.ctypes.data, typeof(state))
+    return bool(found == of_words == 5.0 and sys.getrefcount(state.values) == references)
 
 
 EntryDispatcher: Any = _Plain
@@ -63,6 +70,7 @@ try:
     from streamsvm._compile.references import Reference as Reference
     from streamsvm._compile.references import borrowed as borrowed
     from streamsvm._compile.references import pointee as pointee
+    from streamsvm._compile.references import reference_at as reference_at
 
     if not (config.DISABLE_JIT or numba.__version__ in _TESTED):  # type: ignore[attr-defined]
         assert _do_inner_functions_work()
@@ -82,3 +90,5 @@ except Exception as error:
     def pointee(kind: Any) -> Any:
         """Return a type itself."""
         return kind
+
+    reference_at: Any = value_at  # type: ignore[no-redef]

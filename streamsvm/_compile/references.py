@@ -164,8 +164,23 @@ def _borrowed_compiled(typing: Any, state: Any) -> Any:
     return _referenced(state)(state), codegen
 
 
+@intrinsic
+def _at_compiled(typing: Any, address: Any, kind: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return Reference(kind.instance_type)(address, kind), codegen
+
+
 borrowed: Any = _borrowed_compiled if not config.DISABLE_JIT else lambda state: state  # type: ignore[attr-defined]
 """Return references to a state, or to those in a tuple, for the functions that are called.
 
 Only for states that the caller keeps alive.
+"""
+
+reference_at: Any = _at_compiled if not config.DISABLE_JIT else lambda value, kind: value  # type: ignore[attr-defined]
+"""Return a reference to a NamedTuple at an address, which `words_of` describes.
+
+`kind` is its type, as numba's `TypeRef`. What calls this is itself called by address only, and so
+is never compiled inline.
 """

@@ -21,7 +21,7 @@ _margins: dict[Any, Any] = {}
 _learn_rows: dict[type, Any] = {}
 _addresses: dict[Any, int] = {}
 
-# What calls these two says so (`USES`): the files of solvers are not imported here.
+# `one_event` calls these two, and says so (`USES`): the files of solvers are not imported here.
 learn_event: Any = chosen_by(0, _learn)
 """Learn one row; return 1, or 0 if nothing changed: the state is full, or the kernel refuses it.
 
@@ -30,7 +30,7 @@ solver. x is the row, float32 (1, d), finite, or `SparseRows`, and `spare` a sto
 may be overwritten. `is_last` tells whether `margins_of_event` had this row last. y, cost and weight
 are float64 (1,): +1 or -1, or the class if there are several outputs; C_i; the example weight.
 numbers, int64 (at least 1,), is that of the example. margins, float64 (1, outputs), are written:
-from before the row was learnt. `solver` is what `solver_for` returned.
+from before the row was learnt. `solver` is what `learn_rows_for` returned.
 """
 
 margins_of_event: Any = chosen_by(0, _margins)
@@ -73,7 +73,9 @@ def register_solver(state_type: type, learn: Any, margins: Any, learn_rows: Any 
     register_source(state_type, learn, margins)
 
 
-def solver_for(state: Any, kernel: Any, schedule: Any, n_dimensions: int, is_sparse: bool) -> Any:
+def learn_rows_for(
+    state: Any, kernel: Any, schedule: Any, n_dimensions: int, is_sparse: bool
+) -> Any:
     """Return what `learn_event` calls for such arguments, compiled if need be.
 
     `n_dimensions` is that of the margins that `learn_rows` writes: 1, or 2 of several outputs.
@@ -82,7 +84,7 @@ def solver_for(state: Any, kernel: Any, schedule: Any, n_dimensions: int, is_spa
     if not JIT or function is None:
         return function or 0
     # States grow, and models take turns: numba would take a millisecond each time.
-    key = function, n_dimensions, is_sparse, _kind((state, kernel, schedule))
+    key = function, n_dimensions, is_sparse, kind_of((state, kernel, schedule))
     if key not in _addresses:
         rows = SPARSE_ROWS if is_sparse else DENSE_ROWS
         margins = types.Array(types.float64, n_dimensions, "C")
@@ -91,10 +93,10 @@ def solver_for(state: Any, kernel: Any, schedule: Any, n_dimensions: int, is_spa
     return _addresses[key]
 
 
-def _kind(value: Any) -> Any:
+def kind_of(value: Any) -> Any:
     """Return what numba's type of a value depends on."""
     if isinstance(value, tuple):
-        return type(value), *map(_kind, value)
+        return type(value), *map(kind_of, value)
     if isinstance(value, np.ndarray):
         return type(value), value.dtype, value.ndim, value.flags.num
     return type(value) if isinstance(value, int | float | np.generic) else value

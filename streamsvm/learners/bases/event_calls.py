@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
-from streamsvm._compile import JIT, borrowed, compiled, compiled_inner
+from streamsvm._compile import JIT, compiled, compiled_inner
 from streamsvm.features.missing import fill, note
 from streamsvm.features.packing import list_event
 from streamsvm.learners.bases.scaled_rows import scaled_value
@@ -22,7 +22,7 @@ from streamsvm.solvers.adaptive.last_label import (
     note_learnt,
     write_offsets,
 )
-from streamsvm.solvers.registry import learn_event, margins_of_event
+from streamsvm.solvers.one_event import call_learn, call_margins
 from streamsvm.support.calibration import (
     label_index,
     update_one,
@@ -31,18 +31,14 @@ from streamsvm.support.calibration import (
 )
 from streamsvm.support.rows import SparseRows
 
-USES = "solvers/*/*.py"
-"""Files with what `learn_event` and `margins_of_event` call: an edit of one recompiles this one."""
-
 _THINNED_SIZE = 6
 """Size of the calibration array of `new_thinned`."""
 
 _FIELDS = (
-    "state",
-    "kernel",
-    "schedule",
+    "margins_of",  # int64: see `solvers.one_event.Solver`
+    "learn",  # int64
+    "parts",  # int64
     "calibration",  # float64: see `support.calibration`
-    "row_store",  # scratch: a store of one row
     "event_values",  # float64 (room,): the values of the event, written by Python; NaN: missing
     "row_values",  # float32 (room,): the values of the row; if it is sparse, sorted by column
     "last_values",  # float32 (room,): the values of the row that was predicted last
@@ -61,7 +57,6 @@ _FIELDS = (
     "offsets",  # float64 (labels,), (1,): added to margins; (0,): see `adaptive.last_label`
     "repeats",  # float64 (10,), (0,): the same
     "asked",  # int64 (3,), (0,): the same
-    "solver",  # see `registry.solver_for`
 )
 EVENT_COLUMNS, SORT_RANKS, SORTED_COLUMNS, LAST_COLUMNS = range(4)
 """Rows of the field `columns`: the columns of an event, written by Python; scratch of `list_event`;
@@ -142,13 +137,12 @@ def _predicted(args, n, is_sparse):
 @compiled_inner
 def _learn(args, x, is_last, sign, cost, weight):
     """Learn a row; return the index of the label predicted before, or -1 if it was not learnt."""
-    state, margins = borrowed(args.state), args.margins
+    margins = args.margins
     y, costs, weights = args.targets[0], args.targets[1], args.targets[2]
     y[0], costs[0], weights[0], args.numbers[EXAMPLE] = sign, cost, weight, args.n_learnt[0] + 1
-    done = learn_event(
-        state, args.kernel, args.schedule, borrowed(args.row_store), x, is_last, y, costs, weights,
-        args.numbers, margins, args.solver,
-    )  # fmt: skip
+    done = call_learn(
+        args.learn, args.parts, None, x, is_last, y, costs, weights, args.numbers, margins
+    )
     if done == 0:
         return -1
     # Here, not in Python, where a signal handler may run first, and raise an error or learn.
@@ -200,7 +194,7 @@ def predict_dense(args, turn, d):
     for c in range(d):
         args.last_values[c] = args.row_values[c]
     row = _scaled(args, args.last_values, d).reshape(1, d)
-    margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
+    call_margins(args.margins_of, args.parts, None, row, args.margins)
     args.numbers[LAST_LENGTH] = d
     return _predicted(args, d, False)
 
@@ -268,7 +262,7 @@ def predict_sparse(args, turn, n, d, is_hashed):
     if x.start[1] < 0:
         return -1
     row = _scaled_listed(args, x)
-    margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
+    call_margins(args.margins_of, args.parts, None, row, args.margins)
     args.numbers[LAST_LENGTH] = x.start[1]
     for t in range(x.start[1]):
         args.columns[LAST_COLUMNS, t], args.last_values[t] = x.columns[t], x.values[t]

@@ -33,7 +33,7 @@ from streamsvm.learners.bases.event_calls import (
     Arguments,
 )
 from streamsvm.learners.bases.scaled_rows import padded
-from streamsvm.solvers.registry import solver_for
+from streamsvm.solvers.one_event import solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
@@ -89,12 +89,12 @@ class EventPath:
         self._pack: Any = None
         # The number of features of the event that was learnt last.
         self._d = 0
+        spare, n_dimensions = _row_store(state, room), 1 if n_outputs == 1 else 2
+        # Its arrays, and what is at its addresses, are kept here.
+        self._solver = solver_for(state, kernel, schedule, spare, n_dimensions, is_sparse)
         self._bind(
-            state,
-            kernel,
-            schedule,
+            *self._solver[:3],
             targets.calibration,
-            _row_store(state, room),
             event_values,
             self._row_values,
             np.zeros(n, np.float32),
@@ -113,7 +113,6 @@ class EventPath:
             offsets,
             repeats,
             asked,
-            solver_for(state, kernel, schedule, 1 if n_outputs == 1 else 2, is_sparse),
         )
 
     def _bind(self, *values: Any) -> None:
