@@ -12,7 +12,6 @@ Each of them is a ``StreamSVMError``:
     ├── ModelBusyError (RuntimeError)      code in the middle of learning learns on the same model
     ├── ForkedModelError (RuntimeError)    a model was being changed when the process was forked
     ├── WorkerError (RuntimeError)         a worker of a training cannot start, or dies each time
-    ├── StaleAddressError (RuntimeError)   native events in debug mode found a wrong address
     └── ModelFileError (ValueError)        a model file cannot be read
         ├── NotAModelFileError             foreign or empty
         ├── DamagedModelFileError          truncated or altered
@@ -61,10 +60,6 @@ class ModelBusyError(StreamSVMError, RuntimeError):
 
 class WorkerError(StreamSVMError, RuntimeError):
     """A worker of a training on shards cannot be started, or dies again and again."""
-
-
-class StaleAddressError(StreamSVMError, RuntimeError):
-    """A table of native events has an address that is not that of the array which it names."""
 
 
 class ModelFileError(StreamSVMError, ValueError):

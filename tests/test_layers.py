@@ -17,7 +17,7 @@ LAYERS = [
     {"structured"},
     {"solvers"},
     {"monitor", "page"},
-    {"labels", "features", "model_files", "native_events", "selection"},
+    {"labels", "features", "model_files", "selection"},
     {"preprocessing"},
     {"learners"},
     {"run"},

@@ -76,6 +76,8 @@ class EventReader:
         """
         try:
             x = snapshot(x)
+            if len(x) > self.schema.limit:
+                return None
             if None in x.values():
                 x = present(x)
             new = self._new_names(x, self.schema.n_names, learning)
@@ -113,7 +115,7 @@ class EventReader:
         try:
             x = snapshot(x)
             n, schema = len(x), self.schema
-            if n > LONGEST:
+            if n > LONGEST or (schema.buckets is None and n > schema.limit):
                 return None
             d, new = len(schema), ()
             columns: Iterable[int]

@@ -18,22 +18,6 @@ MOST_BYTES = 2**28
 
 _REMEMBERED = 2**16
 
-_SIMPLE = frozenset((str, int))
-_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
-
-
-def are_simple(names: list[Name]) -> bool:
-    """Tell whether all names are exactly of type str, or of type int and within 64 bits.
-
-    Hashing and comparing such names runs no user's code.
-    """
-    kinds = set(map(type, names))
-    if not kinds <= _SIMPLE:
-        return False
-    return int not in kinds or all(
-        _LOWEST <= name <= _HIGHEST for name in names if isinstance(name, int)
-    )
-
 
 def is_long(name: Name) -> bool:
     """Tell whether a name is longer than `LONGEST_NAME`, or has a part that is."""
@@ -70,15 +54,12 @@ class Names:
     def __init__(self) -> None:
         self._names: list[Name] = []
         self._index: dict[Name, int] = {}
-        # The same dict, without what compiled code has appended since `index` was read last.
-        self.indexed = self._index
         # The first so many names are 0, 1, ..., whether they are in the list yet or not.
         self._n_range = 0
         # The bytes of the first `_n_weighed` names.
         self._n_weighed = self._bytes = 0
-        # `is_range` and `are_simple` hold for the first `_n_checked` names.
-        self._n_checked = 0
-        self._is_range = self._are_simple = True
+        # `is_range` holds for the first `_n_checked` names.
+        self._n_checked, self._is_range = 0, True
 
     @property
     def n_names(self) -> int:
@@ -129,12 +110,6 @@ class Names:
         self._check_new()
         return self._is_range
 
-    @property
-    def are_simple(self) -> bool:
-        """Whether all names are strings or ints of 64 bits: see the function `are_simple`."""
-        self._check_new()
-        return self._are_simple
-
     def append(
         self, names: Iterable[Name], check: Callable[[list[Name]], None] | None = None
     ) -> None:
@@ -173,8 +148,7 @@ class Names:
             return
         fresh = self._names[checked:n]
         is_range = self._is_range and fresh == list(range(checked, n))
-        simple = self._are_simple and are_simple(fresh)
-        self._is_range, self._are_simple, self._n_checked = is_range, simple, n
+        self._is_range, self._n_checked = is_range, n
 
 
 class HashedColumns(dict[Any, int]):

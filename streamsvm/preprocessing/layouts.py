@@ -30,7 +30,8 @@ class Layout(NamedTuple):
 def values_of(layout: Layout, event: dict[Name, Any]) -> np.ndarray:
     """Return the values of an event as float64 (d,); raise FeatureError if one is not usable."""
     try:
-        values = np.frombuffer(layout.pack(*event.values()), np.float64)
+        # Of bytes that can be written, as all other arrays are.
+        values = np.frombuffer(bytearray(layout.pack(*event.values())), np.float64)
     except (struct.error, TypeError, OverflowError):
         values = np.array([check_number_feature(*pair) for pair in event.items()])
     if not are_usable(values):

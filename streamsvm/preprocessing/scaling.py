@@ -3,9 +3,14 @@
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_inner
-from streamsvm.native_events.scaler_path import CLIP, ONE_HOT, REJECT
 from streamsvm.support.feature_statistics import is_far, learn_value, scaled
 from streamsvm.support.rows import LARGEST
+
+CLIP, REJECT = range(2)
+"""Entries of `limits`: in standard deviations from the mean, or infinity."""
+
+ONE_HOT, UNKNOWN = -1, -2
+"""Columns of features that are not scaled: one-hot ones, and those that were never learnt."""
 
 
 @compiled
@@ -69,14 +74,17 @@ def learn_event(statistics, columns, values, clip):
 
 
 @compiled
-def scale_event(statistics, columns, values, clip, out):
-    """Write scaled values into out, float64 (d,); return False if one is not usable."""
+def scale_event(statistics, columns, values, clip):
+    """Scale values, float64 (d,), of columns, int64 (d,); return False if one is not usable.
+
+    Then nothing is scaled.
+    """
     if not are_usable(values):
         return False
     for t in range(values.size):
         f = columns[t]
         if f >= 0:
-            out[t] = scaled(statistics, f, values[t], clip)
-        else:
-            out[t] = values[t] if f == ONE_HOT else 0.0
+            values[t] = scaled(statistics, f, values[t], clip)
+        elif f != ONE_HOT:
+            values[t] = 0.0
     return True

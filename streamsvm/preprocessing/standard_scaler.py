@@ -11,15 +11,22 @@ from river import base, compose
 from streamsvm._parameter_checks import check_pattern
 from streamsvm.errors import FeatureError
 from streamsvm.features import frames
+from streamsvm.features.event_reader import UNUSUAL
 from streamsvm.features.events import check_number_feature, present, snapshot
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.names import Name, is_long
 from streamsvm.model_files.codec import Content, register
 from streamsvm.model_files.container import register_pipeline
-from streamsvm.native_events.scaler_path import CLIP, ONE_HOT, REJECT, UNKNOWN
 from streamsvm.preprocessing.layouts import Layout, values_of
 from streamsvm.preprocessing.scaled_features import ScaledFeatures, merged, widened
-from streamsvm.preprocessing.scaling import learn_and_scale, learn_event, scale_event
+from streamsvm.preprocessing.scaling import (
+    ONE_HOT,
+    REJECT,
+    UNKNOWN,
+    learn_and_scale,
+    learn_event,
+    scale_event,
+)
 from streamsvm.support.declaration import Field, NamedArrays
 from streamsvm.support.feature_statistics import (
     COUNT,
@@ -126,13 +133,30 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             The caller is a signal handler, or the like, in the middle of this scaler's learning.
 
         """
-        # A local variable: else the interpreter would first look for a method of the class.
-        learn = self._event_learn
-        if learn(x):
-            return
         with self.lock:
+            if self.reject is None and not self.is_learning:
+                _, layout, values = self._plain(x)
+                if layout is not None and learn_event(
+                    self._fitted(), layout.columns, values, self._clip
+                ):
+                    return
             self._learn_event(x)
-            self._bind_fast_path()
+
+    def _plain(self, x: Mapping[Name, Any]) -> tuple[tuple[Name, ...], Layout | None, Any]:
+        """Return names, layout and values of a dict of numbers whose names are known in this order.
+
+        Without a layout it is not one: other events, and errors, are for the general path. Under
+        lock.
+        """
+        if x.__class__ is dict:
+            names = tuple(x)
+            if (layout := self._layouts.get(names)) is not None:
+                try:
+                    # Of bytes that can be written, as all other arrays are.
+                    return names, layout, np.frombuffer(bytearray(layout.pack(*x.values())))
+                except UNUSUAL:
+                    pass
+        return (), None, None
 
     @learning
     def _learn_event(self, x: Mapping[Name, Any]) -> None:
@@ -150,7 +174,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             self.schema.extend(compress(names, layout.columns == UNKNOWN))
             layout = Layout.of(self._columns_of(names))
         # Only now: `_fitted` adds statistics for all columns of the schema.
-        learn_event(self._fitted(), layout.columns, values, self._limits[CLIP])
+        learn_event(self._fitted(), layout.columns, values, self._clip)
 
     def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
         """Return the scaled event; features not learnt yet are 0.
@@ -170,18 +194,16 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             A value is no finite number of single precision.
 
         """
-        transform = self._event_transform
-        if (found := transform(x)) is not None:
-            return found
         with self.lock:
-            event = present(snapshot(x))
-            names = tuple(event)
-            layout, _ = self._layout_of(names)
-            values = values_of(layout, event)
-            out = np.empty(len(values))
-            scale_event(self._fitted(), layout.columns, values, self._limits[CLIP], out)
-            self._bind_fast_path()
-        return dict(zip(names, out.tolist(), strict=True))
+            names, layout, values = self._plain(x)
+            clip = self._clip
+            if layout is None or not scale_event(self._fitted(), layout.columns, values, clip):
+                event = present(snapshot(x))
+                names = tuple(event)
+                layout, _ = self._layout_of(names)
+                values = values_of(layout, event)
+                scale_event(self._fitted(), layout.columns, values, clip)
+        return dict(zip(names, values.tolist(), strict=True))
 
     def far_message(self, name: Name, value: float) -> str:
         """Return why a value beyond `reject` is refused."""

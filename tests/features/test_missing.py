@@ -17,7 +17,6 @@ from streamsvm import (
     LASVMClassifier,
     StandardScaler,
     SVMSGDClassifier,
-    native_events,
 )
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features.absent import zeros_in_words
@@ -80,27 +79,21 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("is_native", [True, False])
 @pytest.mark.parametrize("cls", CLASSES)
-def test_events_are_filled_as_by_the_slow_twin(cls, is_native):
+def test_events_are_filled_as_by_the_slow_twin(cls):
     events, labels = stream()
     model, other, twin = cls(), cls(missing="zero"), SlowMissing()
-    was = native_events.is_on()
-    native_events.switch(is_native and was)
-    try:
-        for i, (x, y) in enumerate(zip(events, labels, strict=True)):
-            filled = twin.filled(x)
-            margin = model.decision_function_one(x)
-            assert margin == other.decision_function_one(filled)
-            model.learn_one(x, y)
-            twin.learn(x)
-            # Features that are new come in one order only if the other sees them, too.
-            other.learn_one(filled, y)
-            if i % 50 == 49:
-                model = pickled(model, cls)
-        assert model.missing_values == twin.counts() and "flag" not in model.missing_values
-    finally:
-        native_events.switch(was)
+    for i, (x, y) in enumerate(zip(events, labels, strict=True)):
+        filled = twin.filled(x)
+        margin = model.decision_function_one(x)
+        assert margin == other.decision_function_one(filled)
+        model.learn_one(x, y)
+        twin.learn(x)
+        # Features that are new come in one order only if the other sees them, too.
+        other.learn_one(filled, y)
+        if i % 50 == 49:
+            model = pickled(model, cls)
+    assert model.missing_values == twin.counts() and "flag" not in model.missing_values
 
 
 def pickled(model, cls):

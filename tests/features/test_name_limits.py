@@ -10,7 +10,6 @@ from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.features import names as names_module
 from streamsvm.features.names import LONGEST_NAME, HashedColumns, is_long
 from streamsvm.features.schema import Schema
-from streamsvm.native_events import availability
 
 LONG, SHORT = "x" * (LONGEST_NAME + 1), "x" * LONGEST_NAME
 LEARNERS = {
@@ -42,9 +41,7 @@ def test_long_names_of_events_are_left_out(name, warm):
     assert not any(map(is_long, model["StandardScaler"].statistics))
 
 
-@pytest.mark.skipif(not availability.is_on(), reason="compiled events are off")
-def test_compiled_events_leave_long_names_out():
-    # Beyond the first examples, events of words are learnt by compiled code.
+def test_events_of_words_leave_long_names_out():
     model = SVMSGDClassifier()
     for i in range(3000):
         model.learn_one({f"word {j}": 1.0 for j in range(i % 50, i % 50 + 5)}, i % 2)

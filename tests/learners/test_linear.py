@@ -18,11 +18,11 @@ from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, Trackin
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.linear import rate_search
 from streamsvm.model_files import codec
-from streamsvm.native_events import is_on
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear import step
 from streamsvm.support import calibration
 from streamsvm.support.rows import sparse as rows_of
+from tests.odd_events import GeneralPath
 
 SETTINGS = [
     (SVMSGDClassifier, {}),
@@ -265,12 +265,10 @@ def test_events_of_words_are_batches(params):
         events.append({f"w{c}": float(v) for c, v in zip(names, rng.normal(size=6), strict=True)})
     y = [sum(event.values()) > 0.0 for event in events]
     for cls in (SVMSGDClassifier, SGDQNClassifier):
-        one, other = cls(**params), cls(**params)
+        one, other = cls(**params), type("General", (GeneralPath, cls), {})(**params)
         for event, label in zip(events, y, strict=True):
             one.predict_one(event)
             one.learn_one(event, label)
-        for event, label in zip(events, y, strict=True):
-            other.close_fast_path()  # the general path
             other.learn_one(event, label)
         same(one, other)
 
@@ -285,10 +283,6 @@ def test_weighted_events_are_batches(cls):
             one.learn_one(dict(enumerate(row)), label, weight)
         many.learn_many(x, y, w)
         same(one, many)
-        # Weights of 0 take the general path, so often that binding waits.
-        one.pace.bind_at = 0
-        one.predict_one(dict(enumerate(x[0].tolist())))
-        assert one.fast_path.is_open == is_on()
 
 
 def test_words_become_sparse_rows_and_hashing_keeps_no_name():
@@ -486,19 +480,6 @@ def test_nothing_is_learnt_into_arrays_that_were_replaced(sparse):
     assert model.predict_one({0: -1.0, 1: 0.5}) == model.predict_many(row)[0]
     for c in range(1000, 100_000, 500):
         model.predict_one({c: 1.0})
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_way_that_is_closed_gives_up(sparse):
-    x, y = problem(1500, d=3)
-    model = SVMSGDClassifier(sparse=sparse)
-    grow(model, [dict(enumerate(row)) for row in x.tolist()], y)
-    old = model.fast_path
-    model.learn_many(np.random.default_rng(0).normal(size=(5, 2000)), [True, False] * 2 + [True])
-    for x in ({1900: 1.0}, {0: 1.0, 1: 1.0, 2: 1.0}):
-        for given_up in (old.predict(x), old.margin_locked(x), old.learn(x, True)):
-            assert given_up is None
-        assert old.learn_locked_any(x, True) is None
 
 
 def test_counters_do_not_make_up_features():

@@ -23,10 +23,8 @@ from streamsvm import (
     TrackingSVMClassifier,
     _compiling,
     kernels,
-    native_events,
 )
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.linear import linear_native
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
@@ -250,12 +248,10 @@ def compile_for_a_while():
     _compiling.compile_whole(compile)
 
 
-@pytest.mark.parametrize("way", ["batch", "event", "linear"])
+@pytest.mark.parametrize("way", ["batch", "event"])
 def test_compiling_is_no_part_of_the_speed(monkeypatch, way):
     monkeypatch.setattr(_compiling.clock, "_has_warned", True)
-    if way == "linear" and not native_events.is_on():
-        pytest.skip("native events are off")
-    monitor = watched(SVMSGDClassifier(t0=10.0) if way == "linear" else None)
+    monitor = watched()
     stream = [({"a": i % 3 - 1.0, "b": float(i)}, i % 2 > 0) for i in range(20)]
     for x, y in stream:
         monitor.learn_one(x, y)
@@ -269,11 +265,8 @@ def test_compiling_is_no_part_of_the_speed(monkeypatch, way):
 
         return call
 
-    if way == "linear":
-        learn = slow(where.fast_path.learn_locked)
-        assert linear_native.learn_watched(where, learn, *stream[0], 1.0)
-    elif way == "event":
-        monkeypatch.setattr(where.event_path, "learn", slow(where.event_path.learn))
+    if way == "event":
+        monkeypatch.setattr(where.event_path, "learn_plain", slow(where.event_path.learn_plain))
         monitor.learn_one(*stream[0])
     else:
         monkeypatch.setattr(where, "learn_rows", slow(where.learn_rows))

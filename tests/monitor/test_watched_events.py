@@ -20,28 +20,16 @@ from streamsvm import (
 )
 from streamsvm.kernels import RBF
 from streamsvm.learners.bases import events
-from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.sample import PassedBy
 from streamsvm.support.rows import shape
 from tests.monitor.test_tracker import untimed
 from tests.slow import slow_but
 
-
-class GeneralPathSGD(SVMSGDClassifier):
-    def bind_fast_path(self):
-        pass
-
-
-class GeneralPathSGDQN(SGDQNClassifier):
-    def bind_fast_path(self):
-        pass
-
-
 LEARNERS = {
-    "SGD": (SVMSGDClassifier, GeneralPathSGD),
-    "SGD-QN": (SGDQNClassifier, GeneralPathSGDQN),
-    "LASVM": (LASVMClassifier, LASVMClassifier),
-    "tracking": (TrackingSVMClassifier, TrackingSVMClassifier),
+    "SGD": SVMSGDClassifier,
+    "SGD-QN": SGDQNClassifier,
+    "LASVM": LASVMClassifier,
+    "tracking": TrackingSVMClassifier,
 }
 
 
@@ -89,7 +77,8 @@ def test_a_monitor_sees_the_same_as_by_the_general_path(name, params, scores, se
     if "SGD" not in name:
         k, params = 2, {**params, "seed": 1}
     monitors = []
-    for cls, path in zip(LEARNERS[name], (contextlib.nullcontext, general_path), strict=True):
+    cls = LEARNERS[name]
+    for path in (contextlib.nullcontext, general_path):
         metric = {"F1": metrics.MacroF1, "probabilities": metrics.CrossEntropy}.get(scores)
         monitor = TrackingMonitor(
             cls(**params), every=every, metrics=metric and metric(), sample=5, seed=seed
@@ -103,41 +92,29 @@ def test_a_monitor_sees_the_same_as_by_the_general_path(name, params, scores, se
         monitors.append(monitor)
     fast, general = map(seen_by, monitors)
     assert fast == general
-    path = getattr(monitors[0].model, "fast_path", None)
-    # What calibration learns must be known before.
-    assert path is None or path.is_open == (scores != "probabilities")
     assert len(fast[0]) >= 2 and fast[0][-1]["accuracy"] is not None
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
-def test_linear_events_take_the_fast_path(cls, sparse, k, monkeypatch):
-    on_general_path = []
-    learn_one = Learner.learn_one
-    monkeypatch.setattr(
-        Learner, "learn_one", lambda self, *a: on_general_path.append(self) or learn_one(self, *a)
-    )
-    monitor = TrackingMonitor(cls(sparse=sparse), every=100)
-    for x, y in stream(1500, 0, k):
-        monitor.learn_one(x, y)
-    # The general path is taken until there are two names and two classes, and at each new class.
-    assert len(on_general_path) < 10
-    assert monitor.get()["n_examples"] == monitor.model.n_examples == 1500
-    assert len(monitor.history) == 15
-
-
-@pytest.mark.parametrize("cls", [LASVMClassifier, TrackingSVMClassifier])
-def test_kernel_events_take_the_fast_path(cls, monkeypatch):
-    fast = []
+@pytest.mark.parametrize(
+    "model",
+    [
+        LASVMClassifier(RBF(gamma=0.5), sparse=False),
+        TrackingSVMClassifier(RBF(gamma=0.5), sparse=False),
+        SVMSGDClassifier(sparse=False),
+        SGDQNClassifier(sparse=True),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_events_are_learnt_taken(model, monkeypatch):
+    taken = []
     learn = events.learn
-    monkeypatch.setattr(events, "learn", lambda *a: fast.append(learn(*a)) or fast[-1])
-    monitor = TrackingMonitor(cls(RBF(gamma=0.5), sparse=False), every=100)
+    monkeypatch.setattr(events, "learn", lambda *a: taken.append(learn(*a)) or taken[-1])
+    monitor = TrackingMonitor(model, every=100)
     for row in np.random.default_rng(0).normal(size=(1000, 2)).tolist():
         monitor.learn_one(dict(enumerate(row)), row[0] > row[1])
     # The others fall back.
-    assert sum(fast) > 980
-    assert monitor.get()["n_examples"] == 1000
+    assert sum(taken) > 980
+    assert monitor.get()["n_examples"] == 1000 and len(monitor.history) == 10
 
 
 def test_predictions_that_were_expected_are_those_that_are_scored():
@@ -172,16 +149,17 @@ def test_an_unwatched_copy_of_a_watched_model_goes_on():
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_monitor_that_comes_later(name, metric):
     seen = []
-    for cls in LEARNERS[name]:
-        model = cls(**({} if "SGD" in name else {"seed": 1}))
+    for path in (contextlib.nullcontext, general_path):
+        model = LEARNERS[name](**({} if "SGD" in name else {"seed": 1}))
         events = stream(300, 3)
-        for x, y in events[:150]:
-            model.predict_one(x)
-            model.learn_one(x, y)
-        monitor = TrackingMonitor(model, every=20, metrics=metric())
-        for x, y in events[150:]:
-            model.predict_one(x)
-            model.learn_one(x, y)
+        with path():
+            for x, y in events[:150]:
+                model.predict_one(x)
+                model.learn_one(x, y)
+            monitor = TrackingMonitor(model, every=20, metrics=metric())
+            for x, y in events[150:]:
+                model.predict_one(x)
+                model.learn_one(x, y)
         seen.append(seen_by(monitor))
     assert seen[0] == seen[1] and seen[0][0][-1]["n_examples"] == 140
 

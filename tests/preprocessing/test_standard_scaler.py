@@ -18,10 +18,8 @@ from river import compose, datasets, preprocessing
 from streamsvm import StandardScaler, SVMSGDClassifier, load, save
 from streamsvm.errors import FeatureError, ModelBusyError, ParameterError
 from streamsvm.features import frames
-from streamsvm.native_events import is_on
-from streamsvm.native_events.event_reader import LONGEST
 from streamsvm.support.rows import LARGEST
-from tests.native_events.test_event_rows import NUMBERS, ODD, ODD_NAMES, PLAIN_NAMES
+from tests.odd_events import NUMBERS, ODD, ODD_NAMES, PLAIN_NAMES, GeneralScaler
 
 
 def test_event_by_event_it_is_rivers():
@@ -99,13 +97,6 @@ def test_containers_come_back_in_kind():
     assert isinstance(StandardScaler().transform_many(batch), pa.RecordBatch)
 
 
-class GeneralPath(StandardScaler):
-    """Learns and scales every event by the general path."""
-
-    def _bind_fast_path(self):
-        pass
-
-
 EVENTS = st.lists(
     st.builds(
         lambda kind, content: kind(content),
@@ -139,7 +130,7 @@ def results_of(scaler, events, batch):
 @given(events=EVENTS, batch=st.integers(0, 25))
 @settings(max_examples=150, deadline=None)
 def test_events_are_learnt_and_scaled_as_by_the_general_path(events, batch):
-    fast, general = StandardScaler(), GeneralPath()
+    fast, general = StandardScaler(), GeneralScaler()
     for scaler in (fast, general):
         scaler.learn_one({"a": 1.0, "b": 2})
     assert results_of(fast, events, batch) == results_of(general, events, batch)
@@ -153,68 +144,17 @@ def test_events_are_learnt_and_scaled_as_by_the_general_path(events, batch):
 )
 @settings(max_examples=100, deadline=None)
 def test_limits_are_those_of_the_general_path(values, limits):
-    fast, general = StandardScaler(**limits), GeneralPath(**limits)
+    fast, general = StandardScaler(**limits), GeneralScaler(**limits)
     events = [{"a": 0.1 * (i % 7), "b": 1.0} for i in range(30)] + [{"a": v} for v in values]
     assert results_of(fast, events, 45) == results_of(general, events, 45)
     np.testing.assert_array_equal(fast._statistics, general._statistics)
-
-
-@pytest.mark.skipif(not is_on(), reason="native events are off")
-def test_plain_events_of_known_features_take_the_fast_path():
-    scaler = StandardScaler()
-    scaler.learn_one({"a": 1.0, "b": 2.0, "c": 3.0})
-    path = scaler._fast_path
-    name = "".join(["a", ""])
-    for x in ({"b": 1, "a": True}, Counter({name: 5}), {"c": np.float32(2.5)}, {}):
-        before = path.transform(x)
-        assert before is not None and list(before) == list(x) and type(before) is dict
-        assert before == scaler.transform_one(x)
-        assert path.learn(x) is True
-    assert scaler.statistics["a"][0] == 3
-    assert path.transform({"unknown": 1.0}) == {"unknown": 0.0}
-    for bad in (float("nan"), float("inf"), "1", None, 10**400):
-        assert path.transform({"b": 1.0, "a": bad}) is path.learn({"b": 1.0, "a": bad}) is None
-        assert path.learn({"unknown": 1.0, "a": bad}) is None
-    assert scaler.statistics["b"][0] == 2
-    with scaler.lock:
-        assert path.transform({"a": 1.0}) is path.learn({"a": 1.0}) is None
-        assert scaler.transform_one({"a": 1.0}).keys() == {"a"}
-    assert path.learn({"e": 1.0, "d": 1.0, "a": 3.0, 7: 1}) is True
-    assert list(scaler.statistics) == ["a", "b", "c", "e", "d", 7]
-    assert scaler.statistics["d"] == (1, 1.0, 0.0) and scaler.statistics["a"][0] == 4
-
-
-@pytest.mark.skipif(not is_on(), reason="native events are off")
-@pytest.mark.parametrize("numeric", [{}, {"age": 3.0, "hours": 40}])
-def test_one_hot_events_of_changing_names_take_the_fast_path(numeric):
-    fast, general = StandardScaler(), GeneralPath()
-    for scaler in (fast, general):
-        scaler.learn_one(numeric | {"job=none": 1.0})
-    path = fast._fast_path
-    for i in range(40):
-        # One-hot names come first, so that numeric ones stand behind the last column.
-        x = {f"job={i}": 1.0, f"größe={i % 3}": 2, "=": 0.5} | {
-            n: v + i for n, v in numeric.items()
-        }
-        general.learn_one(x)
-        assert path.learn(x) is True
-        scaled = path.transform(x)
-        assert scaled == general.transform_one(x) and list(scaled) == list(x)
-    assert fast.statistics == general.statistics
-    wide = {f"n={i}": float(i) for i in range(LONGEST + 1)}
-    assert path.learn(wide) is path.transform(wide) is None
-    assert fast.transform_one(wide) == wide
-    wide.popitem()
-    assert path.learn(wide) is True and path.transform(wide) == wide
-    for bad in (float("nan"), "1"):
-        assert path.learn({"job=a": bad}) is path.transform({"job=a": bad}) is None
 
 
 @pytest.mark.parametrize(
     "value", [1e39, -3.5e38, 10**40, np.float64(1e300), np.nextafter(LARGEST, 4e38)]
 )
 def test_values_beyond_single_precision_are_refused_by_all_paths(value):
-    for cls in (StandardScaler, GeneralPath):
+    for cls in (StandardScaler, GeneralScaler):
         scaler = cls()
         scaler.learn_one({"a": 1.0})
         scaler.learn_one({"a": LARGEST})
@@ -252,7 +192,6 @@ def test_an_interruption_while_features_come(monkeypatch, tmp_path):
         for i in range(20):
             scaler.learn_one({"a": 1.0} | dict.fromkeys(wide, float(i)))
         assert scaler.statistics["a"][0] == 25 and scaler.statistics["n999"][0] == 20
-        assert scaler._fast_path.is_bound_to(scaler._statistics)
 
 
 def test_learning_while_features_come(monkeypatch):
@@ -274,7 +213,6 @@ def test_learning_while_features_come(monkeypatch):
     scaler.learn_one({"a": 3.0, "new": 1.0} | {f"n{i}": 1.0 for i in range(20)})
     assert not left
     scaler.learn_one({"a": 4.0})
-    assert scaler._fast_path.is_bound_to(scaler._statistics)
     counts = {name: figures[0] for name, figures in scaler.statistics.items()}
     assert counts == {"a": 3, "new": 1} | {f"n{i}": 1 for i in range(20)}
 
@@ -386,13 +324,3 @@ def test_collecting_garbage_while_an_event_is_scaled():
     gc.collect()
     assert len(seen) > 100 and len(scaler.statistics) == len(seen) + 2
     assert scaler.statistics["a"][0] == len(seen) + 1
-
-
-def test_more_features_than_a_fast_path_takes():
-    scaler, other = StandardScaler(), GeneralPath()
-    for n in (LONGEST, LONGEST + 1, 10):
-        x = {f"f{i}": float(i % 7) for i in range(n)}
-        for s in (scaler, other):
-            s.learn_one(x)
-        assert scaler.transform_one(x) == other.transform_one(x)
-    assert scaler.statistics == other.statistics

@@ -7,11 +7,8 @@ import pandas as pd
 import pytest
 
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier
-from streamsvm._compile import address_of, compiled
-from streamsvm.errors import ModelBusyError, StreamSVMError
+from streamsvm.errors import ModelBusyError
 from streamsvm.learners.bases.linear.rate_search import RateSearchRows
-from streamsvm.native_events import availability
-from streamsvm.native_events.event_block import COUNT, STOP, keep
 from streamsvm.preprocessing import standard_scaler
 from tests.safety.programs import run
 from tests.slow import slow_but
@@ -56,18 +53,9 @@ assert refused[0] > 10 and runs > 10, (refused, runs)
 """
 
 
-@pytest.mark.parametrize("native", slow_but(["0", "1"], "1"))
 @pytest.mark.parametrize("seed", slow_but([0, 1], 0))
-def test_a_handler_that_learns_while_first_rows_are_kept(seed, native):
-    run(FIRST_ROWS, seed, STREAMSVM_NATIVE_EVENTS=native)
-
-
-@pytest.fixture(params=[False, True], ids=["general", "native"])
-def _native(request):
-    before = availability.is_on()
-    availability.switch(request.param)
-    yield
-    availability.switch(before)
+def test_a_handler_that_learns_while_first_rows_are_kept(seed):
+    run(FIRST_ROWS, seed)
 
 
 STEPS = [
@@ -76,13 +64,10 @@ STEPS = [
 ]  # fmt: skip
 
 
-@pytest.mark.usefixtures("_native")
 @pytest.mark.parametrize(("owner", "step"), STEPS)
 def test_a_linear_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch, owner, step):
     rng = np.random.default_rng(0)
-    # Names that are no strings take the path of events, others the native one.
-    names = [("a", 1), ("b", 2), ("c", 3)] if step == "after_event" else ["a", "b", "c"]
-    stream = [dict(zip(names, row, strict=True)) for row in rng.normal(size=(80, 3)).tolist()]
+    stream = [dict(zip("abc", row, strict=True)) for row in rng.normal(size=(80, 3)).tolist()]
     model, twin = (SVMSGDClassifier(sparse=False) for _ in range(2))
     original, tried = getattr(owner, step), []
 
@@ -95,9 +80,8 @@ def test_a_linear_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch
             ):
                 with pytest.raises(ModelBusyError, match="this model is learning"):
                     learn()
-            # It may be used otherwise, and this opens no fast path in the middle of learning.
+            # It may be used otherwise.
             model.predict_one(stream[0])
-            assert not model.fast_path.is_open
         return original(self, *arguments)
 
     monkeypatch.setattr(owner, step, interrupted)
@@ -108,68 +92,6 @@ def test_a_linear_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch
     assert tried and model.n_examples == twin.n_examples == 80
     assert model.solver.first_rows.n_rows == 80 and model.classes == [0, 1]
     assert model.weights == twin.weights and model.rate == twin.rate
-
-
-def test_rows_that_another_adds_in_between_leave_no_row_unwritten():
-    """As if nothing kept a handler out: rows are lost, but all that count have been written."""
-    rows = RateSearchRows()
-
-    class Signs(np.ndarray):
-        def __len__(self):
-            if left:
-                left.pop()
-                rows.add(np.full((1, 2), 7.0, np.float32), np.ones(1), np.ones(1))
-            return super().__len__()
-
-    for calls in range(1, 12):
-        left = []
-        signs = np.ones(3).view(Signs)
-        left = [None] * calls
-        rows.add(np.ones((3, 2), np.float32), signs, np.ones(3))
-        left = []
-        x, y, weight = rows.all(2)
-        assert len(x) == len(y) == len(weight) == rows.n_rows
-        assert set(np.unique(x)) <= {1.0, 7.0} and set(y) == set(weight) == {1.0}
-
-
-@compiled
-def kept(block, x):
-    """Append a row as native events do."""
-    return keep(block, x, 1.0, 1.0)
-
-
-def test_compiled_code_does_not_write_beyond_a_block():
-    rows = RateSearchRows()
-    rows.make_block(1000, 5, 3, False)
-    block, row = rows.block, np.ones((1, 3), np.float32)
-    most = min(block.y.size, block.values.size // 3)
-    assert most < 1000 and block.head[STOP] == 1000
-    assert all(kept(address_of(block.head), row) for _ in range(most))
-    assert not kept(address_of(block.head), row) and rows.n_rows == most
-    for count in (-1, block.y.size, block.y.size + 1):
-        block.head[COUNT] = count
-        assert not kept(address_of(block.head), row)
-        assert block.head[COUNT] == count
-
-
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_compiled_code_does_not_read_damaged_rows(is_sparse):
-    for damage in ("start", "count", "columns"):
-        rows = RateSearchRows()
-        rows.make_block(20, 20, 3, is_sparse)
-        rows.add(np.ones((4, 2), np.float32), np.ones(4), np.ones(4))
-        assert rows.n_rows == 4 and len(rows.all(3)[1]) == 4
-        if damage == "columns":
-            if not is_sparse:
-                continue
-            rows.block.columns[1] = 3
-        elif damage == "start":
-            rows.block.start[2] = 1 << 40
-        else:
-            rows.block.start[5:] = 1 << 40
-            rows.block.head[COUNT] += 1
-        with pytest.raises(StreamSVMError, match="damaged"):
-            rows.all(3)
 
 
 class Label:
@@ -191,7 +113,6 @@ class Label:
         return hash(self.text)
 
 
-@pytest.mark.usefixtures("_native")
 @pytest.mark.parametrize("k", range(1, 7))
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
 @pytest.mark.parametrize("names", ["strings", "others"])
@@ -231,7 +152,6 @@ def test_a_class_that_comes_while_the_label_is_looked_up(cls, k, names):
     assert model.decision_function_one(x) == twin.decision_function_one(x)
 
 
-@pytest.mark.usefixtures("_native")
 @pytest.mark.parametrize("step", ["values_of", "learn_event", "is_one_hot"])
 def test_a_scaler_refuses_to_learn_in_the_middle_of_learning(monkeypatch, step):
     scaler, twin = StandardScaler(), StandardScaler()
@@ -258,15 +178,12 @@ def test_a_scaler_refuses_to_learn_in_the_middle_of_learning(monkeypatch, step):
         scaler.learn_one(x)
         armed.clear()
         twin.learn_one(x)
-    # Once the fast path is bound, compiled code learns new names.
-    assert len(tried) == (1 if availability.is_on() else 6)
+    assert len(tried) == 6
     assert scaler.statistics == twin.statistics
 
 
 def test_a_scaler_that_learns_a_name_while_it_is_looked_up(monkeypatch):
     """The columns of an event are not those from before, when the name was unknown."""
-    availability_before = availability.is_on()
-    availability.switch(False)
     scaler = StandardScaler()
     scaler.learn_one({"a": 1.0})
     original, armed = StandardScaler._columns_of, [True]
@@ -283,5 +200,4 @@ def test_a_scaler_that_learns_a_name_while_it_is_looked_up(monkeypatch):
     scaler.transform_one({"z": 1.0, "a": 2.0})
     for z in (1.0, 2.0):
         scaler.learn_one({"z": z, "a": 2.0})
-    availability.switch(availability_before)
     assert scaler.statistics["z"][0] == 3

@@ -11,7 +11,6 @@ from streamsvm import (
     LaRankClassifier,
     LASVMClassifier,
     SGDQNClassifier,
-    StandardScaler,
     SVMSGDClassifier,
     TrackingSVMClassifier,
     kernels,
@@ -20,14 +19,10 @@ from streamsvm.errors import ModelBusyError
 from streamsvm.features.schema import Schema
 from streamsvm.learners.bases.kernel import adapting
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver
-from streamsvm.learners.bases.linear import linear_learner, linear_native
-from streamsvm.native_events import is_on
-from streamsvm.native_events.scaler_path import ScalerFastPath
+from streamsvm.learners.bases.linear import linear_learner
 from streamsvm.solvers.linear import state as linear_state
 from tests.safety.programs import run
 from tests.slow import compiles, slow_but
-
-needs_native_events = pytest.mark.skipif(not is_on(), reason="native events are off")
 
 SIGNALS = """
 import random, signal, sys, time
@@ -58,7 +53,7 @@ signal.signal(signal.SIGALRM, handler)
 signal.setitimer(signal.ITIMER_REAL, 1e-3)
 began, i = time.monotonic(), 0
 while time.monotonic() - began < 6.0 and classes[0] < 150:
-    # A weight that is a fraction takes the general path, and binds the fast one anew each time.
+    # A weight that is a fraction takes the general path.
     model.learn_one(event, i % 3, Fraction(0) if i % 2 else 1.0)
     model.predict_one(event)
     i += 1
@@ -188,106 +183,6 @@ def test_an_event_is_learnt_though_a_handler_learns_each_time_it_is_read(monkeyp
     model.learn_one({"a": 2.0}, True)
 
 
-LABELS = """
-import sys, traceback
-from fractions import Fraction
-import numpy as np
-from streamsvm import SVMSGDClassifier
-
-place, armed, count = sys.argv[1], [False], [0]
-
-class Label:
-    def __init__(self, text): self.text = text
-    def __eq__(self, other): return isinstance(other, Label) and self.text == other.text
-    def __hash__(self):
-        if armed[0] and any(f.name == place for f in traceback.extract_stack()):
-            armed[0] = False
-            count[0] += 1
-            model.learn_one(event, f"new {count[0]}")
-        return hash(self.text)
-
-event = {f"f{i}": float(i % 7 - 3) for i in range(1000)}
-a, b = Label("a"), Label("b")
-model = SVMSGDClassifier(t0=1.0, sparse=False, class_weight={a: 1.0, b: 2.0})
-for label in (a, b, "c"):
-    model.learn_one(event, label)
-for _ in range(20):
-    armed[0] = True
-    model.learn_one(event, a, Fraction(0))
-    armed[0] = False
-assert len(model.classes) == 3 + count[0] == model.state.weights.shape[0] and count[0] > 0
-before, n = model.state.weights.copy(), model.n_examples
-for _ in range(200):
-    model.learn_one(event, a)
-    model.learn_one(event, b)
-assert model.n_examples == n + 400 and not np.array_equal(before, model.state.weights)
-assert model.fast_path.is_open or len(sys.argv) > 2
-"""
-
-
-@needs_native_events
-@pytest.mark.parametrize("place", slow_but(["bind", "_target_of"], "bind"))
-def test_a_label_whose_hash_learns(place):
-    run(LABELS, place)
-
-
-@needs_native_events
-def test_a_label_whose_hash_learns_in_debug_mode():
-    """What was compared while the model changed is no wrong address."""
-    run(LABELS, "_target_of", STREAMSVM_NATIVE_EVENTS="debug")
-
-
-@needs_native_events
-@pytest.mark.parametrize("step", ["_target_of", "_reserve_block", "_new_path"])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_model_that_learns_between_two_steps_of_binding(monkeypatch, sparse, step):
-    """Whatever is bound afterwards leads to the arrays that the model has."""
-    model = SVMSGDClassifier(sparse=sparse)
-    for i in range(5):
-        model.learn_one({"a": 1.0 + i, "b": 1.0}, i % 2)
-    original, left = getattr(linear_native, step), ["third", "fourth"]
-
-    def interrupted(*arguments):
-        if left:
-            model.learn_one({f"wide {i}": 1.0 for i in range(1500)}, left.pop())
-        return original(*arguments)
-
-    monkeypatch.setattr(linear_native, step, interrupted)
-    model.learn_one({f"wider {i}": 1.0 for i in range(3000)}, 1, 2.0)
-    monkeypatch.undo()
-    for i in range(50):
-        model.learn_one({"a": 1.0 + i, "b": 1.0}, i % 2)
-        assert model.predict_one({"a": 1.0 + i}) in model.classes
-    path = model.fast_path
-    assert path.is_open
-    path.check(linear_native._target_of(model, model.state), model.solver.generation.now)
-
-
-@needs_native_events
-def test_a_scaler_that_learns_between_two_steps_of_binding(monkeypatch):
-    scaler = StandardScaler()
-    scaler.learn_one({"a": 1.0})
-    original, left = ScalerFastPath._table_of, [1, 2, 3]
-
-    def interrupted(self, *arguments):
-        found = original(self, *arguments)
-        if left:
-            scaler.learn_one({f"new {left.pop()}": 1.0, "a": 2.0})
-        return found
-
-    monkeypatch.setattr(ScalerFastPath, "_table_of", interrupted)
-    # More features than there is room for.
-    scaler.learn_one({"b": 1.0, "a": 3.0} | {f"n{i}": 1.0 for i in range(20)})
-    assert not left
-    monkeypatch.undo()
-    for i in range(10):
-        scaler.learn_one({"a": float(i), "b": 1.0})
-        scaler.transform_one({"a": float(i), "new 1": 1.0})
-    assert scaler._fast_path.is_bound_to(scaler._statistics)
-    scaler._fast_path.check(scaler._statistics, scaler._generation.now)
-    assert scaler.statistics["a"][0] == 15
-
-
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
 @pytest.mark.parametrize("t0", [None, 10.0])
 @pytest.mark.parametrize(
@@ -320,48 +215,16 @@ def test_an_interruption_while_a_third_class_comes(monkeypatch, cls, t0, module,
     assert models[0].predict_proba_one(x) == models[1].predict_proba_one(x)
 
 
-SHUTDOWN = """
-import sys
-from streamsvm import StandardScaler, SVMSGDClassifier
-
-model, scaler = SVMSGDClassifier(t0=1.0), StandardScaler()
-for i in range(6):
-    x = {"a": 1.0 + i, "b": 1.0}
-    scaler.learn_one(x)
-    model.learn_one(x, i % 2)
-# What module-level names become while the interpreter shuts down.
-for name, module in list(sys.modules.items()):
-    if name.startswith("streamsvm"):
-        for key in list(vars(module)):
-            if not key.startswith("__"):
-                setattr(module, key, None)
-for call in (lambda: model.predict_one({"a": "bad"}), lambda: scaler.transform_one({"a": "bad"})):
-    try:
-        found = call()
-    except Exception:
-        continue
-    raise AssertionError(f"{found!r} was returned")
-assert model.predict_one({"a": 1.0}) in (0, 1)
-"""
-
-
-@needs_native_events
-def test_what_says_to_fall_back_is_never_returned():
-    run(SHUTDOWN)
-
-
 class InterruptedBuffer:
     """Runs a function, once, when the values of an event have just been written."""
 
     def __init__(self, path, function):
-        self.path, self.function = path, function
-        # Of plain events, and of others.
-        self.views = path._plain_view, path._values_view
-        path._plain_view = path._values_view = self
+        self.path, self.function, self.view = path, function, path._values_view
+        path._values_view = self
 
     def __setitem__(self, key, values):
-        self.path._plain_view, self.path._values_view = self.views
-        self.views[1][: len(values)] = values
+        self.path._values_view = self.view
+        self.view[: len(values)] = values
         self.function()
 
 

@@ -15,7 +15,7 @@ from streamsvm._parameter_checks import LARGEST_FACTOR
 from streamsvm.features.event_reader import Event
 from streamsvm.features.names import Name
 from streamsvm.labels.bag_labels import judged_one
-from streamsvm.learners.bases import event_calls, events
+from streamsvm.learners.bases import events
 from streamsvm.learners.bases.event_calls import Arguments
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.monitor.learnt import learnt_one
@@ -35,64 +35,45 @@ _OF_BAG = -1.0
 class BagPath(EventPath):
     """An `EventPath` that learns bags, too: sets of the numbers of labels."""
 
-    def _bind(self, *values: Any) -> None:
-        super()._bind(*values)
+    def _bind(self, **values: Any) -> None:
+        super()._bind(**values)
         # Compiled code would calibrate by the number of a label.
-        calibration = self.bound[3].calibration
-        own = [np.zeros(0) if value is calibration else value for value in values]
-        self._of_bags = Arguments(*own)
-        self._calibration, self._scores = calibration, self.margins[0]
+        self._values_of_bags = Arguments(**values | {"calibration": np.zeros(0)})
+        self._of_bags = self._values_of_bags.address
+        self._calibration, self._scores = values["calibration"], self.margins[0]
         self._bag = np.zeros(self.margins.size)
-
-    def _write(self, bag: set[int]) -> None:
-        """Write a bag to where the solver reads it, after `_begin`."""
-        self._bag.fill(0.0)
-        for number in bag:
-            self._bag[number] = 1.0
-        self._scores[:] = self._bag
-
-    def _calibrate(self, label_index: int) -> int:
-        """Learn the scores of an event, if it was learnt; return the same index."""
-        if label_index >= 0:
-            update_bag(self._calibration, self._scores, self._bag)
-        return label_index
 
     def learn_bag_plain(
         self,
         learner: Learner,
         x: Mapping[Name, Any],
         signs: dict[Any, float],
-        bag: set[int],
-        cost: float,
-        weight: float,
+        *target: Any,
     ) -> int:
-        """Learn an event if it is plain: see `learn_plain`."""
-        values = self._plain_values(learner, x, True)
-        if values is None or learner.targets.labels.signs is not signs:
+        """Learn an event if it is plain: see `learn_plain`; `target` is as of `learn_bag`."""
+        read = self._plain(learner, x, True)
+        if read is None or learner.targets.labels.signs is not signs:
             return -1
-        turn = self._begin()
-        self._plain_view[:] = values
-        self._write(bag)
-        d = self._d = self._n_plain
-        return self._calibrate(
-            event_calls.learn_dense(self._of_bags, turn, d, _OF_BAG, cost, weight)
-        )
+        return self._learn_bag_read(*read, *target)
 
-    def learn_bag(
-        self, event: Event, is_hashed: bool, bag: set[int], cost: float, weight: float
-    ) -> int:
+    def learn_bag(self, event: Event, bag: set[int], cost: float, weight: float) -> int:
         """Learn what an `EventReader` read: see `learn`."""
-        n, d, values, columns, _ = event
-        turn, self._d = self._begin(), d
-        self._values_view[: len(values)] = values
-        self._write(bag)
-        own = self._of_bags
-        if self.is_sparse:
-            self._columns_view[: len(columns)] = columns
-            found = event_calls.learn_sparse(own, turn, n, d, is_hashed, _OF_BAG, cost, weight)
-        else:
-            found = event_calls.learn_dense(own, turn, d, _OF_BAG, cost, weight)
-        return self._calibrate(found)
+        _, d, values, columns, _ = event
+        return self._learn_bag_read(values, columns, d, bag, cost, weight)
+
+    def _learn_bag_read(
+        self, values: bytes, columns: bytes, d: int, bag: set[int], cost: float, weight: float
+    ) -> int:
+        # To where the solver reads it.
+        self._bag.fill(0.0)
+        for number in bag:
+            self._bag[number] = 1.0
+        self._scores[:] = self._bag
+        given = values, columns, d, _OF_BAG, cost, weight
+        label_index = self._learn_read(*given, self._of_bags)
+        if label_index >= 0:
+            update_bag(self._calibration, self._scores, self._bag)
+        return label_index
 
 
 def learn(learner: Learner, x: Mapping[Name, Any], y: Any, w: Any) -> bool:

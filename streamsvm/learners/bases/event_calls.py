@@ -5,13 +5,13 @@ Each takes the number of the event (`turn`), and does nothing if another event w
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.experimental import structref
+from numba import typeof
 
-from streamsvm._compile import JIT, compiled, compiled_inner
+from streamsvm._compile import JIT, compiled, compiled_inner, reference_at, words_of
 from streamsvm.features.missing import fill, note
 from streamsvm.features.packing import list_event
 from streamsvm.learners.bases.scaled_rows import scaled_value
@@ -34,30 +34,34 @@ from streamsvm.support.rows import SparseRows
 _THINNED_SIZE = 6
 """Size of the calibration array of `new_thinned`."""
 
-_FIELDS = (
-    "margins_of",  # int64: see `solvers.one_event.Solver`
-    "learn",  # int64
-    "parts",  # int64
-    "calibration",  # float64: see `support.calibration`
-    "event_values",  # float64 (room,): the values of the event, written by Python; NaN: missing
-    "row_values",  # float32 (room,): the values of the row; if it is sparse, sorted by column
-    "last_values",  # float32 (room,): the values of the row that was predicted last
-    "statistics",  # float64 (N_ROWS, at least room): see `features.missing`
-    "policy",  # int64: what takes the place of missing values
-    "factors",  # float32 (room,): what features are multiplied by; (0,): rows are taken as they are
-    "scaled_values",  # float32 (room,): the values of a row, multiplied
-    "columns",  # int32 (4, room): columns of sparse events, see `EVENT_COLUMNS`
-    "sort_keys",  # uint32 (room,): scratch of `list_event`
-    "start",  # int64 (2,): `start` of a sparse row
-    "numbers",  # int64 (4,): see below
-    "n_learnt",  # int64 (1,): number of examples learnt; `_learn` increases it
-    "targets",  # float64 (3, 1): sign or class, C_i, weight
-    "margins",  # float64 (1, outputs): the margins of the last event, as the solver wrote them
-    "scores",  # float64, as `offsets`: the margins with the offsets
-    "offsets",  # float64 (labels,), (1,): added to margins; (0,): see `adaptive.last_label`
-    "repeats",  # float64 (10,), (0,): the same
-    "asked",  # int64 (3,), (0,): the same
-)
+_FIELDS: dict[str, Any] = {
+    "margins_of": int,  # see `solvers.one_event.Solver`
+    "learn": int,
+    "parts": int,
+    "policy": int,  # what takes the place of missing values
+    "calibration": (float, 1),  # see `support.calibration`
+    "event_values": (float, 1),  # (room,): the event's values, written by Python; NaN: missing
+    "row_values": (np.float32, 1),  # (room,): those of the row; if it is sparse, by column
+    "last_values": (np.float32, 1),  # (room,): those of the row that was predicted last
+    "statistics": (float, 2),  # (N_ROWS, at least room): see `features.missing`
+    "factors": (np.float32, 1),  # (room,): features are multiplied by them; (0,): they are not
+    "scaled_values": (np.float32, 1),  # (room,): the values of a row, multiplied
+    "columns": (np.int32, 2),  # (4, room): columns of sparse events, see `EVENT_COLUMNS`
+    "sort_keys": (np.uint32, 1),  # (room,): scratch of `list_event`
+    "start": (np.int64, 1),  # (2,): `start` of a sparse row
+    "numbers": (np.int64, 1),  # (4,): see below
+    "n_learnt": (np.int64, 1),  # (1,): number of examples learnt; `_learn` increases it
+    "targets": (float, 2),  # (3, 1): sign or class, C_i, weight
+    "margins": (float, 2),  # (1, outputs): of the last event, as the solver wrote them
+    "scores": (float, 1),  # as `offsets`: the margins with the offsets
+    "offsets": (float, 1),  # (labels,), (1,): added to margins; (0,): see `adaptive.last_label`
+    "repeats": (float, 1),  # (10,), (0,): the same
+    "asked": (np.int64, 1),  # (3,), (0,): the same
+}
+"""The arguments of all calls: numbers, and the type and dimensions of arrays, which are in C order.
+
+They are written to memory once (`words_of`), and calls get their address.
+"""
 EVENT_COLUMNS, SORT_RANKS, SORTED_COLUMNS, LAST_COLUMNS = range(4)
 """Rows of the field `columns`: the columns of an event, written by Python; scratch of `list_event`;
 the columns of the row in increasing order; the columns of the row that was predicted last."""
@@ -66,41 +70,29 @@ EXAMPLE, LAST_LENGTH, TURN, N_SCORES = range(4)
 predicted last, or -1; the number of the event whose values Python has written; how many margins are
 scores."""
 
+_Arguments: Any = namedtuple("_Arguments", _FIELDS)  # type: ignore[misc]
+_KIND = typeof(
+    _Arguments(
+        *(0 if kind is int else np.zeros((1,) * kind[1], kind[0]) for kind in _FIELDS.values())
+    )
+)
 
-class _PlainArguments:
-    """The substitute for `Arguments` if nothing is compiled: an object with the same fields."""
 
-    def __init__(self, *values: Any) -> None:
-        for name, value in zip(_FIELDS, values, strict=True):
-            setattr(self, name, value)
+class Arguments:
+    """Values of `_FIELDS` for the functions below, which take its `address`."""
 
-
-if JIT:
-
-    @structref.register
-    class _ArgumentsType(types.StructRef):
-        """Numba's type of `Arguments`; it does not depend on the values of literals."""
-
-        def preprocess_fields(self, fields: Any) -> Any:
-            return tuple((name, types.unliteral(kind)) for name, kind in fields)
-
-    class Arguments(structref.StructRefProxy):
-        """The arguments of the functions below, as fields of one object: see `_FIELDS`."""
-
-        def __new__(cls, *values: Any) -> Any:
-            """Return a new object; `values` are those of `_FIELDS`."""
-            # Numba's own constructor would be compiled anew in each process.
-            return _new_arguments(*values)
-
-    structref.define_proxy(Arguments, _ArgumentsType, list(_FIELDS))
-
-    @compiled
-    def _new_arguments(*values):
-        """Return an `Arguments` of the values of `_FIELDS`."""
-        return Arguments(*values)
-
-else:
-    Arguments = _PlainArguments  # type: ignore[assignment, misc]
+    def __init__(self, **values: Any) -> None:
+        for name, kind in _FIELDS.items():
+            value = values[name]
+            if kind is not int and not (
+                value.dtype == kind[0] and value.ndim == kind[1] and value.flags.c_contiguous
+            ):
+                raise TypeError(f"{name}: {value.dtype}, {value.shape}, not {kind}")
+        self.values = _Arguments(**values)
+        self.address: Any = self.values
+        if JIT:
+            self._words = np.array(words_of(self.values), np.int64)
+            self.address = self._words.ctypes.data
 
 
 # Compiled code
@@ -184,8 +176,9 @@ def _scaled_listed(args, x):
 
 
 @compiled
-def predict_dense(args, turn, d):
+def predict_dense(address, turn, d):
     """Predict a dense event of d features; return the index of the label, or -1."""
+    args = reference_at(address, _KIND)
     args.numbers[LAST_LENGTH] = -1
     if args.numbers[TURN] != turn:
         return -1
@@ -200,8 +193,9 @@ def predict_dense(args, turn, d):
 
 
 @compiled
-def learn_dense(args, turn, d, sign, cost, weight):
+def learn_dense(address, turn, d, sign, cost, weight):
     """Learn a dense event of d features; return the index of the label predicted before, or -1."""
+    args = reference_at(address, _KIND)
     if args.numbers[TURN] != turn:
         return -1
     if fill(args.event_values[:d], args.row_values[:d], args.statistics, args.policy) >= 0:
@@ -253,8 +247,9 @@ def _is_last(args, x, last_length):
 
 
 @compiled
-def predict_sparse(args, turn, n, d, is_hashed):
+def predict_sparse(address, turn, n, d, is_hashed):
     """Predict a sparse event of n values; return the index of the label, or -1."""
+    args = reference_at(address, _KIND)
     args.numbers[LAST_LENGTH] = -1
     if args.numbers[TURN] != turn:
         return -1
@@ -270,8 +265,9 @@ def predict_sparse(args, turn, n, d, is_hashed):
 
 
 @compiled
-def learn_sparse(args, turn, n, d, is_hashed, sign, cost, weight):
+def learn_sparse(address, turn, n, d, is_hashed, sign, cost, weight):
     """Learn a sparse event of n values; return the index of the label predicted before, or -1."""
+    args = reference_at(address, _KIND)
     if args.numbers[TURN] != turn:
         return -1
     x = _sparse_row(args, n, d, is_hashed)

@@ -81,7 +81,7 @@ def predict(learner: Learner, x: Mapping[Name, Any]) -> tuple[int, EventPath | N
     path = None if event is None else _path_for(learner, event)
     if event is None or path is None:
         return -1, path
-    label_index = path.predict(event, learner.schema.buckets is not None)
+    label_index = path.predict(event)
     if label_index >= 0 and isinstance(x, dict):
         learner.schema.note_predicted(x)
     return label_index, path
@@ -182,7 +182,7 @@ def read_and_learn(
         if len(learner.schema) != event[1]:
             # Names that compare otherwise each time: the general path refuses them.
             return -1, None
-    return learn_by(path, event, learner.schema.buckets is not None, *target), path
+    return learn_by(path, event, *target), path
 
 
 def margin(learner: Learner, x: Mapping[Name, Any]) -> Any:

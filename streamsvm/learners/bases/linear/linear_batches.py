@@ -23,15 +23,13 @@ def learn_rows(model: LinearLearner, rows: LabelledRows) -> np.ndarray:
     w, y = rows.w, rows.y
     if model.class_weight is not None:
         w = w * rows.labels.numbers(lambda label: model.cost_of(label, 0.0))
-    # Code that ran while the rows were read may have opened it.
-    model.close_fast_path()
     margins = model.targets.zeros(len(y))
     of_outputs = margins.reshape(len(y), model.n_outputs)
     start, seen, is_example, solver = 0, model.n_examples, rows.numbers > 0, model.solver
     while start < len(y):
         kept, stop = solver.first_rows, len(y)
         if kept is not None:
-            stop = row_after(rows.numbers, start, rate_search.next_search(seen) - seen)
+            stop = row_after(rows.numbers, start, max(1, kept.due_at - seen))
         part = slice(start, stop)
         # They may have become sparse since the batch was read.
         fresh = cut(rows.x, start, stop)
@@ -46,7 +44,7 @@ def learn_rows(model: LinearLearner, rows: LabelledRows) -> np.ndarray:
             n = model.n_learnt[0] = seen + len(done) * len(learnt)
             if kept is not None and n > seen:
                 kept.add(rows_where(fresh, is_example[part]), y[part][learnt], w[part][learnt])
-                if n == rate_search.next_search(seen):
+                if n >= kept.due_at:
                     model.search_rate(n)
         start, seen = stop, n
     return margins
@@ -57,6 +55,7 @@ def search_rate(model: LinearLearner, n: int) -> None:
     kept = model.solver.first_rows
     if kept is None:
         return
+    kept.due_at = rate_search.next_search(n)
     x, y, weight = kept.all(len(model.schema))
     if model.sparse is None and not model.is_sparse and density.are_sparse(dense(x)):
         model.is_sparse, x = True, sparse(x)
@@ -67,25 +66,6 @@ def search_rate(model: LinearLearner, n: int) -> None:
     if n >= rate_search.LAST:
         model.solver.first_rows = None
         absent.notice(model)
-
-
-def search_rate_if_due(model: LinearLearner) -> None:
-    """Search the rate if the fast path has learnt the last example before the next search."""
-    kept = model.solver.first_rows
-    if kept is None or not kept.is_full or model.is_learning:
-        return
-    model.is_learning = True
-    try:
-        # First: the arrays that the fast path is bound to change.
-        model.solver.generation.advance()
-        # A signal handler may have searched meanwhile.
-        kept = model.solver.first_rows
-        if kept is not None and kept.is_full:
-            model.search_rate(model.n_examples)
-            kept.close_block()
-    finally:
-        model.is_learning = False
-    model.bind_fast_path()
 
 
 def margins_of(model: LinearLearner, x: Rows) -> np.ndarray:

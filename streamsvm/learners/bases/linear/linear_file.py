@@ -35,7 +35,6 @@ def _read_more(model: Any, content: dict[str, Any], arrays: NamedArrays) -> None
 
 
 LINEAR_FILE: dict[str, Any] = {
-    "prepare": lambda model: model.search_rate_if_due(),
     "more": _more,
     "read_more": _read_more,
     "older": {"max_classes": None},  # there was no limit

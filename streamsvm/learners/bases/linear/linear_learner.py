@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
 from streamsvm.features import batches, density, frames
-from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import check_present
 from streamsvm.labels.growing_labels import spread_to
-from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases.event_path import Bound, EventPath
-from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.bases.linear import linear_batches, linear_native, rate_search
-from streamsvm.learners.bases.linear.linear_native import BindingPace
+from streamsvm.learners.bases.linear import linear_batches
 from streamsvm.learners.bases.linear.linear_solver import LinearSolver
 from streamsvm.learners.bases.linear.rate_search import RateSearchRows
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.native_events import availability
-from streamsvm.native_events.linear_path import NoFastPath
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.state import LinearState
 from streamsvm.solvers.linear.step import Step
-from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, shape
 
 
@@ -49,11 +42,6 @@ class LinearLearner(Learner):
     chunk = 65_536
 
     loss: str  # a parameter of all linear learners
-
-    # The fast path and its methods, all set by `set_fast_path`.
-    fast_path: NoFastPath
-    _event_label: Callable[[Any], Any]
-    _event_learn: Callable[..., bool | None]
 
     def __init__(
         self,
@@ -77,8 +65,6 @@ class LinearLearner(Learner):
         check_class_weight(class_weight)
         if t0 is None or (sparse is None and hashing is None):
             solver.first_rows = RateSearchRows()
-        self.pace = BindingPace()
-        self.set_fast_path(NoFastPath())
 
     @property
     def state(self) -> LinearState | None:
@@ -111,29 +97,16 @@ class LinearLearner(Learner):
         if labels.add(label):
             change = np.negative if labels.is_binary else spread_to(labels)
         targets, solver = self.targets.having(labels), self.solver.with_label(labels, change)
-        self.solver.generation.advance()
         # Set in one step, so that all matches after an interruption.
         self.__dict__.update(targets=targets, solver=solver)
-        self.fast_path.release()
         return change
-
-    def learn_batch(
-        self, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
-    ) -> LabelColumn:
-        """See `Learner.learn_batch`."""
-        with self.lock:
-            self.search_rate_if_due()
-            return super().learn_batch(X, y, w, ids, late)
 
     learn_rows, margins_of = linear_batches.learn_rows, linear_batches.margins_of
     search_rate = linear_batches.search_rate
-    search_rate_if_due = linear_batches.search_rate_if_due
 
     def become_sparse(self) -> None:
         """Store rows as their nonzero features from now on, unless they shall be dense."""
         if self.sparse is not False:
-            # First: the fast path must not use what changes from here on.
-            self.close_fast_path()
             self.is_sparse = True
             if self.t0 is not None:
                 # The first examples have nothing left to decide.
@@ -143,101 +116,7 @@ class LinearLearner(Learner):
         """Return k(x, x) of rows, which is not used: no row of finite values is refused."""
         return np.zeros(shape(x)[0])
 
-    # Events take a fast path
-
-    def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
-        """See `Learner.predict_one`."""
-        # In two steps: for a call of an attribute the interpreter would look for a method first.
-        predict = self._event_label
-        label = predict(x)
-        # Compared with None, as names of this module are None while the interpreter shuts down.
-        if label is not None:
-            self._note_names(x)
-            return label
-        with self.lock:
-            return self.targets.label_of(self.margin_one(x))
-
-    def margin_one(self, x: Mapping[Name, Any]) -> Any:
-        """Return the margin of an event as a float, or its scores as a list; the lock is held."""
-        if availability.is_on() and not self.fast_path.is_open:
-            self.search_rate_if_due()
-            self.bind_fast_path()
-        margin = self.fast_path.margin_locked(x)
-        if margin is None:
-            return super().margin_one(x)
-        self._note_names(x)
-        return margin
-
-    def _note_names(self, x: Mapping[Name, Any]) -> None:
-        """Note an event that was predicted, if its first name is unknown."""
-        try:
-            if x and next(iter(x)) not in self.schema.indexed:
-                self.schema.note_predicted(x)
-        except RuntimeError:
-            # Another thread changes the event, which was read at one moment.
-            return
-
-    def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
-        """See `Learner.learn_one`."""
-        if self.observer is None:
-            event_learn = self._event_learn
-            learnt = event_learn(x, y, w)
-            if learnt:
-                return
-            if learnt is not None:
-                with self.lock:
-                    self.search_rate_if_due()
-                return
-        with self.lock:
-            if self.is_learning:
-                refuse_to_learn()
-            if not linear_native.learn_watched(self, self.fast_path.learn_locked, x, y, w):
-                self._learn_locked(x, y, w)
-
-    # For `help`: what users read is the same.
-    predict_one.__doc__, learn_one.__doc__ = Learner.predict_one.__doc__, Learner.learn_one.__doc__
-
-    def _learn_locked(self, x: Mapping[Name, Any], y: Any, w: float) -> None:
-        """Learn an event that fell back; the lock is held."""
-        self.search_rate_if_due()
-        if not availability.is_on():
-            linear_native.drop(self)
-            super().learn_one(x, y, w)
-            return
-        linear_native.make_room(self, x)
-        learn = self.fast_path.learn_locked_any
-        if linear_native.learn_watched(self, learn, x, y, w):
-            return
-        if self.observer is None and learn(x, y, w) is not None:
-            self.search_rate_if_due()
-            return
-        if self.fast_path.is_open:
-            self.pace.note_fallback(self.n_examples)
-        # First: the fast path must not use what changes from here on.
-        self.close_fast_path()
-        super().learn_one(x, y, w)
-        self.bind_fast_path()
-
-    def bind_fast_path(self) -> None:
-        """Let events take the fast path, if that is possible and worth it; the lock is held."""
-        is_worth_it = availability.is_on() and self.n_examples >= self.pace.bind_at
-        is_taken = self.observer is None or not self.observer.asks_probabilities
-        # A signal handler may predict in the middle of the general path.
-        if is_worth_it and is_taken and self.targets.n_classes > 1 and not self.is_learning:
-            linear_native.bind(self)
-
-    def close_fast_path(self) -> None:
-        """Let all events take the general path; the lock is held."""
-        self.solver.generation.advance()
-        self.fast_path.release()
-        if self.solver.first_rows is not None:
-            self.solver.first_rows.close_block()
-
-    def set_fast_path(self, path: NoFastPath) -> None:
-        """Use a fast path from now on."""
-        predict, learn = linear_native.methods_of(self, path)
-        # In one step; the methods are attributes of their own, as that is faster.
-        self.__dict__.update(fast_path=path, _event_label=predict, _event_learn=learn)
+    # Events
 
     def event_parts(self) -> Bound:
         """Return the objects that compiled code uses for an event."""
@@ -257,13 +136,10 @@ class LinearLearner(Learner):
 
     def after_event(self, path: EventPath, sign: float, cost: float) -> None:
         """Update the learner after an event was learnt by `EventPath`."""
-        # Code that ran while the event was read may have opened it, and none of it may go on with
-        # a state of before: see `LinearSolver.state_for`.
-        self.close_fast_path()
-        n, kept = self.n_examples, self.solver.first_rows
+        kept = self.solver.first_rows
         if kept is not None:
             kept.add(path.row(), np.array([sign]), np.array([cost]))
-            if n == rate_search.next_search(n - 1):
+            if (n := self.n_examples) >= kept.due_at:
                 self.search_rate(n)
 
     # What can be asked without learning
@@ -360,19 +236,5 @@ class LinearLearner(Learner):
 
     # Copies
 
-    def _after_fork(self) -> None:
-        # The path uses the address of the former lock.
-        self.solver.generation.advance()
-        self.set_fast_path(NoFastPath())
-
     def _contents(self) -> dict[str, Any]:
-        self.search_rate_if_due()
-        contents = super()._contents()
-        for name in ("fast_path", "_event_label", "_event_learn", "pace"):
-            del contents[name]
-        return contents | {"solver": self.solver.without_room(len(self.schema))}
-
-    def __setstate__(self, contents: dict[str, Any]) -> None:
-        super().__setstate__(contents)
-        self.pace = BindingPace()
-        self.set_fast_path(NoFastPath())
+        return super()._contents() | {"solver": self.solver.without_room(len(self.schema))}

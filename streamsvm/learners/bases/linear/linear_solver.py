@@ -12,7 +12,6 @@ from streamsvm.features.schema import Schema
 from streamsvm.labels.growing_labels import GrowingLabels, pair_of
 from streamsvm.learners.bases.linear import rate_search
 from streamsvm.learners.bases.linear.rate_search import RateSearchRows
-from streamsvm.native_events.fast_path import Generation
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.state import (
     AVERAGE_BIAS,
@@ -55,8 +54,6 @@ class LinearSolver:
         The weights; None before the first example.
     first_rows
         The examples so far, by which rate and storage are chosen; None: both are decided.
-    generation
-        Changes before an array may be replaced, which closes the fast path of events.
 
     """
 
@@ -64,7 +61,6 @@ class LinearSolver:
         self.step, self.schedule, self.second = step, schedule, second
         self.state: LinearState | None = None
         self.first_rows: RateSearchRows | None = None
-        self.generation = Generation()
 
     def changed(self, **attributes: Any) -> Self:
         """Return a solver with other values of some attributes, which shares all else."""
@@ -81,8 +77,7 @@ class LinearSolver:
         """
         rows, old = self.first_rows, self.state
         if change is not None and rows is not None:
-            rows = copy.copy(rows)
-            rows.turn_signs(change)
+            rows = rows.turn_signs(change)
         new = self.changed(first_rows=rows)
         if old is None:
             return new
@@ -101,24 +96,18 @@ class LinearSolver:
 
     def state_for(self, n_outputs: int, d: int, schema: Schema, is_sparse: bool) -> LinearState:
         """Return the state, created or grown to hold so many outputs and features."""
-        while True:
-            state = self.state
-            k, room = (0, 0) if state is None else (len(state.info), state.weights.shape[2])
-            if state is not None and d <= room and n_outputs <= k:
-                return state
-            # First: the fast path is bound to the old state.
-            now = self.generation.advance()
-            state = self.state
-            if state is None:
-                fewest = min(FEWEST_SPARSE if is_sparse else FEWEST, schema.limit)
-                new = self.new_state(n_outputs, d if schema.buckets else max(d, fewest))
-            else:
-                room = room if d <= room else max(d, min(2 * room, schema.limit))
-                new = linear_state.grown(state, n_outputs, room, self.second)
-            # What a signal handler has learnt meanwhile is in the old state only, and it began a
-            # generation: then again. None can run between these two lines, as they call nothing.
-            if self.generation.word[0] == now:
-                self.state = new
+        state = self.state
+        k, room = (0, 0) if state is None else (len(state.info), state.weights.shape[2])
+        if state is not None and d <= room and n_outputs <= k:
+            return state
+        if state is None:
+            fewest = min(FEWEST_SPARSE if is_sparse else FEWEST, schema.limit)
+            new = self.new_state(n_outputs, d if schema.buckets else max(d, fewest))
+        else:
+            room = room if d <= room else max(d, min(2 * room, schema.limit))
+            new = linear_state.grown(state, n_outputs, room, self.second)
+        self.state = new
+        return new
 
     def new_state(self, n_outputs: int, n_features: int) -> LinearState:
         """Return an empty state."""
@@ -143,7 +132,6 @@ class LinearSolver:
 
     def choose_rate(self, state: LinearState, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
         """Choose t0 by all rows so far, and go on from the weights of the best pass over them."""
-        # The state is changed in place, since a fast path is bound to it.
         self.schedule = rate_search.learn_best(
             x, y, weight, self.schedule, state, self.second, self.step
         )

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.errors import StreamSVMError
-from streamsvm.native_events.event_block import COUNT, STOP, Block, new_block
 from streamsvm.solvers.linear.rate import T0, Search, choose_rate
 from streamsvm.solvers.linear.state import LinearState, Schedule
 from streamsvm.solvers.linear.step import Step
@@ -28,7 +25,7 @@ from streamsvm.support.declaration import (
     index_of,
     rows_as_arrays,
 )
-from streamsvm.support.rows import Rows, SparseRows, shape, sparse
+from streamsvm.support.rows import Rows, SparseRows, joined, shape, taken
 
 LAST = 1024
 """The number of examples at the last search; no more are kept."""
@@ -47,135 +44,61 @@ def next_search(n: int) -> int:
 
 
 class RateSearchRows:
-    """The first rows of a stream, with their signs (or classes) and weights, in one block."""
+    """The first rows of a stream, with their signs (or classes) and weights.
+
+    Attributes
+    ----------
+    due_at
+        The number of examples at the next search.
+
+    """
 
     def __init__(self) -> None:
-        nothing: Any = [np.zeros(0, kind) for kind in (np.int32, np.float32, float, float)]
-        self._block = new_block((np.zeros(1, np.int64), *nothing), False)
-
-    @property
-    def block(self) -> Block:
-        """The block to which compiled code appends events."""
-        return self._block
+        # Each entry is set in one step, so that all of it is there after an interruption.
+        self._blocks: list[tuple[Rows, np.ndarray, np.ndarray]] = []
+        self.due_at = 1
 
     @property
     def is_sparse(self) -> bool:
         """Whether rows are stored as their nonzero features."""
-        return self._block.is_sparse
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of rows, signs and weights; may be read while another thread learns."""
-        return sum(array.nbytes for array in self._block.content())
-
-    def __getstate__(self) -> Any:
-        # A copy gets its own block, as compiled code has the address of this one.
-        return self._block.content(), self._block.is_sparse
-
-    def __setstate__(self, state: Any) -> None:
-        self._block = new_block(*state)
-
-    def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
-        """Append copies of rows with their signs (or classes) and weights.
-
-        Meanwhile the fast path is closed, and nothing else adds rows.
-        """
-        if self._block.is_sparse or isinstance(x, SparseRows):
-            x = sparse(x)
-            own = slice(int(x.start[0]), int(x.start[-1]))
-            start, columns, values = x.start[1:] - x.start[0], x.columns[own], x.values[own]
-        else:
-            start, columns = x.shape[1] * np.arange(1, len(x) + 1), np.empty(0, np.int32)
-            values = x.ravel()
-        self.kept_rows(len(y), values.size, isinstance(x, SparseRows))
-        block, (n, stop) = self._block, self._block.size
-        block.start[n + 1 : n + 1 + len(y)] = stop + start
-        block.columns[stop : stop + columns.size] = columns
-        block.values[stop : stop + values.size] = values
-        block.y[n : n + len(y)], block.weight[n : n + len(y)] = y, weight
-        # Last, so that an interruption before it leaves the old rows only. Not added to the count:
-        # whatever ran meanwhile, all rows up to this number have been written.
-        block.head[COUNT] = n + len(y)
-
-    def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return all rows over d features, their signs (or classes), and their weights.
-
-        They are views of the block, valid until rows are added; dense rows of different lengths are
-        copied.
-        """
-        block = self._block
-        start, columns, values, y, weight = block.content()
-        # Compiled code, which reads the rows next, checks no index.
-        is_whole = len(y) == len(weight) == start.size - 1 and columns.size == (
-            values.size if block.is_sparse else 0
-        )
-        if not (is_whole and _are_sound(start, columns, values.size, d, block.is_sparse)):
-            raise StreamSVMError("the first rows of a linear learner are damaged: report this")
-        rows = SparseRows(start, columns, values, d)
-        return (rows if block.is_sparse else _dense(start, values, d)), y, weight
-
-    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Convert the signs of all rows by the function `change`."""
-        y = self._block.content()[3]
-        y[:] = change(y)
-
-    def become_sparse(self, rows: SparseRows) -> None:
-        """Store rows as their nonzero features from now on; `rows` are all rows so far."""
-        y, weight = self._block.content()[3:]
-        self._block = new_block((rows.start, rows.columns, rows.values, y, weight), True)
+        return any(isinstance(x, SparseRows) for x, _, _ in self._blocks)
 
     @property
     def n_rows(self) -> int:
         """The number of rows."""
-        return self._block.size[0]
-
-    # Events that compiled code appends
-
-    def make_block(self, stop: int, most: int, width: int, is_sparse: bool) -> None:
-        """Open the block for events that compiled code appends, until there are `stop` in it.
-
-        It gets room for `most` more events of up to `width` features. It may be replaced: addresses
-        of the old one then dangle and must not be used.
-        """
-        self.kept_rows(most, most * width, is_sparse)
-        self._block.head[STOP] = stop
-
-    def kept_rows(self, events: int, values: int, is_sparse: bool) -> None:
-        """Reserve memory for so many more events and values."""
-        if is_sparse and not self._block.is_sparse:
-            self._replace(_made_sparse)
-        if not self._block.has_room(events, values):
-            # At least doubled, so that adding rows one by one takes linear time.
-            n, stop = self._block.size
-            events, values = max(events, n, 16), max(values, stop, 1024)
-            self._replace(lambda old: new_block(old.content(), old.is_sparse, events, values))
-
-    def _replace(self, made_of: Callable[[Block], Block]) -> None:
-        """Replace the block by one that holds the same events."""
-        while True:
-            block, n = self._block, self._block.head[COUNT]
-            new = made_of(block)
-            # A fast path may be bound to the old block, which must get no further events.
-            block.head[STOP] = -1
-            # A signal handler may have added events meanwhile, or opened the block: then again. No
-            # handler can run between these two lines, as they call nothing.
-            if self._block is block and block.head[COUNT] == n and block.head[STOP] == -1:
-                self._block = new
-                return
+        return sum(len(y) for _, y, _ in self._blocks)
 
     @property
-    def is_full(self) -> bool:
-        """Whether compiled code has appended the last event that it may."""
-        head = self._block.head
-        return bool(head[COUNT] == head[STOP])
+    def nbytes(self) -> int:
+        """Bytes of rows, signs and weights; may be read while another thread learns."""
+        arrays = [array for x, *more in list(self._blocks) for array in (*_arrays_of(x), *more)]
+        return sum(array.nbytes for array in arrays)
 
-    def close_block(self) -> None:
-        """Keep compiled code from appending events until `make_block` is called again."""
-        self._block.head[STOP] = -1
+    def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
+        """Append copies of rows, with their signs (or classes) and weights."""
+        self._blocks.append((taken(x, np.arange(len(y))), y, weight))
 
-    def drop_room(self) -> None:
-        """Free the memory reserved for more events; the block is replaced."""
-        self._replace(lambda old: new_block(old.content(), old.is_sparse))
+    def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return all rows over d features, their signs (or classes), and their weights."""
+        if not self._blocks:
+            return np.zeros((0, d), np.float32), np.zeros(0), np.zeros(0)
+        rows, *more = zip(*self._blocks, strict=True)
+        y, weight = map(np.concatenate, more)
+        self._blocks = [(joined(list(rows), d), y, weight)]
+        return self._blocks[0]
+
+    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> RateSearchRows:
+        """Return the same rows with their signs converted by the function `change`."""
+        new = RateSearchRows()
+        new.due_at = self.due_at
+        for x, y, weight in self._blocks:
+            new.add(x, change(y), weight)
+        return new
+
+    def become_sparse(self, rows: SparseRows) -> None:
+        """Store rows as their nonzero features from now on; `rows` are all rows so far."""
+        _, y, weight = self.all(rows.d)
+        self._blocks = [(rows, y, weight)]
 
     # Model files
 
@@ -195,52 +118,14 @@ class RateSearchRows:
         fields = _FIELDS | ({"first_y": _SIGNS} if sizes["outputs"] == 1 else {})
         y, weight = (arrays.take(k, f, {**sizes, "examples": n}) for k, f in fields.items())
         found, rows = cls(), arrays.take_rows(n, sizes["features"])
+        found.due_at = next_search(n)
         if n:
             found.add(rows, y, weight)
         return found
 
 
-def _made_sparse(block: Block) -> Block:
-    """Return a block with the same rows as their nonzero features."""
-    start, _, values, y, weight = block.content()
-    rows = sparse(_dense(start, values, int(np.diff(start).max(initial=0))))
-    return new_block((rows.start, rows.columns, rows.values, y, weight), True)
-
-
-@compiled
-def _are_sound(start, columns, n_values, d, is_sparse):
-    """Tell whether the values from start[r] to start[r + 1] are those of a row of d features."""
-    if start[0] != 0 or start[-1] != n_values:
-        return False
-    for r in range(start.size - 1):
-        width = start[r + 1] - start[r]
-        if width < 0 or (not is_sparse and width > d):
-            return False
-    for t in range(columns.size):
-        if not 0 <= columns[t] < d:
-            return False
-    return True
-
-
-def _dense(start: np.ndarray, values: np.ndarray, d: int) -> np.ndarray:
-    """Return rows of d features, 0 for features that appeared after a row."""
-    n = start.size - 1
-    if values.size == n * d:
-        return values.reshape(n, d)
-    rows = np.zeros((n, d), np.float32)
-    _spread(start, values, rows)
-    return rows
-
-
-@compiled
-def _spread(start, values, rows):
-    """Write the values from start[r] to start[r + 1] into row r of `rows`, float32 (n, d).
-
-    `start` has been checked: see `_are_sound`.
-    """
-    for r in range(rows.shape[0]):
-        for c in range(start[r + 1] - start[r]):
-            rows[r, c] = values[start[r] + c]
+def _arrays_of(x: Rows) -> tuple[np.ndarray, ...]:
+    return x[:3] if isinstance(x, SparseRows) else (x,)
 
 
 @compiled

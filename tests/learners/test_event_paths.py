@@ -1,8 +1,7 @@
-"""The fast paths of events: compiled code reads dicts itself, and nothing but speed differs."""
+"""One call for an event, and the general path: nothing but speed differs."""
 
 import zlib
 from collections import Counter, OrderedDict, UserDict
-from decimal import Decimal
 from types import MappingProxyType
 
 import numpy as np
@@ -13,50 +12,18 @@ from hypothesis import strategies as st
 
 from streamsvm import SGDQNClassifier, SVMSGDClassifier
 from streamsvm.errors import FeatureError
+from streamsvm.features.event_reader import LONGEST
 from streamsvm.features.matrices import Matrix, are_usable
 from streamsvm.features.packing import crc32, list_event
-from streamsvm.native_events.event_reader import LONGEST
+from tests.odd_events import NUMBERS, ODD, ODD_NAMES, PLAIN_NAMES, GeneralPath
 
 
-class GeneralPath(SVMSGDClassifier):
-    """Learns and predicts every event by the general path."""
-
-    def bind_fast_path(self):
-        pass
+class GeneralSGD(GeneralPath, SVMSGDClassifier):
+    pass
 
 
-PLAIN_NAMES = st.one_of(
-    st.sampled_from(["a", "b", "c", "d", "zz"]),
-    st.text(max_size=3),
-    st.integers(-3, 6),
-    st.integers(-(2**63), 2**63 - 1),
-    st.just(-(2**63)),
-)
-
-
-NUMBERS = st.one_of(
-    st.floats(-3.0, 3.0),
-    st.integers(-3, 3),
-    st.booleans(),
-    st.floats(-3.0, 3.0, width=32).map(np.float32),
-    st.floats(-3.0, 3.0).map(np.float64),
-)
-
-
-ODD = st.one_of(
-    st.sampled_from([None, "1.5", "", b"1", float("nan"), float("inf"), 1e39, 10**400, 1j, [1.0]]),
-    st.sampled_from([Decimal("1.5"), np.int64(2), np.float16(0.5), np.float64("nan")]),
-)
-
-
-ODD_NAMES = st.one_of(
-    st.tuples(st.sampled_from(["a", "b", 1]), st.integers(0, 3)),
-    st.integers(-(2**70), 2**70),
-    st.tuples(st.just("a"), st.booleans()),
-    st.booleans(),
-    st.none(),
-    st.just("\ud800"),
-)
+class GeneralSGDQN(GeneralPath, SGDQNClassifier):
+    pass
 
 
 KINDS = st.sampled_from([dict, dict, dict, Counter, OrderedDict, MappingProxyType, UserDict])
@@ -90,7 +57,7 @@ def results_of(model, events, y, weights):
     return found
 
 
-def check_same(params, stream, weights=None, kinds=(SVMSGDClassifier, GeneralPath)):
+def check_same(params, stream, weights=None, kinds=(SVMSGDClassifier, GeneralSGD)):
     events, y = stream
     weights = [None] * 3 + (weights or [None] * len(events))[: len(events)]
     # Two classes and two names first, so that there is a fast path from then on.
@@ -131,14 +98,7 @@ def test_odd_events_are_learnt_or_refused_as_by_the_general_path(params, stream)
     check_same(params, stream)
 
 
-class SGDQNGeneralPath(SGDQNClassifier):
-    """Learns and predicts every event by the general path."""
-
-    def bind_fast_path(self):
-        pass
-
-
-STEPS = [(SVMSGDClassifier, GeneralPath), (SGDQNClassifier, SGDQNGeneralPath)]
+STEPS = [(SVMSGDClassifier, GeneralSGD), (SGDQNClassifier, GeneralSGDQN)]
 
 
 @pytest.mark.parametrize("kinds", STEPS, ids=["SGD", "SGD-QN"])
@@ -147,12 +107,8 @@ STEPS = [(SVMSGDClassifier, GeneralPath), (SGDQNClassifier, SGDQNGeneralPath)]
 )
 @given(stream=streams(PLAIN_NAMES, NUMBERS, SEVERAL))
 @settings(max_examples=20, deadline=None)
-def test_several_classes_take_the_fast_path_too(params, kinds, stream):
-    model = check_same(params, stream, kinds=kinds)
-    if "a" in model.feature_names:
-        # In this order: an event that is refused leaves the path closed, sometimes for a while.
-        model.pace.bind_at = 0
-        assert model.predict_one({"a": 1.0}) == model.fast_path.predict({"a": 1.0})
+def test_several_classes_are_learnt_as_by_the_general_path(params, kinds, stream):
+    check_same(params, stream, kinds=kinds)
 
 
 WEIGHTS = st.one_of(
@@ -195,7 +151,7 @@ def changed(event, how, names):
 def test_events_that_change_after_they_were_predicted_are_read_anew(params, stream, changes):
     first = [{"a": 1.0, "b": -1.0}, {"a": -1.0, "b": 0.5}, {"a": 0.5, "b": 0.5}]
     found = []
-    for cls in (SVMSGDClassifier, GeneralPath):
+    for cls in (SVMSGDClassifier, GeneralSGD):
         model, names, told = cls(t0=10.0, **params), [], []
         for x, y in zip(first, [True, False, True], strict=True):
             model.learn_one(x, y)
@@ -230,29 +186,6 @@ def test_new_names_get_their_columns_in_order_and_events_of_any_length_are_learn
         assert len(model.feature_names) == len(expected) + n
         expected = model.feature_names
     assert model.n_examples == 12
-
-
-def test_dense_events_with_new_features_take_the_fast_path():
-    model = SVMSGDClassifier(sparse=False, t0=10.0)
-    for i in range(4):
-        model.learn_one({"b": 1.0 + i, "d": 1.0}, bool(i % 2))
-    path = model.fast_path
-    assert path.learn({"d": 1.0, "c": 2.0, "a": 3.0}, True) is True
-    assert model.feature_names == ["b", "d", "a", "c"]
-    assert path.predict({"unknown": 1.0, "c": 1.0}) is model.predict_one({"c": 1.0})
-    assert path.learn({name: 1.0 for name in "dcbazyx"}, False) is True
-    assert model.feature_names == ["b", "d", "a", "c", "x", "y", "z"]
-    assert model.fast_path is path
-    other = GeneralPath(sparse=False, t0=10.0)
-    for i in range(4):
-        other.learn_one({"b": 1.0 + i, "d": 1.0}, bool(i % 2))
-    other.learn_one({"d": 1.0, "c": 2.0, "a": 3.0}, True)
-    other.learn_one({name: 1.0 for name in "abcdxyz"}, False)
-    assert model.weights == other.weights
-    # Until there is no room for more.
-    while model.fast_path is path:
-        model.learn_one({f"name {model.n_examples}": 1.0}, True)
-    assert len(model.feature_names) > 1000 and model.fast_path.is_open
 
 
 def test_half_precision_is_looked_at_as_the_number_that_it_is():
