@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 
 def words_of(value: Any) -> list[int]:
-    """Return a NamedTuple of arrays, numbers and NamedTuples as words of 8 bytes.
+    """Return a NamedTuple of arrays, numbers, None and NamedTuples as words of 8 bytes.
 
     Code that reads it counts no references: the caller keeps the arrays alive. TypeError: it holds
     something else.
@@ -28,8 +28,8 @@ def words_of(value: Any) -> list[int]:
         return [0, 0, value.size, value.itemsize, place, *value.shape, *value.strides]
     if type(value) is float:
         return list(struct.unpack("q", struct.pack("d", value)))
-    if type(value) is int:
-        return [value]
+    if type(value) is int or value is None:
+        return [value or 0]
     raise TypeError(f"arrays, floats and ints are wanted, not {type(value).__name__}")
 
 
