@@ -395,6 +395,15 @@ class LateLabels:
         self._rows.drop(numbers)
         return len(numbers)
 
+    def holds(self, key: Any) -> bool:
+        """Tell whether an event with this key waits for its label."""
+        return key in self._held
+
+    def restart_counts(self, before: "LateLabels | None") -> None:
+        """Count on from those of another buffer; None: from none."""
+        self._counts = Counter() if before is None else before._counts
+        self._keys.counts = Counter() if before is None else before._keys.counts
+
     def settle(self) -> None:
         """Wait until all questions are where they go to, if that takes time."""
         flush = getattr(self.ask, "flush", None)
