@@ -56,7 +56,8 @@ class CoPartitions:
             told = "; ".join(f"`{t}`: {', '.join(sorted(n))}" for t, n in sorted(numbers.items()))
             raise SourceError(
                 f"this member has partitions of other numbers of events than of labels ({told}): "
-                "let all members use partition.assignment.strategy=range"
+                "let all members use partition.assignment.strategy=range (with "
+                "group.protocol=consumer: group.remote.assignor=range)"
             )
 
     def look(self, place: str, keys: Iterable[Any]) -> None:

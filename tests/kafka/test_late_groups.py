@@ -1,5 +1,6 @@
 """Labels in a topic of their own, and groups: events and labels of a key meet, or it is refused."""
 
+import asyncio
 import contextlib
 import json
 import threading
@@ -95,7 +96,7 @@ def test_held_events_go_with_their_partitions(broker, tmp_path):
     topics.send(1000, 1000, are_labels=True)
     reports["b"] = topics.member("b")
     first.join(30)
-    reports["c"] = topics.member("c")
+    reports["c"] = topics.member("c", idle=1.0)
     assert topics.learnt() == 2000
     # No label is left over: each event was learnt once.
     left = [report.late["held"] + report.late["labels_held"] for report in reports.values()]
@@ -143,6 +144,34 @@ def test_a_member_without_peers_is_refused_part_of_the_partitions(broker, tmp_pa
         topics.member("b", peers=False)
 
 
+@pytest.mark.parametrize("client", ["kafka", "aiokafka"])
+def test_other_clients_are_refused_part_of_the_partitions(broker, tmp_path, client):
+    topics, loop = Topics(broker.address, f"part-{client}", tmp_path), None
+    topics.send(0, 100, are_labels=False)
+    given = {"bootstrap_servers": broker.address, "group_id": topics.group}
+    given |= {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
+    if client == "kafka":
+        consumer = pytest.importorskip("kafka").KafkaConsumer(**given)
+    else:
+        loop, aiokafka = asyncio.new_event_loop(), pytest.importorskip("aiokafka")
+
+        async def started():
+            consumer = aiokafka.AIOKafkaConsumer(**given)
+            await consumer.start()
+            return consumer
+
+        consumer = loop.run_until_complete(started())
+    how = {"topics": topics.names, "labels": topics.names[1], "loop": loop, "idle": 20.0}
+    source = KafkaSource(consumer, "label", timeout=0.1, exclude=["id"], **how)
+    with other_member(topics), pytest.raises(SourceError, match="has 4 of 8 partitions, and lab"):
+        Run(source, SVMSGDClassifier(), late=LateLabels()).execute()
+    if loop is None:
+        source.close()
+    else:
+        loop.run_until_complete(consumer.stop())
+        loop.close()
+
+
 def test_partitions_of_which_keys_cannot_meet_are_refused(broker, tmp_path):
     topics = Topics(broker.address, "uneven", tmp_path / "uneven", (4, 3))
     with pytest.raises(SourceError, match="`uneven-events` has 4, `uneven-labels` has 3"):
@@ -173,4 +202,4 @@ def test_keys_of_another_hash_are_refused(broker, tmp_path, partitioners, said):
         topics.member("a", late=LateLabels(default=False, patience=500))
     # One member alone has all partitions, and brings them together.
     topics.group = "another"
-    assert topics.member("b", peers=False).learnt == 1000
+    assert topics.member("b", peers=False, idle=1.0).learnt == 1000
