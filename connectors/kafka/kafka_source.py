@@ -232,6 +232,7 @@ class KafkaSource(BaseSource):
         self.late_by_partition = False
         self.on_gone: Callable[[Collection[str]], None] = lambda places: None
         self._together = None if labels is None else CoPartitions(labels)
+        self._is_unchecked = False  # whether partitions were assigned since
         self._decode = decoder_of(decode)
         reads = self._decode, labels, exclude, transform, weight, parse_numbers
         self._reader = MessageReader(
@@ -385,7 +386,13 @@ class KafkaSource(BaseSource):
         self._heard.check()
         try:
             with self._handover.polling():
-                return self._poller.poll(n, self.timeout)
+                polled = self._poller.poll(n, self.timeout)
+            if self._is_unchecked:
+                # A listener of kafka-python may ask nothing.
+                self._is_unchecked = False
+                own = self.consumer.assignment()
+                self._check_together(self.consumer, own, self._counts_of_topics())
+            return polled
         except Exception as error:
             # It may be one of a checkpoint that was written in the poll, too.
             if is_of_client(error):
@@ -747,13 +754,12 @@ class KafkaSource(BaseSource):
         """Commit nothing of newly assigned partitions until a message of theirs is learnt."""
         self._say(logging.INFO, "assigned", partitions)
         self._read.difference_update(map(place_of, partitions))
-        if self._together is not None:
-            if self.late_by_partition:
-                raise SourceError(
-                    "--peers (Checkpoint(peers=)) with labels in a topic of their own needs a "
-                    "consumer of confluent-kafka"
-                )
-            self._check_together(self.consumer, partitions, self._counts_of_topics())
+        if self._together is not None and self.late_by_partition:
+            raise SourceError(
+                "--peers (Checkpoint(peers=)) with labels in a topic of their own needs a consumer "
+                "of confluent-kafka"
+            )
+        self._is_unchecked = self._together is not None
         elsewhere = self.learnt_elsewhere([place_of(one) for one in partitions])
         for place in map(place_of, partitions):
             self._expected.pop(place, None)

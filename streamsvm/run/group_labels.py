@@ -112,11 +112,12 @@ class GroupLabels:
                 f"{peer.name} is of a run without peers (--peers), which does not tell of which "
                 "partition its held events are: start all members of a group with them"
             )
-        before, self._of[number] = self._of.get(number), self._new()
+        # What became of events is the count of the member that learnt them.
+        counted = (self._of.get(number) or self._new()).tallies
+        self._of[number] = self._new()
         if (state := late["partitions"].get(str(number))) is not None:
             self._of[number].resume(state, _part(peer.arrays, number))
-        # What became of events is the count of the member that learnt them.
-        self._of[number].restart_counts(before)
+        self._of[number].tallies = counted
 
     def leave(self, places: Iterable[str]) -> None:
         """Note that partitions are gone; what is held of them is kept for who gets them."""

@@ -399,10 +399,14 @@ class LateLabels:
         """Tell whether an event with this key waits for its label."""
         return key in self._held
 
-    def restart_counts(self, before: "LateLabels | None") -> None:
-        """Count on from those of another buffer; None: from none."""
-        self._counts = Counter() if before is None else before._counts
-        self._keys.counts = Counter() if before is None else before._keys.counts
+    @property
+    def tallies(self) -> tuple[Counter[str], Counter[str]]:
+        """What became of events, and of labels, until now: another buffer may count on from it."""
+        return self._counts, self._keys.counts
+
+    @tallies.setter
+    def tallies(self, counts: tuple[Counter[str], Counter[str]]) -> None:
+        self._counts, self._keys.counts = counts
 
     def settle(self) -> None:
         """Wait until all questions are where they go to, if that takes time."""

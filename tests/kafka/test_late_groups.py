@@ -8,6 +8,7 @@ import threading
 import confluent_kafka
 import pytest
 
+from benchmarks import kills
 from connectors import KafkaSource
 from connectors.errors import SourceError
 from streamsvm import SVMSGDClassifier
@@ -18,6 +19,7 @@ from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from tests.brokers import QUIET, make_topic
 from tests.kafka.runs import source_of
+from tests.slow import slow
 
 pytestmark = pytest.mark.kafka
 
@@ -144,11 +146,11 @@ def test_a_member_without_peers_is_refused_part_of_the_partitions(broker, tmp_pa
         topics.member("b", peers=False)
 
 
-@pytest.mark.parametrize("client", ["kafka", "aiokafka"])
-def test_other_clients_are_refused_part_of_the_partitions(broker, tmp_path, client):
-    topics, loop = Topics(broker.address, f"part-{client}", tmp_path), None
-    topics.send(0, 100, are_labels=False)
-    given = {"bootstrap_servers": broker.address, "group_id": topics.group}
+@contextlib.contextmanager
+def run_of(client, topics, idle):
+    """Give a run with a consumer of another client."""
+    loop = None
+    given = {"bootstrap_servers": topics.address, "group_id": topics.group}
     given |= {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
     if client == "kafka":
         consumer = pytest.importorskip("kafka").KafkaConsumer(**given)
@@ -161,15 +163,27 @@ def test_other_clients_are_refused_part_of_the_partitions(broker, tmp_path, clie
             return consumer
 
         consumer = loop.run_until_complete(started())
-    how = {"topics": topics.names, "labels": topics.names[1], "loop": loop, "idle": 20.0}
+    how = {"topics": topics.names, "labels": topics.names[1], "loop": loop, "idle": idle}
     source = KafkaSource(consumer, "label", timeout=0.1, exclude=["id"], **how)
-    with other_member(topics), pytest.raises(SourceError, match="has 4 of 8 partitions, and lab"):
-        Run(source, SVMSGDClassifier(), late=LateLabels()).execute()
+    yield Run(source, SVMSGDClassifier(), late=LateLabels())
     if loop is None:
         source.close()
     else:
         loop.run_until_complete(consumer.stop())
         loop.close()
+
+
+@pytest.mark.parametrize("client", ["kafka", "aiokafka"])
+def test_other_clients_are_refused_part_of_the_partitions(broker, tmp_path, client):
+    topics = Topics(broker.address, f"part-{client}", tmp_path)
+    for are_labels in (False, True):
+        topics.send(0, 100, are_labels)
+    with run_of(client, topics, 1.0) as alone:
+        assert alone.execute().learnt == 100
+    said = r"has \d of 8 partitions, and labels"
+    with run_of(client, topics, 20.0) as run, other_member(topics):
+        with pytest.raises(SourceError, match=said):
+            run.execute()
 
 
 def test_partitions_of_which_keys_cannot_meet_are_refused(broker, tmp_path):
@@ -203,3 +217,11 @@ def test_keys_of_another_hash_are_refused(broker, tmp_path, partitioners, said):
     # One member alone has all partitions, and brings them together.
     topics.group = "another"
     assert topics.member("b", peers=False, idle=1.0).learnt == 1000
+
+
+@slow
+def test_members_that_are_killed_and_that_come_and_go(broker):
+    """Number, sum and sum of squares of what was learnt are exact."""
+    (set_up,) = [one for one in kills.SET_UPS if one.source == "late group"]
+    with kills.made_streams(is_kafka=True) as streams:
+        assert "20 kills" in kills.torment(streams, set_up, 20, 1)

@@ -198,7 +198,7 @@ class ModelPerKey:
         if state is None:
             raise ParameterError("no state: use .apply(models, stateful=True, metadata=True)")
         context = message_context()
-        self._standing.note(state._transaction, context, timestamp)
+        self._standing.note(state, context, timestamp)
         self.bad.n_events += 1
         x: dict[str, Any] = {}
         y = None

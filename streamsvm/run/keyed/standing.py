@@ -42,11 +42,14 @@ class Standing:
         # The partitions that were looked at, as this worker has them.
         self._seen: dict[tuple[str, int], Any] = {}
 
-    def note(self, transaction: Any, context: Any, timestamp: int) -> None:
+    def note(self, of_key: Any, context: Any, timestamp: int) -> None:
         """Note that models are given a message; look at its partition first, if that is new here.
+
+        `of_key` is the state of the message's key, `context` that of the message.
 
         KeyedStateError: the state lacks messages that the group has read.
         """
+        transaction = of_key._transaction
         state = _OfPartition(transaction, timestamp)
         name = f"{self._after}/{context.topic}"
         value = state.get(name)
