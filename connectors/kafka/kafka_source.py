@@ -13,6 +13,7 @@ import numpy as np
 
 from connectors.errors import SnapshotError, SourceError
 from connectors.identity import check_ids, check_settings
+from connectors.kafka.co_partitions import CoPartitions
 from connectors.kafka.message_reader import MessageReader
 from connectors.kafka.messages import (
     COMMIT_SECONDS,
@@ -224,8 +225,14 @@ class KafkaSource(BaseSource):
         self._told: str | None = None  # what `on_long_wait` was told
         self._tell_at = _PATIENCE
         self.before_revoke: Callable[[], None] = lambda: None
-        # Returns offsets up to which other members of the group have learnt, by place.
-        self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
+        # Is given the partitions that are assigned, and returns offsets up to which other members
+        # of the group have learnt, by place.
+        self.learnt_elsewhere: Callable[[Collection[str]], dict[str, int]] = lambda places: {}
+        # Whether that takes over what others hold for late labels; what is told of lost partitions.
+        self.late_by_partition = False
+        self.on_gone: Callable[[Collection[str]], None] = lambda places: None
+        self._together = None if labels is None else CoPartitions(labels)
+        self._is_unchecked = False  # whether partitions were assigned since
         self._decode = decoder_of(decode)
         reads = self._decode, labels, exclude, transform, weight, parse_numbers
         self._reader = MessageReader(
@@ -379,7 +386,13 @@ class KafkaSource(BaseSource):
         self._heard.check()
         try:
             with self._handover.polling():
-                return self._poller.poll(n, self.timeout)
+                polled = self._poller.poll(n, self.timeout)
+            if self._is_unchecked:
+                # A listener of kafka-python may ask nothing.
+                self._is_unchecked = False
+                own = self.consumer.assignment()
+                self._check_together(self.consumer, own, self._counts_of_topics())
+            return polled
         except Exception as error:
             # It may be one of a checkpoint that was written in the poll, too.
             if is_of_client(error):
@@ -470,6 +483,8 @@ class KafkaSource(BaseSource):
         for place, batch, after in batches:
             self._offsets[place] = after
             self._read.add(place)
+            if self._together is not None and batch.keys is not None:
+                self._together.look(place, batch.keys)
             yield replace(batch, labels_behind=True) if self._are_labels_behind() else batch
 
     def _position(self) -> Snapshot:
@@ -537,11 +552,17 @@ class KafkaSource(BaseSource):
         except Exception as error:
             self._refused(error)
 
-    def confirm(self) -> None:
-        """Wait a few seconds at most until the broker has what was committed, as at the end."""
+    def confirm(self, in_callback: bool = False) -> None:
+        """Wait a few seconds at most until the broker has what was committed, as at the end.
+
+        `in_callback`: the client has called; it answers no other thread until that returns.
+        """
         handed, self._handed = self._handed, {}
         seconds = self._seconds_left()
         try:
+            if in_callback:
+                self._poller.confirm(handed, seconds)
+                return
             # In a thread: a second signal ends the wait.
             asking = called(lambda: self._poller.confirm(handed, seconds), seconds + 0.5)
             if asking.is_alive():
@@ -614,8 +635,9 @@ class KafkaSource(BaseSource):
     def _start(self, consumer: Any, partitions: list[Any]) -> None:
         """Start reading assigned partitions; without a broker that tells their offsets, later."""
         partitions = self._unstarted + partitions
-        elsewhere = self.learnt_elsewhere()
+        elsewhere = self.learnt_elsewhere([place_of(one) for one in partitions])
         try:
+            counts = self._counts_of_topics()
             committed = consumer.committed(partitions, self._seconds_left()) if partitions else []
             for known in committed:
                 if getattr(known, "error", None) is not None:
@@ -638,8 +660,10 @@ class KafkaSource(BaseSource):
             self._assign(consumer, [])
             return
         self._unstarted = []
+        self._check_together(consumer, partitions, counts)
         for known in committed:
             place = place_of(known)
+            self._check_held(place, known.offset, elsewhere)
             self._read.add(place)
             self._floor[place] = known.offset
             self._ends.pop(place, None)
@@ -655,6 +679,31 @@ class KafkaSource(BaseSource):
                 partition.offset = self._first_of(place)
         self._say(logging.INFO, "assigned", partitions)
         self._assign(consumer, partitions)
+
+    def _counts_of_topics(self) -> dict[str, int]:
+        """Return how many partitions each topic has, where labels have one of their own."""
+        if self._together is None:
+            return {}
+        return self._poller.counts_of(self._settings.get("topics", ()), self._seconds_left())
+
+    def _check_together(
+        self, consumer: Any, partitions: Collection[Any], counts: Mapping[str, int]
+    ) -> None:
+        """Refuse partitions of which events may not meet their labels, in another topic."""
+        # A member without partitions leaves them to others.
+        if self._together is not None and counts and partitions:
+            own = {place_of(one) for one in [*consumer.assignment(), *partitions]}
+            self._together.check(counts, own, self.late_by_partition)
+
+    def _check_held(self, place: str, committed: int, elsewhere: Mapping[str, int]) -> None:
+        """Refuse what others have read whose checkpoint is not known: events may wait in it."""
+        known = max(self._offsets.get(place, 0), elsewhere.get(place, 0))
+        if self._together is not None and committed > known:
+            raise SourceError(
+                f"`{self._name}`: the group has read {place} up to {committed:,}, by another "
+                "checkpoint, which holds the events that wait for their labels: go on with that "
+                "one, name it by --peers (Checkpoint(peers=)), or take another --group (group.id)"
+            )
 
     def _assign(self, consumer: Any, partitions: list[Any]) -> None:
         """Tell the client where to read; a group may give partitions one after the other."""
@@ -689,7 +738,7 @@ class KafkaSource(BaseSource):
         """Write a checkpoint before another member of the group gets partitions."""
         self._drop_held(partitions)
         self.before_revoke()
-        self.confirm()
+        self.confirm(in_callback=True)
 
     def _drop_held(self, partitions: Collection[Any]) -> None:
         """Drop what is held of partitions: it is read again, here or by another member."""
@@ -699,12 +748,19 @@ class KafkaSource(BaseSource):
             self._order.drop(places)
         for place, first in self._reader.first.drop(places).items():
             self._offsets.setdefault(place, first)
+        self.on_gone(places)
 
     def _forget_read(self, partitions: Collection[Any]) -> None:
         """Commit nothing of newly assigned partitions until a message of theirs is learnt."""
         self._say(logging.INFO, "assigned", partitions)
         self._read.difference_update(map(place_of, partitions))
-        elsewhere = self.learnt_elsewhere()
+        if self._together is not None and self.late_by_partition:
+            raise SourceError(
+                "--peers (Checkpoint(peers=)) with labels in a topic of their own needs a consumer "
+                "of confluent-kafka"
+            )
+        self._is_unchecked = self._together is not None
+        elsewhere = self.learnt_elsewhere([place_of(one) for one in partitions])
         for place in map(place_of, partitions):
             self._expected.pop(place, None)
             # Messages from the committed offset up to this one are passed over.

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import inspect
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -288,6 +289,14 @@ class Poller(ABC):
                 found[place_of(partition)] = end < 0 or offsets.get(place_of(partition), 0) < end
         return found
 
+    def counts_of(self, topics: Sequence[str], seconds: float) -> dict[str, int]:
+        """Return how many partitions each topic has, where the client can be asked."""
+        del seconds
+        if not hasattr(self.consumer, "partitions_for_topic"):
+            return {}
+        found = {topic: self.consumer.partitions_for_topic(topic) for topic in topics}
+        return {topic: len(numbers) for topic, numbers in found.items() if numbers}
+
     def pause(self, places: Collection[str]) -> None:
         """Fetch no messages of partitions, until `resume`; a client that cannot fetches on."""
         self._switch("pause", places)
@@ -326,6 +335,14 @@ class _ConsumePoller(Poller):
     def seek(self, offsets: Mapping[str, int]) -> None:
         for partition, offset in self._own(offsets):
             self.consumer.seek(_at(partition, offset))
+
+    def counts_of(self, topics: Sequence[str], seconds: float) -> dict[str, int]:
+        if not hasattr(self.consumer, "list_topics"):
+            return {}
+        known = self.consumer.list_topics(timeout=seconds).topics
+        patterns = [re.compile(topic) for topic in topics if topic.startswith("^")]
+        names = [t for t in known if t in topics or any(p.match(t) for p in patterns)]
+        return {t: len(known[t].partitions) for t in names}
 
     def answers(self, topic: str | None) -> bool:
         if not hasattr(self.consumer, "list_topics"):

@@ -13,7 +13,7 @@ from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.producing import LetterTopic, QuestionTopic, check_topic
 from connectors.kafka.reachable import Heard, check_reachable, tls_findings
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
-from connectors.payloads import avro, flatten
+from connectors.payloads import avro, flatten, framed
 from streamsvm import ActiveLearner, Selective
 from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.learners import add_learner_options, model_of
@@ -43,11 +43,11 @@ _MESSAGES: dict[str, Any] = {
         choices=("json", "arrow", "avro"), default="json", help="format of messages; default json"
     ),
     "--avro-schema FILE": "the writer's schema, for avro",
-    "--avro-header BYTES": dict(
+    "--header BYTES": dict(
         type=whole(0),
         default=0,
-        help="bytes before each record; 5: the header of a schema registry, 10: that of Avro's "
-        "single-object encoding, which are checked; default 0",
+        help="bytes before each payload; 5: the header of a schema registry, 10: that of Avro's "
+        "single-object encoding, which are checked; for json and arrow 0 or 5; default 0",
     ),
     "--avro-id ID": dict(
         type=whole(0),
@@ -124,6 +124,8 @@ def complete(parser: Parser) -> None:
     parser.set_defaults(run=run)
     data = parser.add_argument_group("messages")
     add_table(data, _MESSAGES)
+    # Its name until it was for JSON, too.
+    data.add_argument("--avro-header", dest="header", type=whole(0), help=argparse.SUPPRESS)
     add_data_options(data, "field", "the learner's draws")
     add_table(data, _EVENTS)
     add_learner_options(parser.add_argument_group("learner"))
@@ -229,15 +231,17 @@ def _sentences_from(options: argparse.Namespace, reading: dict[str, Any]) -> Kaf
 
 def _decoder_from(options: argparse.Namespace) -> Any:
     """Return the decoder of messages that the options ask for."""
-    if options.avro_id is not None and (options.decode != "avro" or options.avro_header != 5):
-        raise ParameterError(f"--avro-id {options.avro_id} needs --decode avro --avro-header 5")
+    if options.avro_id is not None and (options.decode != "avro" or options.header != 5):
+        raise ParameterError(f"--avro-id {options.avro_id} needs --decode avro --header 5")
     if options.decode != "avro":
-        return options.decode
+        if options.header not in (0, 5):
+            raise ParameterError(f"--header {options.header}: --decode {options.decode} has 0 or 5")
+        return framed(options.decode) if options.header else options.decode
     if not options.avro_schema:
         raise ParameterError("--decode avro: name the writer's schema with --avro-schema FILE")
     try:
         schema = json.loads(Path(options.avro_schema).read_text(encoding="utf-8"))
-        return avro(schema, options.avro_header, options.avro_id)
+        return avro(schema, options.header, options.avro_id)
     except ImportError as error:
         raise ParameterError(str(error)) from error
     except ValueError as error:

@@ -16,7 +16,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,6 +38,7 @@ from streamsvm.model_files.json_values import as_json, checked
 from streamsvm.monitor import monitor_file
 from streamsvm.monitor.rates import fill_matrix, pairs_of
 from streamsvm.run.checkpoint_lock import CheckpointLock
+from streamsvm.run.group_labels import GroupLabels, Peer
 
 if TYPE_CHECKING:
     from streamsvm.run.runner import Run
@@ -150,7 +151,10 @@ class Checkpoint:
             raise
         self._rows, self._moment = run.taken, time.monotonic()
         if self.peers is not None and hasattr(run.source, "learnt_elsewhere"):
-            run.source.learnt_elsewhere = partial(offsets_of, self.peers, self.path, run.source)
+            run.source.learnt_elsewhere = partial(self._learnt_elsewhere, run)
+            if isinstance(run.late, GroupLabels):
+                source: Any = run.source
+                source.late_by_partition, source.on_gone = True, run.late.leave
         if hasattr(run.source, "before_revoke"):
             self._served = run.source
             run.source.before_revoke = lambda: self._serve(run)
@@ -186,6 +190,21 @@ class Checkpoint:
                 self._write(run)
         finally:
             self._writing.release()
+
+    def _learnt_elsewhere(self, run: Run, places: Collection[str]) -> dict[str, int]:
+        """Return how far other members have read each partition, as `places` are assigned here.
+
+        What they hold of these for labels that come late is taken over.
+        """
+        assert self.peers is not None
+        peers = peers_of(self.peers, self.path, run.source)
+        if isinstance(run.late, GroupLabels):
+            run.late.take_over(places, run.source.snapshot()["offsets"], peers)
+        offsets: dict[str, int] = {}
+        for peer in peers:
+            for place, offset in peer.offsets.items():
+                offsets[place] = max(offset, offsets.get(place, 0))
+        return offsets
 
     def _write(self, run: Run) -> None:
         about: dict[str, Any] = {"run": _state_of(run), "settings": settings_of(run)}
@@ -245,9 +264,7 @@ class Checkpoint:
             if run.monitor is not None:
                 monitor_file.fill(run.monitor, about["monitor"], arrays)
             if run.late is not None:
-                held = [name for name in arrays if name.startswith(LATE)]
-                of_held = {name.removeprefix(LATE): arrays[name] for name in held}
-                run.late.resume(about["late"], of_held)
+                run.late.resume(about["late"], _late_of(arrays))
             _fill(run, about["run"])
         run.report.resumed_after = run.taken
         run.report.resumed = f"{self.path}: after {run.taken:,} examples"
@@ -389,8 +406,8 @@ def _fill(run: Run, state: dict[str, Any]) -> None:
     bad.resume(state["bad"])
 
 
-def offsets_of(pattern: str, own: Path, source: Any = None) -> dict[str, int]:
-    """Return the next unread offset of each partition, by the checkpoints of all other members.
+def peers_of(pattern: str, own: Path, source: Any = None) -> list[Peer]:
+    """Return what the checkpoints of all other members say of partitions.
 
     A checkpoint and the offsets in it are written in one step, the broker is told afterwards. If a
     member dies between the two, only its checkpoint tells what it has learnt.
@@ -398,18 +415,17 @@ def offsets_of(pattern: str, own: Path, source: Any = None) -> dict[str, int]:
     `pattern` is one of paths such as ``checkpoints/*.ckpt``; `own` is the checkpoint of this run,
     which is left out; `source` refuses those of other topics.
     """
-    offsets: dict[str, int] = {}
+    found = []
     for name in sorted(glob.glob(pattern)):
         if os.path.abspath(name) == os.path.abspath(own):
             continue
         try:
-            about = model_file.read(Path(name))[1]
-            place = about["run"]["place"]
-            snapshot = place["snapshot"] or {}
+            _, about, arrays = model_file.read(Path(name))
+            snapshot = about["run"]["place"]["snapshot"] or {}
             if source is not None:
                 source.check_ids(snapshot)
-            for partition, offset in snapshot.get("offsets", {}).items():
-                offsets[partition] = max(offset, offsets.get(partition, 0))
+            offsets = {place: int(offset) for place, offset in snapshot.get("offsets", {}).items()}
+            found.append(Peer(name, offsets, about.get("late"), _late_of(arrays)))
         except (
             ModelFileError,
             OSError,
@@ -422,4 +438,9 @@ def offsets_of(pattern: str, own: Path, source: Any = None) -> dict[str, int]:
                 f"{name}, one of peers={pattern!r}, does not tell what its member has learnt "
                 f"({error}): name checkpoints of the group's members only, or remove it"
             ) from error
-    return offsets
+    return found
+
+
+def _late_of(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return the arrays of held events."""
+    return {n.removeprefix(LATE): array for n, array in arrays.items() if n.startswith(LATE)}

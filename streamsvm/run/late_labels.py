@@ -395,6 +395,19 @@ class LateLabels:
         self._rows.drop(numbers)
         return len(numbers)
 
+    def holds(self, key: Any) -> bool:
+        """Tell whether an event with this key waits for its label."""
+        return key in self._held
+
+    @property
+    def tallies(self) -> tuple[Counter[str], Counter[str]]:
+        """What became of events, and of labels, until now: another buffer may count on from it."""
+        return self._counts, self._keys.counts
+
+    @tallies.setter
+    def tallies(self, counts: tuple[Counter[str], Counter[str]]) -> None:
+        self._counts, self._keys.counts = counts
+
     def settle(self) -> None:
         """Wait until all questions are where they go to, if that takes time."""
         flush = getattr(self.ask, "flush", None)

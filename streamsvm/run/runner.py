@@ -23,6 +23,7 @@ from streamsvm.run import parts
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint, Place
 from streamsvm.run.forgetting import Requests
+from streamsvm.run.group_labels import GroupLabels
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.report import Progress, RunReport, accuracies, peak_memory
@@ -150,10 +151,15 @@ class Run:
                 f"finish={finish}: {type(self.learner or self.model).__name__} cannot; that is for "
                 "LASVM, averaged tracking and LaRank"
             )
-        self.late, self.finish, self.max_classes = late, finish, max_classes
+        self.late: LateLabels | GroupLabels | None = late
+        in_group = checkpoint is not None and checkpoint.peers is not None
+        are_apart = getattr(source, "has_answers", False)
+        if in_group and are_apart and late is not None and late.delay is None:
+            self.late = GroupLabels(late)
+        self.finish, self.max_classes = finish, max_classes
         self.requests: Requests | None = None
         if getattr(source, "forgets", False):
-            self.requests = self.feeder.requests = Requests(self.model, late)
+            self.requests = self.feeder.requests = Requests(self.model, self.late)
         self.on_progress, self.should_stop = on_progress, should_stop
         self.report, self.hits = RunReport(), Hits()
         self.confusion = of = metrics.ConfusionMatrix()
@@ -220,6 +226,8 @@ class Run:
         if not report.interrupted:
             if isinstance(self.score, MeaningScore):
                 parts.check_learnt(report.rows, report.learnt, self.bad)
+            elif isinstance(self.late, GroupLabels) and not report.learnt:
+                pass  # the labels may come to another member
             elif report.rows or not getattr(self.source, "cuts_anew", False):
                 # A member of a group may have had no message.
                 parts.check_classes(report.rows, self.seen, self.bad, self.positive)
