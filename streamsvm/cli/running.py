@@ -163,6 +163,7 @@ def run_shown(
         stop = stack.enter_context(stop_on_signals(told))
         source = open_stream(stop)
         takers += [source, letters, getattr(run_options.get("late"), "ask", None)]
+        takers.append(run_options.get("output"))
         run = Run(
             source,
             monitor or model,
