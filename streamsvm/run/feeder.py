@@ -197,7 +197,7 @@ class Feeder:
         known = self.learner.targets.labels.seen
         of = self.learner.probabilities_of
         found = [of(m) if known else {} for m in margins.tolist()]
-        return {"probabilities": [_by_text(one) for one in found]}
+        return {"probabilities": [by_text(one) for one in found]}
 
     @property
     def _wants_probabilities(self) -> bool:
@@ -423,7 +423,7 @@ class Feeder:
         """Return what else is said of an event that was predicted."""
         said = {name: [value] for name, value in self.further.items()}
         if self._wants_probabilities:
-            said["probabilities"] = [_by_text(self._classifier.predict_proba_one(x))]
+            said["probabilities"] = [by_text(self._classifier.predict_proba_one(x))]
         return said
 
     def _predict_event(self, x: dict[Any, Any], is_learnt: bool) -> tuple[Any, bool]:
@@ -453,7 +453,7 @@ def _each(rows: Sequence[Any]) -> Iterator[slice]:
     return (slice(i, i + 1) for i in range(len(rows)))
 
 
-def _by_text(probabilities: dict[Any, float]) -> dict[str, float]:
+def by_text(probabilities: dict[Any, float]) -> dict[str, float]:
     """Return probabilities by the texts of labels, as JSON has them."""
     return {_text_of(label): p for label, p in probabilities.items()}
 

@@ -1,12 +1,20 @@
 """Predictions in a topic of their own: each once, whatever happens to the process."""
 
 import json
+import random
+import subprocess
+import sys
 import time
+from collections import Counter
 
 import confluent_kafka
 import pytest
 
+import streamsvm
+from connectors import ScoredTopic
+from streamsvm import StandardScaler, SVMSGDClassifier
 from streamsvm.cli.main import main
+from streamsvm.model_files import container, replacing
 from tests.brokers import QUIET, make_topic, produce
 from tests.kafka.runs import payloads
 
@@ -25,15 +33,17 @@ def topics(broker, n, n_partitions=2):
     return events, scored
 
 
-def read(broker, topic, isolation="read_committed", seconds=3.0):
+def read(broker, topic, n_partitions=2, isolation="read_committed"):
     """Return all messages of a topic, decoded, in the order of their partitions."""
-    settings = {"bootstrap.servers": broker.address, "group.id": f"{time.time_ns()}"} | QUIET
+    settings = {"bootstrap.servers": broker.address, "group.id": "reader"} | QUIET
     settings |= {"auto.offset.reset": "earliest", "isolation.level": isolation}
-    consumer = confluent_kafka.Consumer(settings | {"enable.auto.commit": False})
-    consumer.subscribe([topic])
-    found = []
-    while batch := consumer.consume(10_000, seconds if found else 10.0):
-        found += [message for message in batch if message.error() is None]
+    consumer = confluent_kafka.Consumer(settings | {"enable.partition.eof": True})
+    consumer.assign([confluent_kafka.TopicPartition(topic, p, 0) for p in range(n_partitions)])
+    found, n_ended = [], 0
+    while n_ended < n_partitions:
+        message = consumer.poll(10.0)
+        n_ended += message.error() is not None
+        found += [message] if message.error() is None else []
     consumer.close()
     return [json.loads(m.value()) | {"own key": m.key()} for m in found]
 
@@ -60,7 +70,131 @@ def test_each_prediction_is_that_of_the_report(broker, capsys, tmp_path):
         if one["prediction"] is not None:
             n_scored += 1
             n_right += one["prediction"] == (i % 7 > 3)
-            likely = max(one["probabilities"], key=one["probabilities"].get)
-            assert json.loads(likely) == one["prediction"] or one["learnt"] < 5
+            assert sum(one["probabilities"].values()) == pytest.approx(1.0)
     assert sorted(one["learnt"] for one in found) == list(range(400))
     assert (n_scored, n_right / n_scored) == (report["scored"], pytest.approx(report["accuracy"]))
+
+
+class _Killed(BaseException):
+    """What ends a run as `kill -9` would, but for the memory of the process."""
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_a_process_that_ends_in_a_commit(broker, capsys, monkeypatch, is_committed):
+    """The new checkpoint counts if the broker has committed the predictions, and else does not."""
+    events, scored = topics(broker, 300)
+
+    def die(*args):
+        if is_committed and not str(args[0]).endswith(".next"):
+            return rename(*args)
+        raise _Killed
+
+    own, rename = ["--checkpoint", "run.ckpt", "--checkpoint-every", "100"], replacing.rename
+    with monkeypatch.context() as patched:
+        patched.setattr(*((replacing, "rename") if is_committed else (ScoredTopic, "commit")), die)
+        with pytest.raises(_Killed):
+            consume(broker, events, scored, *own)
+    left = container.read("run.ckpt.next")[1]["run"]["taken"]
+    assert container.read("run.ckpt")[1]["run"]["taken"] < left
+    capsys.readouterr()
+    assert consume(broker, events, scored, *own, "--save", "model.svm") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["resumed_after"] == (left if is_committed else 0)
+    found = read(broker, scored)
+    assert sorted((one["partition"], one["offset"]) for one in found) == [
+        (p, i) for p in range(2) for i in range(150)
+    ]
+    assert streamsvm.load("model.svm").steps["SVMSGDClassifier"].n_examples == 300
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Give a saved model of these events, with a scaler."""
+    found = StandardScaler() | SVMSGDClassifier(seed=0)
+    for payload in payloads(500):
+        event = json.loads(payload)
+        found.learn_one({"a": event["a"]}, event["label"])
+    path = tmp_path_factory.mktemp("model") / "model.svm"
+    streamsvm.save(found, path)
+    return str(path)
+
+
+def predict(broker, model, topic, *options):
+    command = ["predict", model, "--brokers", broker.address, "--topic", topic, "--idle", "1.5"]
+    return [*command, "--group", topic, *FAST, *options]
+
+
+def test_a_topic_is_predicted(broker, model, capsys):
+    """Messages without labels, and some that nothing is predicted for; each once in two runs."""
+    events, scored = topics(broker, 0)
+    sent = [b'{"a": %d, "id": %d}' % (i % 7, i) for i in range(300)]
+    sent[10], sent[20] = b'{"a"', b'{"a": 1e999, "id": 20}'
+    produce(broker.address, events, sent, 2)
+    own = ["--output-topic", scored, "--keep", "id", "--probabilities"]
+    assert main(predict(broker, model, events, *own, "--limit", "10")) == 0
+    assert main(predict(broker, model, events, *own)) == 0
+    assert "2 of them without a prediction" in capsys.readouterr().err
+    found = read(broker, scored)
+    each_once(found, 300, 2)
+    loaded = streamsvm.load(model)
+    for one in found:
+        if one["prediction"] is None:
+            assert 2 * one["offset"] + one["partition"] in (10, 20)
+            continue
+        i = one["fields"]["id"]
+        assert one["prediction"] == loaded.predict_one({"a": i % 7})
+        expected = {json.dumps(y): p for y, p in loaded.predict_proba_one({"a": i % 7}).items()}
+        assert one["probabilities"] == pytest.approx(expected)
+        assert one["model"].startswith("model.svm ") and "learnt" not in one
+
+
+def test_predictions_as_lines_and_as_a_file(broker, model, capsys):
+    events, _ = topics(broker, 100)
+    assert main(predict(broker, model, events, "--target", "label", "--group", "lines")) == 0
+    lines, said = capsys.readouterr()
+    each_once(map(json.loads, lines.splitlines()), 100, 2)
+    own = ["--group", "file", "--output", "out.jsonl", "--keep", "id", "--target", "label"]
+    assert main(predict(broker, model, events, *own)) == 0
+    assert capsys.readouterr().out in said
+    with open("out.jsonl") as file:
+        rows = [json.loads(line) for line in file]
+    assert {row["id"] for row in rows} == set(map(str, range(100)))
+    assert {row["file"] for row in rows} == {f"{events}[0]", f"{events}[1]"}
+    # Both have committed what they have read.
+    for group in ("lines", "file"):
+        assert main(predict(broker, model, events, "--group", group)) == 0
+        assert capsys.readouterr().out == ""
+    assert main(predict(broker, model, events, "--target", "label", "--columns", "b")) == 2
+
+
+def killed(command, kills, rng, done, seconds=120.0):
+    """Run a command, kill it so many times, and let it end when `done()`; return its last exit."""
+    end = time.monotonic() + seconds
+    for left in range(kills, -1, -1):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+            if left:
+                time.sleep(rng.uniform(2.0, 4.0))
+                process.kill()
+                continue
+            while process.poll() is None and time.monotonic() < end:
+                time.sleep(0.1)
+            process.kill()
+            return process.wait(), process.stdout.read().decode()
+
+
+def each_once(found, n, n_partitions):
+    """Check that there is one prediction for each event."""
+    counts = Counter((one["partition"], one["offset"]) for one in found)
+    assert set(counts) == {(p, i) for p in range(n_partitions) for i in range(n // n_partitions)}
+    assert set(counts.values()) == {1}
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_kills(broker, learns, capsys):
+    kills_of(broker, learns, n=3000, kills=3, capsys=capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learns", [True, False])
+def test_many_kills(broker, learns, capsys):
+    kills_of(broker, learns, n=150_000, kills=20, capsys=capsys)
