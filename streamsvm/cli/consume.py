@@ -30,7 +30,7 @@ _MESSAGES = TOPIC | {
     "--limit ROWS": "end after so many; with --checkpoint, with the messages that were fetched",
     "--target FIELD": dict(required=True, help="field of the label, or of the labels"),
 }
-_EVENTS: dict[str, Any] = {
+EVENTS: dict[str, Any] = {
     "--timestamp FIELD": "field that is the event's time: ISO 8601, or seconds since 1970; numbers "
     "from 1e11 on are milliseconds",
     "--message-key NAME": "learn the message's key, too, as a text feature of this name",
@@ -52,7 +52,7 @@ _SCORED: dict[str, Any] = {
         help="the probability of each label, too; events are then learnt one by one",
     ),
 }
-_LABELS = {
+LABELS = {
     "--labels-topic TOPIC": "where the labels of the events come, with the same key",
     "--questions-topic TOPIC": "with --label-budget and --labels-topic: where events go that are "
     "asked for, as JSON with the key and the features",
@@ -92,10 +92,10 @@ def complete(parser: Parser) -> None:
     data = parser.add_argument_group("messages")
     add_table(data, _MESSAGES)
     add_data_options(data, "field", "the learner's draws")
-    add_table(data, _EVENTS)
+    add_table(data, EVENTS)
     add_learner_options(parser.add_argument_group("learner"))
     add_table(parser.add_argument_group("candidate"), SHADOW)
-    add_table(parser.add_argument_group("labels that come late"), _LABELS | LATE)
+    add_table(parser.add_argument_group("labels that come late"), LABELS | LATE)
     add_table(parser.add_argument_group("predictions to a topic"), _SCORED)
     add_table(parser.add_argument_group("output"), OUTPUTS | _GROUP)
 
@@ -114,29 +114,14 @@ def run(options: argparse.Namespace) -> int:
         )
     if is_of_sentences and (options.message_key is not None or options.headers):
         raise ParameterError("--message-key, --headers: learners of label sequences read fields")
-    heard = Heard()
-    reading = reading_of(options, heard)
+    reading = reading_of(options, Heard())
     by_key = options.labels_topic is not None
     late = late_labels_of(options, by_key, _questions_from(options))
     letters = _letters_from(options)
     if is_of_sentences:
         source = _sentences_from(options, reading)
     else:
-        source = KafkaSource(
-            consumer_from(options, heard),
-            options.target,
-            topics=options.topic + ([options.labels_topic] if by_key else []),
-            key=options.key,
-            timestamp=options.timestamp,
-            message_key=options.message_key,
-            headers=split(options.headers),
-            labels=options.labels_topic,
-            tombstones=options.tombstones,
-            bags=_learns_bags(options, model_of(options)),
-            as_text=texts_of(model_of(options)),
-            **columns_from(options),
-            **reading,
-        )
+        source = rows_of_topic(options, reading)
     with source:
         return run_shown(
             options,
@@ -147,6 +132,29 @@ def run(options: argparse.Namespace) -> int:
             late=late,
             output=_output_from(options, source),
         )
+
+
+def rows_of_topic(
+    options: argparse.Namespace, reading: dict[str, Any] | None = None
+) -> KafkaSource:
+    """Return the source of the events that the options name; `reading` is from `reading_of`."""
+    reading = reading_of(options, Heard()) if reading is None else reading
+    model, labels = model_of(options), options.labels_topic
+    return KafkaSource(
+        consumer_from(options, reading["heard"]),
+        options.target,
+        topics=options.topic + ([] if labels is None else [labels]),
+        key=options.key,
+        timestamp=options.timestamp,
+        message_key=options.message_key,
+        headers=split(options.headers),
+        labels=labels,
+        tombstones=options.tombstones,
+        bags=_learns_bags(options, model),
+        as_text=texts_of(model),
+        **columns_from(options),
+        **reading,
+    )
 
 
 def _learns_bags(options: argparse.Namespace, model: Any) -> bool:

@@ -61,6 +61,14 @@ TOPIC: dict[str, Any] = {
 """The options of a topic, of its messages and of the client."""
 
 
+def check_file_or_topic(options: argparse.Namespace) -> None:
+    """Refuse options that name both a file and a topic, or none of both."""
+    if (options.topic is None) == (options.file is None):
+        raise ParameterError("name a FILE, or --brokers HOST:PORT and --topic TOPIC, not both")
+    if (options.topic is None) != (options.brokers is None):
+        raise ParameterError("--brokers HOST:PORT and --topic TOPIC: give both, or none")
+
+
 def reading_of(options: argparse.Namespace, heard: Heard) -> dict[str, Any]:
     """Return the arguments of a source that say how messages are read."""
     return {
@@ -102,7 +110,7 @@ def _decoder_from(options: argparse.Namespace) -> Any:
 def consumer_from(options: argparse.Namespace, heard: Heard) -> Any:
     """Return a consumer that reaches the cluster."""
     client, admin_client = _client("Consumer"), _client("AdminClient")
-    own = _settings(options, False)
+    own = settings_of(options, False)
     defaults = {
         # When enough messages wait, librdkafka would fetch nothing for a second.
         "fetch.queue.backoff.ms": 10,
@@ -141,7 +149,7 @@ def producer_from(options: argparse.Namespace, topic: str, **more: Any) -> Any:
     client = _client("Producer")
     heard = Heard()
     with _settings_named():
-        own = _settings(options, "transactional.id" in more)
+        own = settings_of(options, "transactional.id" in more)
         producer = client(more | own | {"error_cb": heard.settings["error_cb"]})
     _check_reachable(options, producer, heard)
     check_topic(producer, topic)
@@ -153,7 +161,7 @@ def _check_reachable(options: argparse.Namespace, client: Any, heard: Heard) -> 
     try:
         check_reachable(client, min(_CONNECT_SECONDS, options.idle or _CONNECT_SECONDS), heard)
     except SourceError as error:
-        own = _settings(options)
+        own = settings_of(options)
         tls = own.get("security.protocol", "plaintext"), own.get("ssl.ca.location")
         found = tls_findings(options.brokers.split(",")[0], *tls)
         said = error if found is None else f"{found}; {error}"
@@ -175,7 +183,7 @@ _PREFIX = "STREAMSVM_KAFKA_"
 _REFUSED = {"enable.auto.commit": "commits follow checkpoints", "group.id": "use --group"}
 
 
-def _settings(options: argparse.Namespace, has_transactions: bool = False) -> dict[str, Any]:
+def settings_of(options: argparse.Namespace, has_transactions: bool = False) -> dict[str, Any]:
     """Return the librdkafka settings of consumer and producer; of transactions if it has some."""
     # The client's own log repeats each failed attempt; `--set log_level=6` shows it.
     settings: dict[str, Any] = {"bootstrap.servers": options.brokers, "log_level": 0}

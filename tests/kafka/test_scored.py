@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 
@@ -167,21 +168,6 @@ def test_predictions_as_lines_and_as_a_file(broker, model, capsys):
     assert main(predict(broker, model, events, "--target", "label", "--columns", "b")) == 2
 
 
-def killed(command, kills, rng, done, seconds=120.0):
-    """Run a command, kill it so many times, and let it end when `done()`; return its last exit."""
-    end = time.monotonic() + seconds
-    for left in range(kills, -1, -1):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-            if left:
-                time.sleep(rng.uniform(2.0, 4.0))
-                process.kill()
-                continue
-            while process.poll() is None and time.monotonic() < end:
-                time.sleep(0.1)
-            process.kill()
-            return process.wait(), process.stdout.read().decode()
-
-
 def each_once(found, n, n_partitions):
     """Check that there is one prediction for each event."""
     counts = Counter((one["partition"], one["offset"]) for one in found)
@@ -189,12 +175,67 @@ def each_once(found, n, n_partitions):
     assert set(counts.values()) == {1}
 
 
+@pytest.mark.parametrize("frozen", [["--frozen", "--frozen-b"], []])
+def test_two_models_on_a_topic(broker, model, capsys, frozen):
+    events, _ = topics(broker, 400)
+    other = StandardScaler() | SVMSGDClassifier(seed=0)
+    for i in range(20):
+        other.learn_one({"a": i % 7}, i % 7 <= 3)
+    streamsvm.save(other, "other.svm")
+    command = ["compare", "--brokers", broker.address, "--topic", events, "--target", "label"]
+    command += ["--model", model, "--against", "other.svm", *frozen, "--idle", "1.5", "--json"]
+    assert main([*command, "--group", f"{time.time_ns()}", "--exclude", "id", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["rows"], found["decision"]) == (400, "a")
+    n_right = sum(other.predict_one({"a": i % 7}) == (i % 7 > 3) for i in range(400))
+    if frozen:
+        assert found["b"]["accuracy"] == pytest.approx(n_right / 400)
+    else:
+        assert found["b"]["accuracy"] > n_right / 400
+
+
+def kills_of(broker, model, learns, n, kills, pace):
+    """Kill a command so often while n events come; each must be predicted once, and learnt once."""
+    events, scored = topics(broker, 0)
+    feeding = threading.Thread(target=feed, args=(broker, events, n, pace))
+    feeding.start()
+    command = [sys.executable, "-m", "streamsvm", *predict(broker, model, events)]
+    if learns:
+        command[3:5] = ["consume"]
+        command += ["--target", "label", "--learner", "sgd", "--exclude", "id", "--no-monitor"]
+        command += ["--checkpoint", "run.ckpt", "--checkpoint-seconds", "0.3", "--quiet"]
+        command += ["--save", "run.svm"]
+    command += ["--output-topic", scored, "--idle", "4"]
+    # A member that is known by its name is not waited for.
+    command += ["--set", f"group.instance.id={events}"]
+    rng, last = random.Random(n + learns), []
+    for left in range(kills, -1, -1):
+        with open("log", "ab") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+            if left:
+                time.sleep(rng.uniform(2.5, 4.5))
+                process.kill()
+            last.append(process.wait(120))
+    feeding.join()
+    with open("log") as file:
+        assert last == [-9] * kills + [0], file.read()
+    each_once(read(broker, scored), n, 2)
+    if learns:
+        assert streamsvm.load("run.svm").steps["SVMSGDClassifier"].n_examples == n
+
+
+def feed(broker, topic, n, pace):
+    """Produce so many events a second."""
+    for start in range(0, n, pace // 10):
+        produce(broker.address, topic, payloads(pace // 10, start), 2)
+        time.sleep(0.1)
+
+
 @pytest.mark.parametrize("learns", [True, False])
-def test_kills(broker, learns, capsys):
-    kills_of(broker, learns, n=3000, kills=3, capsys=capsys)
+def test_kills(broker, model, learns):
+    kills_of(broker, model, learns, n=3000, kills=2, pace=400)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("learns", [True, False])
-def test_many_kills(broker, learns, capsys):
-    kills_of(broker, learns, n=150_000, kills=20, capsys=capsys)
+def test_many_kills(broker, model, learns):
+    kills_of(broker, model, learns, n=150_000, kills=20, pace=2000)

@@ -22,7 +22,15 @@ from streamsvm.cli.parser import positive, say, split, whole
 from streamsvm.cli.predictions import features_of, said_by, tables_of_rows
 from streamsvm.cli.running import ends_within, stop_on_signals
 from streamsvm.cli.sources import texts_from
-from streamsvm.cli.topics import TOPIC, consumer_from, producer_from, reading_of, texts_of
+from streamsvm.cli.topics import (
+    TOPIC,
+    check_file_or_topic,
+    consumer_from,
+    producer_from,
+    reading_of,
+    settings_of,
+    texts_of,
+)
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
 from streamsvm.run.feeder import by_text
@@ -48,14 +56,11 @@ OPTIONS: dict[str, Any] = TOPIC | {
 
 def check(options: argparse.Namespace) -> None:
     """Refuse options that are not for a topic, or for a file."""
-    if (options.topic is None) == (options.file is None):
-        raise ParameterError("name a FILE, or --brokers and --topic")
+    check_file_or_topic(options)
     if options.topic is None:
-        if options.brokers or options.output_topic:
-            raise ParameterError("--brokers, --output-topic: only with --topic; leave them out")
+        if options.output_topic:
+            raise ParameterError("--output-topic: only with --topic; leave it out")
         return
-    if options.brokers is None:
-        raise ParameterError("--topic needs --brokers HOST:PORT")
     if options.jobs is not None:
         raise ParameterError("--jobs: not with --topic: start a process for each job")
     if options.output is not None and options.output_topic is not None:
@@ -239,10 +244,10 @@ def _output_from(options: argparse.Namespace, source: KafkaSource) -> ScoredTopi
     if options.output_topic is None:
         output: ScoredTopic = _Lines(source, **how)
     else:
-        # Of this process: offsets that the group has not committed are read by the next one. What
-        # it leaves open when it is killed is in the way of readers for so long.
-        own = {"transactional.id": f"{options.group} {time.time_ns()}"}
-        own["transaction.timeout.ms"] = "10000"
+        # What a killed process leaves open is in the way of readers until it is over, or until the
+        # same member comes back, if it has a name.
+        name = settings_of(options).get("group.instance.id", time.time_ns())
+        own = {"transactional.id": f"{options.group} {name}", "transaction.timeout.ms": 10_000}
         producer = producer_from(options, options.output_topic, **own)
         output = ScoredTopic(producer, options.output_topic, source, exactly_once=True, **how)
     output.n_learnt = None
