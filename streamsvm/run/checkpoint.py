@@ -126,6 +126,11 @@ class Checkpoint:
         self._rows = 0
         self._moment = time.monotonic()
 
+    @property
+    def age(self) -> float:
+        """Seconds since the last checkpoint was written, or the run went on from one."""
+        return time.monotonic() - self._moment
+
     def begin(self, run: Run) -> Place:
         """Restore the state in the file into a new run, or write a first one; return its place.
 
