@@ -4,12 +4,13 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from connectors.errors import SourceError
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.message_fields import key_of
-from connectors.kafka.messages import ERRORS, Message, is_passing, keys_of, size_of
+from connectors.kafka.messages import ERRORS, Message, called, is_passing, keys_of, size_of
 from connectors.source import Batch, Reject, shown
 
 try:
@@ -52,13 +53,15 @@ class _Topic:
 
     def _send(self, value: bytes | None, key: Any, **more: Any) -> None:
         """Produce bytes; `more` are arguments of the client. It waits only for a full queue."""
-        more |= {"value": value, "key": key, "on_delivery": self._delivered}
+        self._queue(value=value, key=key, on_delivery=self._delivered, **more)
+        self.producer.poll(0)
+
+    def _queue(self, **message: Any) -> None:
         try:
-            self.producer.produce(self.topic, **more)
+            self.producer.produce(self.topic, **message)
         except BufferError:
             self.flush()
-            self.producer.produce(self.topic, **more)
-        self.producer.poll(0)
+            self.producer.produce(self.topic, **message)
 
     def _seconds_left(self) -> float:
         if self.ends_at is None:
@@ -258,8 +261,13 @@ class ScoredTopic(_Topic):
         `further` are more values of each row, by name; their number in the order of `rows`.
         """
         self._begin_transaction()
+        # A transaction is not committed if one of its messages is not delivered.
+        produce = self._produced if self.exactly_once else self._send
         for value, key in self._messages(batch, rows, predictions, further, are_learnt):
-            self._send(value, key)
+            produce(value, key)
+
+    def _produced(self, value: bytes, key: Any) -> None:
+        self._queue(value=value, key=key)
 
     def _messages(
         self,
@@ -368,9 +376,15 @@ class ScoredTopic(_Topic):
         """Call the client, again while the failure may pass; else a SourceError."""
         end = time.monotonic() + self._seconds_left()
         while True:
+            seconds = max(0.1, end - time.monotonic())
             try:
-                call(*arguments, max(0.1, end - time.monotonic()))
-                return
+                # In a thread: with a broker that is frozen the client waits longer than it is told.
+                if not called(partial(call, *arguments, seconds), seconds + 0.2).is_alive():
+                    return
+                self._is_open = False  # nothing is left to be asked
+                raise SourceError(f"topic `{self.topic}`: a transaction: no broker answers")
+            except SourceError:
+                raise
             except Exception as error:
                 found = error.args[0] if error.args else error
                 may_pass = hasattr(found, "retriable") and found.retriable()
@@ -389,7 +403,7 @@ class ScoredTopic(_Topic):
         if not self.exactly_once:
             self.flush()
         elif self._is_open:
-            self._is_open = False
             # The broker does it, too, when the time for a transaction is over.
-            with contextlib.suppress(Exception):
-                self.producer.abort_transaction(self._seconds_left())
+            with contextlib.suppress(SourceError):
+                self._tried(self.producer.abort_transaction)
+            self._is_open = False

@@ -117,7 +117,7 @@ class Checkpoint:
         if seconds is not None and not seconds > 0:
             raise ParameterError(f"seconds={seconds!r}: use a number above 0, or None")
         self.path = Path(path)
-        self._next = self.path.with_name(f"{self.path.name}.next")
+        self._next = next_of(self.path)
         self.every, self.seconds, self.peers = every, seconds, peers
         self._lock = CheckpointLock(self.path)
         # A Kafka client may ask for a checkpoint in its thread while this one ends the run.
@@ -239,19 +239,18 @@ class Checkpoint:
 
     def _settle_next(self, run: Run) -> None:
         """Rename or remove the file that a process left which was killed in `_replace`."""
+        output = run.output
+        if output is None or not output.exactly_once:
+            check_no_next(self.path)
+            return
         if not self._next.exists():
             return
-        if run.output is None or not run.output.exactly_once:
-            raise CheckpointError(
-                f"{self._next} was left by a run that produced its predictions exactly once: go on "
-                "with the same output, or remove it"
-            )
         mark = sha256(self._next.read_bytes()).hexdigest()
         with as_damage(self._next):
             about = model_file.read(self._next, _functions_of(run))[1]
             snapshot = about["run"]["place"]["snapshot"]
         try:
-            was_committed = run.output.was_committed(snapshot, mark)
+            was_committed = output.was_committed(snapshot, mark)
         except SourceError as error:
             raise CheckpointError(
                 f"{error}: rename {self._next} to {self.path.name} if the output has them, else "
@@ -312,6 +311,20 @@ class Checkpoint:
                 f"{self.path} is of another source, or this one has changed: {error} (with another "
                 "checkpoint)"
             ) from error
+
+
+def next_of(path: Path) -> Path:
+    """Return the file that is to take the place of a checkpoint, with predictions exactly once."""
+    return path.with_name(f"{path.name}.next")
+
+
+def check_no_next(path: Path) -> None:
+    """Refuse a checkpoint of which only the broker knows whether the next one counts."""
+    if next_of(path).exists():
+        raise CheckpointError(
+            f"{next_of(path)} was left by a run that produced its predictions exactly once: go on "
+            "with the same output, or remove it"
+        )
 
 
 def _functions_of(run: Run) -> list[Any]:

@@ -42,6 +42,6 @@ def test_the_scripts(broker, capsys):
     for name in ("checkpoint_age_seconds", "lag", "failed_commits_total", "offsets_left_out_total"):
         assert f"\nstreamsvm_{name} " in figures
     capsys.readouterr()
-    read["main"](broker.address, 5.0)
+    read["main"](broker.address, 3.0)
     said = capsys.readouterr().out
     assert said.endswith("2,001 payments were scored\n") and "looks like fraud" in said

@@ -2,11 +2,13 @@
 
 import json
 import random
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import confluent_kafka
 import pytest
@@ -17,7 +19,9 @@ from streamsvm import StandardScaler, SVMSGDClassifier
 from streamsvm.cli.main import main
 from streamsvm.model_files import container, replacing
 from tests.brokers import QUIET, make_topic, produce
+from tests.kafka.conftest import started
 from tests.kafka.runs import payloads
+from tests.slow import slow_but
 
 pytestmark = pytest.mark.kafka
 
@@ -151,10 +155,11 @@ def test_a_topic_is_predicted(broker, model, capsys):
 
 def test_predictions_as_lines_and_as_a_file(broker, model, capsys):
     events, _ = topics(broker, 100)
-    assert main(predict(broker, model, events, "--target", "label", "--group", "lines")) == 0
+    own = ["--group", "lines", "--target", "label", "--limit", "100"]
+    assert main(predict(broker, model, events, *own)) == 0
     lines, said = capsys.readouterr()
     each_once(map(json.loads, lines.splitlines()), 100, 2)
-    own = ["--group", "file", "--output", "out.jsonl", "--keep", "id", "--target", "label"]
+    own = ["--group", "file", "--output", "out.jsonl", "--keep", "id", *own[2:]]
     assert main(predict(broker, model, events, *own)) == 0
     assert capsys.readouterr().out in said
     with open("out.jsonl") as file:
@@ -175,7 +180,9 @@ def each_once(found, n, n_partitions):
     assert set(counts.values()) == {1}
 
 
-@pytest.mark.parametrize("frozen", [["--frozen", "--frozen-b"], []])
+@pytest.mark.parametrize(
+    "frozen", slow_but([["--frozen", "--frozen-b"], []], ["--frozen", "--frozen-b"])
+)
 def test_two_models_on_a_topic(broker, model, capsys, frozen):
     events, _ = topics(broker, 400)
     other = StandardScaler() | SVMSGDClassifier(seed=0)
@@ -194,48 +201,127 @@ def test_two_models_on_a_topic(broker, model, capsys, frozen):
         assert found["b"]["accuracy"] > n_right / 400
 
 
+def command_of(broker, model, learns, events, scored, name):
+    """Return a command that predicts a topic, and learns it, too; a member known by its name."""
+    found = [sys.executable, "-m", "streamsvm", *predict(broker, model, events)]
+    if learns:
+        found[3:5] = ["consume"]
+        found += ["--target", "label", "--learner", "sgd", "--exclude", "id", "--no-monitor"]
+        found += ["--checkpoint", f"{name}.ckpt", "--checkpoint-seconds", "0.3", "--quiet"]
+    return [*found, "--output-topic", scored, "--set", f"group.instance.id={name}"]
+
+
+def feed(broker, topic, n, pace, n_partitions=2):
+    """Produce so many events a second."""
+    for start in range(0, n, pace // 10):
+        produce(broker.address, topic, payloads(pace // 10, start), n_partitions)
+        time.sleep(0.1)
+
+
 def kills_of(broker, model, learns, n, kills, pace):
     """Kill a command so often while n events come; each must be predicted once, and learnt once."""
     events, scored = topics(broker, 0)
     feeding = threading.Thread(target=feed, args=(broker, events, n, pace))
     feeding.start()
-    command = [sys.executable, "-m", "streamsvm", *predict(broker, model, events)]
-    if learns:
-        command[3:5] = ["consume"]
-        command += ["--target", "label", "--learner", "sgd", "--exclude", "id", "--no-monitor"]
-        command += ["--checkpoint", "run.ckpt", "--checkpoint-seconds", "0.3", "--quiet"]
-        command += ["--save", "run.svm"]
-    command += ["--output-topic", scored, "--idle", "4"]
-    # A member that is known by its name is not waited for.
-    command += ["--set", f"group.instance.id={events}"]
-    rng, last = random.Random(n + learns), []
+    command = [*command_of(broker, model, learns, events, scored, events), "--idle", "2.5"]
+    rng, exits = random.Random(n + learns), []
     for left in range(kills, -1, -1):
-        with open("log", "ab") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
-            if left:
-                time.sleep(rng.uniform(2.5, 4.5))
-                process.kill()
-            last.append(process.wait(120))
+        with open(f"{events}.log", "ab") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        if left:
+            time.sleep(rng.uniform(2.5, 4.5))
+            process.kill()
+        exits.append(process.wait(120))
     feeding.join()
-    with open("log") as file:
-        assert last == [-9] * kills + [0], file.read()
+    with open(f"{events}.log") as file:
+        assert exits == [-9] * kills + [0], file.read()
     each_once(read(broker, scored), n, 2)
     if learns:
-        assert streamsvm.load("run.svm").steps["SVMSGDClassifier"].n_examples == n
+        model = streamsvm.load(f"{events}.ckpt")
+        assert model.steps["SVMSGDClassifier"].n_examples == n
 
 
-def feed(broker, topic, n, pace):
-    """Produce so many events a second."""
-    for start in range(0, n, pace // 10):
-        produce(broker.address, topic, payloads(pace // 10, start), 2)
-        time.sleep(0.1)
-
-
-@pytest.mark.parametrize("learns", [True, False])
-def test_kills(broker, model, learns):
-    kills_of(broker, model, learns, n=3000, kills=2, pace=400)
+def test_kills(broker, model):
+    """Both ways at once, to save time."""
+    with ThreadPoolExecutor() as pool:
+        done = [pool.submit(kills_of, broker, model, way, 1200, 1, 400) for way in (True, False)]
+        for one in done:
+            one.result()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("learns", [True, False])
 def test_many_kills(broker, model, learns):
     kills_of(broker, model, learns, n=150_000, kills=20, pace=2000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "how", ["session.timeout.ms=6000", "partition.assignment.strategy=cooperative-sticky",
+            "group.protocol=consumer"]
+)  # fmt: skip
+@pytest.mark.parametrize("learns", [True, False])
+def test_members_are_killed(broker, model, learns, how):
+    """Three of them, killed or told to end at any time: each event is predicted and learnt once."""
+    n, n_partitions = 40_000, 6
+    events, scored = topics(broker, 0, n_partitions)
+    feeding = threading.Thread(target=feed, args=(broker, events, n, 1000, n_partitions))
+    feeding.start()
+    rng, codes = random.Random(len(how) + learns), Counter()
+
+    def start(i):
+        command = command_of(broker, model, learns, events, scored, f"m{i}")
+        # Without a name: partitions go to others when it ends.
+        command = [*command[:-2], "--idle", "8", "--set", how]
+        if how.startswith("group.protocol"):
+            command = [part for part in command if part not in FAST or part == "--set"]
+            command = _without_empty(command)
+        command += ["--peers", "m*.ckpt"] if learns else []
+        with open("log", "ab") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log)
+
+    members = [start(i) for i in range(3)]
+    time.sleep(4.0)
+    while feeding.is_alive():
+        time.sleep(rng.uniform(1.0, 4.0))
+        i = rng.randrange(3)
+        members[i].send_signal(rng.choice([signal.SIGKILL, signal.SIGTERM]))
+        codes[members[i].wait(20)] += 1
+        members[i] = start(i)
+    codes.update(member.wait(120) for member in members)
+    last = start(0)
+    codes[last.wait(120)] += 1
+    with open("log") as file:
+        assert set(codes) <= {-9, 130, 0}, (codes, file.read())
+    assert codes[-9] > 3
+    each_once(read(broker, scored, n_partitions), n, n_partitions)
+    if learns:
+        learnt = [streamsvm.load(f"m{i}.ckpt").steps["SVMSGDClassifier"] for i in range(3)]
+        assert sum(one.n_examples for one in learnt) == n
+
+
+def _without_empty(command):
+    """Return a command without --set that nothing follows."""
+    pairs = zip(command, [*command[1:], "--set"], strict=True)
+    return [part for part, after in pairs if (part, after) != ("--set", "--set")]
+
+
+@pytest.mark.slow
+def test_the_broker_is_gone(tmp_path, model, capsys):
+    """A run that is told to end does; what was not committed is predicted again."""
+    with started() as own:
+        events, scored = topics(own, 600)
+        command = command_of(own, model, True, events, scored, "run")
+        command[command.index("0.3")] = "60"
+        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            while len(read(own, scored, isolation="read_uncommitted")) < 600:
+                time.sleep(0.2)
+            own.nodes[0].send(signal.SIGSTOP)
+            told = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            said = b"".join(process.communicate(timeout=30)).decode()
+            assert time.monotonic() - told < 11.0
+        assert process.returncode == 1 and "600" in said, said
+        own.nodes[0].send(signal.SIGCONT)
+        assert subprocess.run([*command, "--idle", "2"], check=False).returncode == 0
+        each_once(read(own, scored), 600, 2)

@@ -37,8 +37,8 @@ from streamsvm.run.feeder import by_text
 from streamsvm.run.parts import parts_of, unwrapped
 from streamsvm.support.printing import printable
 
-_COMMIT_SECONDS = 0.1
-"""How long predictions wait for the end of their transaction, at most, beside that it takes."""
+_COMMIT_SECONDS, _BEHIND_SECONDS = 0.1, 1.0
+"""How long a transaction is open, at most; where more messages wait than are read at once."""
 
 OPTIONS: dict[str, Any] = TOPIC | {
     "--message-key NAME": "the message's key is the text feature of this name",
@@ -145,7 +145,8 @@ def _scored(
                 output.refused(reject)
             rows += len(batch) + len(batch.rejects)
             unusable += len(batch.rejects) + int((~usable).sum())
-            if time.monotonic() - last >= _COMMIT_SECONDS:
+            is_behind = len(batch) >= source.batch_size
+            if time.monotonic() - last >= (_BEHIND_SECONDS if is_behind else _COMMIT_SECONDS):
                 commit()
     except SourceError:
         # What was scored is, whatever the source says.
