@@ -546,10 +546,19 @@ class KafkaSource(BaseSource):
     def partitions_to_commit(self, snapshot: Mapping[str, Any], mark: str) -> list[Any]:
         """Return what a transaction is to commit: see `settled`; of a client of confluent-kafka.
 
-        The broker keeps `mark` with the offsets.
+        These are the partitions of which more was read than is committed. The broker keeps `mark`
+        with the offsets.
         """
         own = self._poller.assigned(self._to_commit(snapshot))
-        return [type(p)(p.topic, p.partition, offset, mark) for p, offset in own]
+        return [
+            type(p)(p.topic, p.partition, offset, mark)
+            for p, offset in own
+            if offset > self._floor.get(place_of(p), -1)
+        ]
+
+    def were_committed(self, partitions: Iterable[Any]) -> None:
+        """Note that a transaction has committed these."""
+        self._floor |= {place_of(one): one.offset for one in partitions}
 
     def committed(self, places: Iterable[str]) -> dict[str, Any]:
         """Return what the broker knows as committed of some partitions, by place."""

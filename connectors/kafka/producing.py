@@ -10,7 +10,15 @@ from typing import Any
 from connectors.errors import SourceError
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.message_fields import key_of
-from connectors.kafka.messages import ERRORS, Message, called, is_passing, keys_of, size_of
+from connectors.kafka.messages import (
+    ERRORS,
+    Message,
+    called,
+    is_of_client,
+    is_passing,
+    keys_of,
+    size_of,
+)
 from connectors.source import Batch, Reject, shown
 
 try:
@@ -58,10 +66,16 @@ class _Topic:
 
     def _queue(self, **message: Any) -> None:
         try:
-            self.producer.produce(self.topic, **message)
-        except BufferError:
-            self.flush()
-            self.producer.produce(self.topic, **message)
+            try:
+                self.producer.produce(self.topic, **message)
+            except BufferError:
+                self.flush()
+                self.producer.produce(self.topic, **message)
+        except Exception as error:
+            # Of a transaction, say, that the broker has ended.
+            if is_of_client(error):
+                raise SourceError(f"topic `{self.topic}`: the client says: {error}") from error
+            raise
 
     def _seconds_left(self) -> float:
         if self.ends_at is None:
@@ -258,8 +272,10 @@ class ScoredTopic(_Topic):
     ) -> None:
         """Produce predictions for some rows of a batch, which `are_learnt` one after the other.
 
-        `further` are more values of each row, by name; their number in the order of `rows`.
+        `further` are more values of each row, by name, in the order of `rows`.
         """
+        if not rows:
+            return
         self._begin_transaction()
         # A transaction is not committed if one of its messages is not delivered.
         produce = self._produced if self.exactly_once else self._send
@@ -277,8 +293,6 @@ class ScoredTopic(_Topic):
         further: Mapping[str, Sequence[Any]],
         are_learnt: bool,
     ) -> list[tuple[bytes, Any]]:
-        if not rows:
-            return []
         topic, _, partition = (batch.file or "").removesuffix("]").rpartition("[")
         keys, numbers = keys_of(batch.payloads)
         fields = self._source.values_of(batch, rows, self._fields) if self._fields else None
@@ -323,13 +337,14 @@ class ScoredTopic(_Topic):
         if self._broken is not None:
             raise SourceError(self._broken)
         if self.exactly_once and not self._is_open:
-            self.producer.begin_transaction()
+            self._tried(lambda seconds: self.producer.begin_transaction())
             self._is_open = True
 
-    @property
-    def is_open(self) -> bool:
-        """Whether something was produced that is to be committed."""
-        return self._is_open
+    def is_due(self, snapshot: Mapping[str, Any] | None) -> bool:
+        """Tell whether there is something to commit, up to a snapshot of the source."""
+        if not self.exactly_once or snapshot is None:
+            return False
+        return self._is_open or bool(self._source.partitions_to_commit(snapshot, ""))
 
     def commit(self, snapshot: Mapping[str, Any], mark: str = "") -> None:
         """Commit what was produced, and the offsets of a snapshot of the source, in one step.
@@ -337,8 +352,7 @@ class ScoredTopic(_Topic):
         With the offsets the broker keeps a `mark`, by which `was_committed` knows them.
         SourceError: they may not be committed; nothing more is produced then.
         """
-        if self._broken is not None:
-            raise SourceError(self._broken)
+        self._begin_transaction()
         offsets = self._source.partitions_to_commit(snapshot, mark)
         group = self._source.consumer.consumer_group_metadata()
         try:
@@ -347,6 +361,7 @@ class ScoredTopic(_Topic):
         except SourceError as error:
             self._broken = str(error)
             raise
+        self._source.were_committed(offsets)
         self._is_open = False
 
     def was_committed(self, snapshot: Mapping[str, Any], mark: str) -> bool:

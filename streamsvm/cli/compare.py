@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shlex
 from typing import Any
 
 from connectors import Source
@@ -84,8 +83,7 @@ def run(options: argparse.Namespace) -> int:
     """Replay, report, save; return the exit code."""
     if options.frozen and options.model is None:
         raise ParameterError("--frozen: a new learner has to learn; give --model, or leave it out")
-    is_file = os.path.isfile(shlex.split(options.against)[0]) if options.frozen_b else True
-    if not is_file:
+    if options.frozen_b and not os.path.isfile(options.against):
         raise ParameterError("--frozen-b: a new learner has to learn; name a file by --against")
     check_file_or_topic(options)
     if options.topic is None:

@@ -43,6 +43,9 @@ EVENTS: dict[str, Any] = {
         "dead letters",
     ),
 }
+_LONGEST_TRANSACTION = 900.0
+"""Seconds that brokers allow, by default."""
+
 _SCORED: dict[str, Any] = {
     "--output-topic TOPIC": "where predictions go, as JSON with the event's position and key; with "
     "--checkpoint exactly once, in a transaction that ends with each checkpoint",
@@ -215,12 +218,17 @@ def _output_from(options: argparse.Namespace, source: KafkaSource) -> ScoredTopi
         raise ParameterError(f"--output-topic {topic}: it is read from, too; name another topic")
     more: dict[str, Any] = {}
     if options.checkpoint is not None:
+        if options.checkpoint_seconds > _LONGEST_TRANSACTION / 1.5:
+            raise ParameterError(
+                f"--checkpoint-seconds {options.checkpoint_seconds:g}: with --output-topic at most "
+                f"{_LONGEST_TRANSACTION / 1.5:g}, as brokers end longer transactions"
+            )
         # The same when the process is started again, and that of no other member of the group.
         path = os.path.realpath(options.checkpoint)
         more["transactional.id"] = f"{options.group} {platform.node()} {path}"
         # A transaction ends with a checkpoint; writing it takes time, too.
-        seconds = max(60.0, 2.0 * options.checkpoint_seconds)
-        more["transaction.timeout.ms"] = round(1000 * min(900.0, seconds))
+        seconds = min(_LONGEST_TRANSACTION, max(60.0, 2.0 * options.checkpoint_seconds))
+        more["transaction.timeout.ms"] = round(1000 * seconds)
     return ScoredTopic(
         producer_from(options, topic, **more),
         topic,

@@ -225,15 +225,16 @@ class Checkpoint:
 
         The new file is there, under another name, before they are committed, and renamed after: a
         process that is killed in between leaves it, and the broker knows whether it counts.
-        Returns whether something was committed.
+        Returns whether offsets are committed so, now or earlier.
         """
-        if run.output is not None:
-            run.output.flush()
-        if run.output is None or not run.output.is_open:
+        output, snapshot = run.output, run.place.snapshot
+        if output is not None:
+            output.flush()
+        if output is None or snapshot is None or not output.is_due(snapshot):
             replacing.write(self.path, content, "the checkpoint")
-            return False
+            return output is not None and output.exactly_once
         replacing.write(self._next, content, "the checkpoint")
-        run.output.commit(run.place.snapshot or {"offsets": {}}, sha256(content).hexdigest())
+        output.commit(snapshot, sha256(content).hexdigest())
         replacing.rename(self._next, self.path)
         return True
 

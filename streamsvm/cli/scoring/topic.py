@@ -117,8 +117,8 @@ def _scored(
     def commit() -> None:
         nonlocal last
         last = time.monotonic()
-        if output.is_open:
-            output.commit(source.snapshot())
+        if output.is_due(snapshot := source.snapshot()):
+            output.commit(snapshot)
 
     output.begin()
     source.before_revoke = commit
@@ -169,6 +169,10 @@ class _Lines(ScoredTopic):
     def _send(self, value: bytes | None, key: Any, **more: Any) -> None:
         sys.stdout.write(f"{(value or b'').decode()}\n")
         self._is_open = True
+
+    def is_due(self, snapshot: Any) -> bool:
+        """Tell whether lines were written since the last commit."""
+        return self._is_open
 
     def commit(self, snapshot: Any, mark: str = "") -> None:
         """Commit the offsets of a snapshot of the source: what is up to there was written."""
