@@ -113,7 +113,9 @@ def test_labels_that_come_later():
     ]
     # The first 50 labels come after 60 events, those of 100 to 119 before their events.
     messages = events[:60] + labels[:70] + events[60:] + labels[70:]
-    sent, report = scored(messages, SVMSGDClassifier(seed=0), LateLabels(), probabilities=True)
+    late = LateLabels()
+    sent, report = scored(messages, SVMSGDClassifier(seed=0), late, probabilities=True)
+    assert late.figures == {"held_events": 0, "held_labels": 0, "labels_never_came": 0}
     assert [one["offset"] for one in sent] == list(range(120)) and report.learnt == 120
     model = SVMSGDClassifier(seed=0)
     for x, y in EVENTS[:50]:
