@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -292,27 +292,25 @@ class ScoredTopic(_Topic):
         predictions: Sequence[Any],
         further: Mapping[str, Sequence[Any]],
         are_learnt: bool,
-    ) -> list[tuple[bytes, Any]]:
+    ) -> Iterable[tuple[bytes, Any]]:
         topic, _, partition = (batch.file or "").removesuffix("]").rpartition("[")
+        same = {"topic": topic, "partition": int(partition or 0), **self._model}
         keys, numbers = keys_of(batch.payloads)
-        fields = self._source.values_of(batch, rows, self._fields) if self._fields else None
-        offsets, found = batch.rows.tolist(), []
-        for j, i in enumerate(rows):
-            one = {"topic": topic, "partition": int(partition or 0), "offset": offsets[i]}
-            if numbers is not None:
-                one["row"] = numbers[i]
-            one |= {"key": key_of(keys[i]), "prediction": predictions[j]}
-            for name, values in further.items():
-                one[name] = values[j]
-            if fields is not None:
-                one["fields"] = fields[j]
-            if self.n_learnt is not None:
-                one["learnt"] = self.n_learnt + j * are_learnt
-            key = keys[i] if isinstance(keys[i], bytes | str | None) else None
-            found.append((encoded(one | self._model), key))
+        keys = [keys[i] for i in rows]
+        columns: dict[str, Sequence[Any]] = {"offset": batch.rows[list(rows)].tolist()}
+        if numbers is not None:
+            columns["row"] = [numbers[i] for i in rows]
+        columns |= {"key": list(map(key_of, keys)), "prediction": predictions, **further}
+        if self._fields:
+            columns["fields"] = self._source.values_of(batch, rows, self._fields)
         if self.n_learnt is not None:
-            self.n_learnt += len(rows) * are_learnt
-        return found
+            n_more = len(rows) * are_learnt
+            first = range(self.n_learnt, self.n_learnt + n_more)
+            columns["learnt"] = first if are_learnt else [self.n_learnt] * len(rows)
+            self.n_learnt += n_more
+        values = zip(*columns.values(), strict=True)
+        found = [encoded(same | dict(zip(columns, one, strict=True))) for one in values]
+        return zip(found, [k if isinstance(k, bytes | str) else None for k in keys], strict=True)
 
     def refused(self, reject: Reject) -> None:
         """Produce that nothing is predicted for a message, and why."""
