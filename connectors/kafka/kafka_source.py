@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from connectors.errors import SnapshotError, SourceError
 from connectors.identity import check_ids, check_settings
@@ -65,7 +66,7 @@ class KafkaSource(BaseSource):
         ``consume(n, timeout)``, ``poll(timeout_ms, max_records)`` or ``getmany``; or an iterator of
         mappings, of (key, value) pairs, or of messages.
     target
-        Name of the field that is the label.
+        Name of the field that is the label; None: there are no labels, to predict only.
     topics
         The topics to subscribe to. A checkpoint is then written before partitions are given to
         another member of the group (confluent-kafka, kafka-python, aiokafka). None: the consumer is
@@ -176,7 +177,7 @@ class KafkaSource(BaseSource):
     def __init__(
         self,
         consumer: Any,
-        target: str,
+        target: str | None,
         *,
         topics: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
@@ -233,6 +234,8 @@ class KafkaSource(BaseSource):
         self.on_gone: Callable[[Collection[str]], None] = lambda places: None
         self._together = None if labels is None else CoPartitions(labels)
         self._is_unchecked = False  # whether partitions were assigned since
+        # Called when others have partitions of which messages were read and not committed.
+        self.after_loss: Callable[[], None] = lambda: None
         self._decode = decoder_of(decode)
         reads = self._decode, labels, exclude, transform, weight, parse_numbers
         self._reader = MessageReader(
@@ -539,11 +542,7 @@ class KafkaSource(BaseSource):
         `failed_commits`; the next commit includes it. SourceError: the broker refuses it for
         another reason.
         """
-        offsets = {
-            place: after
-            for place, after in snapshot["offsets"].items()
-            if place in self._read and after >= self._floor.get(place, 0)
-        }
+        offsets = self._to_commit(snapshot)
         if self._handover.note(offsets):
             return
         try:
@@ -551,6 +550,55 @@ class KafkaSource(BaseSource):
             self._handed |= offsets
         except Exception as error:
             self._refused(error)
+
+    def _to_commit(self, snapshot: Mapping[str, Any]) -> dict[str, int]:
+        return {
+            place: after
+            for place, after in snapshot["offsets"].items()
+            if place in self._read and after >= self._floor.get(place, 0)
+        }
+
+    def partitions_to_commit(self, snapshot: Mapping[str, Any], mark: str) -> list[Any]:
+        """Return what a transaction is to commit: see `settled`; of a client of confluent-kafka.
+
+        These are the partitions of which more was read than is committed. The broker keeps `mark`
+        with the offsets.
+        """
+        own = self._poller.assigned(self._to_commit(snapshot))
+        return [
+            type(p)(p.topic, p.partition, offset, mark)
+            for p, offset in own
+            if offset > self._floor.get(place_of(p), -1)
+        ]
+
+    def were_committed(self, partitions: Iterable[Any]) -> None:
+        """Note that a transaction has committed these."""
+        self._floor |= {place_of(one): one.offset for one in partitions}
+
+    def committed(self, places: Iterable[str]) -> dict[str, Any]:
+        """Return what the broker knows as committed of some partitions, by place."""
+        from confluent_kafka import TopicPartition
+
+        parts = [place.removesuffix("]").rpartition("[") for place in places]
+        asked = [TopicPartition(topic, int(number)) for topic, _, number in parts]
+        try:
+            known = self.consumer.committed(asked, 10.0) if asked else []
+        except Exception as error:
+            raise SourceError(f"`{self._name}`: offsets cannot be read: {error}") from error
+        return {place_of(one): one for one in known}
+
+    def values_of(
+        self, batch: Batch, rows: Sequence[int], names: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        """Return fields of the messages of some rows of a batch, as they came; None: not there."""
+        assert batch.payloads is not None
+        found = []
+        for i in rows:
+            content: Any = self._reader.content_of(batch.payloads[i])
+            if isinstance(content, pa.RecordBatch):
+                (content,) = content.to_pylist()
+            found.append({name: content.get(name) for name in names})
+        return found
 
     def confirm(self, in_callback: bool = False) -> None:
         """Wait a few seconds at most until the broker has what was committed, as at the end.
@@ -781,6 +829,7 @@ class KafkaSource(BaseSource):
         if self._is_closing:
             return
         self._say(logging.WARNING, "lost", partitions)
+        self.after_loss()
         self._take_away(partitions)
         self._drop_held(partitions)
 

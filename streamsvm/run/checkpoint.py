@@ -18,11 +18,13 @@ import threading
 import time
 from collections.abc import Collection, Iterator
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from river import compose
 
+from connectors.errors import SourceError
 from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import (
     CheckpointError,
@@ -116,6 +118,7 @@ class Checkpoint:
         if seconds is not None and not seconds > 0:
             raise ParameterError(f"seconds={seconds!r}: use a number above 0, or None")
         self.path = Path(path)
+        self._next = next_of(self.path)
         self.every, self.seconds, self.peers = every, seconds, peers
         self._lock = CheckpointLock(self.path)
         # A Kafka client may ask for a checkpoint in its thread while this one ends the run.
@@ -123,6 +126,11 @@ class Checkpoint:
         self._served: Any = None  # a source that may ask for a checkpoint (Kafka)
         self._rows = 0
         self._moment = time.monotonic()
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last checkpoint was written, or the run went on from one."""
+        return time.monotonic() - self._moment
 
     def begin(self, run: Run) -> Place:
         """Restore the state in the file into a new run, or write a first one; return its place.
@@ -141,6 +149,8 @@ class Checkpoint:
         try:
             self._lock.take()
             replacing.sweep(self.path)
+            replacing.sweep(self._next)
+            self._settle_next(run)
             if self.path.exists():
                 place = self._resume(run)
             else:
@@ -218,16 +228,58 @@ class Checkpoint:
         self._lock.take()
         start = time.perf_counter()
         content = model_file.encoded(run.model, about, arrays)
-        replacing.write(self.path, content, "the checkpoint")
+        has_committed = self._replace(content, run)
         self._lock.take()
         seconds = time.perf_counter() - start
         _log.info(
             "%s: checkpoint written after %d examples (%d bytes, %.3f s)",
             self.path, run.taken, len(content), seconds,
         )  # fmt: skip
-        if run.place.snapshot is not None and hasattr(run.source, "settled"):
+        if run.place.snapshot is not None and hasattr(run.source, "settled") and not has_committed:
             run.source.settled(run.place.snapshot)
         self._rows, self._moment = run.taken, time.monotonic()
+
+    def _replace(self, content: bytes, run: Run) -> bool:
+        """Replace the file, and commit the predictions since the last one, both or neither.
+
+        The new file is there, under another name, before they are committed, and renamed after: a
+        process that is killed in between leaves it, and the broker knows whether it counts.
+        Returns whether offsets are committed so, now or earlier.
+        """
+        output, snapshot = run.output, run.place.snapshot
+        if output is not None:
+            output.flush()
+        if output is None or snapshot is None or not output.is_due(snapshot):
+            replacing.write(self.path, content, "the checkpoint")
+            return output is not None and output.exactly_once
+        replacing.write(self._next, content, "the checkpoint")
+        output.commit(snapshot, sha256(content).hexdigest())
+        replacing.rename(self._next, self.path)
+        return True
+
+    def _settle_next(self, run: Run) -> None:
+        """Rename or remove the file that a process left which was killed in `_replace`."""
+        output = run.output
+        if output is None or not output.exactly_once:
+            check_no_next(self.path)
+            return
+        if not self._next.exists():
+            return
+        mark = sha256(self._next.read_bytes()).hexdigest()
+        with as_damage(self._next):
+            about = model_file.read(self._next, _functions_of(run))[1]
+            snapshot = about["run"]["place"]["snapshot"]
+        try:
+            was_committed = output.was_committed(snapshot, mark)
+        except SourceError as error:
+            raise CheckpointError(
+                f"{error}: rename {self._next} to {self.path.name} if the output has them, else "
+                "remove it"
+            ) from error
+        if was_committed:
+            replacing.rename(self._next, self.path)
+        else:
+            self._next.unlink()
 
     def close(self) -> None:
         """Release the lock on the file; no checkpoint is written after this.
@@ -243,9 +295,7 @@ class Checkpoint:
             served.confirm()
 
     def _resume(self, run: Run) -> Place:
-        steps_here = model_file.steps_of(run.model)
-        own = [step.func for step in steps_here if isinstance(step, compose.FuncTransformer)]
-        model, about, arrays = model_file.read(self.path, own)
+        model, about, arrays = model_file.read(self.path, _functions_of(run))
         if "run" not in about or "settings" not in about:
             raise CheckpointError(
                 f"{self.path} is a model, not a checkpoint: use another file, or load the model"
@@ -279,6 +329,26 @@ class Checkpoint:
                 f"{self.path} is of another source, or this one has changed: {error} (with another "
                 "checkpoint)"
             ) from error
+
+
+def next_of(path: Path) -> Path:
+    """Return the file that is to take the place of a checkpoint, with predictions exactly once."""
+    return path.with_name(f"{path.name}.next")
+
+
+def check_no_next(path: Path) -> None:
+    """Refuse a checkpoint of which only the broker knows whether the next one counts."""
+    if next_of(path).exists():
+        raise CheckpointError(
+            f"{next_of(path)} was left by a run that produced its predictions exactly once: go on "
+            "with the same output, or remove it"
+        )
+
+
+def _functions_of(run: Run) -> list[Any]:
+    """Return the functions that a run's model may call, which files only name."""
+    steps = model_file.steps_of(run.model)
+    return [step.func for step in steps if isinstance(step, compose.FuncTransformer)]
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from streamsvm.learners.compare import Compare
 from streamsvm.model_files import container, replacing
 from streamsvm.monitor import monitor_file
 from streamsvm.monitor.tracker import TrackingMonitor
-from streamsvm.run.checkpoint import LATE, as_damage
+from streamsvm.run.checkpoint import LATE, as_damage, check_no_next
 from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.run.group_labels import GroupLabels
 from streamsvm.run.late_labels import LateLabels
@@ -127,6 +127,7 @@ def forget_in_file(path: Path, ids: Collection[int], output: Path | None = None)
             lock = CheckpointLock(path)
             stack.callback(lock.release)
             lock.take()
+            check_no_next(path)
             # Again: a run may have ended, or gone on, since it was read.
             model, about, arrays = container.read(path)
         learner_of(model)

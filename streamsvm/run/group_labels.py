@@ -137,6 +137,17 @@ class GroupLabels:
         return dict(found)
 
     @property
+    def figures(self) -> dict[str, int]:
+        """The figures of `LateLabels`; held is what is held of this member's partitions."""
+        found: Counter[str] = Counter(self._new().figures)
+        for number, one in list(self._of.items()):
+            own = one.figures
+            if number not in self._own:
+                own = {"labels_never_came": own["labels_never_came"]}
+            found.update(own)
+        return dict(found)
+
+    @property
     def keys(self) -> list[Any]:
         """The keys of events that wait for labels, and of labels that wait for events."""
         return [key for one in self._of.values() for key in one.keys]

@@ -162,6 +162,12 @@ class LateLabels:
             held["held_since_labels"] = n_older
         return held | {name: self._counts[name] + self._keys.counts[name] for name in names}
 
+    @property
+    def figures(self) -> dict[str, int]:
+        """How many events and labels wait, and how many labels never came; from any thread."""
+        held = {"held_events": len(self._held), "held_labels": len(self._keys)}
+        return held | {"labels_never_came": self._counts["never_came"]}
+
     def take(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         """Take a batch of events, or of labels of earlier ones (`are_answers`), with a label a row.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from river import metrics
 
+from connectors.kafka.producing import ScoredTopic
 from connectors.source import Batch, Source
 from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
@@ -80,6 +81,9 @@ class Run:
         A column that the source keeps (`keep`, `kept`): the accuracy is that of predictions
         compared with it, where it has a value. None: compared with the label; of a bag, any
         candidate is right. With a `ConceptLabeler`, the labels are bags then.
+    output
+        The topic that predictions are produced to: of each event that is learnt, before that, and
+        of each whose label comes later, when it comes. None: there is none.
 
     Raises
     ------
@@ -115,6 +119,7 @@ class Run:
         will_save: bool = False,
         max_classes: int | None = None,
         truth: str | None = None,
+        output: ScoredTopic | None = None,
     ) -> None:
         if epochs < 1:
             raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
@@ -141,6 +146,9 @@ class Run:
             target = getattr(source, "target_field", None)
             self.feeder = row_feeder_of(self.model, self.bad, positive, target)
         self.feeder.check_run(epochs, getattr(source, "forgets", False))
+        self.output = self.feeder.output = output
+        if output is not None:
+            self._check_output(output, late, checkpoint)
         if truth is not None:
             self.feeder.truth = parts.checked_truth(source, truth)
         # A monitor makes its records at the ends of chunks.
@@ -171,6 +179,17 @@ class Run:
         self._is_between = False  # whether all rows read so far are learnt
         self._start = self._compile_start = self._wait_start = 0.0
 
+    def _check_output(
+        self, output: ScoredTopic, late: LateLabels | None, checkpoint: Checkpoint | None
+    ) -> None:
+        if self.score is not None or (late is not None and late.delay is not None):
+            raise ParameterError("output=: not for learners of sentences, nor for simulated delays")
+        if output.exactly_once and (checkpoint is None or checkpoint.seconds is None):
+            raise ParameterError(
+                "output=: exactly_once needs a checkpoint with seconds=, shorter than "
+                "transaction.timeout.ms of the producer"
+            )
+
     @property
     def learner(self) -> Any:
         """The learner in use."""
@@ -194,6 +213,8 @@ class Run:
 
         """
         report = self.report
+        if self.output is not None:
+            self.output.begin()
         if self.checkpoint is not None:
             self.place = self.checkpoint.begin(self)
         self._start = time.perf_counter() - report.seconds
@@ -214,6 +235,7 @@ class Run:
         closing += [self._update_times]
         closing += [] if self.monitor is None else [partial(self.monitor.follow, None)]
         closing += [self._complete, self.bad.close]
+        closing += [] if self.output is None else [self.output.close]
         closing += [] if self.late is None or failure is None else [self.late.settle]
         for close in closing:
             try:
@@ -332,6 +354,8 @@ class Run:
             self.report.rows += len(batch)
             if self.score is None:
                 self.report.count_texts(batch.features)
+        if self.output is not None:
+            self.output.n_learnt = self.report.learnt
         if self.late is None:
             predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
         else:
