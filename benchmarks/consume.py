@@ -3,7 +3,9 @@
 The broker is that of the argument or of ``STREAMSVM_KAFKA_BOOTSTRAP``, else Tansu, a process of its
 own. Rates: a loop of confluent-kafka that only fetches, and runs with checkpoints into a linear
 learner (SVMSGD), from the first event to the last, of JSON (20 and 200 floats a message) and of
-Arrow (1,000 rows a message). CPU is that of the whole process, with the client's own threads.
+Arrow (1,000 rows a message); and the command `predict` with a saved model, which produces a
+prediction a row to another topic, in transactions. CPU is that of the whole process, with the
+client's own threads.
 Latency: another process produces 1,000 JSON events of 20 floats a second; measured is from when it
 hands an event to its client until the event is predicted and learnt, and, as the floor, until
 confluent-kafka's `poll` has returned it.
@@ -21,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +31,7 @@ from confluent_kafka import Consumer, Producer
 
 from connectors import KafkaSource
 from streamsvm import AdaptiveSVMClassifier, SVMSGDClassifier
+from streamsvm.cli.main import main as main_of_command
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 from tests.brokers import make_topic, produce, tansu
@@ -124,6 +128,23 @@ def _learnt(brokers: str, topic: str, decode: str, n: int) -> Callable[[Callable
     return work
 
 
+def _predicted(
+    brokers: str, topic: str, decode: str, n: int, model: str
+) -> Callable[[Callable[[], None]], None]:
+    """Return what predicts a topic by the command, and produces predictions to another one."""
+    make_topic(brokers, scored := _topic("scored"), 1)
+    command = ["predict", model, "--brokers", brokers, "--topic", topic, "--decode", decode]
+    command += ["--output-topic", scored, "--group", scored, "--limit", str(n)]
+    command += ["--set", "fetch.queue.backoff.ms=10"]
+
+    def work(begin: Callable[[], None]) -> None:
+        # It looks at the first batch with rows.
+        with patch("streamsvm.cli.scoring.topic._check_kinds", lambda *_: begin()):
+            assert main_of_command(command) == 0
+
+    return work
+
+
 # Latency
 
 
@@ -207,12 +228,20 @@ def _rates(brokers: str, n: int) -> None:
         produce(brokers, topic, payloads, 1)
         # Compiled code is there before the clock runs.
         _learnt(brokers, topic, decode, 2000)(lambda: None)
+        model = SVMSGDClassifier()
+        x = np.random.default_rng(0).normal(size=(1000, width))
+        model.learn_many(
+            pa.record_batch(list(x.T.copy()), [f"f{i}" for i in range(width)]), x[:, 0] > 0
+        )
+        model.save(path := f"{tempfile.gettempdir()}/{topic}.svm")
         for _ in range(2):
             bare = _cost(size, _fetched(brokers, topic, len(payloads)))
             run = _cost(size, _learnt(brokers, topic, decode, size))
+            scored = _cost(size, _predicted(brokers, topic, decode, size, path))
             print(
                 f"{decode}, {width} features: fetched alone {bare[0]:10,.0f} a second "
-                f"({bare[1]:5.2f} us CPU), learnt {run[0]:10,.0f} ({run[1]:5.2f} us CPU)"
+                f"({bare[1]:5.2f} us CPU), learnt {run[0]:10,.0f} ({run[1]:5.2f} us CPU), "
+                f"predicted to a topic {scored[0]:10,.0f} ({scored[1]:5.2f} us CPU)"
             )
 
 

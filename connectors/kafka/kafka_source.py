@@ -10,9 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from connectors.errors import SnapshotError, SourceError
 from connectors.identity import check_ids, check_settings
+from connectors.kafka.co_partitions import CoPartitions
 from connectors.kafka.message_reader import MessageReader
 from connectors.kafka.messages import (
     COMMIT_SECONDS,
@@ -64,7 +66,7 @@ class KafkaSource(BaseSource):
         ``consume(n, timeout)``, ``poll(timeout_ms, max_records)`` or ``getmany``; or an iterator of
         mappings, of (key, value) pairs, or of messages.
     target
-        Name of the field that is the label.
+        Name of the field that is the label; None: there are no labels, to predict only.
     topics
         The topics to subscribe to. A checkpoint is then written before partitions are given to
         another member of the group (confluent-kafka, kafka-python, aiokafka). None: the consumer is
@@ -175,7 +177,7 @@ class KafkaSource(BaseSource):
     def __init__(
         self,
         consumer: Any,
-        target: str,
+        target: str | None,
         *,
         topics: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
@@ -224,8 +226,16 @@ class KafkaSource(BaseSource):
         self._told: str | None = None  # what `on_long_wait` was told
         self._tell_at = _PATIENCE
         self.before_revoke: Callable[[], None] = lambda: None
-        # Returns offsets up to which other members of the group have learnt, by place.
-        self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
+        # Is given the partitions that are assigned, and returns offsets up to which other members
+        # of the group have learnt, by place.
+        self.learnt_elsewhere: Callable[[Collection[str]], dict[str, int]] = lambda places: {}
+        # Whether that takes over what others hold for late labels; what is told of lost partitions.
+        self.late_by_partition = False
+        self.on_gone: Callable[[Collection[str]], None] = lambda places: None
+        self._together = None if labels is None else CoPartitions(labels)
+        self._is_unchecked = False  # whether partitions were assigned since
+        # Called when others have partitions of which messages were read and not committed.
+        self.after_loss: Callable[[], None] = lambda: None
         self._decode = decoder_of(decode)
         reads = self._decode, labels, exclude, transform, weight, parse_numbers
         self._reader = MessageReader(
@@ -379,7 +389,13 @@ class KafkaSource(BaseSource):
         self._heard.check()
         try:
             with self._handover.polling():
-                return self._poller.poll(n, self.timeout)
+                polled = self._poller.poll(n, self.timeout)
+            if self._is_unchecked:
+                # A listener of kafka-python may ask nothing.
+                self._is_unchecked = False
+                own = self.consumer.assignment()
+                self._check_together(self.consumer, own, self._counts_of_topics())
+            return polled
         except Exception as error:
             # It may be one of a checkpoint that was written in the poll, too.
             if is_of_client(error):
@@ -470,6 +486,8 @@ class KafkaSource(BaseSource):
         for place, batch, after in batches:
             self._offsets[place] = after
             self._read.add(place)
+            if self._together is not None and batch.keys is not None:
+                self._together.look(place, batch.keys)
             yield replace(batch, labels_behind=True) if self._are_labels_behind() else batch
 
     def _position(self) -> Snapshot:
@@ -524,11 +542,7 @@ class KafkaSource(BaseSource):
         `failed_commits`; the next commit includes it. SourceError: the broker refuses it for
         another reason.
         """
-        offsets = {
-            place: after
-            for place, after in snapshot["offsets"].items()
-            if place in self._read and after >= self._floor.get(place, 0)
-        }
+        offsets = self._to_commit(snapshot)
         if self._handover.note(offsets):
             return
         try:
@@ -537,11 +551,66 @@ class KafkaSource(BaseSource):
         except Exception as error:
             self._refused(error)
 
-    def confirm(self) -> None:
-        """Wait a few seconds at most until the broker has what was committed, as at the end."""
+    def _to_commit(self, snapshot: Mapping[str, Any]) -> dict[str, int]:
+        return {
+            place: after
+            for place, after in snapshot["offsets"].items()
+            if place in self._read and after >= self._floor.get(place, 0)
+        }
+
+    def partitions_to_commit(self, snapshot: Mapping[str, Any], mark: str) -> list[Any]:
+        """Return what a transaction is to commit: see `settled`; of a client of confluent-kafka.
+
+        These are the partitions of which more was read than is committed. The broker keeps `mark`
+        with the offsets.
+        """
+        own = self._poller.assigned(self._to_commit(snapshot))
+        return [
+            type(p)(p.topic, p.partition, offset, mark)
+            for p, offset in own
+            if offset > self._floor.get(place_of(p), -1)
+        ]
+
+    def were_committed(self, partitions: Iterable[Any]) -> None:
+        """Note that a transaction has committed these."""
+        self._floor |= {place_of(one): one.offset for one in partitions}
+
+    def committed(self, places: Iterable[str]) -> dict[str, Any]:
+        """Return what the broker knows as committed of some partitions, by place."""
+        from confluent_kafka import TopicPartition
+
+        parts = [place.removesuffix("]").rpartition("[") for place in places]
+        asked = [TopicPartition(topic, int(number)) for topic, _, number in parts]
+        try:
+            known = self.consumer.committed(asked, 10.0) if asked else []
+        except Exception as error:
+            raise SourceError(f"`{self._name}`: offsets cannot be read: {error}") from error
+        return {place_of(one): one for one in known}
+
+    def values_of(
+        self, batch: Batch, rows: Sequence[int], names: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        """Return fields of the messages of some rows of a batch, as they came; None: not there."""
+        assert batch.payloads is not None
+        found = []
+        for i in rows:
+            content: Any = self._reader.content_of(batch.payloads[i])
+            if isinstance(content, pa.RecordBatch):
+                (content,) = content.to_pylist()
+            found.append({name: content.get(name) for name in names})
+        return found
+
+    def confirm(self, in_callback: bool = False) -> None:
+        """Wait a few seconds at most until the broker has what was committed, as at the end.
+
+        `in_callback`: the client has called; it answers no other thread until that returns.
+        """
         handed, self._handed = self._handed, {}
         seconds = self._seconds_left()
         try:
+            if in_callback:
+                self._poller.confirm(handed, seconds)
+                return
             # In a thread: a second signal ends the wait.
             asking = called(lambda: self._poller.confirm(handed, seconds), seconds + 0.5)
             if asking.is_alive():
@@ -614,8 +683,9 @@ class KafkaSource(BaseSource):
     def _start(self, consumer: Any, partitions: list[Any]) -> None:
         """Start reading assigned partitions; without a broker that tells their offsets, later."""
         partitions = self._unstarted + partitions
-        elsewhere = self.learnt_elsewhere()
+        elsewhere = self.learnt_elsewhere([place_of(one) for one in partitions])
         try:
+            counts = self._counts_of_topics()
             committed = consumer.committed(partitions, self._seconds_left()) if partitions else []
             for known in committed:
                 if getattr(known, "error", None) is not None:
@@ -638,8 +708,10 @@ class KafkaSource(BaseSource):
             self._assign(consumer, [])
             return
         self._unstarted = []
+        self._check_together(consumer, partitions, counts)
         for known in committed:
             place = place_of(known)
+            self._check_held(place, known.offset, elsewhere)
             self._read.add(place)
             self._floor[place] = known.offset
             self._ends.pop(place, None)
@@ -655,6 +727,31 @@ class KafkaSource(BaseSource):
                 partition.offset = self._first_of(place)
         self._say(logging.INFO, "assigned", partitions)
         self._assign(consumer, partitions)
+
+    def _counts_of_topics(self) -> dict[str, int]:
+        """Return how many partitions each topic has, where labels have one of their own."""
+        if self._together is None:
+            return {}
+        return self._poller.counts_of(self._settings.get("topics", ()), self._seconds_left())
+
+    def _check_together(
+        self, consumer: Any, partitions: Collection[Any], counts: Mapping[str, int]
+    ) -> None:
+        """Refuse partitions of which events may not meet their labels, in another topic."""
+        # A member without partitions leaves them to others.
+        if self._together is not None and counts and partitions:
+            own = {place_of(one) for one in [*consumer.assignment(), *partitions]}
+            self._together.check(counts, own, self.late_by_partition)
+
+    def _check_held(self, place: str, committed: int, elsewhere: Mapping[str, int]) -> None:
+        """Refuse what others have read whose checkpoint is not known: events may wait in it."""
+        known = max(self._offsets.get(place, 0), elsewhere.get(place, 0))
+        if self._together is not None and committed > known:
+            raise SourceError(
+                f"`{self._name}`: the group has read {place} up to {committed:,}, by another "
+                "checkpoint, which holds the events that wait for their labels: go on with that "
+                "one, name it by --peers (Checkpoint(peers=)), or take another --group (group.id)"
+            )
 
     def _assign(self, consumer: Any, partitions: list[Any]) -> None:
         """Tell the client where to read; a group may give partitions one after the other."""
@@ -689,7 +786,7 @@ class KafkaSource(BaseSource):
         """Write a checkpoint before another member of the group gets partitions."""
         self._drop_held(partitions)
         self.before_revoke()
-        self.confirm()
+        self.confirm(in_callback=True)
 
     def _drop_held(self, partitions: Collection[Any]) -> None:
         """Drop what is held of partitions: it is read again, here or by another member."""
@@ -699,12 +796,19 @@ class KafkaSource(BaseSource):
             self._order.drop(places)
         for place, first in self._reader.first.drop(places).items():
             self._offsets.setdefault(place, first)
+        self.on_gone(places)
 
     def _forget_read(self, partitions: Collection[Any]) -> None:
         """Commit nothing of newly assigned partitions until a message of theirs is learnt."""
         self._say(logging.INFO, "assigned", partitions)
         self._read.difference_update(map(place_of, partitions))
-        elsewhere = self.learnt_elsewhere()
+        if self._together is not None and self.late_by_partition:
+            raise SourceError(
+                "--peers (Checkpoint(peers=)) with labels in a topic of their own needs a consumer "
+                "of confluent-kafka"
+            )
+        self._is_unchecked = self._together is not None
+        elsewhere = self.learnt_elsewhere([place_of(one) for one in partitions])
         for place in map(place_of, partitions):
             self._expected.pop(place, None)
             # Messages from the committed offset up to this one are passed over.
@@ -725,6 +829,7 @@ class KafkaSource(BaseSource):
         if self._is_closing:
             return
         self._say(logging.WARNING, "lost", partitions)
+        self.after_loss()
         self._take_away(partitions)
         self._drop_held(partitions)
 

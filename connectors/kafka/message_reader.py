@@ -81,7 +81,7 @@ class MessageReader:
 
     def __init__(
         self,
-        target: str,
+        target: str | None,
         key: str | None,
         timestamp: str | None,
         columns: Sequence[str] | None,
@@ -104,7 +104,8 @@ class MessageReader:
         self._bags = bags
         self.weight, self._numbers = weight, parse_numbers or ()
         self.number_texts = TextLooks()
-        self.target, self.key, self.timestamp, self.answers = target, key, timestamp, answers
+        self._has_labels, self.target = target is not None, target or ""
+        self.key, self.timestamp, self.answers = key, timestamp, answers
         self.columns = None
         if columns is not None:
             own = headers if message_key is None else [message_key, *headers]
@@ -121,9 +122,9 @@ class MessageReader:
         self._makes_new = is_own and transform in (None, flatten)
         # Texts that become numbers, and lists, are looked at one by one.
         self._makes_new &= not (bags or self._numbers)
-        of_fields = (target, key, timestamp, weight)
+        of_fields = (self.target, key, timestamp, weight)
         self._plain = PlainEvents(*of_fields, self.has_keys, self._feature_names)
-        self._schemas = fields.TableSchemas(target, self._is_used, bags)
+        self._schemas = fields.TableSchemas(self.target, self._is_used, bags)
         self.first = FirstMessages(self._vote_of, _numbers_of, answers)
 
     def take(self, place: str, messages: list[Message]) -> Iterator[_Found]:
@@ -189,8 +190,7 @@ class MessageReader:
 
     def _read(self, place: str, message: Message) -> _Read | _Table | _Tombstone | Reject:
         try:
-            found = content_of(message.value, self._decode, self._transform)
-            found = self._with_parts(found, message)
+            found = self.content_of(message)
             if not isinstance(found, pa.RecordBatch):
                 return self._event(found, message)
             self._schemas.check(found.schema)
@@ -201,6 +201,11 @@ class MessageReader:
             if self.forgets and message.value is None and message.key is not None:
                 return _Tombstone(message)
             return fields.reject_of(place, message, error)
+
+    def content_of(self, message: Message) -> Any:
+        """Return what a message holds: a mapping, or a record batch."""
+        found = content_of(message.value, self._decode, self._transform)
+        return self._with_parts(found, message)
 
     def _with_parts(self, found: Any, message: Message) -> Any:
         """Return the content of a message, with the message's key and headers as fields of it."""
@@ -364,7 +369,8 @@ class MessageReader:
 
     def _of_plain(self, place: str, part: list[Message]) -> Batch | None:
         """Return messages whose features are all numbers as a batch; None: look at each of them."""
-        if part[0].topic == self.answers or not self.first.is_decided(place):
+        is_decided = not self._has_labels or self.first.is_decided(place)
+        if part[0].topic == self.answers or not is_decided:
             return None
         if self._as_text or self.first.textual:
             return None

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import inspect
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -197,6 +198,21 @@ class MessagesOfRows(Sequence[Message]):
         key = f"{message.place}:{message.offset}:{row}".encode()
         return message._replace(key=key, value=sink.getvalue().to_pybytes(), headers=headers)
 
+    def keys_and_numbers(self) -> tuple[list[Any], list[int]]:
+        """Return the key of the message of each row, and the row's number in that."""
+        rows = np.asarray(self._rows)
+        at = np.searchsorted(self._ends, rows, "right")
+        starts = np.array([0, *self._ends])
+        keys = [message.key for _, message in self._tables]
+        return [keys[i] for i in at.tolist()], (rows - starts[at]).tolist()
+
+
+def keys_of(messages: Any) -> tuple[list[Any], list[int] | None]:
+    """Return the key of the message of each row, and the row's number in it, if it has several."""
+    if isinstance(messages, MessagesOfRows):
+        return messages.keys_and_numbers()
+    return [message.key for message in messages], None
+
 
 def size_of_poll(most: int, last: Sequence[Message]) -> int:
     """Return how many messages to ask for, at most, to get some 8 MB if they are as the last."""
@@ -255,12 +271,12 @@ class Poller(ABC):
 
     def seek(self, offsets: Mapping[str, int]) -> None:
         """Set the position of the partitions that are assigned now."""
-        for partition, offset in self._own(offsets):
+        for partition, offset in self.assigned(offsets):
             self.consumer.seek(partition, offset)
 
     def commit(self, offsets: Mapping[str, int]) -> None:
         """Commit offsets for the partitions that are assigned now."""
-        if own := self._own(offsets):
+        if own := self.assigned(offsets):
             self._commit(own)
 
     def confirm(self, offsets: Mapping[str, int], seconds: float) -> None:
@@ -270,7 +286,7 @@ class Poller(ABC):
     def lags(self, offsets: Mapping[str, int]) -> dict[str, int]:
         """Return how many messages of each assigned partition follow, where that is known."""
         known = {}
-        for partition, offset in self._own(offsets):
+        for partition, offset in self.assigned(offsets):
             # A client may know no end, or have no such method.
             with contextlib.suppress(Exception):
                 if (end := self._end_of(partition)) >= 0:
@@ -288,6 +304,14 @@ class Poller(ABC):
                 found[place_of(partition)] = end < 0 or offsets.get(place_of(partition), 0) < end
         return found
 
+    def counts_of(self, topics: Sequence[str], seconds: float) -> dict[str, int]:
+        """Return how many partitions each topic has, where the client can be asked."""
+        del seconds
+        if not hasattr(self.consumer, "partitions_for_topic"):
+            return {}
+        found = {topic: self.consumer.partitions_for_topic(topic) for topic in topics}
+        return {topic: len(numbers) for topic, numbers in found.items() if numbers}
+
     def pause(self, places: Collection[str]) -> None:
         """Fetch no messages of partitions, until `resume`; a client that cannot fetches on."""
         self._switch("pause", places)
@@ -297,7 +321,7 @@ class Poller(ABC):
         self._switch("resume", places)
 
     def _switch(self, name: str, places: Collection[str]) -> None:
-        own = [partition for partition, _ in self._own(dict.fromkeys(places, 0))]
+        own = [partition for partition, _ in self.assigned(dict.fromkeys(places, 0))]
         if own and hasattr(self.consumer, name):
             getattr(self.consumer, name)(*own)
 
@@ -305,7 +329,9 @@ class Poller(ABC):
     def _commit(self, own: list[tuple[Any, int]]) -> None:
         """Commit the offsets of some assigned partitions."""
 
-    def _own(self, offsets: Mapping[str, int], more: Collection[Any] = ()) -> list[tuple[Any, int]]:
+    def assigned(
+        self, offsets: Mapping[str, int], more: Collection[Any] = ()
+    ) -> list[tuple[Any, int]]:
         """Return the partitions that are assigned now, and `more`, and their offsets."""
         partitions = self.consumer.assignment() if hasattr(self.consumer, "assignment") else ()
         by_place = {place_of(partition): partition for partition in (*partitions, *more)}
@@ -324,8 +350,16 @@ class _ConsumePoller(Poller):
         return list(self.consumer.consume(n, 0.0) or self.consumer.consume(1, seconds))
 
     def seek(self, offsets: Mapping[str, int]) -> None:
-        for partition, offset in self._own(offsets):
+        for partition, offset in self.assigned(offsets):
             self.consumer.seek(_at(partition, offset))
+
+    def counts_of(self, topics: Sequence[str], seconds: float) -> dict[str, int]:
+        if not hasattr(self.consumer, "list_topics"):
+            return {}
+        known = self.consumer.list_topics(timeout=seconds).topics
+        patterns = [re.compile(topic) for topic in topics if topic.startswith("^")]
+        names = [t for t in known if t in topics or any(p.match(t) for p in patterns)]
+        return {t: len(known[t].partitions) for t in names}
 
     def answers(self, topic: str | None) -> bool:
         if not hasattr(self.consumer, "list_topics"):
@@ -342,14 +376,14 @@ class _ConsumePoller(Poller):
         self.consumer.commit(offsets=[_at(*one) for one in own], asynchronous=True)
 
     def confirm(self, offsets: Mapping[str, int], seconds: float) -> None:
-        own = [_at(*one) for one in self._own(offsets)]
+        own = [_at(*one) for one in self.assigned(offsets)]
         # The broker answers in the order of requests.
         for known in self.consumer.committed(own, seconds) if own else ():
             if known.offset < offsets[place_of(known)]:
                 raise TimeoutError(f"the broker has not taken the commit of {place_of(known)}")
 
     def _switch(self, name: str, places: Collection[str]) -> None:
-        own = [partition for partition, _ in self._own(dict.fromkeys(places, 0))]
+        own = [partition for partition, _ in self.assigned(dict.fromkeys(places, 0))]
         if own and hasattr(self.consumer, name):
             getattr(self.consumer, name)(own)
 
@@ -401,7 +435,7 @@ class _RecordsPoller(Poller):
 
     async def committing(self, offsets: Mapping[str, int], more: Collection[Any]) -> None:
         """Commit offsets, as in `Poller`; a passing failure is tried again twice."""
-        own = self._own(offsets, more)
+        own = self.assigned(offsets, more)
         for left in (2, 1, 0) if own else ():
             try:
                 await self.consumer.commit_async(_with_metadata(own))
@@ -445,7 +479,7 @@ class _AsyncPoller(Poller):
         have committed a higher offset.
         """
         own = {}
-        for partition, offset in self._own(offsets, more):
+        for partition, offset in self.assigned(offsets, more):
             if offset > (await self.consumer.committed(partition) or 0):
                 own[partition] = offset
         if own:

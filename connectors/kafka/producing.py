@@ -1,12 +1,30 @@
-"""What a run produces to Kafka topics: dead letters, and questions for labels."""
+"""What a run produces to Kafka topics: dead letters, questions for labels, and predictions."""
 
+import contextlib
 import json
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from connectors.errors import SourceError
-from connectors.kafka.messages import ERRORS, Message, is_passing, size_of
-from connectors.source import shown
+from connectors.kafka.kafka_source import KafkaSource
+from connectors.kafka.message_fields import key_of
+from connectors.kafka.messages import (
+    ERRORS,
+    Message,
+    called,
+    is_of_client,
+    is_passing,
+    keys_of,
+    size_of,
+)
+from connectors.source import Batch, Reject, shown
+
+try:
+    from msgspec import json as quick
+except ImportError:  # another client than confluent-kafka
+    quick = None  # type: ignore[assignment]
 
 _MOST_BYTES = 900_000
 """Longer messages are cut: brokers and clients refuse messages of 1 MB unless they are told."""
@@ -43,13 +61,26 @@ class _Topic:
 
     def _send(self, value: bytes | None, key: Any, **more: Any) -> None:
         """Produce bytes; `more` are arguments of the client. It waits only for a full queue."""
-        more |= {"value": value, "key": key, "on_delivery": self._delivered}
-        try:
-            self.producer.produce(self.topic, **more)
-        except BufferError:
-            self.flush()
-            self.producer.produce(self.topic, **more)
+        self._queue(value=value, key=key, on_delivery=self._delivered, **more)
         self.producer.poll(0)
+
+    def _queue(self, **message: Any) -> None:
+        try:
+            try:
+                self.producer.produce(self.topic, **message)
+            except BufferError:
+                self.flush()
+                self.producer.produce(self.topic, **message)
+        except Exception as error:
+            # Of a transaction, say, that the broker has ended.
+            if is_of_client(error):
+                raise SourceError(f"topic `{self.topic}`: the client says: {error}") from error
+            raise
+
+    def _seconds_left(self) -> float:
+        if self.ends_at is None:
+            return self.timeout
+        return max(0.1, min(self.timeout, (self.ends_at - time.monotonic()) / 2))
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None:
@@ -60,9 +91,7 @@ class _Topic:
 
         SourceError: it refused one, or did not receive all of them in time.
         """
-        timeout = self.timeout
-        if self.ends_at is not None:
-            timeout = max(0.1, min(timeout, (self.ends_at - time.monotonic()) / 2))
+        timeout = self._seconds_left()
         left = self.producer.flush(timeout)
         if self._failed:
             n, first = len(self._failed), self._failed[0]
@@ -161,3 +190,233 @@ class QuestionTopic(_Topic):
     def __call__(self, question: dict[str, Any]) -> None:
         """Produce a question; wait only while the producer's queue is full."""
         self._put(question, str(question["key"]), "key")
+
+
+def encoded(content: Any) -> bytes:
+    """Return JSON values as bytes; what is none is its text."""
+    if quick is not None:
+        try:
+            return quick.encode(content, enc_hook=str)
+        except (OverflowError, ValueError, TypeError):
+            pass  # a whole number of more than 64 bits, a name that is no text
+    return json.dumps(content, default=str).encode()
+
+
+class ScoredTopic(_Topic):
+    """Produces what is predicted for the events of a topic to another one: ``Run(output=...)``.
+
+    Each is a JSON object with the ``topic``, ``partition`` and ``offset`` of the event (and the
+    ``row``, of a message with several), its ``key``, which is also that of the message, the
+    ``prediction``, made before the event was learnt, ``learnt``: how many examples the run had
+    learnt before, and the name of the ``model``, if it has one; where asked for, ``probabilities``
+    and ``fields``; of `ConformalSets` the ``set``, of `Selective` the ``answer``.
+
+    `exactly_once`: what is predicted between two checkpoints is one transaction, with the offsets
+    that it was predicted up to. Who reads committed messages only sees each prediction once, after
+    the checkpoint; others see it at once, and after an end by force may see it again. Otherwise, a
+    run that continues produces the predictions since its last checkpoint again.
+
+    Parameters
+    ----------
+    producer, topic, timeout
+        As of `LetterTopic`. For `exactly_once` a producer of confluent-kafka that was made with a
+        ``transactional.id`` of its own, which stays the same when the process is started again, and
+        a ``transaction.timeout.ms`` that is longer than the time between checkpoints.
+    source
+        The source of the events; for `exactly_once` with a consumer of confluent-kafka.
+    fields
+        Names of fields of the events that are wanted with the predictions.
+    probabilities
+        Whether the probability of each label is wanted. A run then learns events one by one.
+    model
+        A name of the model; None: none is said.
+    exactly_once
+        Whether to use transactions.
+
+    Attributes
+    ----------
+    n_learnt
+        How many examples were learnt before the next prediction.
+
+    """
+
+    _what = "predictions"
+
+    def __init__(
+        self,
+        producer: Any,
+        topic: str,
+        source: KafkaSource,
+        *,
+        fields: Sequence[str] = (),
+        probabilities: bool = False,
+        model: str | None = None,
+        exactly_once: bool = False,
+        timeout: float = 30.0,
+    ) -> None:
+        super().__init__(producer, topic, timeout)
+        self._source, self._fields = source, tuple(fields)
+        self.probabilities, self.exactly_once = probabilities, exactly_once
+        self.n_learnt: int | None = 0
+        self._model = {} if model is None else {"model": model}
+        self._is_open = False  # whether a transaction has begun
+        self._broken: str | None = None
+
+    def add(
+        self,
+        batch: Batch,
+        rows: Sequence[int],
+        predictions: Sequence[Any],
+        further: Mapping[str, Sequence[Any]],
+        are_learnt: bool = False,
+    ) -> None:
+        """Produce predictions for some rows of a batch, which `are_learnt` one after the other.
+
+        `further` are more values of each row, by name, in the order of `rows`.
+        """
+        if not rows:
+            return
+        self._begin_transaction()
+        # A transaction is not committed if one of its messages is not delivered.
+        produce = self._produced if self.exactly_once else self._send
+        for value, key in self._messages(batch, rows, predictions, further, are_learnt):
+            produce(value, key)
+
+    def _produced(self, value: bytes, key: Any) -> None:
+        self._queue(value=value, key=key)
+
+    def _messages(
+        self,
+        batch: Batch,
+        rows: Sequence[int],
+        predictions: Sequence[Any],
+        further: Mapping[str, Sequence[Any]],
+        are_learnt: bool,
+    ) -> Iterable[tuple[bytes, Any]]:
+        topic, _, partition = (batch.file or "").removesuffix("]").rpartition("[")
+        same = {"topic": topic, "partition": int(partition or 0), **self._model}
+        keys, numbers = keys_of(batch.payloads)
+        keys = [keys[i] for i in rows]
+        columns: dict[str, Sequence[Any]] = {"offset": batch.rows[list(rows)].tolist()}
+        if numbers is not None:
+            columns["row"] = [numbers[i] for i in rows]
+        columns |= {"key": list(map(key_of, keys)), "prediction": predictions, **further}
+        if self._fields:
+            columns["fields"] = self._source.values_of(batch, rows, self._fields)
+        if self.n_learnt is not None:
+            n_more = len(rows) * are_learnt
+            first = range(self.n_learnt, self.n_learnt + n_more)
+            columns["learnt"] = first if are_learnt else [self.n_learnt] * len(rows)
+            self.n_learnt += n_more
+        values = zip(*columns.values(), strict=True)
+        found = [encoded(same | dict(zip(columns, one, strict=True))) for one in values]
+        return zip(found, [k if isinstance(k, bytes | str) else None for k in keys], strict=True)
+
+    def refused(self, reject: Reject) -> None:
+        """Produce that nothing is predicted for a message, and why."""
+        self._begin_transaction()
+        message = reject.message
+        at = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
+        one = {"key": key_of(message.key), "prediction": None, "reason": reject.reason}
+        self._send(encoded(at | one | self._model), message.key)
+
+    # Transactions
+
+    def begin(self) -> None:
+        """Be the one that produces with this ``transactional.id``; an open transaction is aborted.
+
+        SourceError: the broker refuses.
+        """
+        if self.exactly_once:
+            self._tried(self.producer.init_transactions)
+            self._source.after_loss = self._lose
+
+    def _begin_transaction(self) -> None:
+        if self._broken is not None:
+            raise SourceError(self._broken)
+        if self.exactly_once and not self._is_open:
+            self._tried(lambda seconds: self.producer.begin_transaction())
+            self._is_open = True
+
+    def is_due(self, snapshot: Mapping[str, Any] | None) -> bool:
+        """Tell whether there is something to commit, up to a snapshot of the source."""
+        if not self.exactly_once or snapshot is None:
+            return False
+        return self._is_open or bool(self._source.partitions_to_commit(snapshot, ""))
+
+    def commit(self, snapshot: Mapping[str, Any], mark: str = "") -> None:
+        """Commit what was produced, and the offsets of a snapshot of the source, in one step.
+
+        With the offsets the broker keeps a `mark`, by which `was_committed` knows them.
+        SourceError: they may not be committed; nothing more is produced then.
+        """
+        self._begin_transaction()
+        offsets = self._source.partitions_to_commit(snapshot, mark)
+        group = self._source.consumer.consumer_group_metadata()
+        try:
+            self._tried(self.producer.send_offsets_to_transaction, offsets, group)
+            self._tried(self.producer.commit_transaction)
+        except SourceError as error:
+            self._broken = str(error)
+            raise
+        self._source.were_committed(offsets)
+        self._is_open = False
+
+    def was_committed(self, snapshot: Mapping[str, Any], mark: str) -> bool:
+        """Tell whether `commit` was, by an earlier process that ended in it; after `begin`.
+
+        SourceError: it cannot be told.
+        """
+        known = self._source.committed(snapshot["offsets"])
+        if any(one.metadata == mark for one in known.values()):
+            return True
+        if any(one.offset < snapshot["offsets"][place] for place, one in known.items()):
+            return False
+        raise SourceError(
+            f"topic `{self.topic}`: other members of the group have gone on since this one was "
+            "ended by force while it committed its predictions, so that the broker does not know "
+            "any longer whether they were"
+        )
+
+    def _lose(self) -> None:
+        """Note that other members have the partitions: they predict the same events."""
+        self._broken = (
+            f"topic `{self.topic}`: partitions were lost to other members of the group before the "
+            "predictions of their messages were committed: start again, from the last commit"
+        )
+
+    def _tried(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Call the client, again while the failure may pass; else a SourceError."""
+        end = time.monotonic() + self._seconds_left()
+        while True:
+            seconds = max(0.1, end - time.monotonic())
+            try:
+                # In a thread: with a broker that is frozen the client waits longer than it is told.
+                if not called(partial(call, *arguments, seconds), seconds + 0.2).is_alive():
+                    return
+                self._is_open = False  # nothing is left to be asked
+                raise SourceError(f"topic `{self.topic}`: a transaction: no broker answers")
+            except SourceError:
+                raise
+            except Exception as error:
+                found = error.args[0] if error.args else error
+                may_pass = hasattr(found, "retriable") and found.retriable()
+                if not may_pass or time.monotonic() >= end:
+                    said = found.str() if hasattr(found, "str") else found
+                    raise SourceError(f"topic `{self.topic}`: a transaction: {said}") from error
+
+    def flush(self) -> None:
+        """Wait until the broker has what was produced: see `LetterTopic`."""
+        if self._broken is not None:
+            raise SourceError(self._broken)
+        super().flush()
+
+    def close(self) -> None:
+        """Abort what was not committed; without transactions, wait until the broker has it."""
+        if not self.exactly_once:
+            self.flush()
+        elif self._is_open:
+            # The broker does it, too, when the time for a transaction is over.
+            with contextlib.suppress(SourceError):
+                self._tried(self.producer.abort_transaction)
+            self._is_open = False

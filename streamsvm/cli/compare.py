@@ -1,18 +1,22 @@
-"""`streamsvm compare`: which of two models is better on a file, replayed as a stream."""
+"""`streamsvm compare`: which of two models is better on a file, or on a topic."""
 
 import argparse
+import os
 from typing import Any
 
 from connectors import Source
 from streamsvm import Compare, TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.cli.candidates import WARM_UP, UntilKnown, candidate_from, check_candidate, rows_of
+from streamsvm.cli.consume import EVENTS, LABELS, rows_of_topic
 from streamsvm.cli.learners import add_learner_options
+from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser, add_table, path
 from streamsvm.cli.replay import READING, TARGET, open_rows
 from streamsvm.cli.report import counted, examples_in_words, print_report
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sources import FILES, PACE, add_data_options, paced
+from streamsvm.cli.topics import TOPIC, check_file_or_topic
 from streamsvm.confidence.comparison import decision_in_words
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
@@ -28,6 +32,7 @@ _CANDIDATE: dict[str, Any] = {
     "--frozen": dict(
         action="store_true", help="a is used as it is, and learns nothing: with --model"
     ),
+    "--frozen-b": dict(action="store_true", help="so is b, which is a file written by --save"),
     "--level P": dict(
         type=float,
         default=0.95,
@@ -35,12 +40,18 @@ _CANDIDATE: dict[str, Any] = {
     ),
     "--stop": dict(action="store_true", help="read no further when it is known which is better"),
 } | WARM_UP
+_TOPIC = {
+    **TOPIC,
+    **{name: EVENTS[name] for name in ("--message-key NAME", "--headers NAMES", "--key FIELD")},
+    "--labels-topic TOPIC": LABELS["--labels-topic TOPIC"],
+}
 _SHOWN = ("--json", "--quiet", "--on-error", "--max-errors N", "--dead-letters FILE")
 _ABSENT: dict[str, Any] = {
     **dict.fromkeys(("metrics_port", "page", "checkpoint", "report", "test", "truth", "shadow")),
     **dict.fromkeys(("monitor", "page_wait", "page_values"), False),
     "epochs": 1,
     "late_files": "refuse",
+    "tombstones": None,
 }
 """What other commands have options for."""
 
@@ -48,18 +59,19 @@ _ABSENT: dict[str, Any] = {
 def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
     parser.description = (
-        "Replay a file as a stream through two models, a and b: each row is predicted by both, "
-        "then learnt by both. Says which errs less, or that this is not known yet, with an "
-        "interval of the difference. All that is said, after whatever row one looks or stops, "
-        "holds with the probability --level. Options of the learner are those of a."
+        "Replay a file, or read a topic, through two models, a and b: each row is predicted by "
+        "both, then learnt by both, or not. Says which errs less, or that this is not known yet, "
+        "with an interval of the difference. All that is said, after whatever row one looks or "
+        "stops, holds with the probability --level. Options of the learner are those of a."
     )
     parser.set_defaults(run=run, **_ABSENT)
-    parser.add_argument("file", type=path, help=FILES)
+    parser.add_argument("file", type=path, nargs="?", help=FILES + "; not with --topic")
     add_table(parser, TARGET)
     add_table(parser.add_argument_group("comparison"), _CANDIDATE)
     data = parser.add_argument_group("data")
     add_data_options(data, "column", "the shuffle buffer and the learners")
     add_table(data, {"--limit ROWS": READING["--limit ROWS"]} | PACE)
+    add_table(parser.add_argument_group("a topic in place of a file"), _TOPIC)
     add_table(parser.add_argument_group("labels that come late"), LATE)
     add_learner_options(parser.add_argument_group("learner"))
     saving = {"--save MODEL": "write the better one to this file; a, if that is not known"}
@@ -71,13 +83,23 @@ def run(options: argparse.Namespace) -> int:
     """Replay, report, save; return the exit code."""
     if options.frozen and options.model is None:
         raise ParameterError("--frozen: a new learner has to learn; give --model, or leave it out")
-    source, _ = open_rows(options)
+    if options.frozen_b and not os.path.isfile(options.against):
+        raise ParameterError("--frozen-b: a new learner has to learn; name a file by --against")
+    check_file_or_topic(options)
+    if options.topic is None:
+        source, _ = open_rows(options)
+    else:
+        check_outputs(options)
+        source, options.grace = rows_of_topic(options), 10.0
+        options.file = source.name
+    by_key = options.labels_topic is not None
     models: list[Compare] = []
 
     def compared(model: Any) -> Compare:
         options.candidate, other = candidate_from(options, options.against, "--against")
         check_candidate("compare", model)
-        learns = ("b",) if options.frozen else ("a", "b")
+        frozen = {"a": options.frozen, "b": options.frozen_b}
+        learns = tuple(name for name, is_frozen in frozen.items() if not is_frozen)
         models.append(Compare(model, other, options.level, learns, warm_up=options.warm_up))
         return models[0]
 
@@ -87,15 +109,16 @@ def run(options: argparse.Namespace) -> int:
             return found
         return UntilKnown(found, lambda: bool(models[0].comparison.first))
 
-    return run_shown(
-        options,
-        f"compare on {source.name}",
-        source.n_rows if options.limit is None else options.limit,
-        opened,
-        late=late_labels_of(options),
-        around=compared,
-        end=_conclude,
-    )
+    with source:
+        return run_shown(
+            options,
+            f"compare on {source.name}",
+            source.n_rows if options.limit is None else options.limit,
+            opened,
+            late=late_labels_of(options, by_key),
+            around=compared,
+            end=_conclude,
+        )
 
 
 def _conclude(

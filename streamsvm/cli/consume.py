@@ -1,78 +1,36 @@
 """`streamsvm consume`: learn from the messages of a Kafka topic."""
 
 import argparse
-import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+import platform
 from typing import Any
 
-from connectors.errors import SourceError
 from connectors.kafka.kafka_source import KafkaSource
-from connectors.kafka.producing import LetterTopic, QuestionTopic, check_topic
-from connectors.kafka.reachable import Heard, check_reachable, tls_findings
+from connectors.kafka.producing import LetterTopic, QuestionTopic, ScoredTopic
+from connectors.kafka.reachable import Heard
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
-from connectors.payloads import avro, flatten
 from streamsvm import ActiveLearner, Selective
 from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
-from streamsvm.cli.parser import Parser, add_table, positive, split, whole
-from streamsvm.cli.predictions import features_of
+from streamsvm.cli.parser import Parser, add_table, positive, split
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
 from streamsvm.cli.sentences import columns_of, columns_of_records, of_sentences
 from streamsvm.cli.sources import add_data_options, columns_from
+from streamsvm.cli.topics import TOPIC, consumer_from, producer_from, reading_of, texts_of
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import BagTargets
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.parts import unwrapped
 
-_CONNECT_SECONDS = 15.0
-
-_MESSAGES: dict[str, Any] = {
-    "--brokers HOST:PORT,...": dict(required=True, help="where to find the cluster"),
-    "--topic": dict(required=True, action="append", help="where events come; may be given again"),
-    "--group": dict(
-        default="streamsvm",
-        help="consumer group; default streamsvm. Offsets are committed with checkpoints: without "
-        "--checkpoint, none are",
-    ),
-    "--decode": dict(
-        choices=("json", "arrow", "avro"), default="json", help="format of messages; default json"
-    ),
-    "--avro-schema FILE": "the writer's schema, for avro",
-    "--avro-header BYTES": dict(
-        type=whole(0),
-        default=0,
-        help="bytes before each record; 5: the header of a schema registry, 10: that of Avro's "
-        "single-object encoding, which are checked; default 0",
-    ),
-    "--avro-id ID": dict(
-        type=whole(0),
-        help="the schema's id in the registry; default: that of the first record that can be "
-        "decoded; records of other ids are dead letters",
-    ),
-    "--flatten": dict(
-        action="store_true",
-        help="take nested objects apart: their fields are named as user.age, also in other options",
-    ),
+_MESSAGES = TOPIC | {
+    "--brokers HOST:PORT,...": dict(required=True, help=TOPIC["--brokers HOST:PORT,..."]),
+    "--topic": TOPIC["--topic"] | {"required": True},
     "--limit ROWS": "end after so many; with --checkpoint, with the messages that were fetched",
-    "--idle SECONDS": "end when nothing came for so long",
-    "--set NAME=VALUE": dict(
-        action="append",
-        default=[],
-        help="a setting of librdkafka, such as security.protocol=SSL; may be given several times. "
-        "Each can also be in the environment, which no list of processes shows: "
-        "STREAMSVM_KAFKA_SASL_PASSWORD is sasl.password",
-    ),
-    "--set-file FILE": dict(
-        action="append", default=[], help="such settings, a line each: NAME=VALUE, or # and a note"
-    ),
     "--target FIELD": dict(required=True, help="field of the label, or of the labels"),
 }
-_EVENTS: dict[str, Any] = {
+EVENTS: dict[str, Any] = {
     "--timestamp FIELD": "field that is the event's time: ISO 8601, or seconds since 1970; numbers "
     "from 1e11 on are milliseconds",
     "--message-key NAME": "learn the message's key, too, as a text feature of this name",
@@ -85,7 +43,19 @@ _EVENTS: dict[str, Any] = {
         "dead letters",
     ),
 }
-_LABELS = {
+_LONGEST_TRANSACTION = 900.0
+"""Seconds that brokers allow, by default."""
+
+_SCORED: dict[str, Any] = {
+    "--output-topic TOPIC": "where predictions go, as JSON with the event's position and key; with "
+    "--checkpoint exactly once, in a transaction that ends with each checkpoint",
+    "--output-fields A,B,...": "fields of the event that are in them, too",
+    "--probabilities": dict(
+        action="store_true",
+        help="the probability of each label, too; events are then learnt one by one",
+    ),
+}
+LABELS = {
     "--labels-topic TOPIC": "where the labels of the events come, with the same key",
     "--questions-topic TOPIC": "with --label-budget and --labels-topic: where events go that are "
     "asked for, as JSON with the key and the features",
@@ -125,10 +95,11 @@ def complete(parser: Parser) -> None:
     data = parser.add_argument_group("messages")
     add_table(data, _MESSAGES)
     add_data_options(data, "field", "the learner's draws")
-    add_table(data, _EVENTS)
+    add_table(data, EVENTS)
     add_learner_options(parser.add_argument_group("learner"))
     add_table(parser.add_argument_group("candidate"), SHADOW)
-    add_table(parser.add_argument_group("labels that come late"), _LABELS | LATE)
+    add_table(parser.add_argument_group("labels that come late"), LABELS | LATE)
+    add_table(parser.add_argument_group("predictions to a topic"), _SCORED)
     add_table(parser.add_argument_group("output"), OUTPUTS | _GROUP)
 
 
@@ -146,35 +117,14 @@ def run(options: argparse.Namespace) -> int:
         )
     if is_of_sentences and (options.message_key is not None or options.headers):
         raise ParameterError("--message-key, --headers: learners of label sequences read fields")
-    heard = Heard()
-    reading: dict[str, Any] = {
-        "heard": heard,
-        "decode": _decoder_from(options),
-        "transform": flatten if options.flatten else None,
-        "idle": options.idle,
-        "name": ", ".join(options.topic),
-    }
+    reading = reading_of(options, Heard())
     by_key = options.labels_topic is not None
     late = late_labels_of(options, by_key, _questions_from(options))
     letters = _letters_from(options)
     if is_of_sentences:
         source = _sentences_from(options, reading)
     else:
-        source = KafkaSource(
-            _consumer_from(options, heard),
-            options.target,
-            topics=options.topic + ([options.labels_topic] if by_key else []),
-            key=options.key,
-            timestamp=options.timestamp,
-            message_key=options.message_key,
-            headers=split(options.headers),
-            labels=options.labels_topic,
-            tombstones=options.tombstones,
-            bags=_learns_bags(options, model_of(options)),
-            as_text=_texts_of(model_of(options)),
-            **columns_from(options),
-            **reading,
-        )
+        source = rows_of_topic(options, reading)
     with source:
         return run_shown(
             options,
@@ -183,15 +133,31 @@ def run(options: argparse.Namespace) -> int:
             lambda stop: source,
             letters=letters,
             late=late,
+            output=_output_from(options, source),
         )
 
 
-def _texts_of(model: Any) -> list[str]:
-    """Return the fields that are texts to a saved model."""
-    if model is None:
-        return []
-    numbers, texts = features_of(model, ())
-    return sorted(texts - numbers)
+def rows_of_topic(
+    options: argparse.Namespace, reading: dict[str, Any] | None = None
+) -> KafkaSource:
+    """Return the source of the events that the options name; `reading` is from `reading_of`."""
+    reading = reading_of(options, Heard()) if reading is None else reading
+    model, labels = model_of(options), options.labels_topic
+    return KafkaSource(
+        consumer_from(options, reading["heard"]),
+        options.target,
+        topics=options.topic + ([] if labels is None else [labels]),
+        key=options.key,
+        timestamp=options.timestamp,
+        message_key=options.message_key,
+        headers=split(options.headers),
+        labels=labels,
+        tombstones=options.tombstones,
+        bags=_learns_bags(options, model),
+        as_text=texts_of(model),
+        **columns_from(options),
+        **reading,
+    )
 
 
 def _learns_bags(options: argparse.Namespace, model: Any) -> bool:
@@ -207,7 +173,7 @@ def _sentences_from(options: argparse.Namespace, reading: dict[str, Any]) -> Kaf
     model = model_of(options)
     if (records := columns_of_records(options, model)) is not None:
         return KafkaRecordSource(
-            _consumer_from(options, reading["heard"]),
+            consumer_from(options, reading["heard"]),
             records,
             options.target,
             topics=options.topic,
@@ -219,65 +185,12 @@ def _sentences_from(options: argparse.Namespace, reading: dict[str, Any]) -> Kaf
     # The tokens of a single field may be objects, which name their columns.
     options.columns = ",".join(columns) if columns[1:] else None
     return KafkaSentenceSource(
-        _consumer_from(options, reading["heard"]),
+        consumer_from(options, reading["heard"]),
         columns,
         options.target,
         topics=options.topic,
         **reading,
     )
-
-
-def _decoder_from(options: argparse.Namespace) -> Any:
-    """Return the decoder of messages that the options ask for."""
-    if options.avro_id is not None and (options.decode != "avro" or options.avro_header != 5):
-        raise ParameterError(f"--avro-id {options.avro_id} needs --decode avro --avro-header 5")
-    if options.decode != "avro":
-        return options.decode
-    if not options.avro_schema:
-        raise ParameterError("--decode avro: name the writer's schema with --avro-schema FILE")
-    try:
-        schema = json.loads(Path(options.avro_schema).read_text(encoding="utf-8"))
-        return avro(schema, options.avro_header, options.avro_id)
-    except ImportError as error:
-        raise ParameterError(str(error)) from error
-    except ValueError as error:
-        is_json = not isinstance(error, (json.JSONDecodeError, UnicodeDecodeError))
-        said = error if is_json else f"no JSON: {error}"
-        raise ParameterError(f"--avro-schema {options.avro_schema}: {said}") from error
-
-
-def _consumer_from(options: argparse.Namespace, heard: Heard) -> Any:
-    """Return a consumer that reaches the cluster."""
-    client, admin_client = _client("Consumer"), _client("AdminClient")
-    own = _settings(options)
-    defaults = {
-        # When enough messages wait, librdkafka would fetch nothing for a second.
-        "fetch.queue.backoff.ms": 10,
-        "auto.offset.reset": "earliest",
-        # Partitions that are added are found within so many milliseconds.
-        "topic.metadata.refresh.interval.ms": 30_000,
-        # Where nothing more is there: marks of transactions have offsets, too.
-        "enable.partition.eof": True,
-    }
-    # The source commits offsets once the checkpoint with them is on the disk.
-    fixed = {"group.id": options.group, "enable.auto.commit": False}
-    with _settings_named():
-        consumer = client(defaults | own | heard.settings | fixed)
-        admin = admin_client(own)
-    _check_reachable(options, consumer, heard)
-    heard.identify(admin, [*options.topic, *filter(None, [options.labels_topic])])
-    return consumer
-
-
-@contextmanager
-def _settings_named() -> Iterator[None]:
-    """Turn what the client says about a setting into an error of the command's."""
-    try:
-        yield
-    except Exception as error:
-        # KafkaException for names and values, TypeError and ValueError for those of callbacks.
-        said = error.args[0].str() if hasattr(error.args[0], "str") else error
-        raise ParameterError(f"the client refuses --set or --brokers: {said}") from error
 
 
 def _letters_from(options: argparse.Namespace) -> LetterTopic | None:
@@ -291,7 +204,40 @@ def _letters_from(options: argparse.Namespace) -> LetterTopic | None:
         raise ParameterError(
             f"--dead-letter-topic {topic}: it is read from, too; name another topic"
         )
-    return LetterTopic(_producer_from(options, topic), topic)
+    return LetterTopic(producer_from(options, topic), topic)
+
+
+def _output_from(options: argparse.Namespace, source: KafkaSource) -> ScoredTopic | None:
+    """Return the topic of predictions; None: there is none."""
+    topic = options.output_topic
+    if topic is None:
+        if options.output_fields or options.probabilities:
+            raise ParameterError("--output-fields, --probabilities: only with --output-topic")
+        return None
+    if topic in (*options.topic, options.labels_topic):
+        raise ParameterError(f"--output-topic {topic}: it is read from, too; name another topic")
+    more: dict[str, Any] = {}
+    if options.checkpoint is not None:
+        if options.checkpoint_seconds > _LONGEST_TRANSACTION / 1.5:
+            raise ParameterError(
+                f"--checkpoint-seconds {options.checkpoint_seconds:g}: with --output-topic at most "
+                f"{_LONGEST_TRANSACTION / 1.5:g}, as brokers end longer transactions"
+            )
+        # The same when the process is started again, and that of no other member of the group.
+        path = os.path.realpath(options.checkpoint)
+        more["transactional.id"] = f"{options.group} {platform.node()} {path}"
+        # A transaction ends with a checkpoint; writing it takes time, too.
+        seconds = min(_LONGEST_TRANSACTION, max(60.0, 2.0 * options.checkpoint_seconds))
+        more["transaction.timeout.ms"] = round(1000 * seconds)
+    return ScoredTopic(
+        producer_from(options, topic, **more),
+        topic,
+        source,
+        fields=split(options.output_fields),
+        probabilities=options.probabilities,
+        model=None if options.checkpoint is None else os.path.basename(options.checkpoint),
+        exactly_once=options.checkpoint is not None,
+    )
 
 
 def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
@@ -316,72 +262,5 @@ def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
             raise ParameterError(f"{option} needs --labels-topic, {needs}")
         if topic in (*options.topic, options.labels_topic):
             raise ParameterError(f"{option} {topic}: it is read from, too; name another topic")
-        return QuestionTopic(_producer_from(options, topic), topic)
+        return QuestionTopic(producer_from(options, topic), topic)
     return None
-
-
-def _producer_from(options: argparse.Namespace, topic: str) -> Any:
-    """Return a producer to a topic of the cluster; a SourceError: it is not there."""
-    client = _client("Producer")
-    heard = Heard()
-    with _settings_named():
-        producer = client(_settings(options) | {"error_cb": heard.settings["error_cb"]})
-    _check_reachable(options, producer, heard)
-    check_topic(producer, topic)
-    return producer
-
-
-def _check_reachable(options: argparse.Namespace, client: Any, heard: Heard) -> None:
-    """Wait until a broker answers a client; a SourceError says why none does."""
-    try:
-        check_reachable(client, min(_CONNECT_SECONDS, options.idle or _CONNECT_SECONDS), heard)
-    except SourceError as error:
-        own = _settings(options)
-        tls = own.get("security.protocol", "plaintext"), own.get("ssl.ca.location")
-        found = tls_findings(options.brokers.split(",")[0], *tls)
-        said = error if found is None else f"{found}; {error}"
-        raise SourceError(f"--brokers {options.brokers}: {said}") from error
-
-
-def _client(name: str) -> Any:
-    """Return a class of confluent-kafka."""
-    try:
-        import confluent_kafka
-        import confluent_kafka.admin
-    except ImportError as error:
-        raise ParameterError(
-            "consume needs confluent-kafka: pip install confluent-kafka"
-        ) from error
-    module = confluent_kafka.admin if name == "AdminClient" else confluent_kafka
-    return getattr(module, name)
-
-
-_PREFIX = "STREAMSVM_KAFKA_"
-_REFUSED = {"enable.auto.commit": "commits follow checkpoints", "group.id": "use --group"}
-
-
-def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the librdkafka settings of consumer and producer."""
-    # The client's own log repeats each failed attempt; `--set log_level=6` shows it.
-    settings: dict[str, Any] = {"bootstrap.servers": options.brokers, "log_level": 0}
-    # STREAMSVM_KAFKA_BOOTSTRAP is for the tests.
-    names = {name.removeprefix(_PREFIX): name for name in os.environ if name.startswith(_PREFIX)}
-    given = [
-        (whole_name, f"{name.lower().replace('_', '.')}={os.environ[whole_name]}")
-        for name, whole_name in sorted(names.items())
-        if name != "BOOTSTRAP"
-    ]
-    for file in options.set_file:
-        lines = map(str.strip, Path(file).read_text(encoding="utf-8").splitlines())
-        given += [(f"--set-file {file}", line) for line in lines if line and line[0] != "#"]
-    given += [(f"--set {setting}", setting) for setting in options.set]
-    for whence, setting in given:
-        name, found, value = setting.partition("=")
-        if not found:
-            raise ParameterError(f"{whence}: use NAME=VALUE")
-        if name in _REFUSED:
-            raise ParameterError(f"{whence}: {_REFUSED[name]}")
-        if (name, value) == ("auto.offset.reset", "none"):
-            value = "error"  # as librdkafka calls it
-        settings[name] = value
-    return settings

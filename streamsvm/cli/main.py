@@ -17,8 +17,8 @@ from streamsvm.errors import ParameterError, StreamSVMError
 _COMMANDS = {
     "replay": "train on a file, replayed as a stream, and report; --test evaluates on another",
     "consume": "learn from a Kafka topic as it comes, and report",
-    "compare": "say which of two models is better on a file, replayed as a stream",
-    "predict": "predict the rows of a file with a saved model; --target evaluates it",
+    "compare": "say which of two models is better on a file, replayed as a stream, or on a topic",
+    "predict": "predict a file or a topic with a saved model; --target evaluates it",
     "forget": "take examples back from a saved model or a checkpoint",
     "warm": "compile and cache the solvers for this machine",
 }

@@ -201,13 +201,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the error and one line of usage; exit with code 2."""
-        needed = [
-            f"{action.option_strings[-1]} {action.metavar or action.dest.upper()}"
-            if action.option_strings
-            else str(action.metavar or action.dest.upper())
-            for action in self._actions
-            if action.required
-        ]
+        needed = []
+        for action in self._actions:
+            name = str(action.metavar or action.dest.upper())
+            if not action.option_strings:
+                needed.append(name if action.required else f"[{name}]")
+            elif action.required:
+                needed.append(f"{action.option_strings[-1]} {name}")
         usage = " ".join([self.prog, *needed, "[options]"])
         self.exit(
             2, f"{self.prog}: {printable(message)}\nusage: {usage}; {self.prog} --help lists all\n"

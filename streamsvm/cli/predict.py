@@ -1,4 +1,4 @@
-"""`streamsvm predict`: predict the rows of a file with a saved model, or evaluate it on them."""
+"""`streamsvm predict`: predict a file or a topic with a saved model, or evaluate it on them."""
 
 import argparse
 from functools import partial
@@ -9,7 +9,7 @@ from streamsvm.cli.evaluate import Errors, error_in_words, margins, why_none
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file, write_tables
 from streamsvm.cli.parser import Parser, add_table, path, say, whole
 from streamsvm.cli.predictions import check_keep, open_rows, tables_of_rows
-from streamsvm.cli.scoring import folders
+from streamsvm.cli.scoring import folders, topic
 from streamsvm.cli.sentences import (
     columns_of,
     columns_of_records,
@@ -60,16 +60,21 @@ def complete(parser: Parser) -> None:
         "labels, or a meaning and symbols, a list. With --target COLUMN it evaluates the model, "
         "and needs no --output. With a folder as --output, each Parquet file of a folder gets a "
         "file of its own there, which appears when it is complete; those that are done already, by "
-        "this model, are left."
+        "this model, are left. With --topic it predicts messages as they come, until Ctrl-C or "
+        "--idle: to --output-topic, each once, to --output, or as JSON lines."
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", type=path, help="file written by --save")
-    parser.add_argument("file", type=path, help=FILES)
+    parser.add_argument("file", type=path, nargs="?", help=FILES + "; not with --topic")
     add_table(parser, _OPTIONS)
+    add_table(parser.add_argument_group("a topic in place of a file"), topic.OPTIONS)
 
 
 def run(options: argparse.Namespace) -> int:
     """Predict and write; return the exit code."""
+    topic.check(options)
+    if options.topic is not None:
+        return topic.run(options)
     if Path(options.model).is_dir():
         raise ParameterError(
             f"{options.model} is a folder: name the model's file first, then what to predict"

@@ -152,21 +152,21 @@ def empty_table(
     kept_rows = pa.RecordBatch.from_pylist([], schema=kept) if len(kept) else None
     batch = Batch(nothing, pa.nulls(0), rows, file, kept=kept_rows)
     values, usable = learner.targets.zeros(0), np.zeros(0, bool)
-    return _table(batch, usable, values, learner, probabilities, _said_by(model))
+    return _table(batch, usable, values, learner, probabilities, said_by(model))
 
 
 def tables_of_rows(
     model: Any, learner: Any, source: Any, errors: Errors | None, probabilities: bool, file: str
 ) -> Iterator[pa.Table]:
     """Yield tables with a row for each row of a source, which is called `file` in what is said."""
-    column = _said_by(model)
+    column = said_by(model)
     for batch, usable, values in margins(model, source, file):
         if errors is not None:
             errors.add(batch, usable, values)
         yield _table(batch, usable, values, learner, probabilities, column)
 
 
-def _said_by(model: Any) -> tuple[str, Callable[[Any], Any]] | None:
+def said_by(model: Any) -> tuple[str, Callable[[Any], Any]] | None:
     """Return the column of a wrapper, and what it says of {label: probability}; None: none."""
     if isinstance(model, ConformalSets):
         sets = model.sets.at_rest()
@@ -195,7 +195,7 @@ def _table(
     probabilities: bool,
     more: tuple[str, Callable[[Any], Any]] | None,
 ) -> pa.Table:
-    """Return predictions of the rows of a batch; `more` is from `_said_by`."""
+    """Return predictions of the rows of a batch; `more` is from `said_by`."""
     rows = values.tolist()
     label_of = learner.targets.label_of
     predicted = [label_of(m) if u else None for m, u in zip(rows, usable, strict=True)]

@@ -159,10 +159,11 @@ def run_shown(
     with ExitStack() as stack:
         stack.enter_context(screen)
         takers: list[Any] = []
-        told = stack.enter_context(_ends_within(getattr(options, "grace", None), takers))
+        told = stack.enter_context(ends_within(getattr(options, "grace", None), takers))
         stop = stack.enter_context(stop_on_signals(told))
         source = open_stream(stop)
         takers += [source, letters, getattr(run_options.get("late"), "ask", None)]
+        takers.append(run_options.get("output"))
         run = Run(
             source,
             monitor or model,
@@ -242,7 +243,7 @@ def _shown(
 
 
 @contextmanager
-def _ends_within(grace: float | None, takers: list[Any]) -> Iterator[Callable[[int], None]]:
+def ends_within(grace: float | None, takers: list[Any]) -> Iterator[Callable[[int], None]]:
     """Return what is told of signals: it gives parts that wait for a broker the time that is left.
 
     Then the process ends, unless this context was left before: what follows waits for no broker.

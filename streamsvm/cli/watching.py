@@ -120,6 +120,12 @@ def _figures(run: Run) -> dict[str, Any]:
     found["forgotten"] = None if run.requests is None else dict(run.requests.counts)
     found["lag"] = getattr(run.source, "lag", None)
     found["lag_by_partition"] = getattr(run.source, "lags", None)
+    source = {"failed_commits": "failed_commits", "offsets_left_out": "jumped"}
+    found |= {name: getattr(run.source, own, None) for name, own in source.items()}
+    if run.checkpoint is not None:
+        found["checkpoint_age_seconds"] = run.checkpoint.age
+    if run.late is not None:
+        found |= run.late.figures
     if latest := run.report.history.latest:
         # As the screen says it: the report counts the rows of a chunk before they are learnt.
         found["examples_per_second"] = latest[-1]["examples_per_second"]

@@ -60,8 +60,7 @@ def replacement(path: str | Path) -> Iterator[IO[bytes]]:
         os.chmod(file.name, _mode_for(target))
         if fcntl is None:
             file.close()  # Windows renames no open file
-        os.replace(file.name, target)
-        _settle(target.parent)
+        rename(file.name, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(file.name)
@@ -70,6 +69,13 @@ def replacement(path: str | Path) -> Iterator[IO[bytes]]:
         # After an error its buffer may be full still: writing that fails again.
         with contextlib.suppress(OSError):
             file.close()
+
+
+def rename(old: str | Path, new: str | Path) -> None:
+    """Give a file another path, also after a power cut; what was there is replaced."""
+    target = Path(os.path.realpath(new))
+    os.replace(old, target)
+    _settle(target.parent)
 
 
 def sweep(path: str | Path) -> None:

@@ -14,8 +14,16 @@ OF_RUN = {
     "forgotten": "requests to forget an example, by what became of it",
     "lag": "messages of the assigned partitions not taken yet, as far as the client knows",
     "lag_by_partition": "the same of each partition",
+    "checkpoint_age_seconds": "seconds since the last checkpoint was written",
+    "held_events": "events that wait for their labels",
+    "held_labels": "labels that wait for their events",
+    "labels_never_came": "events that were given up, as their labels did not come",
+    "failed_commits": "commits of offsets that failed for now, and are made up for by later ones",
+    "offsets_left_out": "offsets without a message: deleted, or marks of transactions",
 }
-"""The figures of a run: what each says. All are counters but the lags, gauges."""
+"""The figures of a run: what each says. All are counters but the `GAUGES`."""
+
+GAUGES = frozenset("lag lag_by_partition checkpoint_age_seconds held_events held_labels".split())
 
 
 class Server:
@@ -59,14 +67,16 @@ class _Collector:
         for name, value in figures.items():
             full, meaning = f"streamsvm_{name}", OF_RUN[name]
             if isinstance(value, Mapping):
-                of_lag = name == "lag_by_partition"
-                make = self._gauge if of_lag else self._counter
-                family = make(full, meaning, labels=["partition" if of_lag else "kind"])
+                make, label = self._counter, "kind"
+                if name in GAUGES:
+                    make, label = self._gauge, "partition"
+                family = make(full, meaning, labels=[label])
                 for kind, n in value.items():
                     family.add_metric([kind], n)
                 yield family
             elif value is not None:
-                yield (self._gauge if name == "lag" else self._counter)(full, meaning, value=value)
+                make = self._gauge if name in GAUGES else self._counter
+                yield make(full, meaning, value=value)
 
 
 def serve(

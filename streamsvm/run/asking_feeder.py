@@ -74,6 +74,8 @@ class AskingFeeder(Feeder):
                 predicted = self.learner.targets.labels_of(margins[:n])
                 n_sure = n - 1 if asks else n
                 sure, guesses = taken[:n_sure], predicted[:n_sure]
+                of_sure = self._probabilities(margins[:n_sure])
+                self.say(batch, sure, guesses, of_sure, are_learnt=True)
                 pairs += Pairs((self.judged(batch, sure, labels.take(sure), guesses), guesses))
                 if asks:
                     pairs += self._answer(batch, matrix, labels, kept, int(taken[n - 1]))

@@ -16,13 +16,15 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from river import compose
 
+from connectors.errors import SourceError
 from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import (
     CheckpointError,
@@ -38,6 +40,7 @@ from streamsvm.model_files.json_values import as_json, checked
 from streamsvm.monitor import monitor_file
 from streamsvm.monitor.rates import fill_matrix, pairs_of
 from streamsvm.run.checkpoint_lock import CheckpointLock
+from streamsvm.run.group_labels import GroupLabels, Peer
 
 if TYPE_CHECKING:
     from streamsvm.run.runner import Run
@@ -115,6 +118,7 @@ class Checkpoint:
         if seconds is not None and not seconds > 0:
             raise ParameterError(f"seconds={seconds!r}: use a number above 0, or None")
         self.path = Path(path)
+        self._next = next_of(self.path)
         self.every, self.seconds, self.peers = every, seconds, peers
         self._lock = CheckpointLock(self.path)
         # A Kafka client may ask for a checkpoint in its thread while this one ends the run.
@@ -122,6 +126,11 @@ class Checkpoint:
         self._served: Any = None  # a source that may ask for a checkpoint (Kafka)
         self._rows = 0
         self._moment = time.monotonic()
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last checkpoint was written, or the run went on from one."""
+        return time.monotonic() - self._moment
 
     def begin(self, run: Run) -> Place:
         """Restore the state in the file into a new run, or write a first one; return its place.
@@ -140,6 +149,8 @@ class Checkpoint:
         try:
             self._lock.take()
             replacing.sweep(self.path)
+            replacing.sweep(self._next)
+            self._settle_next(run)
             if self.path.exists():
                 place = self._resume(run)
             else:
@@ -150,7 +161,10 @@ class Checkpoint:
             raise
         self._rows, self._moment = run.taken, time.monotonic()
         if self.peers is not None and hasattr(run.source, "learnt_elsewhere"):
-            run.source.learnt_elsewhere = partial(offsets_of, self.peers, self.path, run.source)
+            run.source.learnt_elsewhere = partial(self._learnt_elsewhere, run)
+            if isinstance(run.late, GroupLabels):
+                source: Any = run.source
+                source.late_by_partition, source.on_gone = True, run.late.leave
         if hasattr(run.source, "before_revoke"):
             self._served = run.source
             run.source.before_revoke = lambda: self._serve(run)
@@ -187,6 +201,21 @@ class Checkpoint:
         finally:
             self._writing.release()
 
+    def _learnt_elsewhere(self, run: Run, places: Collection[str]) -> dict[str, int]:
+        """Return how far other members have read each partition, as `places` are assigned here.
+
+        What they hold of these for labels that come late is taken over.
+        """
+        assert self.peers is not None
+        peers = peers_of(self.peers, self.path, run.source)
+        if isinstance(run.late, GroupLabels):
+            run.late.take_over(places, run.source.snapshot()["offsets"], peers)
+        offsets: dict[str, int] = {}
+        for peer in peers:
+            for place, offset in peer.offsets.items():
+                offsets[place] = max(offset, offsets.get(place, 0))
+        return offsets
+
     def _write(self, run: Run) -> None:
         about: dict[str, Any] = {"run": _state_of(run), "settings": settings_of(run)}
         arrays: dict[str, Any] = {}
@@ -199,16 +228,58 @@ class Checkpoint:
         self._lock.take()
         start = time.perf_counter()
         content = model_file.encoded(run.model, about, arrays)
-        replacing.write(self.path, content, "the checkpoint")
+        has_committed = self._replace(content, run)
         self._lock.take()
         seconds = time.perf_counter() - start
         _log.info(
             "%s: checkpoint written after %d examples (%d bytes, %.3f s)",
             self.path, run.taken, len(content), seconds,
         )  # fmt: skip
-        if run.place.snapshot is not None and hasattr(run.source, "settled"):
+        if run.place.snapshot is not None and hasattr(run.source, "settled") and not has_committed:
             run.source.settled(run.place.snapshot)
         self._rows, self._moment = run.taken, time.monotonic()
+
+    def _replace(self, content: bytes, run: Run) -> bool:
+        """Replace the file, and commit the predictions since the last one, both or neither.
+
+        The new file is there, under another name, before they are committed, and renamed after: a
+        process that is killed in between leaves it, and the broker knows whether it counts.
+        Returns whether offsets are committed so, now or earlier.
+        """
+        output, snapshot = run.output, run.place.snapshot
+        if output is not None:
+            output.flush()
+        if output is None or snapshot is None or not output.is_due(snapshot):
+            replacing.write(self.path, content, "the checkpoint")
+            return output is not None and output.exactly_once
+        replacing.write(self._next, content, "the checkpoint")
+        output.commit(snapshot, sha256(content).hexdigest())
+        replacing.rename(self._next, self.path)
+        return True
+
+    def _settle_next(self, run: Run) -> None:
+        """Rename or remove the file that a process left which was killed in `_replace`."""
+        output = run.output
+        if output is None or not output.exactly_once:
+            check_no_next(self.path)
+            return
+        if not self._next.exists():
+            return
+        mark = sha256(self._next.read_bytes()).hexdigest()
+        with as_damage(self._next):
+            about = model_file.read(self._next, _functions_of(run))[1]
+            snapshot = about["run"]["place"]["snapshot"]
+        try:
+            was_committed = output.was_committed(snapshot, mark)
+        except SourceError as error:
+            raise CheckpointError(
+                f"{error}: rename {self._next} to {self.path.name} if the output has them, else "
+                "remove it"
+            ) from error
+        if was_committed:
+            replacing.rename(self._next, self.path)
+        else:
+            self._next.unlink()
 
     def close(self) -> None:
         """Release the lock on the file; no checkpoint is written after this.
@@ -224,9 +295,7 @@ class Checkpoint:
             served.confirm()
 
     def _resume(self, run: Run) -> Place:
-        steps_here = model_file.steps_of(run.model)
-        own = [step.func for step in steps_here if isinstance(step, compose.FuncTransformer)]
-        model, about, arrays = model_file.read(self.path, own)
+        model, about, arrays = model_file.read(self.path, _functions_of(run))
         if "run" not in about or "settings" not in about:
             raise CheckpointError(
                 f"{self.path} is a model, not a checkpoint: use another file, or load the model"
@@ -245,9 +314,7 @@ class Checkpoint:
             if run.monitor is not None:
                 monitor_file.fill(run.monitor, about["monitor"], arrays)
             if run.late is not None:
-                held = [name for name in arrays if name.startswith(LATE)]
-                of_held = {name.removeprefix(LATE): arrays[name] for name in held}
-                run.late.resume(about["late"], of_held)
+                run.late.resume(about["late"], _late_of(arrays))
             _fill(run, about["run"])
         run.report.resumed_after = run.taken
         run.report.resumed = f"{self.path}: after {run.taken:,} examples"
@@ -262,6 +329,26 @@ class Checkpoint:
                 f"{self.path} is of another source, or this one has changed: {error} (with another "
                 "checkpoint)"
             ) from error
+
+
+def next_of(path: Path) -> Path:
+    """Return the file that is to take the place of a checkpoint, with predictions exactly once."""
+    return path.with_name(f"{path.name}.next")
+
+
+def check_no_next(path: Path) -> None:
+    """Refuse a checkpoint of which only the broker knows whether the next one counts."""
+    if next_of(path).exists():
+        raise CheckpointError(
+            f"{next_of(path)} was left by a run that produced its predictions exactly once: go on "
+            "with the same output, or remove it"
+        )
+
+
+def _functions_of(run: Run) -> list[Any]:
+    """Return the functions that a run's model may call, which files only name."""
+    steps = model_file.steps_of(run.model)
+    return [step.func for step in steps if isinstance(step, compose.FuncTransformer)]
 
 
 @contextlib.contextmanager
@@ -389,8 +476,8 @@ def _fill(run: Run, state: dict[str, Any]) -> None:
     bad.resume(state["bad"])
 
 
-def offsets_of(pattern: str, own: Path, source: Any = None) -> dict[str, int]:
-    """Return the next unread offset of each partition, by the checkpoints of all other members.
+def peers_of(pattern: str, own: Path, source: Any = None) -> list[Peer]:
+    """Return what the checkpoints of all other members say of partitions.
 
     A checkpoint and the offsets in it are written in one step, the broker is told afterwards. If a
     member dies between the two, only its checkpoint tells what it has learnt.
@@ -398,18 +485,17 @@ def offsets_of(pattern: str, own: Path, source: Any = None) -> dict[str, int]:
     `pattern` is one of paths such as ``checkpoints/*.ckpt``; `own` is the checkpoint of this run,
     which is left out; `source` refuses those of other topics.
     """
-    offsets: dict[str, int] = {}
+    found = []
     for name in sorted(glob.glob(pattern)):
         if os.path.abspath(name) == os.path.abspath(own):
             continue
         try:
-            about = model_file.read(Path(name))[1]
-            place = about["run"]["place"]
-            snapshot = place["snapshot"] or {}
+            _, about, arrays = model_file.read(Path(name))
+            snapshot = about["run"]["place"]["snapshot"] or {}
             if source is not None:
                 source.check_ids(snapshot)
-            for partition, offset in snapshot.get("offsets", {}).items():
-                offsets[partition] = max(offset, offsets.get(partition, 0))
+            offsets = {place: int(offset) for place, offset in snapshot.get("offsets", {}).items()}
+            found.append(Peer(name, offsets, about.get("late"), _late_of(arrays)))
         except (
             ModelFileError,
             OSError,
@@ -422,4 +508,9 @@ def offsets_of(pattern: str, own: Path, source: Any = None) -> dict[str, int]:
                 f"{name}, one of peers={pattern!r}, does not tell what its member has learnt "
                 f"({error}): name checkpoints of the group's members only, or remove it"
             ) from error
-    return offsets
+    return found
+
+
+def _late_of(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return the arrays of held events."""
+    return {n.removeprefix(LATE): array for n, array in arrays.items() if n.startswith(LATE)}

@@ -7,6 +7,7 @@ validation: it is learnt by the scaler (without its label) and scaled, predicted
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -57,6 +58,8 @@ class Feeder:
         self._are_answers = True  # whether somebody gave the labels that are learnt now
         self.truth: str | None = None  # a column kept that predictions are compared with
         self.requests: Requests | None = None  # if rows are learnt by ids, to be forgotten
+        self.output: Any = None  # takes what is predicted: a `ScoredTopic`
+        self.further: dict[str, Any] = {}  # what else was said of the last event
         self.scaler: Any
         self.learner: Any
         self._classifier = parts.unwrapped(model)
@@ -171,7 +174,34 @@ class Feeder:
         refuse = partial(self._refuse, batch)
         margins, taken = parts.margins_of_taken(self.learner, matrix, kept, refuse)
         awaited = self._awaited(margins)
-        return taken, self.learner.targets.labels_of(margins).tolist(), awaited
+        predicted: list[Any] = self.learner.targets.labels_of(margins).tolist()
+        self.say(batch, taken, predicted, self._probabilities(margins))
+        return taken, predicted, awaited
+
+    def say(
+        self,
+        batch: Batch,
+        rows: np.ndarray,
+        predicted: Iterable[Any],
+        further: dict[str, list[Any]],
+        are_learnt: bool = False,
+    ) -> None:
+        """Give predictions for rows of a batch, which `are_learnt` in turn, to the output."""
+        if self.output is not None:
+            self.output.add(batch, rows.tolist(), told(predicted), further, are_learnt)
+
+    def _probabilities(self, margins: np.ndarray) -> dict[str, list[Any]]:
+        """Return the probabilities of labels of rows with these margins, if they are wanted."""
+        if not self._wants_probabilities:
+            return {}
+        known = self.learner.targets.labels.seen
+        of = self.learner.probabilities_of
+        found = [of(m) if known else {} for m in margins.tolist()]
+        return {"probabilities": [by_text(one) for one in found]}
+
+    @property
+    def _wants_probabilities(self) -> bool:
+        return self.output is not None and self.output.probabilities
 
     def _awaited(self, margins: np.ndarray) -> np.ndarray:
         """Return which labels of rows with these margins are waited for, bool: all."""
@@ -303,6 +333,15 @@ class Feeder:
             # A row of a known id takes the place of that example.
             some = self.requests.parts(ids)
             return self._learn_parts(batch, matrix, some, ys, kept, ids, given)
+        further = {}
+        if given is None and self._wants_probabilities:
+            if len(ys) > 1:  # each is predicted after the one before was learnt
+                return self._learn_parts(batch, matrix, _each(ys), ys, kept, ids, given)
+            try:
+                further = self._probabilities(self.learner.margins_many(matrix))
+            except FeatureError as error:
+                self._refuse(batch, int(kept[0]), error)
+                return Pairs()
         if given is not None and self.learner.observer is not None:
             self.learner.observer.expect(given.tolist())
         try:
@@ -312,8 +351,9 @@ class Feeder:
                 self._refuse(batch, int(kept[0]), error)
                 return Pairs()
             # The learner refuses some row: learn them one by one.
-            each = (slice(i, i + 1) for i in range(len(ys)))
-            return self._learn_parts(batch, matrix, each, ys, kept, ids, given)
+            return self._learn_parts(batch, matrix, _each(ys), ys, kept, ids, given)
+        if given is None:
+            self.say(batch, kept, predicted, further, are_learnt=True)
         guesses = predicted if given is None else given
         return Pairs((self.judged(batch, kept, ys, guesses), guesses))
 
@@ -364,6 +404,7 @@ class Feeder:
                     guess, is_wanted = given[i], True
                 else:
                     guess, is_wanted = self._predict_event(x, labels is not None)
+                    further = self._said(x)
                 if labels is not None and is_wanted:
                     self._learn_event(x, event.w, labels[i], guess)
                     if given is None:
@@ -374,7 +415,16 @@ class Feeder:
                 kept.append(i)
                 predicted.append(guess)
                 wanted.append(is_wanted)
+                if given is None:
+                    self.say(batch, np.array([i]), [guess], further, labels is not None)
         return np.array(kept, np.int64), predicted, wanted
+
+    def _said(self, x: dict[Any, Any]) -> dict[str, list[Any]]:
+        """Return what else is said of an event that was predicted."""
+        said = {name: [value] for name, value in self.further.items()}
+        if self._wants_probabilities:
+            said["probabilities"] = [by_text(self._classifier.predict_proba_one(x))]
+        return said
 
     def _predict_event(self, x: dict[Any, Any], is_learnt: bool) -> tuple[Any, bool]:
         """Return what is predicted for an event, and whether its label is learnt: always."""
@@ -396,3 +446,17 @@ def guess_of(model: Any, x: dict[Any, Any], is_learnt: bool) -> Any:
     if is_first and all(v == v for v in x.values()):
         return None
     return model.predict_one(x)
+
+
+def _each(rows: Sequence[Any]) -> Iterator[slice]:
+    """Yield a slice for each row."""
+    return (slice(i, i + 1) for i in range(len(rows)))
+
+
+def by_text(probabilities: dict[Any, float]) -> dict[str, float]:
+    """Return probabilities by the texts of labels, as JSON has them."""
+    return {_text_of(label): p for label, p in probabilities.items()}
+
+
+def _text_of(label: Any) -> str:
+    return label if isinstance(label, str) else json.dumps(label, default=str)

@@ -18,8 +18,9 @@ from streamsvm.learners.compare import Compare
 from streamsvm.model_files import container, replacing
 from streamsvm.monitor import monitor_file
 from streamsvm.monitor.tracker import TrackingMonitor
-from streamsvm.run.checkpoint import LATE, as_damage
+from streamsvm.run.checkpoint import LATE, as_damage, check_no_next
 from streamsvm.run.checkpoint_lock import CheckpointLock
+from streamsvm.run.group_labels import GroupLabels
 from streamsvm.run.late_labels import LateLabels
 
 
@@ -71,7 +72,7 @@ class Requests:
     ParameterError: the model cannot forget, or learns nothing by ids.
     """
 
-    def __init__(self, model: Any, late: LateLabels | None = None) -> None:
+    def __init__(self, model: Any, late: LateLabels | GroupLabels | None = None) -> None:
         self._model, self._late, self._learner = model, late, learner_of(model)
         if late is not None and late.delay is not None:
             raise ParameterError("tombstones: not with a delay, where events wait without keys")
@@ -126,6 +127,7 @@ def forget_in_file(path: Path, ids: Collection[int], output: Path | None = None)
             lock = CheckpointLock(path)
             stack.callback(lock.release)
             lock.take()
+            check_no_next(path)
             # Again: a run may have ended, or gone on, since it was read.
             model, about, arrays = container.read(path)
         learner_of(model)
@@ -146,7 +148,9 @@ def forget_in_file(path: Path, ids: Collection[int], output: Path | None = None)
 
 def _forget_waiting(about: dict[str, Any], arrays: dict[str, Any], ids: Collection[int]) -> int:
     """Remove events from those in a checkpoint that wait for labels; return how many."""
-    late = LateLabels(most=int(about["settings"]["late most"]))
+    late: Any = LateLabels(most=int(about["settings"]["late most"]))
+    if "partitions" in about["late"]:
+        late = GroupLabels(late)
     names = [name for name in arrays if name.startswith(LATE)]
     late.resume(about["late"], {name.removeprefix(LATE): arrays.pop(name) for name in names})
     wanted = set(ids)

@@ -162,6 +162,12 @@ class LateLabels:
             held["held_since_labels"] = n_older
         return held | {name: self._counts[name] + self._keys.counts[name] for name in names}
 
+    @property
+    def figures(self) -> dict[str, int]:
+        """How many events and labels wait, and how many labels never came; from any thread."""
+        held = {"held_events": len(self._held), "held_labels": len(self._keys)}
+        return held | {"labels_never_came": self._counts["never_came"]}
+
     def take(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         """Take a batch of events, or of labels of earlier ones (`are_answers`), with a label a row.
 
@@ -394,6 +400,19 @@ class LateLabels:
                 self._keys.note(key, True)
         self._rows.drop(numbers)
         return len(numbers)
+
+    def holds(self, key: Any) -> bool:
+        """Tell whether an event with this key waits for its label."""
+        return key in self._held
+
+    @property
+    def tallies(self) -> tuple[Counter[str], Counter[str]]:
+        """What became of events, and of labels, until now: another buffer may count on from it."""
+        return self._counts, self._keys.counts
+
+    @tallies.setter
+    def tallies(self, counts: tuple[Counter[str], Counter[str]]) -> None:
+        self._counts, self._keys.counts = counts
 
     def settle(self) -> None:
         """Wait until all questions are where they go to, if that takes time."""

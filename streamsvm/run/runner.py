@@ -9,6 +9,7 @@ from typing import Any
 
 from river import metrics
 
+from connectors.kafka.producing import ScoredTopic
 from connectors.source import Batch, Source
 from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
@@ -23,6 +24,7 @@ from streamsvm.run import parts
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint, Place
 from streamsvm.run.forgetting import Requests
+from streamsvm.run.group_labels import GroupLabels
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.report import Progress, RunReport, accuracies, peak_memory
@@ -79,6 +81,9 @@ class Run:
         A column that the source keeps (`keep`, `kept`): the accuracy is that of predictions
         compared with it, where it has a value. None: compared with the label; of a bag, any
         candidate is right. With a `ConceptLabeler`, the labels are bags then.
+    output
+        The topic that predictions are produced to: of each event that is learnt, before that, and
+        of each whose label comes later, when it comes. None: there is none.
 
     Raises
     ------
@@ -114,6 +119,7 @@ class Run:
         will_save: bool = False,
         max_classes: int | None = None,
         truth: str | None = None,
+        output: ScoredTopic | None = None,
     ) -> None:
         if epochs < 1:
             raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
@@ -140,6 +146,9 @@ class Run:
             target = getattr(source, "target_field", None)
             self.feeder = row_feeder_of(self.model, self.bad, positive, target)
         self.feeder.check_run(epochs, getattr(source, "forgets", False))
+        self.output = self.feeder.output = output
+        if output is not None:
+            self._check_output(output, late, checkpoint)
         if truth is not None:
             self.feeder.truth = parts.checked_truth(source, truth)
         # A monitor makes its records at the ends of chunks.
@@ -150,10 +159,15 @@ class Run:
                 f"finish={finish}: {type(self.learner or self.model).__name__} cannot; that is for "
                 "LASVM, averaged tracking and LaRank"
             )
-        self.late, self.finish, self.max_classes = late, finish, max_classes
+        self.late: LateLabels | GroupLabels | None = late
+        in_group = checkpoint is not None and checkpoint.peers is not None
+        are_apart = getattr(source, "has_answers", False)
+        if in_group and are_apart and late is not None and late.delay is None:
+            self.late = GroupLabels(late)
+        self.finish, self.max_classes = finish, max_classes
         self.requests: Requests | None = None
         if getattr(source, "forgets", False):
-            self.requests = self.feeder.requests = Requests(self.model, late)
+            self.requests = self.feeder.requests = Requests(self.model, self.late)
         self.on_progress, self.should_stop = on_progress, should_stop
         self.report, self.hits = RunReport(), Hits()
         self.confusion = of = metrics.ConfusionMatrix()
@@ -164,6 +178,17 @@ class Run:
         self.place = Place()
         self._is_between = False  # whether all rows read so far are learnt
         self._start = self._compile_start = self._wait_start = 0.0
+
+    def _check_output(
+        self, output: ScoredTopic, late: LateLabels | None, checkpoint: Checkpoint | None
+    ) -> None:
+        if self.score is not None or (late is not None and late.delay is not None):
+            raise ParameterError("output=: not for learners of sentences, nor for simulated delays")
+        if output.exactly_once and (checkpoint is None or checkpoint.seconds is None):
+            raise ParameterError(
+                "output=: exactly_once needs a checkpoint with seconds=, shorter than "
+                "transaction.timeout.ms of the producer"
+            )
 
     @property
     def learner(self) -> Any:
@@ -188,6 +213,8 @@ class Run:
 
         """
         report = self.report
+        if self.output is not None:
+            self.output.begin()
         if self.checkpoint is not None:
             self.place = self.checkpoint.begin(self)
         self._start = time.perf_counter() - report.seconds
@@ -208,6 +235,7 @@ class Run:
         closing += [self._update_times]
         closing += [] if self.monitor is None else [partial(self.monitor.follow, None)]
         closing += [self._complete, self.bad.close]
+        closing += [] if self.output is None else [self.output.close]
         closing += [] if self.late is None or failure is None else [self.late.settle]
         for close in closing:
             try:
@@ -220,6 +248,8 @@ class Run:
         if not report.interrupted:
             if isinstance(self.score, MeaningScore):
                 parts.check_learnt(report.rows, report.learnt, self.bad)
+            elif isinstance(self.late, GroupLabels) and not report.learnt:
+                pass  # the labels may come to another member
             elif report.rows or not getattr(self.source, "cuts_anew", False):
                 # A member of a group may have had no message.
                 parts.check_classes(report.rows, self.seen, self.bad, self.positive)
@@ -324,6 +354,8 @@ class Run:
             self.report.rows += len(batch)
             if self.score is None:
                 self.report.count_texts(batch.features)
+        if self.output is not None:
+            self.output.n_learnt = self.report.learnt
         if self.late is None:
             predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
         else:

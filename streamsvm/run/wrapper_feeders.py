@@ -42,9 +42,11 @@ class SetsFeeder(Feeder):
     def _predict_event(self, x: dict[Any, Any], is_learnt: bool) -> tuple[Any, bool]:
         """Return what is predicted for an event; its set, too, if its label comes later."""
         guess = guess_of(self.model, x, is_learnt)
+        self.further = {"set": []}
         if guess is None and is_learnt:
             return None, True
         labels = self.model.predict_set_one(x)
+        self.further = {"set": list(labels)}
         return guess if is_learnt else Given(guess, labels), True
 
     def _learn_event(self, x: dict[Any, Any], w: float, y: Any, guess: Any) -> None:
@@ -85,6 +87,7 @@ class AnswersFeeder(SetsFeeder):
         """Return the most likely label of an event; if its label comes later, the answer."""
         is_new = self.learner is not None and not self.learner.classes
         answer = self.model.answer_one(x)
+        self.further = {"answer": answer.label}
         if is_learnt:
             return None if is_new else answer.likely, True
         held = GivenAnswer(answer)

@@ -475,12 +475,12 @@ def test_a_process_is_ended_only_while_a_broker_is_waited_for(monkeypatch):
     left = []
     monkeypatch.setattr(running, "_leave", left.append)
     source = SimpleNamespace(ends_at=None)
-    with running._ends_within(0.05, [source, None]) as told:
+    with running.ends_within(0.05, [source, None]) as told:
         told(1)
         assert source.ends_at is not None
     time.sleep(0.2)
     assert not left
-    with running._ends_within(0.05, [source]) as told:
+    with running.ends_within(0.05, [source]) as told:
         told(1)
         time.sleep(0.2)
     assert left == [0.05]

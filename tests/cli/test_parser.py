@@ -37,7 +37,7 @@ def test_a_wrong_argument(arguments, said, capsys):
 def test_the_usage_names_what_is_required(capsys):
     with pytest.raises(SystemExit):
         main(["predict"])
-    assert "usage: streamsvm predict MODEL FILE [options]; " in (capsys.readouterr().err)
+    assert "usage: streamsvm predict MODEL [FILE] [options]; " in (capsys.readouterr().err)
 
 
 def test_kernels_and_learners_of_modules(tmp_path, monkeypatch):

@@ -16,9 +16,9 @@ INTRODUCTION = """\
 # The command: every option
 
 `streamsvm` has six subcommands: `replay` learns from a file, `consume` from a Kafka topic,
-`compare` says which of two models is better on a file, `predict` applies a saved model to a file,
-`forget` takes examples back from one, and `warm` compiles in advance. All but `compare` and
-`forget` know learners of label sequences, too
+`compare` says which of two models is better on one of these, `predict` applies a saved model to one
+of these, `forget` takes examples back from a model, and `warm` compiles in advance. All but
+`compare` and `forget` know learners of label sequences, too
 ([label sequences](sequences.md)). This page is
 written by `python -m tests.cli.write_reference` from the parsers of the command. How the options
 are used is shown in [replay](replay.md), [Kafka](kafka.md), [late labels](late_labels.md),

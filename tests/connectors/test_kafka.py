@@ -16,7 +16,7 @@ from connectors import ArrowSource
 from connectors.errors import SnapshotError, SourceError
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.messages import Message
-from connectors.payloads import avro, flatten, name_of
+from connectors.payloads import avro, flatten, framed, name_of
 from streamsvm import SVMSGDClassifier
 from streamsvm.run.runner import Run
 from tests.consumers import Confluent, MethodMessage, arrow_bytes
@@ -306,7 +306,7 @@ _LISTS = [{"name": "a", "type": {"type": "array", "items": "double"}}]
             lambda v: v[:4] + b"\x08" + v[5:],
             "has the id 8, and the one it is read with 7",
         ),
-        (_MIXED, 5, lambda v: b"\x01" + v[1:], "first byte is 1, where the header"),
+        (_MIXED, 5, lambda v: b"\x01" + v[1:], "first byte is 1, where the framing"),
         (_MIXED, 5, lambda v: b'{"a": 1.5, "y": true}', "it looks like JSON"),
         (_MIXED, 5, lambda v: v + b"x", "1 of 17 bytes are left"),
         (_MIXED, 5, lambda v: v[:-1], "ends too early"),
@@ -355,8 +355,54 @@ def test_the_id_of_an_avro_schema_is_given_or_that_of_the_first_record():
     again = KafkaSource([eight, eight, eight, eight, seven], "y", decode=avro(schema, 5))
     again.resume(first.snapshot())
     assert [reject.position.row for reject in read(again)[1]] == [3]
-    with pytest.raises(ValueError, match=r"schema_id=7 is in a header of 5 bytes"):
+    with pytest.raises(ValueError, match=r"schema_id=7: ids are in a header of 5 bytes"):
         avro(schema, 0, 7)
+
+
+def test_each_avro_record_is_read_by_the_schema_of_its_id():
+    """Of a registry's schemas; those of other ids were decoded as the one that is given."""
+    old, one = _avro_of(_NUMBERS, {"a": 1.5, "b": 2.5})
+    reordered, two = _avro_of(_NUMBERS[::-1] + _MIXED[1:2], {"a": 1.0, "b": 2.0, "y": True})
+    mistyped = {"type": "record", "name": "event", "fields": [{"name": "a", "type": "string"}]}
+    schemas = {7: old, 8: json.dumps(reordered), 9: mistyped, 10: {"type": "no"}}
+    asked = []
+
+    def schema_of(number):
+        asked.append(number)
+        return schemas[number]
+
+    frame = lambda number, record: b"\0\0\0\0" + bytes([number]) + record  # noqa: E731
+    bad = [frame(11, one), frame(10, one), b"\1" + frame(7, one)[1:], frame(7, one) + b"x"]
+    good = [frame(7, one), frame(8, two), frame(7, one), frame(8, two)]
+    found, rejects = read(KafkaSource([*good, *bad], "y", decode=avro(schema_of=schema_of)))
+    assert [(x, y) for *_, x, y in found] == 2 * [
+        ({"a": 1.5, "b": 2.5}, None), ({"a": 1.0, "b": 2.0}, True)
+    ]  # fmt: skip
+    assert asked == [7, 8, 11, 10]
+    reasons = ["id 11 of its header cannot be had: 11", "id 10 of", "the framing", "1 of 22 bytes"]
+    assert all(said in one.reason for said, one in zip(reasons, rejects, strict=True))
+    # Resolved to one schema: fields by name, those that are not in it left out.
+    decode = avro(old, schema_of=schema_of)
+    assert decode(good[1]) == {"a": 1.0, "b": 2.0}
+    assert decode.name == "avro event, header 5"
+    (reject,) = read(KafkaSource([frame(9, b"\2x")], "y", decode=decode))[1]
+    assert "with the id 9, cannot be resolved to that to read by" in reject.reason
+    for more in ({"header": 0}, {"schema_id": 7}):
+        with pytest.raises(ValueError, match=r"schema_(id|of)="):
+            avro(old, schema_of=schema_of, **more)
+
+
+@pytest.mark.parametrize("decode", ["json", json.loads])
+def test_json_in_the_framing_of_a_registry(decode):
+    framing = b"\0\0\0\0\7"
+    good, bare = framing + b'{"a": 1.5, "y": true}', b'{"a": 1.5, "y": true}'
+    found, rejects = read(KafkaSource([good, bare, framing], "y", decode=framed(decode)))
+    assert [(x, y) for *_, x, y in found] == [({"a": 1.5}, True)]
+    assert "the framing of a schema registry has 0 (it looks like JSON)" in rejects[0].reason
+    assert framed("json").name == "json, header 5" != framed("arrow").name
+    for decoder in ("json", "arrow"):
+        (reject,) = read(KafkaSource([good], "y", decode=decoder))[1]
+        assert "framing of a schema registry, with id 7: --header 5, framed()" in reject.reason
 
 
 def test_all_bytes_of_an_arrow_message_are_of_its_stream():

@@ -98,7 +98,7 @@ def test_without_peers_the_window_is_there(tmp_path, monkeypatch):
 
 def test_clients_that_seek_by_themselves_pass_over_what_others_learnt():
     source = KafkaSource(Member({}, []), "y", topics=["t"])
-    source.learnt_elsewhere = lambda: {"t[0]": 50, "t[1]": 5}
+    source.learnt_elsewhere = lambda places: {"t[0]": 50, "t[1]": 5}
     source.resume({"source": "KafkaSource", "offsets": {"t[1]": 9}, "labels": "bool"})
     source._forget_read([Partition("t", 0), Partition("t", 1)])
     assert source.snapshot()["offsets"] == {"t[0]": 50, "t[1]": 9}

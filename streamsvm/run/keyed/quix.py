@@ -14,6 +14,7 @@ from streamsvm.errors import BadEventError, ParameterError
 from streamsvm.run.bad_events import BadEvents, OnError, RefusedEvent
 from streamsvm.run.keyed.first_events import FirstEvents
 from streamsvm.run.keyed.models import NOT_OF_EVENT, Answer, KeyedModels
+from streamsvm.run.keyed.standing import Standing
 
 _NUMBERS = {float, int, bool}
 _MAY_BE = "error", "repeated", "probabilities"  # fields that not all answers have
@@ -67,6 +68,11 @@ class ModelPerKey:
     snapshot_dir
         A folder that all workers share: snapshots of models are files in it, and the state has
         their names and digests. None: they are in the state. For models of megabytes.
+    may_lack
+        Whether to go on, with a warning, where the state of a partition lacks messages that the
+        group has read: the changelog was cut or is gone, or cannot be read up to the group's
+        offsets; or models are new in a group that has read already. False: the worker stops, and
+        says what to do.
     on_error
         What is done with a message that cannot be used, beside returning it with ``error``:
         ``"skip"``: it is counted (`bad`); ``"dead-letter"``: written to a file, too, with `path`;
@@ -112,6 +118,7 @@ class ModelPerKey:
         max_models: int = 1000,
         max_bytes: int = 2**30,
         snapshot_dir: str | Path | None = None,
+        may_lack: bool = False,
         on_error: OnError = "skip",
         path: str | Path | None = None,
     ) -> None:
@@ -142,6 +149,7 @@ class ModelPerKey:
             },
         )
         self._first = FirstEvents(target, self.models.is_classifier)
+        self._standing = Standing(target if name is None else name, may_lack)
         self._message: Any = None
         self._n_of_message: Counter[Any] = Counter()
         self.bad = BadEvents(on_error, path)
@@ -162,7 +170,9 @@ class ModelPerKey:
             The message: fields by name.
         key
             Its key.
-        timestamp, headers
+        timestamp
+            Its time, which the state may ask for.
+        headers
             Not used.
         state
             The state of the key.
@@ -177,7 +187,8 @@ class ModelPerKey:
         ParameterError
             It was given no state.
         KeyedStateError
-            The state of the key is damaged, or of another set-up.
+            The state of the key is damaged, or of another set-up; that of its partition lacks
+            messages that the group has read.
         BadEventError
             With ``on_error="raise"``, the message cannot be used.
 
@@ -187,6 +198,7 @@ class ModelPerKey:
         if state is None:
             raise ParameterError("no state: use .apply(models, stateful=True, metadata=True)")
         context = message_context()
+        self._standing.note(state, context, timestamp)
         self.bad.n_events += 1
         x: dict[str, Any] = {}
         y = None

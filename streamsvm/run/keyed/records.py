@@ -106,7 +106,7 @@ def generation_of(record: bytes | None, name: str) -> Generation | None:
     """
     if record is None:
         return None
-    found = _of_json(_unsealed(record, name))
+    found = _of_json(unsealed(record, name))
     if (written := found.pop("format")) > FORMAT:
         raise NewerModelFileError(
             f"the state of a key was written in format {written}; this release reads up to "
@@ -140,7 +140,7 @@ def content_at(state: KeyState, name: str, identity: bytes) -> bytes | None:
     """
     if (value := state.get(name)) is None:
         return None
-    content = _unsealed(value, name)
+    content = unsealed(value, name)
     return content[_ID_BYTES:] if content.startswith(identity) else None
 
 
@@ -205,7 +205,8 @@ def _sealed(content: bytes) -> bytes:
     return b"".join((_MARK, zlib.crc32(content).to_bytes(4, "big"), content))
 
 
-def _unsealed(value: bytes, name: str) -> bytes:
+def unsealed(value: bytes, name: str) -> bytes:
+    """Return what `sealed` made a value of; KeyedStateError: it is damaged."""
     content = value[_BODY]
     if value[:1] != _MARK or zlib.crc32(content).to_bytes(4, "big") != value[_CRC]:
         raise damaged(f"the value {name!r} is damaged, its checksum does not match")

@@ -161,6 +161,7 @@ def test_workers_that_are_killed_lose_and_double_nothing(guarantee):
             in_commits=4,
             commit=0.5,
             guarantee=guarantee,
+            brokers=None,
             max_models=15,
             seed=1,
         )

@@ -1,0 +1,194 @@
+"""Labels that come late to a group: each partition has its held events, which go where it goes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from connectors.source import Batch
+from streamsvm.errors import ParameterError
+from streamsvm.labels.label_column import Pairs
+from streamsvm.run.feeder import Feeder
+from streamsvm.run.late_labels import LateLabels
+
+_FEWEST_ASTRAY = 10
+_MOST_ASTRAY = 0.01
+"""So many labels, and this share of all, whose events are in another partition: no accident."""
+
+
+class Peer(NamedTuple):
+    """What the checkpoint of another member of the group holds."""
+
+    name: str
+    offsets: dict[str, int]
+    late: dict[str, Any] | None
+    arrays: dict[str, np.ndarray]
+
+
+class GroupLabels:
+    """`LateLabels` for a member of a group that keeps its checkpoint where the others' are.
+
+    Events and labels of a key are in partitions of the same number, and one member has both. What
+    is held of a partition is kept even when the partition is gone: the member that gets it takes it
+    over from the checkpoint that has read it furthest. `late` has the parameters; `most`, and a
+    `patience` of further events, count in each partition.
+    """
+
+    delay = None  # no labels are simulated
+
+    def __init__(self, late: LateLabels) -> None:
+        self._late = late
+        self._of: dict[int, LateLabels] = {}  # by number of partition
+        self._own: set[int] = set()  # numbers of the partitions that this member has
+        self._n_labels = self._n_astray = 0
+
+    def take(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+        """Take a batch, as `LateLabels.take`.
+
+        ParameterError: events and labels of a key are in partitions of other numbers.
+        """
+        number = number_of(str(batch.file))
+        self._own.add(number)
+        own = self._of.get(number) or self._of.setdefault(number, self._new())
+        self._look_for_strays(batch, number)
+        return own.take(batch, labels, feeder)
+
+    def _new(self) -> LateLabels:
+        given = self._late
+        parameters = {"most": given.most, "patience": given.patience, "default": given.default}
+        return LateLabels(**parameters, ask=given.ask)
+
+    def _look_for_strays(self, batch: Batch, number: int) -> None:
+        others = [self._of[n] for n in self._own if n != number and n in self._of]
+        if not others or not batch.are_answers:
+            return
+        own = self._of[number]
+        self._n_labels += len(batch)
+        self._n_astray += sum(
+            not own.holds(key) and any(other.holds(key) for other in others)
+            for key in batch.keys or ()
+        )
+        if self._n_astray >= max(_FEWEST_ASTRAY, _MOST_ASTRAY * self._n_labels):
+            raise ParameterError(
+                f"{self._n_astray:,} of {self._n_labels:,} labels have their events in partitions "
+                "of other numbers, so that members of a group cannot bring them together: produce "
+                "both topics with the same key and partitioner (murmur2_random is Java's), or "
+                "learn in one process, without peers (--peers)"
+            )
+
+    def end(self, feeder: Feeder) -> Pairs:
+        """Return nothing: what waits goes on waiting."""
+        return Pairs()
+
+    # Partitions come and go
+
+    def take_over(
+        self, places: Iterable[str], offsets: Mapping[str, int], peers: Iterable[Peer]
+    ) -> None:
+        """Take what is held of partitions from the member that has read them furthest.
+
+        `places` are those that are assigned now, `offsets` what this member has read.
+        """
+        numbers: dict[int, list[str]] = {}
+        for place in places:
+            numbers.setdefault(number_of(place), []).append(place)
+        self._own |= numbers.keys()
+        for number, of_number in numbers.items():
+            furthest, read = None, sum(offsets.get(place, 0) for place in of_number)
+            for peer in peers:
+                its = sum(peer.offsets.get(place, 0) for place in of_number)
+                if its > read:
+                    furthest, read = peer, its
+            if furthest is not None:
+                self._adopt(number, furthest)
+
+    def _adopt(self, number: int, peer: Peer) -> None:
+        late = peer.late or {}
+        if "partitions" not in late:
+            raise ParameterError(
+                f"{peer.name} is of a run without peers (--peers), which does not tell of which "
+                "partition its held events are: start all members of a group with them"
+            )
+        # What became of events is the count of the member that learnt them.
+        counted = (self._of.get(number) or self._new()).tallies
+        self._of[number] = self._new()
+        if (state := late["partitions"].get(str(number))) is not None:
+            self._of[number].resume(state, _part(peer.arrays, number))
+        self._of[number].tallies = counted
+
+    def leave(self, places: Iterable[str]) -> None:
+        """Note that partitions are gone; what is held of them is kept for who gets them."""
+        self._own.difference_update(map(number_of, places))
+
+    # As `LateLabels`
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts of `LateLabels`; held is what is held of this member's partitions."""
+        found: Counter[str] = Counter(self._new().counts)
+        for number, one in self._of.items():
+            counts = one.counts
+            if number not in self._own:
+                counts = {n: c for n, c in counts.items() if n not in _HELD}
+            found.update(counts)
+        return dict(found)
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """The figures of `LateLabels`; held is what is held of this member's partitions."""
+        found: Counter[str] = Counter(self._new().figures)
+        for number, one in list(self._of.items()):
+            own = one.figures
+            if number not in self._own:
+                own = {"labels_never_came": own["labels_never_came"]}
+            found.update(own)
+        return dict(found)
+
+    @property
+    def keys(self) -> list[Any]:
+        """The keys of events that wait for labels, and of labels that wait for events."""
+        return [key for one in self._of.values() for key in one.keys]
+
+    def forget(self, keys: Collection[Any]) -> int:
+        """Drop what waits with these keys; return how many events there were."""
+        return sum(one.forget(keys) for one in self._of.values())
+
+    def settle(self) -> None:
+        """Wait until all questions are where they go to."""
+        self._late.settle()
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what is held as JSON values and arrays, for `resume`."""
+        found = {number: one.state() for number, one in self._of.items()}
+        arrays = {
+            f"{number}/{name}": array
+            for number, (_, of_number) in found.items()
+            for name, array in of_number.items()
+        }
+        return {"partitions": {str(number): state for number, (state, _) in found.items()}}, arrays
+
+    def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue from what `state` returned."""
+        self._of = {int(number): self._new() for number in state["partitions"]}
+        for number, one in self._of.items():
+            one.resume(state["partitions"][str(number)], _part(arrays, number))
+
+    def settings(self) -> dict[str, str]:
+        """Return the parameters as texts by name. A resumed run must have the same."""
+        return self._late.settings() | {"late by partition (--peers)": "True"}
+
+
+_HELD = "held", "labels_held", "held_since_labels"
+
+
+def number_of(place: str) -> int:
+    """Return the number of a partition, ``topic[number]``."""
+    return int(place[place.rindex("[") + 1 : -1])
+
+
+def _part(arrays: Mapping[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
+    start = f"{number}/"
+    return {n.removeprefix(start): array for n, array in arrays.items() if n.startswith(start)}
