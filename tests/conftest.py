@@ -8,6 +8,7 @@ from numba import njit
 
 from streamsvm._compile.inner import EntryDispatcher, InnerDispatcher
 from streamsvm.learners.bases import rehearsal
+from tests.slow import LONG
 
 # The draws are the same every time: a failure is the change's, not the dice's. New ones are drawn
 # by `--hypothesis-profile new`, and in the rotation of slow tests. No time decides a test.
@@ -69,6 +70,7 @@ def pytest_collection_modifyitems(config, items):
     Tests that need Apache Kafka are left out with them, also in parts.
     Property tests draw new examples where `-m` asks for the slow tests, and in their own part.
     """
+    _mark_long(config, items)
     part, are_asked_for = config.getoption("--part"), config.option.markexpr.startswith("slow")
     i, n = map(int, part.split("/")) if part else (0, int(are_asked_for))
 
@@ -93,6 +95,21 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=left_out)
         config.stash[LEFT_OUT] = len(left_out) - len(of_kafka)
         config.stash[OF_KAFKA] = len(of_kafka)
+
+
+def _mark_long(config, items):
+    """Mark the tests of `LONG` as slow; an error if one of them is not there any more."""
+    for item in items:
+        if item.nodeid in LONG:
+            item.add_marker(pytest.mark.slow)
+    found = {item.nodeid for item in items}
+    files = {name.partition("::")[0] for name in found}
+    gone = {name for name in LONG if name.partition("::")[0] in files} - found
+    are_all = not (config.option.keyword or config.option.markexpr)
+    if gone and are_all and not any("::" in arg for arg in config.args):
+        raise pytest.UsageError(
+            f"tests/long_cases.txt names tests that are not there: {sorted(gone)}"
+        )
 
 
 def pytest_terminal_summary(terminalreporter, config):

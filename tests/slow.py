@@ -1,5 +1,7 @@
 """Marks for what is slow: `pytest` leaves it out, `pytest -m slow` runs it."""
 
+from pathlib import Path
+
 import pytest
 
 slow = pytest.mark.slow
@@ -30,3 +32,6 @@ def slow_but(cases, *kept, compiling=None):
 
 of_tracking_bounds = compiles("TrackingSVMClassifier bounds")
 """The mark of budgets and reservoirs of tracking; windows are tried always."""
+
+LONG = frozenset((Path(__file__).parent / "long_cases.txt").read_text().splitlines())
+"""Tests that take 5 to 70 seconds, and of which others try much the same: they are slow, too."""

@@ -209,9 +209,10 @@ def cluster(n_nodes=1, kinds=("plain",)):
 
 
 def _free_ports(n):
-    # Below those that the system gives to connections, so that nobody takes them meanwhile.
+    # Below those that the system gives to connections, so that nobody takes them meanwhile; and far
+    # from those of another worker of the tests.
     taken = []
-    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+    for port in range(20_000 + 100 * os.getpid() % 10_000, 32_000):
         with socket.socket() as one:
             try:
                 one.bind(("127.0.0.1", port))
