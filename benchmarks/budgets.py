@@ -1,8 +1,7 @@
-"""Budgets of support vectors against no bound: ``python -m benchmarks.budgets [NAME ...]``.
+"""Bounds on what is kept against none: ``python -m benchmarks.budgets [NAME ...]``.
 
 Adult, MNIST 8 against the rest, and chessboard (one colour against the rest, in stream order): one
-pass of each learner with budgets of 100, 500, 1,000 and 5,000, by each way to make room.
-"smallest" is removal of the smallest coefficient, as in budgeted stochastic gradient descent.
+pass of each learner with 100, 500, 1,000 and 5,000 merged vectors, or the last so many examples.
 Noise: 20 % of the labels are wrong, 10 features. Printed: test error (progressive error for
 chessboard and noise) in %, and seconds.
 """
@@ -19,8 +18,8 @@ from streamsvm import LASVMClassifier, TrackingSVMClassifier, kernels
 from tests.golden import problems
 from tests.golden.problems import Problem
 
-BUDGETS = (100, 500, 1000, 5000)
-WAYS = ("merge", "project", "remove", "smallest")
+SIZES = (100, 500, 1000, 5000)
+WAYS = ("max_support_vectors", "window")
 LEARNERS = {"LASVM": LASVMClassifier, "tracking": TrackingSVMClassifier}
 
 
@@ -69,15 +68,15 @@ def main() -> None:
         problem = PROBLEMS[name]()
         error, seconds, n = run(problem, LASVMClassifier)
         print(f"\n{name}: LASVM without bound {error:.2f} %, {n:,} SV, {seconds:.1f} s")
-        print("| learner | budget | " + " | ".join(WAYS) + " |")
+        print("| learner | size | " + " | ".join(WAYS) + " |")
         print("|---|---|" + "---|" * len(WAYS), flush=True)
         for learner, cls in LEARNERS.items():
-            for budget in BUDGETS:
+            for size in SIZES:
                 cells = []
                 for way in WAYS:
-                    error, seconds, _ = run(problem, cls, max_support_vectors=budget, budget=way)
+                    error, seconds, _ = run(problem, cls, **{way: size})
                     cells.append(f"{error:.2f} ({seconds:.1f} s)")
-                print(f"| {learner} | {budget:,} | " + " | ".join(cells) + " |", flush=True)
+                print(f"| {learner} | {size:,} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

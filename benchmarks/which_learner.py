@@ -109,14 +109,14 @@ STREAMS: dict[str, Callable[[], Stream]] = {
 def learners(stream: Stream, budget: int | None) -> Iterator[tuple[str, Any]]:
     """Yield the name and the model of each learner for a budget."""
     rbf, n = kernels.RBF(gamma=stream.gamma), 1.0 / len(stream.y)
-    merge = {} if budget is None else {"max_support_vectors": budget, "budget": "merge"}
-    project = {} if budget is None else {"max_support_vectors": budget}
-    yield "LASVM", LASVMClassifier(rbf, C=stream.C, **merge)
-    yield "LASVM, defaults", LASVMClassifier(**merge)
+    bound: dict[str, Any] = {} if budget is None else {"max_support_vectors": budget}
+    merge = bound and bound | {"budget": "merge"}
+    yield "LASVM", LASVMClassifier(rbf, C=stream.C, **bound)
+    yield "LASVM, defaults", LASVMClassifier(**bound)
     if budget is None:
         yield "adaptive, defaults", AdaptiveSVMClassifier()
-    yield "kernel perceptron", KernelPerceptronClassifier(rbf, seed=0, **project)
-    yield "kernel PA-I", KernelPAClassifier(rbf, seed=0, **project)
+    yield "kernel perceptron", KernelPerceptronClassifier(rbf, seed=0, **bound)
+    yield "kernel PA-I", KernelPAClassifier(rbf, seed=0, **bound)
     yield "kernel Pegasos", KernelPegasosClassifier(rbf, l2=n / stream.C, seed=0, **merge)
     if budget is None:
         yield "SGD, linear", SVMSGDClassifier()

@@ -46,10 +46,8 @@ class KernelPAClassifier(KernelLearner):
     averaged, max_support_vectors, cache_mb, seed
         As in `KernelPerceptronClassifier`.
     budget
-        What makes room when there are `max_support_vectors`: "project" (None, the default),
-        "merge", "smallest" or "random", as in `KernelPerceptronClassifier`; or "bpa-s": the example
-        takes the place of the vector that loses least, and its part along the example (Wang and
-        Vucetic).
+        What makes room when there are `max_support_vectors`: "project" (None, the default) or
+        "merge", as in `KernelPerceptronClassifier`.
     sparse, hashing, max_features, n_jobs, missing, selection
         As in `LASVMClassifier`.
 
@@ -61,8 +59,7 @@ class KernelPAClassifier(KernelLearner):
     References
     ----------
     Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online Passive-Aggressive Algorithms, JMLR 7
-    (2006); Bordes, thesis (2010), 2.1.3, Algorithm 3; Wang, Vucetic, Online Passive-Aggressive
-    Algorithms on a Budget, AISTATS (2010).
+    (2006); Bordes, thesis (2010), 2.1.3, Algorithm 3.
 
     Examples
     --------
@@ -73,8 +70,6 @@ class KernelPAClassifier(KernelLearner):
     Accuracy: 8...%
 
     """
-
-    _policies = ("project", "merge", "bpa-s", "smallest", "random")
 
     solver: PerceptronSolver
 
@@ -111,7 +106,6 @@ class KernelPAClassifier(KernelLearner):
             max_support_vectors=max_support_vectors,
             budget=budget,
             seed=seed,
-            policy_names=self._policies,
         )
         super().__init__(
             solver,
@@ -128,7 +122,7 @@ class KernelPAClassifier(KernelLearner):
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
         yield {"mode": "PA", "kernel": kernels.Linear(), "averaged": False, "seed": 42}
-        yield {"mode": "PA-II", "max_support_vectors": 20, "budget": "bpa-s", "seed": 42}
+        yield {"mode": "PA-II", "max_support_vectors": 20, "seed": 42}
         yield {"max_support_vectors": 20, "budget": "merge", "seed": 42}
         yield {"max_support_vectors": 20, "budget": "project", "averaged": False, "seed": 42}
 

@@ -43,8 +43,8 @@ class KernelPegasosClassifier(KernelLearner):
     max_support_vectors, cache_mb, seed
         As in `KernelPerceptronClassifier`.
     budget
-        What makes room when there are `max_support_vectors`: "project" (None, the default),
-        "merge", "smallest" or "random", as in `KernelPerceptronClassifier`.
+        What makes room when there are `max_support_vectors`: "project" (None, the default) or
+        "merge", as in `KernelPerceptronClassifier`.
     sparse, hashing, max_features, n_jobs, missing, selection
         As in `LASVMClassifier`.
 
@@ -69,8 +69,6 @@ class KernelPegasosClassifier(KernelLearner):
     Accuracy: 8...%
 
     """
-
-    _policies = ("project", "merge", "smallest", "random")
 
     solver: PerceptronSolver
 
@@ -102,7 +100,6 @@ class KernelPegasosClassifier(KernelLearner):
             max_support_vectors=max_support_vectors,
             budget=budget,
             seed=seed,
-            policy_names=self._policies,
         )
         super().__init__(
             solver,

@@ -37,10 +37,10 @@ class KernelPerceptronClassifier(KernelLearner):
         default: only mistakes do.
     averaged
         True: the mean of the models after each example predicts. False: the last model
-        does, which swings with single examples. None, the default: True, but with a budget
-        whose vectors leave without a trace, for then the mean is of what is left only. With
-        "merge" older models fade, as the mean would keep for ever what merging spoils: all so far
-        count half each time when they are 4 times `max_support_vectors`, and at least 400.
+        does, which swings with single examples. None, the default: True, but with "remove", whose
+        vectors leave without a trace, for then the mean is of what is left only. With "merge" older
+        models fade, as the mean would keep for ever what merging spoils: all so far count half each
+        time when they are 4 times `max_support_vectors`, and at least 400.
     voted
         True: all models so far predict, each with a vote for each example after which it was the
         model; `decision_function_one` is the mean of the votes, -1 or +1 each. It takes the place
@@ -54,21 +54,17 @@ class KernelPerceptronClassifier(KernelLearner):
     budget
         What makes room when there are `max_support_vectors`. "project": the vectors stay, and
         examples change their coefficients, by the projection on their span (Projectron); this
-        takes memory for the square of the limit. "project++": examples with a margin below 1 change
-        them, too (Projectron++). "merge": two near vectors of one label are
+        takes memory for the square of the limit. "merge": two near vectors of one label are
         replaced by one vector between them. "remove": the vector leaves that has the largest
-        margin without itself (Crammer et al.). "smallest": the vector with the smallest
-        coefficient leaves. "random": one drawn uniformly leaves (randomised budget perceptron).
-        "forget": all coefficients shrink and the oldest leaves (self-tuned Forgetron, for kernels
-        with k(x, x) of at most 1). None, the default, is "project", with "project++" the most
-        accurate in our measurements; where the stream moves to other places, take "merge".
+        margin without itself (Crammer et al.). None, the default, is "project", the most accurate
+        in our measurements; where the stream moves to other places, take "merge".
     sparse, hashing, max_features, n_jobs, missing, selection
         As in `LASVMClassifier`.
     cache_mb
         Megabytes for cached kernel rows of support vectors, which only budgets need; 200 by
         default.
     seed
-        Seed of the random draws of budgets; None: different ones each time.
+        Seed of the random draws of "merge"; None: different ones each time.
 
     Attributes
     ----------
@@ -90,8 +86,6 @@ class KernelPerceptronClassifier(KernelLearner):
     Accuracy: 8...%
 
     """
-
-    _policies = ("project", "project++", "merge", "remove", "smallest", "random", "forget")
 
     solver: PerceptronSolver
 
@@ -118,23 +112,17 @@ class KernelPerceptronClassifier(KernelLearner):
                 "voted=True: the votes of all models need all support vectors, and take the place "
                 "of their mean; leave max_support_vectors and averaged out"
             )
-        limit = check_number("margin", margin, 0)
-        if max_support_vectors is not None and budget == "project++" and limit >= 1.0:
-            raise ParameterError(
-                f"margin={margin!r}: with budget='project++' use a number below 1; examples whose "
-                "margin is between it and 1 change the model without being kept"
-            )
         self.margin, self.voted = margin, voted
         solver = PerceptronSolver(
             kernel,
             cache_mb,
             rule=PERCEPTRON,
-            margin=limit,
+            margin=check_number("margin", margin, 0),
             averaged=averaged,
             max_support_vectors=max_support_vectors,
             budget=budget,
             seed=seed,
-            policy_names=self._policies,
+            policy_names=("project", "merge", "remove"),
             is_voted=bool(voted),
         )
         super().__init__(
@@ -153,10 +141,7 @@ class KernelPerceptronClassifier(KernelLearner):
         yield {"kernel": kernels.Linear(), "averaged": False, "seed": 42}
         yield {"max_support_vectors": 20, "budget": "merge", "seed": 42}
         yield {"max_support_vectors": 20, "margin": 0.5, "seed": 42}
-        yield {"max_support_vectors": 20, "budget": "forget", "seed": 42}
         yield {"max_support_vectors": 20, "budget": "remove", "averaged": False, "seed": 42}
-        yield {"max_support_vectors": 20, "budget": "random", "seed": 42}
-        yield {"max_support_vectors": 20, "budget": "project++", "seed": 42}
         yield {"voted": True, "seed": 42}
 
     @property

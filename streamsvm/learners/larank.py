@@ -304,7 +304,7 @@ class LaRankClassifier(KernelLearner):
         """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
         if self.K is not None and self.max_support_vectors is None:
             return "kept"
-        return covered_by(self.window, self.max_support_vectors, "project")
+        return covered_by(self.window, self.max_support_vectors)
 
 
 def _as_file(learner: LaRankClassifier) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

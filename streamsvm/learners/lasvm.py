@@ -22,7 +22,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import ProblemTargets
 from streamsvm.learners.bases.kernel import adapting, finishing, lasvm_solver, remains, unlearning
-from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by, policy_of
+from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by, merging_by
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.lasvm_solver import LASVMSolver, PairsSolver
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
@@ -92,18 +92,12 @@ class LASVMClassifier(KernelLearner):
         its age.
     max_support_vectors
         Keep at most this many examples as support vectors, at least 2. None, the default: no limit;
-        memory and time then grow with the stream. Of two classes, with "merge" and
-        "project", each new example counts less the more vectors made room, by sqrt(B / (B + m)) for
-        m of them and B allowed. When errors become more, clearly beyond chance, all coefficients
-        and costs so far are divided by ten, once, and m is 0 again; of more classes with "merge".
-    budget
-        How a support vector is saved when there are more than `max_support_vectors`. "merge": two
-        near vectors of one label are replaced by one vector between them. "project": one vector is
-        removed, and its coefficient and C_i are added to those of its nearest neighbour of the same
-        label. "remove": the vector whose removal costs the dual least is removed. "smallest": the
-        vector with the smallest coefficient is removed (for comparison). None, the default, is
-        "merge", by far the most accurate in our measurements. With three or more classes the merged
-        vector is in each problem that had one of the two, and "project" is done in each problem.
+        memory and time then grow with the stream. When there are more, two near vectors of one
+        label are replaced by one vector between them; with three or more classes it is in each
+        problem that had one of the two. Of two classes, each new example counts less the more
+        vectors made room, by sqrt(B / (B + m)) for m of them and B allowed. When errors become
+        more, clearly beyond chance, all coefficients and costs so far are divided by ten, once, and
+        m is 0 again.
     multiclass
         With three or more classes: "ovo", the default, one problem for each two classes; "ovr", one
         for each class against the rest, of which the largest margin wins.
@@ -207,7 +201,6 @@ class LASVMClassifier(KernelLearner):
         class_weight: dict[Any, float] | str | None = None,
         window: int | None = None,
         max_support_vectors: int | None = None,
-        budget: str | None = None,
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
@@ -231,7 +224,7 @@ class LASVMClassifier(KernelLearner):
             bounds=bounds_of(
                 check_size("window", window),
                 check_size("max_support_vectors", max_support_vectors, 2),
-                policy_of(budget, kernel),
+                merging_by(kernel),
             ),
         )
         if multiclass not in ("ovo", "ovr"):
@@ -252,7 +245,7 @@ class LASVMClassifier(KernelLearner):
         self._wants_scores = True  # but while `learn_many` runs
         self.tau, self.reprocess, self.max_reprocess = tau, reprocess, max_reprocess
         self.delta_max, self.second_order = delta_max, second_order
-        self.window, self.max_support_vectors, self.budget = window, max_support_vectors, budget
+        self.window, self.max_support_vectors = window, max_support_vectors
         self.seed, self.reserve = check_seed(seed), reserve
         self.multiclass, self.max_classes = multiclass, max_classes
         self.targets.labels.most = check_size("max_classes", max_classes, 2)
@@ -370,7 +363,7 @@ class LASVMClassifier(KernelLearner):
         """What the gap is about: "stream", "window", "merged", or the "problems" of classes."""
         if self._is_several:
             return "problems"
-        return covered_by(self.window, self.max_support_vectors, self.budget)
+        return covered_by(self.window, self.max_support_vectors)
 
     def pair_margins_one(self, x: Mapping[Name, Any]) -> dict[tuple[Any, Any], float]:
         """Return the margin of each binary problem for an event, given as to `predict_one`.

@@ -10,7 +10,7 @@ from streamsvm._parameter_checks import MOST_STEPS, check_cost, check_number, ch
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel import finishing, remains, unlearning
-from streamsvm.learners.bases.kernel.bounds import covered_by, policy_of
+from streamsvm.learners.bases.kernel.bounds import covered_by, merging_by
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.tracking_solver import LinearTrackingSolver, TrackingSolver
@@ -75,10 +75,8 @@ class TrackingSVMClassifier(KernelLearner):
     reservoir
         Keep a uniform sample of this many examples, at least 1; None, the default, keeps all.
     max_support_vectors
-        Keep at most this many examples, at least 2; which one makes room is chosen by `budget`.
-        None, the default, keeps all.
-    budget
-        How room is made when there are more than `max_support_vectors`; as in `LASVMClassifier`.
+        Keep at most this many examples, at least 2: when there are more, two near ones of one label
+        are replaced by one vector between them. None, the default, keeps all.
     tau
         A step on an example is skipped if its margin differs from 1 by at most this; the
         certificate counts it as if it were made. At least 0, .001 by default.
@@ -126,7 +124,6 @@ class TrackingSVMClassifier(KernelLearner):
         window: int | None = None,
         reservoir: int | None = None,
         max_support_vectors: int | None = None,
-        budget: str | None = None,
         tau: float = 1e-3,
         class_weight: dict[Any, float] | str | None = None,
         sparse: bool | None = None,
@@ -143,7 +140,7 @@ class TrackingSVMClassifier(KernelLearner):
         self.window = check_size("window", window)
         self.reservoir = check_size("reservoir", reservoir)
         self.max_support_vectors = check_size("max_support_vectors", max_support_vectors, 2)
-        self.budget, self.tau, self.seed = budget, tau, check_seed(seed)
+        self.tau, self.seed = tau, check_seed(seed)
         self._averaged = averaged
         self._gradients = _chosen_gradients(self)
         schedule = _schedule_of(self, self._gradients)
@@ -248,7 +245,7 @@ class TrackingSVMClassifier(KernelLearner):
         """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
         if self._gradients != "support" and self.max_support_vectors is None:
             return "kept"
-        return covered_by(self.window, self.max_support_vectors, self.budget)
+        return covered_by(self.window, self.max_support_vectors)
 
 
 _CERTIFIED = {
@@ -303,8 +300,7 @@ def _schedule_of(given: TrackingSVMClassifier, gradients: str) -> tracking.Sched
         per_r2 = 8.0 * largest / given.epsilon**2
     elif given.K is not None:
         steps = float(check_size("K", given.K, most=MOST_STEPS) or 1)
-    policy = policy_of(given.budget, given.kernel)
-    bounds = bounds_of(given.window, given.max_support_vectors, policy)
+    bounds = bounds_of(given.window, given.max_support_vectors, merging_by(given.kernel))
     return tracking.Schedule(
         steps=steps,
         steps_per_r2=per_r2,

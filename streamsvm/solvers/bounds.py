@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-REMOVE, SMALLEST, PROJECT, MERGE, MERGE_MEAN = 0.0, 1.0, 2.0, 3.0, 4.0
-"""Policies of a `Budget`: the least harmful leaves; the smallest coefficient leaves; one gives its
-coefficient to a neighbour; two are merged into one, the last for kernels that are not RBF."""
+MERGE, MERGE_MEAN = 0.0, 1.0
+"""Policies of a `Budget`: two examples become one between them, which for kernels that are not RBF
+is their mean. Kernel perceptrons have further ones: see `solvers.perceptron.budget`."""
 
 
 class Unbounded(NamedTuple):
@@ -38,7 +38,7 @@ class Budget(NamedTuple):
     """At most so many examples, within a window if wanted."""
 
     limit: float  # most examples kept; at least 2
-    policy: float = MERGE  # what makes room: `REMOVE` and so on
+    policy: float = MERGE  # what makes room
     window: float = 0.0  # examples older than so many leave; 0: none does
 
 

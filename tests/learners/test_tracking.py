@@ -153,7 +153,6 @@ def test_weights_scale_the_boxes():
         ({"reservoir": 5, "window": 5}, "use one only"),
         ({"reservoir": 5, "gradients": "support"}, "is not uniform"),
         ({"max_support_vectors": 1}, "of at least 2"),
-        ({"max_support_vectors": 5, "budget": "magic"}, "budget='magic': use None or one of"),
         ({"gradients": "fresh"}, "use it with kernels.Linear"),
         ({"gradients": "some"}, "use None or one of 'all', 'support', 'fresh'"),
         (

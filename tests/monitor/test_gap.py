@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.monitor import gap
-from streamsvm.solvers.bounds import PROJECT, Budget, bounds_of
+from streamsvm.solvers.bounds import MERGE_MEAN, Budget, bounds_of
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm.gap import lasvm_gap
@@ -35,7 +35,7 @@ def from_scratch(K, y, cost, alpha):
     "changes",
     [
         *({}, {"keep_zeros": 0.0}, {"process": 0.0}),
-        pytest.param({"bounds": Budget(15.0, PROJECT)}, marks=of_tracking_bounds),
+        pytest.param({"bounds": Budget(15.0, MERGE_MEAN)}, marks=of_tracking_bounds),
     ],
 )
 @settings(max_examples=15, deadline=None)
@@ -136,7 +136,8 @@ def gap_at(state, b):
 def test_the_gap_of_lasvm_is_that_at_its_bias(seed, n, kernel, C, limit, finished):
     x, y = problem(seed, n, 2)
     y[:2] = [1.0, -1.0]
-    schedule = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 1.0, bounds=bounds_of(None, limit, PROJECT))
+    bounds = bounds_of(None, limit, MERGE_MEAN)
+    schedule = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 1.0, bounds=bounds)
     stream = Stream(x, y, unequal(seed, n, C), kernel, schedule).all()
     if finished:
         stream.finish()

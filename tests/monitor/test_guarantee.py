@@ -77,7 +77,6 @@ MODELS = {
     "window 20": tracking(K=2, window=20),
     "reservoir": tracking(K=2, reservoir=20),
     "budget 2": tracking(K=2, max_support_vectors=2),
-    "removal": tracking(K=2, max_support_vectors=15, budget="remove"),
     "support": tracking(K=2, gradients="support"),
     "linear": tracking(K=2, kernel=kernels.Linear()),
     "linear, window 2": tracking(K=2, process=False, window=2, kernel=kernels.Linear()),
@@ -98,7 +97,7 @@ MODELS = {
 RARE = {
     "sparse": "TrackingSVMClassifier sparse",
     "larank, window": None,
-    **dict.fromkeys(("reservoir", "budget 2", "removal"), "TrackingSVMClassifier bounds"),
+    **dict.fromkeys(("reservoir", "budget 2"), "TrackingSVMClassifier bounds"),
 }
 
 

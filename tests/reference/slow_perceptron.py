@@ -28,7 +28,6 @@ class SlowPerceptron:
         budget=None,
         word=1,
         voted=False,
-        mistake=0.0,
     ):
         self.rule, self.gamma, self.margin, self.l2 = rule, gamma, margin, l2
         self.averaged, self.limit, self.budget = averaged, limit, budget
@@ -36,11 +35,8 @@ class SlowPerceptron:
         self.rows, self.a, self.total, self.entered = [], [], [], []
         self.t = self.mass = self.mistakes = self.counted = 0
         self.has_merged = False
-        self.damage = 0.0
-        # Voted: all models so far, each after one example. Projectron++: up to which margin an
-        # example is a mistake, and the largest distance of one that was projected.
+        # Voted: all models so far, each after one example.
         self.voted, self.models = voted, []
-        self.mistake, self.eta = mistake, 0.0
         # The smallest distance of a decision from its threshold.
         self.closest = np.inf
 
@@ -69,9 +65,8 @@ class SlowPerceptron:
             self.counted //= 2
         if self.rule == "pegasos":
             self.a = [a * (1.0 - 1.0 / self.t) for a in self.a]
-        thresholds = (self.margin, self.mistake) if self.budget == "project++" else (self.margin,)
         if self.a:
-            self.closest = min(self.closest, *(abs(y * f - at) for at in thresholds))
+            self.closest = min(self.closest, abs(y * f - self.margin))
         if y * f < self.margin or (self.rule == "perceptron" and y * f == self.margin):
             self.mistakes += 1
             self.update(x, y, f, k, C, number)
@@ -99,90 +94,32 @@ class SlowPerceptron:
         return y * (min(C, loss / square) if self.rule == "PA-I" else loss / square)
 
     def update(self, x, y, f, k, C, number):
-        is_plus = self.budget == "project++"
-        if is_plus and y * f > self.mistake:
-            self.learn_within(y, f, k, C)
-            return
         if number in self.entered and not self.voted:
             self.a[self.entered.index(number)] += self.step(y, f, 1.0, C)
             return
-        if (self.budget == "project" or is_plus) and self.rows:
+        if self.budget == "project" and self.rows:
             gram = np.array([self.row(z) for z in self.rows])
             along = np.linalg.solve(gram, k)
             inside = float(along @ k)
             if len(self.rows) == self.limit or 1.0 - inside <= 1e-3:
-                self.eta = max(self.eta, np.sqrt(max(0.0, 1.0 - inside)))
                 step = self.step(y, f, inside, C)
                 self.a = [a + step * part for a, part in zip(self.a, along, strict=True)]
                 return
-        step, slot, a, total = self.step(y, f, 1.0, C), len(self.rows), 0.0, 0.0
+        slot = len(self.rows)
         if slot == self.limit:
-            slot, step, a, total = self.room(x, y, f, k, step, C)
+            slot = self.room()
         else:
             for kept in (self.rows, self.a, self.total, self.entered):
                 kept.append(None)
         self.rows[slot], self.entered[slot] = x, number
-        self.a[slot], self.total[slot] = a + step, total
+        self.a[slot], self.total[slot] = self.step(y, f, 1.0, C), 0.0
 
-    def learn_within(self, y, f, k, C):
-        """Learn an example within the margin, if that is sure to bring w nearer to a good one."""
-        gram = np.array([self.row(z) for z in self.rows])
-        along = np.linalg.solve(gram, k)
-        inside, loss = float(along @ k), 1.0 - y * f
-        far = np.sqrt(max(0.0, 1.0 - inside)) / max(self.eta, np.sqrt(1e-3))
-        self.closest = min(self.closest, abs(loss - far))
-        if loss <= far or inside <= 1e-6:
-            self.mistakes -= 1
-            return
-        step = y * min(loss / inside, 2.0 * (loss - far) / inside, C)
-        self.a = [a + step * part for a, part in zip(self.a, along, strict=True)]
-
-    def room(self, x, y, f, k, step, C):
-        a = np.array(self.a)
-        if self.budget == "smallest":
-            return int(np.argmin(np.abs(a))), step, 0.0, 0.0
-        if self.budget == "random":
-            return self.draws.below(len(a)), step, 0.0, 0.0
+    def room(self):
+        """Return the slot that the next row takes, all of which are in use."""
         if self.budget == "remove":
-            gram = np.array([self.row(z) for z in self.rows])
-            return int(np.argmax(np.sign(a) * (gram @ a - a))), step, 0.0, 0.0
-        if self.budget == "bpa-s":
-            costs = [self.cost_of_replacing(r, y, f, k, C) for r in range(len(a))]
-            r = int(np.argmin([cost for cost, _ in costs]))
-            return r, costs[r][1] - k[r] * a[r], k[r] * a[r], k[r] * self.total[r]
-        if self.budget == "forget":
-            return self.forget(k, step)
-        return self.merge(), step, 0.0, 0.0
-
-    def cost_of_replacing(self, r, y, f, k, C):
-        """Return the least 1/2 |w' - w|^2 + C loss without row r, and the coefficient of x then."""
-        a = self.a[r]
-
-        def cost(b):
-            loss = max(0.0, 1.0 - y * (f - a * k[r] + b))
-            return 0.5 * (a * a - 2.0 * a * b * k[r] + b * b) + C * loss
-
-        kink = y - f + a * k[r]
-        ways = [a * k[r], a * k[r] + y * C, kink]
-        return min((cost(b), b) for b in ways)
-
-    def forget(self, k, step):
-        a = np.array(self.a)
-        r = int(np.argmin(self.entered))
-        sigma = abs(a[r])
-        mu = np.sign(a[r]) * (self.row(self.rows[r]) @ a + step * k[r])
-
-        def psi(phi):
-            return (sigma * phi) ** 2 + 2 * sigma * phi - 2 * sigma * phi * phi * mu
-
-        allowed = 15 / 32 * self.mistakes - self.damage
-        phi = 1.0
-        if psi(1.0) > allowed:
-            roots = np.roots([sigma**2 - 2 * sigma * mu, 2 * sigma, -allowed])
-            phi = max(z.real for z in roots if abs(z.imag) < 1e-12 and 0.0 < z.real < 1.0)
-        self.damage += psi(phi)
-        self.a = list(phi * a)
-        return r, phi * step, 0.0, 0.0
+            a, gram = np.array(self.a), np.array([self.row(z) for z in self.rows])
+            return int(np.argmax(np.sign(a) * (gram @ a - a)))
+        return self.merge()
 
     def merge(self):
         self.has_merged = True

@@ -2,10 +2,9 @@
 
 The constraint sum_s alpha_s = 0 always holds. An example is therefore removed by pair steps of
 fixed length, which transfer its coefficient to the partners for which the dual gains most (or loses
-least). A budget removes the example whose |alpha| (1 - y (f + b)) + alpha^2 k / 2 is smallest, or
-merges the cheapest pair, or projects one example on another (see `budget`). The part of the
-coefficients that a merged vector does not get is first transferred to the best partners, so that
-the sum stays 0. The loss in the dual is added to `lost`.
+least). A budget merges the cheapest pair, or removes the example whose removal costs the dual
+nothing. The part of the coefficients that a merged vector does not get is first transferred to the
+best partners, so that the sum stays 0. The loss in the dual is added to `lost`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_leaf
-from streamsvm.solvers.bounds import PROJECT, SMALLEST, Budget, Unbounded, Window
+from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.solvers.lasvm.fading import RHO, errs_more, fade, note_error
 from streamsvm.solvers.lasvm.state import bias, refresh_extremes
@@ -116,17 +115,15 @@ def remove_number(state, kernel, old, d):
 
 
 @compiled_inner
-def _cheapest_to_remove(state, smallest):
-    """Return the slot that is cheapest to remove, and the cost; if `smallest`, by |alpha|."""
+def cheapest_to_remove(state):
+    """Return the slot that is cheapest to remove, and the cost."""
     found, least, b = np.int64(NONE), np.inf, bias(state)
     for s in range(state.info[0].n):
         if state.lower[s] == state.upper[s]:
             continue
         a = abs(state.alpha[s])
-        loss = a
-        if not smallest:
-            violation = state.y[s] * (state.gradient[s] - b)
-            loss = a * violation + 0.5 * a * a * np.float64(state.diagonal[s])
+        violation = state.y[s] * (state.gradient[s] - b)
+        loss = a * violation + 0.5 * a * a * np.float64(state.diagonal[s])
         if loss < least:
             found, least = np.int64(s), loss
     return found, least
@@ -143,7 +140,7 @@ def _projection_scores(row, diagonal, y, y_i, lower, upper, n, out):
 
 
 @compiled_inner
-def nearest(state, row, i):
+def _nearest(state, row, i):
     """Return the slot of the same label with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
     n = state.info[0].n
     scores = np.empty(n, np.float32)
@@ -164,14 +161,14 @@ def _equal_one(state, kernel, i, d):
     row = state.cache.values[
         row_cache.kernel_row(state.cache, kernel, state.store, i, state.info[0].n, d)
     ]
-    j = nearest(state, row, i)
+    j = _nearest(state, row, i)
     if j == NONE or not are_as_one(state.diagonal[i], state.diagonal[j], row[j]):
         return np.int64(NONE)
     return j
 
 
 @compiled_inner
-def cheapest_pair(state, kernel, first, d):
+def _cheapest_pair(state, kernel, first, d):
     """Return the pair of one label that is cheapest to merge.
 
     The first of the pair is `first` or one of some other slots; the second is its neighbour. The
@@ -188,7 +185,7 @@ def cheapest_pair(state, kernel, first, d):
                 continue
         line = row_cache.kernel_row(state.cache, kernel, state.store, i, info.n, d)
         row = state.cache.values[line]
-        j = nearest(state, row, i)
+        j = _nearest(state, row, i)
         if j == NONE:
             continue
         cost = pair_cost(state.alpha, state.diagonal, i, j, row[j])
@@ -204,19 +201,6 @@ def _widen_cost(state, j, i):
     state.upper[j] += state.upper[i]
     note_cost(state.info[0], state.upper[j] - state.lower[j])
     state.store.weight[j] += state.store.weight[i]
-
-
-@compiled_inner
-def project(state, kernel, i, j, d):
-    """Give the coefficient and the box of i to j."""
-    _widen_cost(state, j, i)
-    step = abs(state.alpha[i])
-    if step != 0.0 and state.alpha[i] > 0.0:
-        _fixed_step(state, kernel, j, i, step, state.info[0].n, d)
-    elif step != 0.0:
-        _fixed_step(state, kernel, i, j, step, state.info[0].n, d)
-    mark_dead(state, i)
-    refresh_extremes(state)
 
 
 @compiled_inner
@@ -277,19 +261,21 @@ def _merge(state, kernel, i, j, policy, d):
 @compiled_inner
 def make_room(state, kernel, policy, d):
     """Free one slot by a policy of a `Budget`; return the slot of a merged vector, or -1."""
-    i, loss = _cheapest_to_remove(state, policy == SMALLEST)
+    i, loss = cheapest_to_remove(state)
     j = np.int64(NONE)
-    if policy >= PROJECT and loss > 0.0:
-        i, j = cheapest_pair(state, kernel, i, d)
-    elif policy >= PROJECT and state.alpha[i] == 0.0:
-        # Its equal gets its box, or b would not be bounded by how many rows there were.
-        policy, j = PROJECT, _equal_one(state, kernel, i, d)
+    if loss > 0.0:
+        i, j = _cheapest_pair(state, kernel, i, d)
+    elif state.alpha[i] == 0.0:
+        equal = _equal_one(state, kernel, i, d)
+        if equal != NONE:
+            # Its equal gets its box, or b would not be bounded by how many rows there were.
+            _widen_cost(state, equal, i)
+            mark_dead(state, i)
+            refresh_extremes(state)
+            return j
     if j == NONE:
         remove(state, kernel, i, d)
         return j
-    if policy == PROJECT:
-        project(state, kernel, i, j, d)
-        return np.int64(NONE)
     _merge(state, kernel, i, j, policy, d)
     return j
 
@@ -320,8 +306,6 @@ def _whole(bounds, info):
 
 @compiled_inner
 def _share_within_budget(bounds, info):
-    if bounds.policy < PROJECT:
-        return 1.0
     return np.sqrt(bounds.limit / (bounds.limit + info.n_over))
 
 
@@ -362,7 +346,7 @@ def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wr
     info = state.info[0]
     note_error(info, is_wrong)
     is_full = info.n - info.n_dead >= bounds.limit
-    if bounds.policy >= PROJECT and is_full and errs_more(info):
+    if is_full and errs_more(info):
         fade(state, RHO)
     while info.n - info.n_dead > bounds.limit:
         slot = make_room(state, kernel, bounds.policy, d)

@@ -1,9 +1,7 @@
 """LASVM for several classes within bounds: a window, a budget of vectors in the store.
 
 An example leaves the store by leaving each problem that has it as a member, as for two classes (see
-`solvers.lasvm.bounds`). A budget merges two vectors of one class (`merging`), or takes the vector
-for which the sum of the costs over its problems is least. If vectors are to be projected, each
-problem projects it on its nearest member of the same sign.
+`solvers.lasvm.bounds`). A budget merges two vectors of one class (`merging`).
 """
 
 from __future__ import annotations
@@ -13,37 +11,27 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner
-from streamsvm.solvers.bounds import MERGE, PROJECT, SMALLEST, Budget, Unbounded, Window
-from streamsvm.solvers.lasvm.bounds import nearest, project, remove
+from streamsvm.solvers.bounds import Budget, Unbounded, Window
+from streamsvm.solvers.lasvm.bounds import remove
 from streamsvm.solvers.lasvm.fading import LEAST_COST, RHO, errs_more, fade, note_error
-from streamsvm.solvers.lasvm.state import bias_of
 from streamsvm.solvers.lasvm_pairs.looks import note_problem
-from streamsvm.solvers.lasvm_pairs.merging import lightest, merge_two
+from streamsvm.solvers.lasvm_pairs.merging import merge_two
 from streamsvm.solvers.lasvm_pairs.problems import NONE, n_turns, problem_of_turn
 from streamsvm.solvers.lasvm_pairs.state import problem
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import renew_column
-from streamsvm.support.kernel_rows.row_cache import kernel_row
 from streamsvm.support.looks import note_cost
 from streamsvm.support.member_store import MemberKernel
 
 
 @compiled_inner
-def _leave(state, p, kernel, s, projects, d):
-    """Remove a member of a problem, or project it on its nearest one."""
-    own, shared = borrowed(problem(state, p)), MemberKernel(kernel)
-    j = np.int64(-1)
-    if projects and own.alpha[s] != 0.0:
-        line = kernel_row(own.cache, shared, own.store, s, own.info[0].n, d)
-        j = nearest(own, own.cache.values[line], s)
-    if j < 0:
-        remove(own, shared, s, d)
-    else:
-        project(own, shared, s, j, d)
+def _leave(state, p, kernel, s, d):
+    """Remove a member of a problem."""
+    remove(borrowed(problem(state, p)), MemberKernel(kernel), s, d)
 
 
 @compiled
-def forget(state, kernel, slot, projects, d):
+def forget(state, kernel, slot, d):
     """Remove the example in a slot from all problems, and so from the store."""
     state, kernel = borrowed((state, kernel))
     of = state.problems
@@ -55,7 +43,7 @@ def forget(state, kernel, slot, projects, d):
         for s in range(of.table[p].n):
             at = start + s
             if of.slot[at] == slot and of.lower[at] != of.upper[at]:
-                _leave(state, p, kernel, s, projects, d)
+                _leave(state, p, kernel, s, d)
                 break
 
 
@@ -65,26 +53,7 @@ def _forget_number(state, kernel, number, d):
         return
     for s in range(state.info[0].n):
         if abs(state.store.entered[s]) == number and state.wanted[s] > 0:
-            forget(state, kernel, s, False, d)
-
-
-@compiled_inner
-def _cheapest(state, smallest):
-    """Return the slot that is cheapest to remove; if `smallest`, by the sum of |alpha|."""
-    of, cost = state.problems, state.removal_cost
-    cost[: state.info[0].n] = 0.0
-    for p in range(of.table.size):
-        b, start = bias_of(of.table[p]), of.segments[p].start
-        for at in range(start, start + of.table[p].n):
-            if of.lower[at] == of.upper[at]:
-                continue
-            a = abs(of.alpha[at])
-            loss = a
-            if not smallest:
-                violation = of.y[at] * (of.gradient[at] - b)
-                loss = a * violation + 0.5 * a * a * np.float64(of.diagonal[at])
-            cost[of.slot[at]] += loss
-    return lightest(state)
+            forget(state, kernel, s, d)
 
 
 @compiled_inner
@@ -136,16 +105,12 @@ def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wr
     info = state.info[0]
     note_error(info, is_wrong)
     is_full = info.n - info.n_dead >= bounds.limit
-    if bounds.policy >= MERGE and is_full and errs_more(info):
+    if is_full and errs_more(info):
         _fade(state, RHO)
     while info.n - info.n_dead > bounds.limit:
-        if bounds.policy < MERGE:
-            slot = _cheapest(state, bounds.policy == SMALLEST)
-            forget(state, kernel, slot, bounds.policy == PROJECT, d)
-            continue
         slot, is_merged = merge_two(state, kernel, bounds.policy, d)
         if not is_merged:
-            forget(state, kernel, slot, False, d)
+            forget(state, kernel, slot, d)
         elif slot < n_block:
             z = stores.row_of(state.store, slot, state.problems.feature_row, d)
             renew_column(state.block, kernel, fresh, z, slot, r + 1, size, d)
@@ -154,5 +119,5 @@ def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wr
 stay_within: Any = chosen_by(
     0, {Unbounded: _stay_unbounded, Window: _stay_unbounded, Budget: _stay_within_budget}
 )
-"""stay_within(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong): remove or merge vectors
+"""stay_within(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong): merge or remove vectors
 while there are more than the limit, or let all fade, as `solvers.lasvm.bounds.stay_within` does."""

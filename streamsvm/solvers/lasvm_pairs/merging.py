@@ -28,25 +28,25 @@ _MULTIPLIER, _MODULUS = np.int64(48271), np.int64(2147483647)
 
 @compiled_inner
 def _weigh(state):
-    """Write the weight of the vector in each slot to `state.removal_cost`."""
-    of, cost = state.problems, state.removal_cost
-    cost[: state.info[0].n] = 0.0
+    """Write the weight of the vector in each slot to `state.norm`."""
+    of, norm = state.problems, state.norm
+    norm[: state.info[0].n] = 0.0
     for p in range(of.table.size):
         start = of.segments[p].start
         for at in range(start, start + of.table[p].n):
-            cost[of.slot[at]] += of.alpha[at] * of.alpha[at]
+            norm[of.slot[at]] += of.alpha[at] * of.alpha[at]
     for s in range(state.info[0].n):
-        cost[s] = np.sqrt(cost[s])
+        norm[s] = np.sqrt(norm[s])
 
 
 @compiled_inner
-def lightest(state):
-    """Return the slot of the vector of the least `state.removal_cost`, the oldest of several."""
-    found, entered, cost = np.int64(NONE), state.store.entered, state.removal_cost
+def _lightest(state):
+    """Return the slot of the vector of the least `state.norm`, the oldest of several."""
+    found, entered, norm = np.int64(NONE), state.store.entered, state.norm
     for s in range(state.info[0].n):
         if state.wanted[s] > 0:
             is_older = found >= 0 and abs(entered[s]) < abs(entered[found])
-            if found < 0 or cost[s] < cost[found] or (cost[s] == cost[found] and is_older):
+            if found < 0 or norm[s] < norm[found] or (norm[s] == norm[found] and is_older):
                 found = np.int64(s)
     return found
 
@@ -98,7 +98,7 @@ def _cheapest_pair(state, kernel, first, row, d):
         j = _neighbour(state, kernel, i, row, d)
         if j == NONE:
             continue
-        cost = pair_cost(state.removal_cost, state.diagonal, i, j, row[0, j])
+        cost = pair_cost(state.norm, state.diagonal, i, j, row[0, j])
         if cost < least:
             least, best_i, best_j = cost, i, j
     return best_i, best_j
@@ -181,7 +181,7 @@ def _merge(state, kernel, i, j, policy, d):
     for at, slot in ((0, i), (1, j)):
         x = stores.row_of(store, slot, scratch, d)
         stores.values(kernel, store, x, np.int64(1), d, np.int64(0), n, rows[at : at + 1])
-    h = weight_of(policy, np.float64(rows[0, j]), state.removal_cost[i], state.removal_cost[j])
+    h = weight_of(policy, np.float64(rows[0, j]), state.norm[i], state.norm[j])
     z = stores.between(store, i, j, h, d)
     stores.values(kernel, store, z, np.int64(1), d, np.int64(0), n, rows[2:3])
     k_zz = own_value(kernel, stores.spare_of(store, np.int64(1), d), z)
@@ -209,8 +209,8 @@ def _merge(state, kernel, i, j, policy, d):
 def merge_two(state, kernel, policy, d):
     """Merge the two cheapest vectors, and return the new slot, True; or one to remove, False."""
     _weigh(state)
-    first, row = lightest(state), np.empty((1, state.y.size), np.float32)
-    if state.removal_cost[first] > 0.0:
+    first, row = _lightest(state), np.empty((1, state.y.size), np.float32)
+    if state.norm[first] > 0.0:
         i, j = _cheapest_pair(state, kernel, first, row, d)
     else:
         # Its equal gets its boxes: see `solvers.lasvm.bounds.make_room`.

@@ -109,7 +109,7 @@ class PairsState(NamedTuple):
     # The classes whose examples need a vector, see `needed`.
     needed_by: np.ndarray = field("slots", dtype=np.uint64, scratch=True)
     order: np.ndarray = field("slots", dtype=np.int64, scratch=True)  # of slots, or of members
-    removal_cost: np.ndarray = field("slots", scratch=True)  # what removing each slot costs
+    norm: np.ndarray = field("slots", scratch=True)  # root of the squared coefficients of a slot
     fresh: np.ndarray = field(1, dtype=np.int64, scratch=True)  # see `MemberStore`
 
 

@@ -1,27 +1,13 @@
-"""Room for one more support vector: which one leaves, by the names of the papers.
+"""Room for one more support vector: which one leaves.
 
 * `REMOVE` (Crammer, Kandola, Singer, NIPS 2003): the one that would be classified with the largest
   margin without itself, y_i (f(x_i) - alpha_i k(x_i, x_i)); f is kept up to date for this.
-* `SMALLEST`: the one with the smallest alpha_i^2 k(x_i, x_i), what |w|^2 loses at once.
-* `FORGET`, the Forgetron (Dekel, Shalev-Shwartz, Singer, SIAM J. Computing 37, 2008; self-tuned):
-  the oldest, after all coefficients were multiplied by the largest phi <= 1 for which
+* `MERGE` (Wang, Crammer, Vucetic, JMLR 13, 2012): of the smallest by alpha_i^2 k(x_i, x_i) and a
+  few drawn ones, each with its best partner of the same sign, the cheapest pair becomes one vector
+  between them; see `streamsvm.solvers.merging`. The smallest leaves if there is no pair.
 
-      Psi(sigma phi, mu phi) + Q <= 15/32 M,     Psi(lambda, mu) = lambda^2 + 2 lambda - 2 lambda mu
-
-  with sigma = |alpha_r| of the oldest, mu = y_r f(x_r) with the fresh example learnt, M mistakes so
-  far, and Q the sum of Psi so far.
-* `RANDOM`, the randomised budget perceptron (Cavallanti, Cesa-Bianchi, Gentile, Machine Learning
-  69, 2007): one drawn uniformly.
-* `BPA_S` (Wang, Vucetic, AISTATS 2010): the fresh example x takes the place of one, and its part
-  along x. Among all w that give up one x_r and may use x, that of the least |w - w_t|^2 / 2 + C
-  loss has alpha_r k(x_r, x) / k(x, x) more on x than the step without a budget, whichever r is; so
-  r is where alpha_r^2 (k(x_r, x_r) - k(x_r, x)^2 / k(x, x)) is least.
-* `MERGE` (Wang, Crammer, Vucetic, JMLR 13, 2012): of the smallest and a few drawn ones, each with
-  its best partner of the same sign, the cheapest pair becomes one vector between them; see
-  `streamsvm.solvers.merging`.
-
-Projection (`PROJECT`, and `PROJECT_PLUS`) makes no room: see `step`. An average loses what its
-model loses; of merged vectors for ever, so that older models fade from it (see `step`).
+`PROJECT` makes no room: see `step`. An average loses what its model loses; of merged vectors for
+ever, so that older models fade from it (see `step`).
 """
 
 from __future__ import annotations
@@ -30,27 +16,17 @@ import math
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_inner
-from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, REMOVE, SMALLEST
+from streamsvm._compile import compiled_inner
 from streamsvm.solvers.merging import CANDIDATES, weight_of
-from streamsvm.solvers.perceptron.state import change, kernel_row_of, put
+from streamsvm.solvers.perceptron.state import kernel_row_of, put
 from streamsvm.support import stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
 from streamsvm.support.kernel_rows.kernel_diagonal import own_value
-from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
+from streamsvm.support.kernel_rows.kernel_values import add_scaled
 
-FORGET, RANDOM, BPA_S, PROJECT_PLUS = 5.0, 6.0, 7.0, 8.0
+PROJECT, REMOVE = 2.0, 3.0
 """Policies beside those of `streamsvm.solvers.bounds`."""
-
-_SHARE = 15.0 / 32.0
-"""The share of the mistakes that the Forgetron's damage may reach."""
-
-
-@compiled
-def uses_rows(policy):
-    """Tell whether a policy needs kernel rows of support vectors, so that they are cached."""
-    return policy == REMOVE or policy == MERGE or policy == MERGE_MEAN or policy == FORGET
 
 
 @compiled_inner
@@ -73,51 +49,6 @@ def _smallest(state):
         if square < least:
             found, least = np.int64(s), square
     return found
-
-
-@compiled_inner
-def _nearest_to_fresh(state, row, diagonal):
-    """Return the slot that loses least if its part along the fresh example is all that stays."""
-    k_xx = max(np.float64(diagonal), 1e-30)
-    found, least = np.int64(0), np.inf
-    for s in range(state.info[0].n):
-        k = np.float64(row[s])
-        rest = np.float64(state.diagonal[s]) - k * k / k_xx
-        cost = state.alpha[s] * state.alpha[s] * rest
-        if cost < least:
-            found, least = np.int64(s), cost
-    return found
-
-
-@compiled_inner
-def shrinkage(sigma, mu, allowed):
-    """Return the largest phi in (0, 1] with a phi^2 + 2 sigma phi <= allowed, a = Psi's square."""
-    a = sigma * sigma - 2.0 * sigma * mu
-    if a + 2.0 * sigma <= allowed:
-        return 1.0
-    if a == 0.0:
-        return allowed / (2.0 * sigma)
-    # With a < 0 the left side may be small again beyond the larger root, which is then above 1.
-    return (math.sqrt(max(0.0, sigma * sigma + a * allowed)) - sigma) / a
-
-
-@compiled_inner
-def _forget(state, kernel, row, step, d):
-    """Shrink all coefficients; return the oldest slot and by what they were multiplied."""
-    info = state.info[0]
-    oldest = np.int64(0)
-    for s in range(info.n):
-        if state.store.entered[s] < state.store.entered[oldest]:
-            oldest = np.int64(s)
-    a = state.alpha[oldest]
-    f = expansion(state.alpha, kernel_row_of(state, kernel, oldest, d), info.n)
-    mu = math.copysign(1.0, a) * (f + step * np.float64(row[oldest]))
-    phi = shrinkage(abs(a), mu, _SHARE * info.n_steps - info.damage)
-    size = abs(a) * phi
-    info.damage += size * size + 2.0 * size - 2.0 * size * phi * mu
-    for s in range(info.n):
-        change(state, s, (phi - 1.0) * state.alpha[s])
-    return oldest, phi
 
 
 @compiled_inner
@@ -184,28 +115,18 @@ def _merge(state, kernel, fresh, i, j, policy, r, size, d):
 
 
 @compiled_inner
-def make_room(state, kernel, policy, fresh, r, size, step, diagonal, d):
-    """Return the slot that row r of the block takes, all of which are in use, and a factor.
+def make_room(state, kernel, policy, fresh, r, size, d):
+    """Return the slot that row r of the block takes, all of which are in use.
 
-    By that factor the coefficient `step` with which the row enters is to be multiplied. `fresh` is
-    a store of the `size` rows of the block, `policy` one of those above.
+    `fresh` is a store of the `size` rows of the block, `policy` one that makes room.
     """
     state.info[0].n_room += 1
-    row = state.block.values[r]
-    if policy == FORGET:
-        return _forget(state, kernel, row, step, d)
-    slot = _smallest(state)
     if policy == REMOVE:
         slot = _easiest(state)
         row_of_slot = kernel_row_of(state, kernel, slot, d)
         add_scaled(state.f, row_of_slot, -state.alpha[slot], state.info[0].n)
-    elif policy == RANDOM:
-        slot = below(state.draws, state.info[0].n)
-    elif policy == BPA_S:
-        slot = _nearest_to_fresh(state, row, diagonal)
-    elif policy != SMALLEST:
-        i, j = _cheapest_pair(state, kernel, d)
-        if j >= 0:
-            _merge(state, kernel, fresh, i, j, policy, r, size, d)
-        slot = i
-    return slot, 1.0
+        return slot
+    i, j = _cheapest_pair(state, kernel, d)
+    if j >= 0:
+        _merge(state, kernel, fresh, i, j, policy, r, size, d)
+    return i

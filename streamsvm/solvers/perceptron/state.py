@@ -32,9 +32,6 @@ INFO = np.dtype(
         ("n_values", np.int64),  # kernel values computed for fresh examples
         ("n_room", np.int64),  # examples for which room was made
         ("last_number", np.int64),  # largest number of an example so far
-        # Q of the Forgetron: what forgetting has cost so far; of Projectron++: the largest distance
-        # from its projection of an example that was predicted wrongly and projected
-        ("damage", np.float64),
         ("n_faded", np.int64),  # T - A_T, see `fade_average`
         ("sum_faded", np.float64),  # sum of t up to T, less that of each t times its model's weight
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
@@ -52,7 +49,7 @@ class PerceptronState(NamedTuple):
     late: np.ndarray = field("slots")  # sum of (change of alpha) A_(t - 1)
     f: np.ndarray = field("slots")  # sum_t alpha_t k(x_t, x_s), up to date under REMOVE only
     diagonal: np.ndarray = field("slots", dtype=np.float32, range=NOT_NEGATIVE)  # k(x_s, x_s)
-    # Of the kernel matrix of the slots, under policies that project only.
+    # Of the kernel matrix of the slots, under PROJECT only.
     inverse: np.ndarray = field("basis", "basis")
     draws: np.ndarray = DRAWS  # state of the random generator, see `support.draws`
     info: Any = Record(INFO, reset=("ready",))

@@ -28,15 +28,6 @@ Orabona, Keshet, Caputo, JMLR 10, 2009), the step is made along the projection P
 example on the span of the vectors kept, once there are as many as allowed, or if x almost lies in
 that span. |P x|^2 is then in the place of k(x, x).
 
-PROJECT_PLUS (Projectron++, same paper) does so with the mistakes of the perceptron, and also learns
-an example within the margin, 0 < y f(x) < 1, without keeping it, by a step along P x of
-
-    tau = min(l / |P x|^2, 2 (l - |x - P x| / eta) / |P x|^2, C),     l = 1 - y f(x)
-
-if that is above 0. In the paper, eta is a parameter: mistakes at a larger distance from the span
-are kept, and its bound on mistakes is for all w with |w| of less than 1 / eta. Here the number of
-vectors is the parameter, so that eta is the largest distance of a mistake that was projected.
-
 The voted perceptron (Freund, Schapire 1998): all models so far predict, each with one vote for each
 example after which it was the model. An example that comes again enters again; then the models are
 those of the first 1, 2, ... slots, and a running sum over a kernel row gives what each says.
@@ -44,23 +35,14 @@ those of the first 1, 2, ... slots, and a running sum over a kernel row gives wh
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
-from streamsvm.solvers.bounds import (
-    MERGE,
-    MERGE_MEAN,
-    PROJECT,
-    REMOVE,
-    UNBOUNDED,
-    Budget,
-    Unbounded,
-)
+from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, UNBOUNDED, Budget, Unbounded
 from streamsvm.solvers.kernel_events import learn_binary
-from streamsvm.solvers.perceptron.budget import BPA_S, PROJECT_PLUS, make_room, uses_rows
+from streamsvm.solvers.perceptron.budget import PROJECT, REMOVE, make_room
 from streamsvm.solvers.perceptron.state import (
     PerceptronState,
     change,
@@ -101,7 +83,6 @@ class Schedule(NamedTuple):
     l2: float  # l2 of Pegasos; 0 for the others
     averaged: float  # what predicts: `LAST`, `MEAN` or `VOTED`
     bounds: Unbounded | Budget = UNBOUNDED
-    mistake: float = 0.0  # of PROJECT_PLUS: examples with y f(x) up to it may become vectors
 
 
 @compiled
@@ -171,7 +152,6 @@ def _project(state, row, y, f, cost, diagonal, schedule):
     if n < schedule.bounds.limit and distance > DEPENDENT * k_xx:
         extend_inverse(state, solved, distance, n)
         return False
-    state.info[0].damage = max(state.info[0].damage, math.sqrt(distance))
     if k_xx - distance > 1e-6 * k_xx:
         step = step_of(schedule, y, f, k_xx - distance, cost)
         for s in range(n):
@@ -180,56 +160,24 @@ def _project(state, row, y, f, cost, diagonal, schedule):
 
 
 @compiled_inner
-def _project_within(state, row, y, f, cost, diagonal):
-    """Make the step of Projectron++ on an example within the margin; tell whether it was made."""
-    n = state.info[0].n
-    solved = np.empty(n)
-    distance = solve(state, row, diagonal, solved, n)
-    k_xx, loss = np.float64(diagonal), 1.0 - y * f
-    # Before any mistake was projected: examples that almost lie in the span would be.
-    eta = max(state.info[0].damage, math.sqrt(DEPENDENT * k_xx))
-    free = min(loss, 2.0 * (loss - math.sqrt(distance) / eta)) if eta > 0.0 else 0.0
-    if free <= 0.0 or k_xx - distance <= 1e-6 * k_xx:
-        return False
-    step = y * min(cost, free / (k_xx - distance))
-    for s in range(n):
-        change(state, s, step * solved[s])
-    return True
-
-
-@compiled_inner
 def _update_budget(
     bounds, state, kernel, x, fresh, r, size, y, f, cost, weight, number, diagonal, schedule
 ):
     info, row, policy = state.info[0], state.block.values[r], bounds.policy
-    if policy == PROJECT_PLUS and y * f > schedule.mistake:
-        if not _project_within(state, row, y, f, cost, diagonal):
-            info.n_steps -= 1
-            info.n_null += 1
-        return
     slot = stores.slot_of(state, number, info.n)
     step = step_of(schedule, y, f, np.float64(diagonal), cost)
     if slot < 0:
-        is_projected = policy == PROJECT or policy == PROJECT_PLUS
-        if is_projected and _project(state, row, y, f, cost, diagonal, schedule):
+        if policy == PROJECT and _project(state, row, y, f, cost, diagonal, schedule):
             return
-        carried, late, factor = 0.0, 0.0, 1.0
         if info.n < bounds.limit:
             slot = info.n
             info.n = slot + 1
         else:
-            slot, factor = make_room(
-                state, kernel, policy, fresh, r, size, step, diagonal, width(x)
-            )
-            if policy == BPA_S:
-                along = np.float64(row[slot]) / max(np.float64(diagonal), 1e-30)
-                carried, late = along * state.alpha[slot], along * state.late[slot]
-        step *= factor
+            slot = make_room(state, kernel, policy, fresh, r, size, width(x))
         _enter(state, x, r, size, slot, weight, number, diagonal)
-        state.alpha[slot], state.late[slot] = carried, late
         if policy == REMOVE:
             state.f[slot] = expansion(state.alpha, row, info.n)
-        if uses_rows(policy):
+        if policy != PROJECT:
             row_cache.set_column(state.cache, slot, row)
             row_cache.keep(state.cache, slot, row, info.n)
     change(state, slot, step)

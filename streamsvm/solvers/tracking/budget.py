@@ -1,10 +1,9 @@
-"""Room for one more example in averaged tracking: removal, projection and merging.
+"""Room for one more example in averaged tracking: two are merged, or one is removed.
 
 Leaving out example i changes the dual by -a_i g_i - a_i^2 k(x_i, x_i) / 2: the least harmful one
-is where that loss is least, from f alone. Removal stops there. Projection and merging look at it
-and at a few drawn members, each with its nearest neighbour of the same label, and take the pair
-that costs w least (`pair_cost`). Projection gives the part of one along the other to the other,
-and its cost. Merging replaces the two by one vector between them (see `solvers.merging`), which
+is where that loss is least, from f alone. If it costs nothing, it is removed. Else it and a few
+drawn members are looked at, each with its nearest neighbour of the same label, and the pair that
+costs w least (`pair_cost`) is replaced by one vector between the two (see `solvers.merging`), which
 stands for two examples: its cost is the sum of theirs.
 
 Whatever is done, the dual before minus the dual after is added to `lost`.
@@ -15,7 +14,6 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner
-from streamsvm.solvers.bounds import PROJECT, REMOVE, SMALLEST
 from streamsvm.solvers.merging import CANDIDATES, pair_cost, weight_of
 from streamsvm.solvers.tracking.state import enter, leave, shift
 from streamsvm.support import stores
@@ -23,7 +21,6 @@ from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
 from streamsvm.support.kernel_rows.kernel_diagonal import own_value
 from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
-from streamsvm.support.looks import note_cost
 
 
 @compiled_inner
@@ -63,16 +60,6 @@ def least_harmful(state):
 
 
 @compiled_inner
-def _smallest(state):
-    found, least = np.int64(-1), np.inf
-    for m in range(state.active.counts[0].n_members):
-        i = state.active.members[m]
-        if abs(state.alpha[i]) < least:
-            found, least = i, abs(state.alpha[i])
-    return found
-
-
-@compiled_inner
 def _nearest(state, row, i):
     """Return the member of the same label with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
     found, most = np.int64(-1), 0.0
@@ -104,29 +91,6 @@ def cheapest_pair(state, kernel, first, d):
         if cost < least:
             least, best_i, best_j = cost, i, j
     return best_i, best_j
-
-
-@compiled_inner
-def _project(state, kernel, i, j, d):
-    """Remove i, and give its part along j, of the same label, to j."""
-    n = state.active.counts[0].n
-    row_i = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, i, n, d)]
-    diagonal = np.float64(state.diagonal[j])
-    part = abs(state.alpha[i]) * np.float64(row_i[j]) / max(diagonal, 1e-30)
-    weight = state.store.weight[i] + state.store.weight[j]
-    cost = state.cost[i] + state.cost[j]
-    remove(state, kernel, i, d)
-    info = state.info[0]
-    info.cost_sum += cost - state.cost[j]
-    info.cost_squares += cost * cost - state.cost[j] * state.cost[j]
-    state.cost[j], state.store.weight[j] = cost, weight
-    note_cost(info, cost)
-    y = state.y[j]
-    step = min(part, cost - y * state.alpha[j])
-    gain = step * (1.0 - y * state.f[j]) - 0.5 * step * step * diagonal
-    shift(state, kernel, j, y * step, d)
-    info.dual += gain
-    info.lost -= gain
 
 
 @compiled_inner
@@ -179,16 +143,11 @@ def make_room(state, kernel, wanted, policy, d):
     i, loss = least_harmful(state)
     if loss > 0.0 and not wanted:
         return False
-    if policy == SMALLEST:
-        remove(state, kernel, _smallest(state), d)
-    elif loss <= 0.0 or policy == REMOVE:
+    j = np.int64(-1)
+    if loss > 0.0:
+        i, j = cheapest_pair(state, kernel, i, d)
+    if j < 0:
         remove(state, kernel, i, d)
     else:
-        i, j = cheapest_pair(state, kernel, i, d)
-        if j < 0:
-            remove(state, kernel, i, d)
-        elif policy == PROJECT:
-            _project(state, kernel, i, j, d)
-        else:
-            _merge(state, kernel, i, j, policy, d)
+        _merge(state, kernel, i, j, policy, d)
     return True

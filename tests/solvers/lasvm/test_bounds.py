@@ -6,14 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.solvers.bounds import (
-    MERGE,
-    MERGE_MEAN,
-    PROJECT,
-    REMOVE,
-    SMALLEST,
-    bounds_of,
-)
+from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, bounds_of
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
 from streamsvm.solvers.lasvm import fading
 from streamsvm.solvers.lasvm import state as lasvm_state
@@ -23,7 +16,7 @@ from tests.solvers.lasvm.test_step import Stream, live_of, problem
 
 RBF = kernels.RBF(gamma=0.5)
 LINEAR = kernels.Linear(scale=0.7)
-POLICIES = (REMOVE, SMALLEST, PROJECT, MERGE, MERGE_MEAN)
+POLICIES = (MERGE, MERGE_MEAN)
 PLAIN = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 1.0)
 EAGER = lasvm.Schedule(1e-3, 1.0, 0.5, 50.0, 0.0)
 
@@ -39,7 +32,6 @@ def policy_of(schedule):
 WAYS = [
     within(window=20),
     within(window=2, schedule=EAGER),
-    within(window=25, limit=10, policy=PROJECT),
     within(window=25, limit=10, policy=MERGE),
     within(window=25, limit=10, policy=MERGE_MEAN),
     *(within(limit=12, policy=policy) for policy in POLICIES),
@@ -120,30 +112,20 @@ def test_making_room_again_and_again(seed, policy, C):
         assert info.lost - lost == pytest.approx(change, rel=1e-6, abs=1e-9 * scale)
         now = (state.upper - state.lower).sum(), state.store.weight[live].sum()
         if slot >= 0:
-            assert policy in (MERGE, MERGE_MEAN) and slot in live
-        if policy in (REMOVE, SMALLEST):
-            assert now[0] < costs and now[1] == weights - 1.0
-        elif slot >= 0 or (policy == PROJECT and now[1] == weights):
             # Somebody stands for one more.
-            assert now == pytest.approx((costs, weights))
+            assert slot in live and now == pytest.approx((costs, weights))
 
 
-def test_the_smallest_and_the_least_harmful_leave():
-    compared = 0
+def test_the_least_harmful_is_the_one_that_costs_least():
     for seed in range(20):
         x, y = problem(seed, 40, 2)
-        for policy in (REMOVE, SMALLEST):
-            stream = Stream(x, y, np.full(40, 5.0), RBF, PLAIN).all()
-            state, b = stream.state, lasvm.bias(stream.state)
-            live = live_of(state)
-            a = np.abs(state.alpha[live])
-            if policy == REMOVE:
-                a = a * state.y[live] * (state.gradient[live] - b) + 0.5 * a * a
-            number = state.store.entered[live[np.argmin(a)]]
-            lasvm_bounds.make_room(state, stream.solver_kernel, policy, 2)
-            assert number not in state.store.entered
-            compared += 1
-    assert compared == 40
+        stream = Stream(x, y, np.full(40, 5.0), RBF, PLAIN).all()
+        state, b = stream.state, lasvm.bias(stream.state)
+        live = live_of(state)
+        a = np.abs(state.alpha[live])
+        losses = a * state.y[live] * (state.gradient[live] - b) + 0.5 * a * a
+        found, loss = lasvm_bounds.cheapest_to_remove(state)
+        assert found == live[np.argmin(losses)] and loss == pytest.approx(losses.min())
 
 
 def test_a_merged_vector_keeps_the_sum_and_lies_between_two():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamsvm import kernels
-from streamsvm.solvers.bounds import MERGE, REMOVE, UNBOUNDED, Window, bounds_of
+from streamsvm.solvers.bounds import MERGE, UNBOUNDED, Window, bounds_of
 from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm import step as two_step
 from streamsvm.solvers.lasvm_pairs import bounds, classes, finish, merging, state, step
@@ -149,7 +149,7 @@ def test_each_merge_is_that_of_the_slow_twin(seed, rest):
             twin, rows = twin_of(own)
             slot, is_merged = merging.merge_two(own, kernel, MERGE, 3)
             if not is_merged:
-                bounds.forget(own, kernel, slot, False, 3)
+                bounds.forget(own, kernel, slot, 3)
             n_merged += is_merged
             twin.make_room(rows, 1.0, int(own.info[0].n_looked))
             for mine, its in zip(by_age(*twin_of(own)), by_age(twin, rows), strict=True):
@@ -242,7 +242,7 @@ def test_a_vector_is_kept_once_and_as_long_as_a_problem_wants_it(limit):
 
 def test_gradients_and_duals_are_those_of_the_coefficients_within_bounds():
     x, y = examples(400)
-    for plan in (Window(90.0), bounds_of(150, 40, REMOVE), bounds_of(150, 40)):
+    for plan in (Window(90.0), bounds_of(150, 40)):
         own, _ = learnt(x, y, schedule(bounds=plan))
         check(own)
         newest = np.abs(own.store.entered[own.wanted > 0])

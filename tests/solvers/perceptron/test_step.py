@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.solvers.bounds import MERGE, PROJECT, REMOVE, SMALLEST, UNBOUNDED, Budget
-from streamsvm.solvers.perceptron import budget, step
+from streamsvm.solvers.bounds import MERGE, UNBOUNDED, Budget
 from streamsvm.solvers.perceptron import state as perceptron_state
+from streamsvm.solvers.perceptron import step
+from streamsvm.solvers.perceptron.budget import PROJECT, REMOVE
 from streamsvm.solvers.perceptron.state import PerceptronState
 from streamsvm.support import states, stores
 from streamsvm.support.draws import new_draws
@@ -20,7 +21,7 @@ from tests.reference.row_stream import RowStream
 from tests.reference.slow_perceptron import SlowPerceptron
 from tests.slow import compiles, slow_but
 
-GAMMA, N, LIMIT, MISTAKE = 0.7, 160, 12, 0.1
+GAMMA, N, LIMIT = 0.7, 160, 12
 RULES = {
     "perceptron": step.PERCEPTRON,
     "PA": step.PA,
@@ -28,21 +29,8 @@ RULES = {
     "PA-II": step.PA_II,
     "pegasos": step.PEGASOS,
 }
-POLICIES = {
-    "remove": REMOVE,
-    "smallest": SMALLEST,
-    "random": budget.RANDOM,
-    "project": PROJECT,
-    "project++": budget.PROJECT_PLUS,
-    "merge": MERGE,
-}
-PROJECTING = (PROJECT, budget.PROJECT_PLUS)
-CASES = [
-    *((rule, name) for rule in RULES for name in (None, *POLICIES) if name != "project++"),
-    ("perceptron", "project++"),
-    ("perceptron", "forget"),
-    ("PA-I", "bpa-s"),
-]
+POLICIES = {"remove": REMOVE, "project": PROJECT, "merge": MERGE}
+CASES = [(rule, name) for rule in RULES for name in (None, *POLICIES)]
 
 
 def problem(seed=0, n=N):
@@ -54,13 +42,11 @@ def problem(seed=0, n=N):
     return x, y, draws.uniform(0.2, 1.0, n) * (draws.random(n) < 0.8)
 
 
-def schedule_of(rule, name=None, averaged=True, margin=None, limit=LIMIT):
-    if margin is None:
-        margin = 0.0 if rule == "perceptron" and name != "project++" else 1.0
-    numbers = POLICIES | {"forget": budget.FORGET, "bpa-s": budget.BPA_S}
-    bounds = UNBOUNDED if name is None else Budget(float(limit), numbers[name])
+def schedule_of(rule, name=None, averaged=True, limit=LIMIT):
+    margin = 0.0 if rule == "perceptron" else 1.0
+    bounds = UNBOUNDED if name is None else Budget(float(limit), POLICIES[name])
     l2 = 0.05 if rule == "pegasos" else 0.0
-    return step.Schedule(RULES[rule], margin, l2, float(averaged), bounds, MISTAKE)
+    return step.Schedule(RULES[rule], margin, l2, float(averaged), bounds)
 
 
 class Stream(RowStream):
@@ -68,7 +54,7 @@ class Stream(RowStream):
 
     def __init__(self, schedule, x, y, cost, is_sparse=False, cache_bytes=10**6):
         super().__init__(x, y, cost, kernels.RBF(GAMMA), schedule, is_sparse)
-        is_projected = schedule.bounds != UNBOUNDED and schedule.bounds.policy in PROJECTING
+        is_projected = schedule.bounds != UNBOUNDED and schedule.bounds.policy == PROJECT
         basis = int(schedule.bounds.limit) if is_projected else 0
         self.state = states.new_seeded(PerceptronState, 3, cache_bytes, 5, is_sparse, basis=basis)
 
@@ -89,7 +75,7 @@ def slow(schedule, rule, name):
     word = new_draws(5)[0]
     return SlowPerceptron(
         rule, GAMMA, schedule.margin, schedule.l2, schedule.averaged == step.MEAN, limit, name,
-        word, schedule.averaged == step.VOTED, schedule.mistake,
+        word, schedule.averaged == step.VOTED,
     )  # fmt: skip
 
 
@@ -168,21 +154,6 @@ def test_votes_are_those_of_all_models():
     assert len(np.unique(out)) > 20 and np.abs(out).max() <= 1.0
 
 
-def test_projectron_plus_plus_learns_within_the_margin_without_keeping():
-    x, y, cost = problem(6)
-    found = {}
-    for name in ("project", "project++"):
-        stream = Stream(
-            schedule_of("perceptron", name, margin=1.0 if "+" in name else 0.1), x, y, cost
-        )
-        stream.learn(0, N)
-        found[name] = stream.state.info[0]
-        assert stream.n == LIMIT
-    assert found["project++"].n_steps > found["project"].n_steps
-    # The largest distance of a mistake that was projected, of rows of norm 1.
-    assert 0.03 < found["project++"].damage <= 1.0
-
-
 @pytest.mark.parametrize(("rule", "name"), [("PA-I", None), ("pegasos", "merge")])
 def test_a_second_epoch_adds_to_what_is_there(rule, name):
     x, y, cost = problem(1)
@@ -222,7 +193,7 @@ def test_invariants_and_any_batches(case, seed, cuts, limit):
     gram, alpha = once.gram(), once.state.alpha[: once.n]
     if case[1] == "remove":
         np.testing.assert_allclose(once.state.f[: once.n], gram @ alpha, atol=1e-4)
-    if case[1] in ("project", "project++"):
+    if case[1] == "project":
         inverse = once.state.inverse[: once.n, : once.n]
         np.testing.assert_allclose(inverse @ gram, np.eye(once.n), atol=2e-2)
     numbers = once.state.store.entered[: once.n]
@@ -230,25 +201,13 @@ def test_invariants_and_any_batches(case, seed, cuts, limit):
 
 
 @compiles("kernel perceptrons sparse")
-@pytest.mark.parametrize("name", [None, "merge", "bpa-s"])
+@pytest.mark.parametrize("name", [None, "merge"])
 def test_sparse_rows_are_as_dense_ones(name):
     x, y, cost = problem(2)
     schedule = schedule_of("PA-I", name)
     dense, thin = Stream(schedule, x, y, cost), Stream(schedule, x, y, cost, is_sparse=True)
     np.testing.assert_allclose(dense.learn(0, N), thin.learn(0, N), rtol=0, atol=2e-4)
     np.testing.assert_allclose(dense.rows(), thin.rows(), atol=1e-5)
-
-
-@given(sigma=st.floats(0.01, 5.0), mu=st.floats(-5.0, 5.0), allowed=st.floats(1e-3, 10.0))
-def test_shrinkage_is_the_largest_that_is_allowed(sigma, mu, allowed):
-    def psi(phi):
-        return (sigma * phi) ** 2 + 2 * sigma * phi - 2 * sigma * phi * phi * mu
-
-    phi = budget.shrinkage(sigma, mu, allowed)
-    assert 0.0 < phi <= 1.0 and psi(phi) <= allowed + 1e-6
-    if phi < 1.0:
-        between = np.linspace(phi, 1.0, 50)[1:]
-        assert (psi(between) > allowed - 1e-6).all()
 
 
 def test_a_change_of_the_kernel_recomputes_what_depends_on_it():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, PROJECT, REMOVE, SMALLEST, Budget, Reservoir
+from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, Budget, Reservoir
 from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
@@ -45,8 +45,6 @@ WAYS = [
 ]
 BOUNDED = [
     (SAMPLE, 0),
-    *((limited(policy), 0) for policy in (REMOVE, SMALLEST, PROJECT)),
-    (limited(PROJECT), 25),
     (limited(MERGE), 0),
     (limited(MERGE), 25),
     (limited(MERGE_MEAN), 25),

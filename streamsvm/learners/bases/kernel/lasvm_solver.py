@@ -218,7 +218,7 @@ class PairsSolver(LASVMSolver):
         """Remove the examples in some slots from all problems."""
         kernel = self.bound_kernel(self.state)
         for s in slots.tolist():
-            pairs_bounds.forget(self.state, kernel, s, False, n_features)
+            pairs_bounds.forget(self.state, kernel, s, n_features)
         pairs_state.squeeze(self.state)
 
     def problem_margins(self, x: Rows, sizes: Sizes) -> np.ndarray:

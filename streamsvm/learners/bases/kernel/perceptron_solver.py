@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from streamsvm._parameter_checks import check_seed, check_size
-from streamsvm.learners.bases.kernel.bounds import POLICIES as _POLICIES
-from streamsvm.learners.bases.kernel.bounds import policy_of
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.kernel.bounds import merging_by
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.solvers import bounds
 from streamsvm.solvers.bounds import UNBOUNDED, Budget
-from streamsvm.solvers.perceptron import budget as policies
 from streamsvm.solvers.perceptron import state as perceptron_state
 from streamsvm.solvers.perceptron import step as perceptron
+from streamsvm.solvers.perceptron.budget import PROJECT, REMOVE
 from streamsvm.solvers.perceptron.state import PerceptronState
 from streamsvm.support import states
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.rows import Rows
 
-POLICIES: Mapping[str, float] = _POLICIES | {
-    "random": policies.RANDOM,
-    "forget": policies.FORGET,
-    "bpa-s": policies.BPA_S,
-    "project++": policies.PROJECT_PLUS,
-}
-"""What makes room for one more support vector: see `solvers.perceptron.budget`."""
-
-_PROJECT = (bounds.PROJECT, policies.PROJECT_PLUS)
-"""Policies that need the inverse of the kernel matrix."""
-
 _MERGE = (bounds.MERGE, bounds.MERGE_MEAN)
 
-_KEEP = (*_MERGE, *_PROJECT)
-"""Policies that give the coefficients of a vector to others, so that an average keeps them."""
 
-_FORGETS = (
-    "with budget='forget' the oldest leaves, which is told by the numbers that examples get; leave "
-    "the ids out, or use another budget"
-)
+def _policy_of(budget: str | None, names: tuple[str, ...], kernel: Any) -> float:
+    """Return the number by which the solver knows a budget; None is the first of the names."""
+    name = names[0] if budget is None else budget
+    if name not in names:
+        listed = ", ".join(map(repr, names))
+        raise ParameterError(f"budget={budget!r}: use None or one of {listed}")
+    return {"project": PROJECT, "remove": REMOVE}.get(name, merging_by(kernel))
 
 
 class PerceptronSolver(KernelSolver):
@@ -71,28 +60,24 @@ class PerceptronSolver(KernelSolver):
         max_support_vectors: int | None,
         budget: str | None,
         seed: int | None,
-        policy_names: tuple[str, ...],
+        policy_names: tuple[str, ...] = ("project", "merge"),
         is_voted: bool = False,
     ) -> None:
-        policy = policy_of(budget, kernel, {name: POLICIES[name] for name in policy_names})
+        policy = _policy_of(budget, policy_names, kernel)
         limit = check_size("max_support_vectors", max_support_vectors, 2)
         if averaged is None:
-            averaged = limit is None or policy in _KEEP
-        # Projectron++ has a hinge loss: beside its mistakes it learns what is within the margin.
-        is_plus = limit is not None and policy == policies.PROJECT_PLUS
+            # What is removed has gone from an average, too.
+            averaged = limit is None or policy != REMOVE
         schedule = perceptron.Schedule(
             rule=rule,
-            margin=1.0 if is_plus else margin,
+            margin=margin,
             l2=l2,
             averaged=perceptron.VOTED if is_voted else float(bool(averaged)),
             bounds=UNBOUNDED if limit is None else Budget(float(limit), policy),
-            mistake=margin,
         )
         super().__init__(kernel, schedule, cache_mb)
         self._seed = check_seed(seed)
-        self.loss_margin, self.regularisation = schedule.margin, l2
-        if limit is not None and policy == policies.FORGET:
-            self.refuses_ids = _FORGETS
+        self.loss_margin, self.regularisation = margin, l2
 
     def may_be_read(self, state: Any) -> bool:
         """Tell whether another thread may read stored rows: where none is ever replaced."""
@@ -102,16 +87,16 @@ class PerceptronSolver(KernelSolver):
     def new_state(self, sizes: Sizes) -> PerceptronState:
         """Return an empty state."""
         limits = self.schedule.bounds
+        # Projecting needs the inverse of the kernel matrix, the other policies rows of it.
         is_bounded = isinstance(limits, Budget)
-        uses_rows = is_bounded and policies.uses_rows(limits.policy)
-        basis = int(limits.limit) if is_bounded and limits.policy in _PROJECT else 0
+        is_projected = is_bounded and limits.policy == PROJECT
         return states.new_seeded(
             PerceptronState,
             sizes.n_features,
-            self.cache_bytes if uses_rows else 0,
+            self.cache_bytes if is_bounded and not is_projected else 0,
             self._seed,
             sizes.is_sparse,
-            basis=basis,
+            basis=int(limits.limit) if is_projected else 0,
         )
 
     def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
@@ -135,7 +120,7 @@ class PerceptronSolver(KernelSolver):
 
     def sums(self) -> list[tuple[Any, float]]:
         """Return f of the support vectors, which one policy needs."""
-        if getattr(self.schedule.bounds, "policy", None) != bounds.REMOVE:
+        if getattr(self.schedule.bounds, "policy", None) != REMOVE:
             return []
         return [(self.state.f, float(np.abs(self.state.alpha).sum()))]
 
