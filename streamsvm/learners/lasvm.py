@@ -21,7 +21,7 @@ from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import ProblemTargets
-from streamsvm.learners.bases.kernel import adapting, finishing, lasvm_solver, remains, unlearning
+from streamsvm.learners.bases.kernel import adapting, finishing, lasvm_solver
 from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by, policy_of
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.lasvm_solver import LASVMSolver, PairsSolver
@@ -192,7 +192,7 @@ class LASVMClassifier(KernelLearner):
     new_targets = ProblemTargets
     compiles_classes_apart = True
     takes_balanced = True
-    has_dual = True
+    has_dual = gives_back = True
     solver: LASVMSolver
 
     def __init__(
@@ -275,8 +275,6 @@ class LASVMClassifier(KernelLearner):
                 super().learn_many(X, y, w, ids)
             finally:
                 self._wants_scores = before
-
-    unlearn, audit, keeps = unlearning.unlearn, remains.audit, remains.keeps
 
     def margins_of_learning(self, rows: LabelledRows) -> np.ndarray:
         """Return an array of zeros for what the solver writes of rows when it learns them."""

@@ -181,7 +181,7 @@ class RevisitsOfClasses(Revisits):
                 fill_block(state, kernel, taken(self._x, some), 0, m)
                 self._f[some] += state.block[: len(some), :m] @ changes
 
-        share_rows(learner, state, len(indices), d, add)
+        share_rows(learner.n_threads, state, len(indices), d, add)
 
 
 def _changes(before: _Expansions, now: _Expansions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

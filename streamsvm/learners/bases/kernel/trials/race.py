@@ -19,7 +19,6 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.targets import ProblemTargets
-from streamsvm.learners.bases import label_runs
 from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
 from streamsvm.learners.bases.kernel.trials import relevance
@@ -273,7 +272,7 @@ class Race:
             part = slice(start, start + min(stop - model.n_examples, cost.affordable(self._left)))
             rows = scaled_rows(cut(x, part.start, part.stop), tried.factors)
             diagonal = model.diagonal_of(rows)
-            label_runs.learn(model, rows, labels[part], weights[part], numbers[part], diagonal)
+            model.learn_checked(rows, labels[part], weights[part], numbers[part], diagonal)
             self._left -= cost.of_last()
 
     def _prepare(self) -> None:
