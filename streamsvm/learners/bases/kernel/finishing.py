@@ -6,20 +6,18 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.support.locked import refuse_to_learn
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _log = logging.getLogger(__name__)
 
@@ -187,16 +185,3 @@ def look_again(
             if not revisits.learn_violating(allowed()):
                 return
     _log.warning("finish ended after %d looks at the reserve", _MOST_LOOKS)
-
-
-def losses_of_reserve(learner: KernelLearner, most: int) -> tuple[float, float]:
-    """Return the summed losses and C_i of rows of the reserve that are not kept.
-
-    Of more than `most` rows they are estimated from so many. Several problems are summed.
-    """
-    reserve = learner.solver.kept_rows
-    if reserve is None or not reserve.n_rows:
-        return 0.0, 0.0
-    solver = reserving(learner)
-    found: tuple[float, float] = solver.revisits(learner, most).losses()
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, cast
 
@@ -11,27 +12,29 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_size
 from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.features import density
+from streamsvm.features import absent, density
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases import rehearsal
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.kernel import (
-    adapting,
-    finishing,
+    auto_gamma,
+    definiteness,
     kernel_batches,
     loaded,
     threads,
 )
 from streamsvm.learners.bases.kernel.availability import of_dual, of_keepers, of_primal
+from streamsvm.learners.bases.kernel.class_added import with_class
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
 from streamsvm.learners.bases.kernel.kept_values import kept_values
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.preparation import Preparation
 from streamsvm.learners.bases.kernel.remains import Remains, Traces, checked_ids
-from streamsvm.learners.bases.kernel.reserves.reserving_solver import ReservingSolver
+from streamsvm.learners.bases.kernel.reserves.reserving_solver import ReservingSolver, reserving
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, as_matrix, in_order
+from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.learners.bases.kernel.unlearning import Unlearned, parts_without
 from streamsvm.learners.bases.late_rows import row_after
 from streamsvm.learners.bases.learner import Learner
@@ -168,7 +171,7 @@ class KernelLearner(Learner):
             stop = row_after(rows.numbers, start, until)
             part = rows.part(start, stop)
             cost = self._costs_of(part)
-            adapting.become_sparse_if_large(self, shape(rows.x)[1], seen)
+            self._become_sparse_if_large(shape(rows.x)[1], seen)
             if self.is_sparse:
                 # The learner may have become sparse after the batch was read.
                 part = part._replace(x=sparse(part.x))
@@ -202,7 +205,79 @@ class KernelLearner(Learner):
             self.solver.note(scaled, (rows.y, rows.w, rows.numbers, margins), seen)
         self.preparation.note(self, rows, seen)
         if seen < n:
-            adapting.adapt(self, n)
+            self.adapt(n)
+
+    # What changes as the stream goes on
+
+    def adapt(self, n: int) -> None:
+        """Update gamma, costs and the kind of rows after n examples, and go on with the trial.
+
+        All but the trial changes at powers of two, or after the next example if it was interrupted.
+        """
+        if n < self.preparation.adapts_at:
+            race.step(self, n)
+            return
+        solver, gamma = self.solver, self.preparation.gamma_by_rule(n, self.is_sparse)
+        if gamma is not None and auto_gamma.is_worth_it(solver.kernel.gamma, gamma):
+            self.replace(solver=solver.with_kernel(kernels.RBF(gamma=gamma), len(self.schema)))
+        self.rebalance()
+        if self.sparse is None and not self.is_sparse and self.state is not None:
+            if density.are_sparse(self.dense_rows()):
+                self.become_sparse_after(n)
+        # Last, when it is known whether rows are sparse.
+        if self.preparation.trial is not None:
+            race.step(self, n)
+        else:
+            factors = self.preparation.factors_due()
+            if factors is not None:
+                self.rescale(factors)
+        if self.state is not None and definiteness.is_due(self.kernel, n):
+            self._look_at_kernel()
+        if self.preparation.adapts_at <= absent.NOTICED_AT <= n:
+            absent.notice(self)
+        self.preparation.adapts_at = auto_gamma.next_power_of_two(n)
+
+    def rescale(self, factors: np.ndarray) -> None:
+        """Multiply each feature by other factors, float32 (d,), in the dense rows kept, too.
+
+        The model is computed anew from its coefficients: the kernel always compares rows of one
+        scale.
+        """
+        solver, preparation = self.solver, self.preparation
+        ratio = factors / preparation.factors_in_use(factors.size)
+        scaled = solver.with_rows_scaled(ratio, len(self.schema))
+        self.replace(solver=scaled, preparation=preparation.changed(factors=factors))
+
+    def rebalance(
+        self,
+    ) -> None:
+        """Update the C_i of all examples if the class weights depend on the stream."""
+        costs, solver = self.costs, self.solver
+        if costs.is_balanced and solver.state is not None and costs.counts.min() > 0:
+            solver.set_costs(costs.balanced(self.C_), len(self.schema))
+
+    def _become_sparse_if_large(self, n_features: int, seen: int) -> None:
+        """Become sparse if dense rows of so many features would fill the memory with zeros."""
+        state = self.state
+        if self.sparse is not None or self.is_sparse or state is None:
+            return
+        if n_features > states.n_columns(state):
+            capacity = state.store.entered.size
+            if density.may_be_too_many(capacity, n_features) and density.are_mostly_zero(
+                self.dense_rows(), n_features
+            ):
+                self.become_sparse_after(seen)
+
+    def _look_at_kernel(self) -> None:
+        """Count, and warn of once, a kernel of the user's that is not positive definite."""
+        rows, _, entered = self.expansion()
+        fault = definiteness.fault_of(self.kernel_, rows, entered)
+        if fault is not None:
+            self.n_indefinite += 1
+            if self.n_indefinite == 1:
+                warnings.warn(fault, stacklevel=2)
+
+    # What a solver, and compiled code, use
 
     def sizes(self, n_features: int) -> Sizes:
         """Return what the state must have room for, if rows have so many features."""
@@ -242,7 +317,7 @@ class KernelLearner(Learner):
                 solver.kept_rows.add_one(row, (n, n, sign, path.weight, margin))
             solver.kept_rows.now = n
         if preparation.note_event(self, path, sign, n):
-            adapting.adapt(self, n)
+            self.adapt(n)
             rehearsal.look(self)
 
     def margins_of_learning(self, rows: LabelledRows) -> np.ndarray:
@@ -335,7 +410,7 @@ class KernelLearner(Learner):
         """Add a class; return the function that converts earlier signs, None if they stay."""
         if label in self.targets.labels.seen:
             return None  # a batch may also be cut before an example of a known class
-        changes, change = adapting.with_class(self, label)
+        changes, change = with_class(label, self.targets, self.solver, self.costs)
         self.replace(**changes)
         return change
 
@@ -501,8 +576,21 @@ class KernelLearner(Learner):
         if self._dual_solver().state is None:
             return 0.0
         kept = self.kept_gap()
-        losses, costs = finishing.losses_of_reserve(self, _MOST_OF_RESERVE)
+        losses, costs = self._losses_of_reserve()
         return KeptGap(kept.total + losses, kept.cost + costs).normalised
+
+    def _losses_of_reserve(self) -> tuple[float, float]:
+        """Return the summed losses and C_i of rows of the reserve that are not kept.
+
+        Of more than `_MOST_OF_RESERVE` they are estimated from so many. Several problems are
+        summed.
+        """
+        reserve = self.solver.kept_rows
+        if reserve is None or not reserve.n_rows:
+            return 0.0, 0.0
+        revisits = reserving(self).revisits(self, _MOST_OF_RESERVE)
+        found: tuple[float, float] = revisits.losses()
+        return found
 
     @of_dual
     def kept_numbers(self) -> np.ndarray:

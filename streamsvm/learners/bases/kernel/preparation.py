@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales, stride
 from streamsvm.learners.bases.kernel.trials.trial import LAST, Choice, Trial, candidates_of
 from streamsvm.learners.bases.late_rows import rows_where
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.scaled_rows import padded, scaled_rows, unscaled_rows
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
 from streamsvm.support.row_columns import Columns, entries_of
 from streamsvm.support.rows import Rows, shape
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.learner import Learner
 
 
 class Preparation:

@@ -15,7 +15,6 @@ import numpy as np
 from streamsvm.features import forgetting
 from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
-from streamsvm.learners.bases.kernel.lasvm_solver import PairsSolver
 from streamsvm.learners.bases.kernel.remains import Kept, Traces
 from streamsvm.support.row_columns import Columns
 from streamsvm.support.rows import Rows, joined, sparse, taken
@@ -82,8 +81,9 @@ def _calibrated(solver: KernelSolver, targets: Targets, sizes: Sizes) -> dict[st
     if solver.state is None or targets.n_classes < 2:
         return {"targets": type(targets)(targets.labels)}
     x, signs = _last_known(solver, sizes)
-    if isinstance(solver, PairsSolver):
-        return {"solver": solver.calibrated(x, signs, sizes)}
+    calibrated = solver.calibrated(x, signs, sizes)
+    if calibrated is not None:
+        return {"solver": calibrated}
     margins = targets.zeros(len(signs))
     solver.write_margins(solver.state, x, margins)
     new = type(targets)(targets.labels)

@@ -9,19 +9,17 @@ else its middle could be far from what is best for them, although none violates 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel import kernel_batches
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.solvers.larank.state import new_state
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows, SparseRows, shape, sparse, taken
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _NEAR = 0.25
 """A row is near if its f(x) must change by at most this before it violates optimality."""
