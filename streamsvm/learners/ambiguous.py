@@ -214,7 +214,7 @@ class AmbiguousSVMClassifier(KernelLearner):
         super().learn_one(x, y, w)
 
     def _learn_bag(self, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
-        """Learn an event with a bag, as given, of two labels or more: see `learn_event`."""
+        """Learn an event with a bag, as given, of two labels or more: see `_learn_event`."""
         if self.is_learning:
             refuse_to_learn()
         if y.__class__ not in _USUAL_BAGS or w.__class__ not in (float, int):

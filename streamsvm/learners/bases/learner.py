@@ -153,6 +153,13 @@ class Learner(Locked, base.MiniBatchClassifier):
         """
         return self
 
+    def predicted_before_class(self, x: Rows) -> LabelColumn | None:
+        """Return what is predicted for a row before its class is added, if that changes models."""
+
+    def know_labels(self, seen: list[Any]) -> None:
+        """Set the labels of a learner that has learnt nothing, as a file has them."""
+        self.targets = self.new_targets(self.targets.labels.having(seen))
+
     # Events
 
     def learn_one(self, x: Mapping[Name, Any], y: base.typing.ClfTarget, w: float = 1.0) -> None:
@@ -176,8 +183,8 @@ class Learner(Locked, base.MiniBatchClassifier):
 
         """
         with self.lock:
-            if not self.learn_event(x, y, w):
-                self.learn_generally(x, y, w)
+            if not self._learn_event(x, y, w):
+                self._learn_generally(x, y, w)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event.
@@ -200,10 +207,10 @@ class Learner(Locked, base.MiniBatchClassifier):
 
         """
         with self.lock:
-            label_index, _ = self.predict_event(x)
+            label_index, _ = self._predict_event(x)
             if label_index >= 0:
                 return self.targets.labels.ordered[label_index]
-            return self.targets.label_of(self.general_margin(x))
+            return self.targets.label_of(self._general_margin(x))
 
     def decision_function_one(self, x: Mapping[Name, Any]) -> Any:
         """Return the margin of an event, given as to `predict_one`.
@@ -233,7 +240,7 @@ class Learner(Locked, base.MiniBatchClassifier):
     # The compiled call for an event; what it does not take (its label is new, a value is no number,
     # there is no room for a feature) is learnt as a batch of one row. Callers hold the lock.
 
-    def predict_event(self, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]:
+    def _predict_event(self, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]:
         """Return the index of an event's label, -1 to fall back, and the path with the margin."""
         if self.is_learning:
             # The path still has the event that is being learnt.
@@ -252,7 +259,7 @@ class Learner(Locked, base.MiniBatchClassifier):
             self.schema.note_predicted(x)
         return label_index, path
 
-    def learn_event(self, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
+    def _learn_event(self, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         """Learn an event, and tell the monitor; return False to fall back, when nothing was learnt.
 
         Label and weight are as the user gave them: not checked yet. Raises ModelBusyError if this
@@ -324,7 +331,7 @@ class Learner(Locked, base.MiniBatchClassifier):
         target: tuple[Any, float, float],
         learn_by: Callable[..., int] = EventPath.learn,
     ) -> tuple[int, EventPath | None]:
-        """Learn an event that is not plain; return what `predict_event` does.
+        """Learn an event that is not plain; return what `_predict_event` does.
 
         `signs` are the signs of the learner's labels, `target` the sign, C_i and weight of the
         event, as `learn_by`, a method of the path, takes them.
@@ -380,10 +387,10 @@ class Learner(Locked, base.MiniBatchClassifier):
 
     def margin_one(self, x: Mapping[Name, Any]) -> Any:
         """Return the margin of an event as a float, or its scores as a list; the lock is held."""
-        label_index, path = self.predict_event(x)
-        return path.margin if path is not None and label_index >= 0 else self.general_margin(x)
+        label_index, path = self._predict_event(x)
+        return path.margin if path is not None and label_index >= 0 else self._general_margin(x)
 
-    def general_margin(self, x: Mapping[Name, Any]) -> Any:
+    def _general_margin(self, x: Mapping[Name, Any]) -> Any:
         """Return the margin of an event by the general path, which takes every event."""
         row = self.schema.known_row(x) if self.is_sparse else self.schema.row(x)
         if not self.targets.labels.seen:
@@ -392,7 +399,7 @@ class Learner(Locked, base.MiniBatchClassifier):
             self.schema.note_predicted(x)
         return self.margins_of(row)[0].tolist()
 
-    def learn_generally(self, x: Mapping[Name, Any], y: Any, w: Any) -> None:
+    def _learn_generally(self, x: Mapping[Name, Any], y: Any, w: Any) -> None:
         """Learn an event by the general path; the learner's lock is held."""
         try:
             row, labels, weights, new = self._checked_event(x, y, w)
@@ -706,18 +713,7 @@ class Learner(Locked, base.MiniBatchClassifier):
         """Return the margins of all candidates."""
         return self.margins_of(candidates.rows(len(self.schema)))
 
-    # Copies
-
-    def _contents(self) -> dict[str, Any]:
-        # A copied monitor attaches itself to the copied learner.
-        return {**super()._contents(), "observer": None, "event_path": None, "event_reader": None}
-
-    def predicted_before_class(self, x: Rows) -> LabelColumn | None:
-        """Return what is predicted for a row before its class is added, if that changes models."""
-
-    def know_labels(self, seen: list[Any]) -> None:
-        """Set the labels of a learner that has learnt nothing, as a file has them."""
-        self.targets = self.new_targets(self.targets.labels.having(seen))
+    # What can be asked without learning
 
     @property
     def looks(self) -> Looks:
@@ -845,3 +841,9 @@ class Learner(Locked, base.MiniBatchClassifier):
         """Return the counter of features that were ignored, if there are any."""
         n = self.schema.n_ignored
         return {"features_ignored": n} if n else {}
+
+    # Copies
+
+    def _contents(self) -> dict[str, Any]:
+        # A copied monitor attaches itself to the copied learner.
+        return {**super()._contents(), "observer": None, "event_path": None, "event_reader": None}

@@ -248,9 +248,7 @@ class KernelLearner(Learner):
         scaled = solver.with_rows_scaled(ratio, len(self.schema))
         self.replace(solver=scaled, preparation=preparation.changed(factors=factors))
 
-    def rebalance(
-        self,
-    ) -> None:
+    def rebalance(self) -> None:
         """Update the C_i of all examples if the class weights depend on the stream."""
         costs, solver = self.costs, self.solver
         if costs.is_balanced and solver.state is not None and costs.counts.min() > 0:
