@@ -126,6 +126,79 @@ def test_a_public_learner_has_at_most_three_classes_of_ours_above_it():
         assert len(above) <= 3, (learner.name, above)
 
 
+def test_methods_stand_in_their_classes():
+    """No class attribute is a function of another module; `of_dual` and the like decorate."""
+    functions = {f"{module}.{name}" for module, tree in TREES.items() for name in _functions(tree)}
+    assert len(functions) > 1000
+    found = [
+        f"{module}.{cls.name}: {name}"
+        for module, tree in TREES.items()
+        for cls in ast.walk(tree)
+        if isinstance(cls, ast.ClassDef)
+        for name in _assigned_in(cls, _origins(tree)) & functions
+    ]
+    assert not found
+
+
+def test_no_circles():
+    """Imports for types count, too. The parts of a run still name the `Run` that they are of."""
+    left = {module: _imported(module) for module in TREES if module != "streamsvm"}
+    n = len(left) + 1
+    while len(left) < n:
+        n, used = len(left), set().union(*left.values())
+        left = {m: found & left.keys() for m, found in left.items() if m in used}
+        left = {m: found for m, found in left.items() if found}
+    assert not [module for module in left if not module.startswith("streamsvm.run.")]
+
+
+def _imported(module):
+    names = [
+        (n.module, a.name)
+        for n in ast.walk(TREES[module])
+        if isinstance(n, ast.ImportFrom)
+        for a in n.names
+    ]
+    return {name if (name := f"{of}.{one}") in TREES else of for of, one in names} - {module}
+
+
+def _module_of(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+TREES = {_module_of(path): ast.parse(path.read_text()) for path in [*SOURCES, *CONNECTORS]}
+
+
+def _functions(tree):
+    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
+def _origins(tree):
+    """Return the full name of each name that a module imports."""
+    return {
+        alias.asname or alias.name.partition(".")[0]: f"{of}{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for of in [f"{node.module}." if isinstance(node, ast.ImportFrom) else ""]
+        for alias in node.names
+    }
+
+
+def _assigned_in(cls, origins):
+    """Return the full names of what the attributes of a class are, or are made of by calls."""
+    assigned = [node.value for node in cls.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    parts = [part for value in assigned if value is not None for part in _parts_of(value)]
+    names = [ast.unparse(part).partition(".") for part in parts]
+    return {f"{origins[first]}{dot}{rest}" for first, dot, rest in names if first in origins}
+
+
+def _parts_of(value):
+    if isinstance(value, ast.Tuple):
+        return [part for element in value.elts for part in _parts_of(element)]
+    if isinstance(value, ast.Call):
+        return [part for argument in value.args for part in _parts_of(argument)]
+    return [value]
+
+
 def _private_of_others(path):
     """Yield ``other._name`` in a file, but for modules, own classes, and what others call so."""
     tree = ast.parse(path.read_text())

@@ -8,33 +8,48 @@ from typing import Any, cast
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import (
+    LARGEST_FACTOR,
     MOST_STEPS,
     check_number,
     check_seed,
     check_size,
+    numbers_of,
 )
-from streamsvm.errors import ParameterError
+from streamsvm.errors import LabelError, ParameterError
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.bag_labels import BAGS, BagTargets, bag_of, bags_of
+from streamsvm.labels.bag_labels import BAGS, BagTargets, bag_of, bags_of, judged_one
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
-from streamsvm.learners.bases import bag_events
-from streamsvm.learners.bases.kernel import bag_finishing, kernel_batches, remains, unlearning
+from streamsvm.learners.bases.bag_events import OF_BAG, BagPath
+from streamsvm.learners.bases.event_path import EventPath
+from streamsvm.learners.bases.kernel import finishing
 from streamsvm.learners.bases.kernel.ambiguous_solver import (
     AmbiguousSolver,
     LinearAmbiguousSolver,
 )
-from streamsvm.learners.bases.kernel.availability import of_examples, of_primal
+from streamsvm.learners.bases.kernel.availability import of_primal
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.support.locked import locked
+from streamsvm.monitor.learnt import learnt_one
+from streamsvm.solvers.ambiguous import blocks
+from streamsvm.support.locked import locked, refuse_to_learn
 from streamsvm.support.rows import Rows, shape
+
+_MOST_SWEEPS = 1000
+"""`finish` makes so many steps on each example at most."""
+
+_PART = 2**24
+"""So many numbers change in one call of compiled code, about: some hundredths of a second."""
+
+_USUAL_BAGS = frozenset((set, frozenset, list))
+"""The types that one compiled call takes; the general path takes others, too."""
 
 
 class AmbiguousSVMClassifier(KernelLearner):
@@ -123,9 +138,10 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     """
 
-    new_targets, new_event_path = BagTargets, bag_events.BagPath
+    new_targets, new_event_path = BagTargets, BagPath
     solver: AmbiguousSolver
-    has_dual = True  # of the class: a learner without a kernel has none that can be measured
+    # Of the class: a learner without a kernel has no dual that can be measured, nor examples.
+    has_dual = gives_back = True
     window = None
     chooses_gamma = False  # no kernel is no RBF here, as the command has to know
 
@@ -164,7 +180,8 @@ class AmbiguousSVMClassifier(KernelLearner):
             KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, None),
             C=C if C is not None else 0.03 if kernel is None else 0.1,
         )
-        self.kernel, self.has_dual, self.C = kernel, kernel is not None, cast(Any, C)
+        self.kernel, self.C = kernel, cast(Any, C)
+        self.has_dual = self.gives_back = kernel is not None
         self.averaged, self.bias_rate = bool(averaged), bias_rate
         self.reprocess, self.seed = reprocess, check_seed(seed)
         self.max_classes, self.max_support_vectors = max_classes, max_support_vectors
@@ -191,10 +208,61 @@ class AmbiguousSVMClassifier(KernelLearner):
         """See `Learner.learn_one`; `y` is a text, number or boolean, or a bag of them."""
         if isinstance(y, BAGS):
             with self.lock:
-                if bag_events.learn(self, x, y, w):
+                if self._learn_bag(x, y, w):
                     return
             y = bag_of(y)
         super().learn_one(x, y, w)
+
+    def _learn_bag(self, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
+        """Learn an event with a bag, as given, of two labels or more: see `_learn_event`."""
+        if self.is_learning:
+            refuse_to_learn()
+        if y.__class__ not in _USUAL_BAGS or w.__class__ not in (float, int):
+            return False
+        signs, observer = self.targets.labels.signs, self.observer
+        try:
+            bag = {int(signs[one]) for one in y}
+        except (KeyError, TypeError):
+            return False
+        is_usual = len(bag) > 1 and 0.0 <= w <= LARGEST_FACTOR
+        if not is_usual or (observer is not None and observer.asks_probabilities):
+            return False
+        cost = self.cost_of(None, OF_BAG) * w
+        began = working_time() if observer is not None else 0.0
+        path, label_index = self.event_path, -1
+        try:
+            if path is not None and x.__class__ is dict:
+                label_index = path.learn_bag_plain(self, x, signs, bag, cost, w)
+            if label_index < 0:
+                target = (bag, cost, float(w))
+                label_index, path = self._read_and_learn(x, signs, target, BagPath.learn_bag)
+            if label_index < 0 or path is None:
+                return False
+            self.after_event(path, OF_BAG, cost)
+            if observer is not None:
+                self._tell_of_bag(observer, path, bag, label_index, w, working_time() - began)
+        finally:
+            self.is_learning = False
+        return True
+
+    def _tell_of_bag(
+        self,
+        observer: Any,
+        path: EventPath,
+        bag: set[int],
+        label_index: int,
+        w: float,
+        seconds: float,
+    ) -> None:
+        """Tell the monitor of the event that a path has learnt; `label_index` was predicted."""
+        seen = self.targets.labels.seen
+        predicted = seen[label_index]
+        label = judged_one(frozenset(seen[number] for number in bag), predicted)
+        if not observer.note(label, predicted, seconds):
+            margin = path.margin
+            sign = -1.0 - max(sorted(bag), key=margin.__getitem__)
+            number, row = self.n_examples, path.row()
+            observer.learnt(learnt_one(row, sign, label, predicted, margin, w, number, seconds))
 
     def learn_batch(
         self, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
@@ -216,7 +284,7 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     def learn_rows(self, rows: LabelledRows) -> np.ndarray:
         """Learn rows; the signs of bags become those of their best candidates."""
-        margins = kernel_batches.learn_rows(self, rows)
+        margins = super().learn_rows(rows)
         of_bags = np.flatnonzero(rows.y < 0.0)
         if len(of_bags):
             bags = np.zeros_like(margins)
@@ -225,8 +293,80 @@ class AmbiguousSVMClassifier(KernelLearner):
             rows.y[of_bags] = -1.0 - best
         return margins
 
-    finish, best_candidates = bag_finishing.finish, bag_finishing.best_candidates
-    unlearn, audit, keeps = map(of_examples, (unlearning.unlearn, remains.audit, remains.keeps))
+    def finish(
+        self,
+        progress: Callable[[float, int], None] | None = None,
+        share: float = 0.01,
+        seconds: float | None = None,
+    ) -> None:
+        """Make steps on the examples kept until the duality gap over them is small.
+
+        Without a kernel no example is kept, and this does nothing. With a large `C` more than 1,000
+        steps on each example may be needed: then it ends there, or when the dual grows by less than
+        1e-9 of itself in a sweep, and the log says so, and what gap is left.
+
+        Parameters
+        ----------
+        progress
+            Called after each sweep with (gap, number of support vectors). An exception in it, or
+            Ctrl-C, leaves a model that can be used.
+        share
+            Stop when the gap is below this share of the dual; above 0, .01 by default.
+        seconds
+            As in `LASVMClassifier`.
+
+        """
+        check_number("share", share, 1e-6)
+        limits = finishing.Limits(seconds, _MOST_SWEEPS)
+
+        def some() -> tuple[bool, float, int]:
+            state, d = self.state, len(self.schema)
+            n, kernel, before = int(state.info[0].n), self.bound_kernel(state), self.kept_gap()
+            # Ctrl-C can interrupt between two parts.
+            size = max(1, _PART // max(1, n * len(self.classes)))
+            for first in range(0, n, size):
+                blocks.sweep(state, kernel, first, min(n, first + size), d)
+            gap = self.kept_gap().total
+            return gap <= share * self.dual, gap, n if before.total > 0.0 else 0
+
+        if self.has_dual:
+            finishing.improve(self, some, progress, limits)
+
+    def best_candidates(self, X: Any, y: Any, ids: Any = None) -> list[Any]:
+        """Return the best candidate of each bag by its score: bags shrunk by the model itself.
+
+        To learn rows again with these labels, under the ids that they had, mends what the other
+        candidates did, once the model tells most of them apart.
+
+        Parameters
+        ----------
+        X, y
+            Rows and labels as in `learn_many`.
+        ids
+            The ids of the rows, each another one: those that are kept are scored without their own
+            coefficients.
+
+        Returns
+        -------
+        n labels; a bag without a label that was seen stays as it is.
+
+        Raises
+        ------
+        ParameterError
+            The ids are no whole numbers from 1, one a row, or one is there twice.
+        LabelError
+            There are not as many labels as rows.
+
+        """
+        scores, bags = self.decision_function_many(X), bags_of(y)
+        if len(bags) != len(scores):
+            raise LabelError(f"{len(bags)} labels, for {len(scores)} rows")
+        if (numbers := numbers_of(ids, len(scores))) is not None:
+            if np.unique(numbers).size < numbers.size:
+                raise ParameterError("ids: one is there twice")
+            scores = scores - self.solver.own_scores(numbers, len(self.classes))
+        found: list[Any] = self._bags.best_of(bags, scores)
+        return found
 
     # Inspection
 
@@ -316,14 +456,13 @@ class AmbiguousSVMClassifier(KernelLearner):
         labels = [bag_of([seen[y] for y in np.flatnonzero(bag)]) for bag in self.state.bag.T[kept]]
         return SupportPatterns(names, as_matrix(rows)[kept], coefficients[kept], labels, seen)
 
-    def _objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+    @of_primal
+    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
         """Return |w|^2 / (2 n C) plus the mean loss over rows, after n examples."""
         norm = 0.5 * self.squared_norm / (self.C_ * max(1, self.n_examples))
         if not shape(x)[0]:
             return norm
         return norm + float((weights * self.losses_of(signs, self.margins_of(x))).mean())
-
-    objective_of = of_primal(_objective_of)
 
 
 _NO_CERTIFICATE = (

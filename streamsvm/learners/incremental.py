@@ -24,7 +24,7 @@ from streamsvm.learners.bases.registry import register_learner
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.incremental import without
 from streamsvm.solvers.incremental.exact import ExactProblem
-from streamsvm.support.locked import locked
+from streamsvm.support.locked import locked, refuse_to_learn
 from streamsvm.support.rows import Rows
 
 
@@ -93,8 +93,6 @@ class IncrementalSVMClassifier(ExactModel, Learner):
         "labels, means that stand for missing values, gamma if it follows the data, balanced class "
         "weights, and the calibration of probabilities"
     )
-    set_C, leave_one_out = cost_changes.set_C, cost_changes.leave_one_out  # noqa: N815
-    leave_one_out_by_C = cost_changes.leave_one_out_by_C  # noqa: N815
 
     def __init__(
         self,
@@ -187,8 +185,7 @@ class IncrementalSVMClassifier(ExactModel, Learner):
         self.add_example(x, y, cost, int(row.numbers[0]), float(row.w[0]), y)
         self.costs.count(row.y)
         if n & (n - 1) == 0 and self.costs.is_balanced and self.costs.counts.min() > 0:
-            # On a copy: what interrupts it leaves the solution for the old costs.
-            self.problem = cost_changes.with_costs(self, copy.deepcopy(self.problem), self.C)
+            self.problem = cost_changes.with_costs(self.problem, self.costs_of_kept, self.C)
 
     def is_negative(self, y: float) -> bool:
         """Tell whether the coefficient of an example is 0 or less."""
@@ -213,6 +210,68 @@ class IncrementalSVMClassifier(ExactModel, Learner):
         names, rows = list(self.schema.names), self.problem.rows(len(self.schema))
         alpha = self.problem.state.beta[: self.problem.n].copy()
         return in_order(names, rows, alpha, self.numbers.copy(), self.targets.label_of)
+
+    @locked
+    def set_C(self, C: float) -> None:  # noqa: N802
+        """Change the cost of errors; the solution is the exact one for it.
+
+        Parameters
+        ----------
+        C
+            The new cost, above 0 and at most 1e8.
+
+        """
+        C = cost_changes.checked_C(C)
+        if self.is_learning:
+            refuse_to_learn()
+        self.problem = cost_changes.with_costs(self.problem, self.costs_of_kept, C)
+        self.C = C
+
+    @locked
+    def leave_one_out(self, estimate: bool = False) -> LeaveOneOut:
+        """Predict each example by the model of all others.
+
+        Parameters
+        ----------
+        estimate
+            False, the default: exactly, by taking each support vector back in turn. True: as far as
+            no other example changes sides (the span estimate), which costs hardly anything.
+
+        Returns
+        -------
+        LeaveOneOut
+            The error, and the margin of each example.
+
+        """
+        # Of a copy: looking changes nothing, whatever interrupts it.
+        return self.left_out(copy.deepcopy(self.problem), estimate)
+
+    @locked
+    def leave_one_out_by_C(  # noqa: N802
+        self, costs: Iterable[float], estimate: bool = False
+    ) -> dict[float, float]:
+        """Return the error of `leave_one_out` for several C, to choose one; the model stays.
+
+        The solution is followed from one C to the next, which costs less than to learn anew.
+
+        Parameters
+        ----------
+        costs
+            Values of C, above 0 and at most 1e8.
+        estimate
+            As for `leave_one_out`.
+
+        Returns
+        -------
+        dict[float, float]
+            The error by C, in ascending order.
+
+        """
+        problem, found = self.problem, {}
+        for C in cost_changes.ascending(costs):
+            problem = cost_changes.with_costs(problem, self.costs_of_kept, C)
+            found[C] = float(self.left_out(copy.deepcopy(problem), estimate).error)
+        return found
 
     def left_out(self, problem: ExactProblem, estimate: bool) -> LeaveOneOut:
         """Return the result of `leave_one_out` of a problem that may change."""

@@ -19,7 +19,7 @@ from streamsvm._parameter_checks import (
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.targets import ClassTargets
-from streamsvm.learners.bases.kernel import finishing, remains, unlearning
+from streamsvm.learners.bases.kernel import finishing
 from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.larank_solver import LaRankSolver
@@ -131,7 +131,7 @@ class LaRankClassifier(KernelLearner):
     """
 
     new_targets = ClassTargets
-    has_dual = True
+    has_dual = gives_back = True
     solver: LaRankSolver
 
     def __init__(
@@ -257,8 +257,6 @@ class LaRankClassifier(KernelLearner):
             return worst <= self.tau or enough, float(worst), int(state.info[0].n_steps) - before
 
         finishing.look_again(self, lambda: finishing.improve(self, some, progress, limits), allowed)
-
-    unlearn, audit, keeps = unlearning.unlearn, remains.audit, remains.keeps
 
     # Inspection
 

@@ -21,18 +21,20 @@ from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import ProblemTargets
-from streamsvm.learners.bases.kernel import adapting, finishing, lasvm_solver, remains, unlearning
+from streamsvm.learners.bases.kernel import finishing
 from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by, merging_by
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.lasvm_solver import LASVMSolver, PairsSolver
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
+from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.learners.bases.kernel.support_vectors import in_problems
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import UNBOUNDED, bounds_of
 from streamsvm.solvers.lasvm import step as lasvm
-from streamsvm.solvers.lasvm_pairs import inspection
+from streamsvm.solvers.lasvm_pairs import files, inspection
+from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.locked import locked
 
 _FINISH_STEPS = 100_000
@@ -186,7 +188,7 @@ class LASVMClassifier(KernelLearner):
     new_targets = ProblemTargets
     compiles_classes_apart = True
     takes_balanced = True
-    has_dual = True
+    has_dual = gives_back = True
     solver: LASVMSolver
 
     def __init__(
@@ -269,8 +271,6 @@ class LASVMClassifier(KernelLearner):
             finally:
                 self._wants_scores = before
 
-    unlearn, audit, keeps = unlearning.unlearn, remains.audit, remains.keeps
-
     def margins_of_learning(self, rows: LabelledRows) -> np.ndarray:
         """Return an array of zeros for what the solver writes of rows when it learns them."""
         is_short = self._is_several and not self._wants_scores and self.observer is None
@@ -312,7 +312,7 @@ class LASVMClassifier(KernelLearner):
         """
         limits = finishing.Limits(seconds)
         with self.lock:
-            adapting.rebalance(self)
+            self.rebalance()
         # Its steps keep to no bounds: without them the same machine code serves all.
         schedule = self.solver.schedule._replace(second_order=1.0, bounds=UNBOUNDED)
         some = functools.partial(self._finish_some, schedule)
@@ -391,10 +391,33 @@ class LASVMClassifier(KernelLearner):
         return in_problems(self.feature_names, *self.expansion(), labels, self._problems())
 
 
+def _as_file(learner: LASVMClassifier) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return counts of classes, the reserve, and the problems of several, for model files."""
+    content, arrays = reserving(learner).kept_rows.as_file()
+    arrays["counts"] = learner.costs.counts
+    if isinstance(learner.solver, PairsSolver) and learner.state is not None:
+        arrays |= files.to_arrays(learner.state)
+    return content, arrays
+
+
+def _read(learner: LASVMClassifier, content: dict[str, Any], arrays: NamedArrays) -> None:
+    """Set what `_as_file` returned."""
+    k, solver, d = learner.targets.n_classes, learner.solver, len(learner.schema)
+    counts = arrays.take("counts", Field((max(2, k),), range=NOT_NEGATIVE), {})
+    learner.costs = learner.costs.counting(counts)
+    reserving(learner).kept_rows.read(content, arrays, d, (-1.0, 1.0) if k < 3 else range(k))
+    if isinstance(solver, PairsSolver) and solver.state is not None:
+        if solver.state.info[0].n_classes > k:
+            raise ValueError("there are problems of more classes than labels")
+        solver.state = files.with_arrays(
+            solver.state, arrays, solver.is_one_vs_rest, solver.cache_bytes, d
+        )
+
+
 register_learner(
     LASVMClassifier,
     "lasvm",
     variants=({}, {"class_weight": "balanced", "max_support_vectors": 100}),
-    more=lasvm_solver.as_file,
-    read_more=lasvm_solver.read,
+    more=_as_file,
+    read_more=_read,
 )

@@ -9,7 +9,7 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_cost, check_number, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.kernel import finishing, remains, unlearning
+from streamsvm.learners.bases.kernel import finishing
 from streamsvm.learners.bases.kernel.bounds import covered_by, merging_by
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
@@ -109,7 +109,7 @@ class TrackingSVMClassifier(KernelLearner):
 
     """
 
-    has_dual = True
+    has_dual = gives_back = True
     solver: TrackingSolver
 
     def __init__(
@@ -207,8 +207,6 @@ class TrackingSVMClassifier(KernelLearner):
             return worst <= tracking_finish.tau_of(schedule), worst, tracking_finish.STEPS
 
         finishing.improve(self, some, progress, finishing.Limits(seconds))
-
-    unlearn, audit, keeps = unlearning.unlearn, remains.audit, remains.keeps
 
     # Inspection
 

@@ -17,7 +17,6 @@ from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.learners.bases.adaptive import members, standby
 from streamsvm.learners.bases.kept_examples import WRONG, KeptExamples
-from streamsvm.learners.bases.kernel import adapting
 from streamsvm.solvers.adaptive import last_label, step
 from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.support.rows import SparseRows, dense
@@ -375,7 +374,7 @@ def test_a_model_that_sleeps_before_it_learns_follows_new_scales():
         model.learn_many(x[start : start + 32], y[start : start + 32].tolist())
     first, *_, last = model.models
     assert last.state is None and first.preparation.trial is None
-    adapting.rescale(first, 1.5 * first.preparation.factors)
+    first.rescale(1.5 * first.preparation.factors)
     # While errors are calm, models are compared at multiples of 128 examples.
     model.learn_many(x[1536:], y[1536:].tolist())
     assert last is model.models[-1] and last.preparation.factors is first.preparation.factors

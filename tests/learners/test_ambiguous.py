@@ -14,7 +14,7 @@ from streamsvm.cli.main import main
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.labels.bag_labels import BagLabels, BagTargets
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import label_runs
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.watched import learner_of
 from streamsvm.run import forgetting
 from tests.reference.slow_ambiguous import SlowAmbiguous, pairwise_loss
@@ -376,7 +376,7 @@ def test_bags_of_known_labels_are_learnt_by_one_compiled_call(sparse, monkeypatc
     models[0].learn_many(x, bags)
     for i, (event, bag) in enumerate(zip(events, bags, strict=True)):
         if i == 20:
-            monkeypatch.setattr(label_runs, "learn", None)
+            monkeypatch.setattr(Learner, "learn_checked", None)
         if i % 3:
             models[1].predict_one(events[i - 1])
         models[1].learn_one(event, frozenset(bag) if i % 2 else bag)

@@ -20,7 +20,7 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.errors import FeatureError, LabelError
-from streamsvm.learners.bases import events
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import registered_learners
 from tests.slow import slow_but
 
@@ -45,8 +45,8 @@ STREAM = list(datasets.Bananas().take(1300))
 def general():
     """Have all events take the general path."""
     with (
-        mock.patch.object(events, "predict", lambda *a: (-1, None)),
-        mock.patch.object(events, "learn", lambda *a: False),
+        mock.patch.object(Learner, "_predict_event", lambda *a: (-1, None)),
+        mock.patch.object(Learner, "_learn_event", lambda *a: False),
     ):
         yield
 
@@ -74,8 +74,10 @@ def check_same(a, b):
 def test_the_event_path_is_the_general_path(name):
     short, long = MODELS[name](), MODELS[name]()
     taken = []
-    learn = events.learn
-    with mock.patch.object(events, "learn", lambda *a: taken.append(learn(*a)) or taken[-1]):
+    learn = Learner._learn_event
+    with mock.patch.object(
+        Learner, "_learn_event", lambda *a: taken.append(learn(*a)) or taken[-1]
+    ):
         found = run(short)
     with general():
         assert run(long) == found
@@ -262,7 +264,7 @@ def test_events_of_weight_0_and_weights_of_numpy_take_the_event_path(learner, mo
     weights = [0.0, 0, False, True, np.float64(0.0), np.float32(2.0), np.int64(3), np.bool_(True)]
     for (x, y), w in zip(stream[40:], weights, strict=False):
         twin.learn_many(pd.DataFrame([x]), [y], float(w))
-    monkeypatch.setattr(events, "learn_generally", None)
+    monkeypatch.setattr(Learner, "_learn_generally", None)
     for (x, y), w in zip(stream[40:], weights, strict=False):
         model.learn_one(x, y, w)
     for x, _ in stream:

@@ -17,7 +17,7 @@ from streamsvm import (
     TrackingSVMClassifier,
 )
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.kernel import adapting
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.learners.bases.registry import registered_learners
 
@@ -94,7 +94,7 @@ def test_a_race_that_an_interruption_skipped_begins_after_the_next_example(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(adapting if name == "adapt" else race, name, interrupted)
+        patch.setattr(KernelLearner if name == "adapt" else race, name, interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.learn_one(dict(enumerate(x[1023].tolist())), y[1023])
     assert model.n_examples == 1024
@@ -113,7 +113,7 @@ def test_a_rule_that_an_interruption_skipped_is_followed_after_the_next_example(
 ):
     model, events = learnt(SBPClassifier(seed=1), 31), list(datasets.Bananas().take(33))
     with monkeypatch.context() as patch:
-        patch.setattr(adapting, "adapt", lambda *_: 1 / 0)
+        patch.setattr(KernelLearner, "adapt", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             model.learn_one(*events[31])
     before = model.kernel_.gamma
@@ -135,7 +135,7 @@ def test_an_interrupted_adaptive_learner_counts_what_it_learnt(in_batches, monke
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(adapting, "adapt", interrupted)
+    monkeypatch.setattr(KernelLearner, "adapt", interrupted)
     with pytest.raises(KeyboardInterrupt):
         if in_batches:
             rows = pa.Table.from_pylist(
@@ -180,7 +180,7 @@ def test_a_file_of_an_interrupted_model_goes_on_as_the_model(name, tmp_path, mon
     model = LASVMClassifier()
     model.learn_many(x[:63], y[:63])
     with monkeypatch.context() as patch:
-        patch.setattr(adapting if name == "rebalance" else race, name, lambda *_: 1 / 0)
+        patch.setattr(KernelLearner if name == "rebalance" else race, name, lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             model.learn_one(events[63], y[63])
     model.save(tmp_path / "m.svm")

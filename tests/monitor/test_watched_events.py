@@ -19,7 +19,7 @@ from streamsvm import (
     TrackingSVMClassifier,
 )
 from streamsvm.kernels import RBF
-from streamsvm.learners.bases import events
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.sample import PassedBy
 from streamsvm.support.rows import shape
 from tests.monitor.test_tracker import untimed
@@ -37,8 +37,8 @@ LEARNERS = {
 def general_path():
     """Have all events take the general path."""
     with (
-        mock.patch.object(events, "predict", lambda *a: (-1, None)),
-        mock.patch.object(events, "learn", lambda *a: False),
+        mock.patch.object(Learner, "_predict_event", lambda *a: (-1, None)),
+        mock.patch.object(Learner, "_learn_event", lambda *a: False),
     ):
         yield
 
@@ -107,8 +107,8 @@ def test_a_monitor_sees_the_same_as_by_the_general_path(name, params, scores, se
 )
 def test_events_are_learnt_taken(model, monkeypatch):
     taken = []
-    learn = events.learn
-    monkeypatch.setattr(events, "learn", lambda *a: taken.append(learn(*a)) or taken[-1])
+    learn = Learner._learn_event
+    monkeypatch.setattr(Learner, "_learn_event", lambda *a: taken.append(learn(*a)) or taken[-1])
     monitor = TrackingMonitor(model, every=100)
     for row in np.random.default_rng(0).normal(size=(1000, 2)).tolist():
         monitor.learn_one(dict(enumerate(row)), row[0] > row[1])

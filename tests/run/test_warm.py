@@ -26,7 +26,8 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases import label_runs, rehearsal
+from streamsvm.learners.bases import rehearsal
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run import warm as warming
 from tests.slow import slow_but
@@ -119,13 +120,13 @@ def rehearsed(monkeypatch):
 
 def test_an_event_that_compiles_something_compiles_the_rest(rehearsed, monkeypatch):
     model = SVMSGDClassifier(l2=0.01)
-    learn = label_runs._learn_run
+    learn = Learner._learn_run
 
     def compiling(*args):
         _compiling.clock.functions += 1
         return learn(*args)
 
-    monkeypatch.setattr(label_runs, "_learn_run", compiling)
+    monkeypatch.setattr(Learner, "_learn_run", compiling)
     model.learn_one({"a": 1.0}, True)
     assert [(type(m), m.l2, m.n_examples) for m, *_ in rehearsed] == [(SVMSGDClassifier, 0.01, 0)]
     assert model.n_examples == 1

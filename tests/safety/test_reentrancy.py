@@ -17,7 +17,6 @@ from streamsvm import (
 )
 from streamsvm.errors import ModelBusyError
 from streamsvm.features.schema import Schema
-from streamsvm.learners.bases.kernel import adapting
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver
 from streamsvm.learners.bases.linear import linear_learner
 from streamsvm.solvers.linear import state as linear_state
@@ -128,7 +127,7 @@ def test_a_signal_handler_that_learns_on_a_kernel_learner(name):
 def test_a_kernel_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch, cls, step):
     stream = [({"a": float(i % 7 - 3), "b": float(i % 5)}, i % 7 > 2) for i in range(64)]
     model, twin = (cls(**({} if cls is LASVMClassifier else {"seed": 0})) for _ in range(2))
-    owner = {"learn": KernelSolver, "adapt": adapting}.get(step, cls)
+    owner = KernelSolver if step == "learn" else cls
     original, tried = getattr(owner, step), []
 
     def interrupted(self, *arguments):

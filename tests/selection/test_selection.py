@@ -130,6 +130,12 @@ def test_batches_events_and_files_give_the_same_model(name, rule, tmp_path):
     assert by_files.waiting.n_taken == by_events.waiting.n_taken
 
 
+def bring_up_to_date(model):
+    sizes, waiting = model.sizes(len(model.schema)), model.waiting
+    scaled = model.preparation.scaled
+    kept_values(waiting).bring_up_to_date(model.solver, sizes, waiting, scaled)
+
+
 def test_kept_kernel_values_are_those_computed_anew():
     for name in ("lasvm", "lasvm, budget", "lasvm, window", "tracking, window", "merging"):
         cls, parameters = MAKERS[name]
@@ -137,7 +143,7 @@ def test_kept_kernel_values_are_those_computed_anew():
         for x, y in stream(300):
             model.learn_one(x, y)
             if len(model.waiting):
-                kept_values(model.waiting).bring_up_to_date(model, model.waiting)
+                bring_up_to_date(model)
                 kept = model.margins_of_waiting(model.waiting)
                 rows = model.waiting.rows(2)
                 assert (kept == model.margins_of(rows)).all(), name
@@ -157,7 +163,7 @@ def test_sparse_rows_and_new_features_and_classes(n_classes):
         if n == 60:
             assert len(model.waiting) > 0
     assert model.is_sparse
-    kept_values(model.waiting).bring_up_to_date(model, model.waiting)
+    bring_up_to_date(model)
     kept = model.margins_of_waiting(model.waiting)
     expected = model.margins_of(model.waiting.rows(len(model.schema)))
     assert (np.atleast_2d(kept.T)[:3] == np.atleast_2d(expected.T)[:3]).all()

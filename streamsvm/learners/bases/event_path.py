@@ -18,12 +18,13 @@ general path, which raises the error or grows the state.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from streamsvm.features.event_reader import LONGEST, UNUSUAL, Event, getter, packer
 from streamsvm.features.names import Name
+from streamsvm.features.schema import Schema
 from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases.event_calls import (
     EVENT_COLUMNS,
@@ -41,15 +42,26 @@ from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
 
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.learner import Learner
-
 Bound = tuple[Any, Any, Any, Targets]
 """State, kernel, schedule and targets of a learner.
 
 A learner that changes one of them in a way that concerns an `EventPath` replaces the object. So a
 path is valid as long as the learner has the very objects that the path is bound to.
 """
+
+
+class EventLearner(Protocol):
+    """What a path asks of the learner whose events it predicts and learns."""
+
+    schema: Schema
+    targets: Targets
+    is_sparse: bool
+    is_learning: bool
+    repeats: tuple[np.ndarray, ...] | None
+    event_path: EventPath | None
+
+    def event_parts(self) -> Bound:
+        """Return the objects that compiled code uses for an event, if its state is not None."""
 
 
 class EventPath:
@@ -60,7 +72,7 @@ class EventPath:
     (1, outputs), are those of the last event, as the solver wrote them before it was learnt.
     """
 
-    def __init__(self, learner: Learner, model: Any, bound: Bound) -> None:
+    def __init__(self, learner: EventLearner, model: Any, bound: Bound) -> None:
         state, _, schedule, targets = bound
         schema, is_sparse, room = learner.schema, learner.is_sparse, model.room_for_features()
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
@@ -152,7 +164,7 @@ class EventPath:
         return turn
 
     def _plain(
-        self, learner: Learner, x: Mapping[Name, Any], learning: bool = False
+        self, learner: EventLearner, x: Mapping[Name, Any], learning: bool = False
     ) -> tuple[bytes, bytes, int] | None:
         """Return values, columns (if rows are sparse) and number of features for a plain event.
 
@@ -207,14 +219,14 @@ class EventPath:
             return
         self._get, self._pack = getter(self.schema.names), packer("d", n)
 
-    def predict_plain(self, learner: Learner, x: Mapping[Name, Any]) -> int:
+    def predict_plain(self, learner: EventLearner, x: Mapping[Name, Any]) -> int:
         """Predict an event if it is a plain dict; return the same as `predict`."""
         read = self._plain(learner, x)
         return -1 if read is None else self._predict_read(*read)
 
     def learn_plain(
         self,
-        learner: Learner,
+        learner: EventLearner,
         x: Mapping[Name, Any],
         signs: dict[Any, float],
         *target: float,

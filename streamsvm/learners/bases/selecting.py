@@ -6,41 +6,53 @@ The learner learns the chosen examples as if it had been given nothing else. Cal
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from streamsvm.errors import ParameterError
+from streamsvm.features.schema import Schema
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
+from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.selection.candidates import FACTS, Candidates
-from streamsvm.selection.strategies import NAMES, Counts, Selection
+from streamsvm.selection.strategies import Counts
 from streamsvm.support.rows import Rows, cut, joined
 
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.learner import Learner
-
-LearnOne = Callable[["Learner", LabelledRows], LabelColumn]
+LearnOne = Callable[[LabelledRows], LabelColumn]
 """Learns one checked row without a selection; returns what was predicted for it."""
+
+
+class Choosing(Protocol):
+    """What is asked of the learner, whose parameter `selection` chooses."""
+
+    targets: Targets
+    schema: Schema
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples learnt."""
+
+    @property
+    def last_number(self) -> int:
+        """The number from which examples that come without ids are counted on."""
+
+    def margins_of(self, x: Rows) -> np.ndarray:
+        """Return the margins of rows."""
+
+    def margins_of_arrivals(self, candidates: Candidates, x: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Return the margins of rows that come, and their kernel values."""
+
+    def margins_of_waiting(self, candidates: Candidates) -> np.ndarray:
+        """Return the margins of all candidates."""
+
 
 _WAITS, _LEARNT, _PREDICTED = range(3)
 """What is done with a row: it becomes a candidate, is learnt at once, or only predicted."""
 
 
-def choose_by(learner: Learner, selection: Selection | None) -> None:
-    """Set the parameter `selection` of a learner that has learnt nothing."""
-    if selection is not None and type(selection) not in NAMES.values():
-        names = ", ".join(f"{cls.__name__}()" for cls in NAMES.values())
-        raise ParameterError(
-            f"selection={selection!r}: use None or one of streamsvm.selection: {names}"
-        )
-    learner.selection = selection
-    learner.waiting = None if selection is None else Candidates(selection)
-
-
 def learn(
-    learner: Learner,
+    learner: Choosing,
     candidates: Candidates,
     rows: LabelledRows,
     late: LateRows | None,
@@ -85,7 +97,7 @@ def learn(
 
 
 def _kinds(
-    learner: Learner, candidates: Candidates, rows: LabelledRows, late: LateRows | None
+    learner: Choosing, candidates: Candidates, rows: LabelledRows, late: LateRows | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the class of each row, -1 of one that the learner does not know, and its kind."""
     place_of = {label: i for i, label in enumerate(learner.targets.labels.seen)}
@@ -99,7 +111,7 @@ def _kinds(
 
 
 def _learn_chosen(
-    learner: Learner,
+    learner: Choosing,
     candidates: Candidates,
     row: LabelledRows,
     learn_one: LearnOne,
@@ -112,7 +124,7 @@ def _learn_chosen(
     number, n = int(row.numbers[0]), learner.n_examples
     numbers = row.numbers if number else np.array([learner.last_number + 1])
     try:
-        return learn_one(learner, row._replace(numbers=numbers))
+        return learn_one(row._replace(numbers=numbers))
     finally:
         # After an interruption, too, it is either learnt or waits.
         if learner.n_examples > n:
@@ -123,7 +135,7 @@ def _learn_chosen(
 
 
 def _arrive(
-    learner: Learner,
+    learner: Choosing,
     candidates: Candidates,
     rows: LabelledRows,
     classes: np.ndarray,
@@ -149,7 +161,7 @@ def _arrive(
     return column
 
 
-def _learn_best(learner: Learner, candidates: Candidates, learn_one: LearnOne) -> None:
+def _learn_best(learner: Choosing, candidates: Candidates, learn_one: LearnOne) -> None:
     """Learn the candidate that the selection prefers."""
     targets, facts = learner.targets, candidates.facts
     seen = targets.labels.seen
@@ -171,16 +183,3 @@ def _learn_best(learner: Learner, candidates: Candidates, learn_one: LearnOne) -
         diagonal,
     )  # fmt: skip
     _learn_chosen(learner, candidates, row, learn_one, place)
-
-
-def margins_of_arrivals(
-    learner: Learner, candidates: Candidates, x: Rows
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the margins of rows that come, and their kernel values: none, for this learner."""
-    margins = learner.margins_of(x)
-    return margins, np.zeros((len(margins), 0), np.float32)
-
-
-def margins_of_waiting(learner: Learner, candidates: Candidates) -> np.ndarray:
-    """Return the margins of all candidates."""
-    return learner.margins_of(candidates.rows(len(learner.schema)))

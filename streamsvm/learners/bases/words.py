@@ -35,20 +35,8 @@ def short(learner: Any) -> str:
     return f"{type(learner).__name__}({', '.join(changed)})"
 
 
-def summary(learner: Any) -> str:
-    """Return what the learner has learnt as a table to print.
-
-    Returns
-    -------
-    Lines of name and value: parameters in use, examples, features, classes, and what there is
-    of support vectors, bias, duality gap, certificate, largest weights and memory.
-
-    """
-    with learner.lock:
-        return _table(learner)
-
-
-def _table(learner: Any) -> str:
+def table(learner: Any) -> str:
+    """Return what a learner has learnt, as lines of name and value; the lock is held."""
     rows = [
         ("parameters", learner.description),
         ("examples learnt", _shown(learner.n_examples)),

@@ -23,7 +23,6 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.learners.bases.kept_examples import Examples
-from streamsvm.learners.bases.kernel import adapting
 from streamsvm.learners.bases.kernel.reserves.reserve import FACTS, Reserve
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.learners.bases.kernel.trials import race
@@ -174,7 +173,7 @@ def follows(other: Any, first: Any, kind: Kind) -> bool:
         return True
     if first.preparation.trial is not None or found is None or first.is_sparse or other.is_sparse:
         return False
-    adapting.rescale(other, found)
+    other.rescale(found)
     return True
 
 

@@ -11,18 +11,21 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.features import forgetting
 from streamsvm.features.schema import Schema
-from streamsvm.learners.bases.exact import unlearning
 from streamsvm.learners.bases.kernel import auto_gamma, kernel_batches
-from streamsvm.learners.bases.kernel.remains import checked_ids
+from streamsvm.learners.bases.kernel.remains import Remains, checked_ids
+from streamsvm.learners.bases.kernel.unlearning import Unlearned
 from streamsvm.monitor.certificate import Certificate
+from streamsvm.selection.candidates import Candidates
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.solvers.incremental.state import MARGIN
 from streamsvm.support.kernel_rows import kernel_diagonal
 from streamsvm.support.locked import locked, refuse_to_learn
-from streamsvm.support.rows import Rows, dense, shape
+from streamsvm.support.row_columns import are_used, entries_of
+from streamsvm.support.rows import Rows, dense, shape, taken
 
 LARGEST_DIAGONAL = 1e8
 """The largest k(x, x) of a row."""
@@ -55,6 +58,7 @@ class ExactModel:
     lock: Any
     is_learning: bool
     schema: Schema
+    waiting: Candidates | None
     problem: ExactProblem
     moments: np.ndarray
     n_passed: int
@@ -156,7 +160,65 @@ class ExactModel:
 
     # Taking examples back
 
-    unlearn, audit, keeps = unlearning.unlearn, unlearning.audit, unlearning.keeps
+    def unlearn(self, ids: Iterable[int] | int) -> Unlearned:
+        """Take examples back: see `unlearn_one`, and `LASVMClassifier.unlearn`.
+
+        Parameters
+        ----------
+        ids
+            Their numbers or ids, or one; those that are not kept are no error.
+
+        Returns
+        -------
+        Unlearned
+            The ids removed, those not kept, and the duality gap.
+
+        """
+        wanted = checked_ids(ids)
+        with self.lock:
+            self.problem.settle()
+            if self.is_learning:
+                refuse_to_learn()
+            kept = self.keeps(wanted)
+            if kept.any():
+                self._remove(wanted[kept])
+            return Unlearned(wanted[kept].tolist(), wanted[~kept].tolist(), self.duality_gap())
+
+    def audit(self, ids: Iterable[int] | int) -> dict[int, Remains]:
+        """Tell what the model has of examples: see `LASVMClassifier.audit`.
+
+        Parameters
+        ----------
+        ids
+            Their numbers or ids, or one.
+
+        Returns
+        -------
+        dict[int, Remains]
+            By id.
+
+        """
+        wanted = checked_ids(ids)
+        with self.lock:
+            self.problem.settle()
+            beta = dict(zip(self.numbers.tolist(), self.problem.state.beta.tolist(), strict=False))
+            words = [self.averages] if self.n_examples else []
+            waiting = [] if self.waiting is None else wanted[self.waiting.knows(wanted)].tolist()
+            found = {}
+            for number in wanted.tolist():
+                own = [beta[number]] if beta.get(number) else []
+                names = self.schema.names
+                features = [names[c] for c in self._dropped(np.array([number]))]
+                found[number] = Remains(
+                    own, number in beta, False, number in waiting, features, words
+                )
+            return found
+
+    def keeps(self, ids: np.ndarray) -> np.ndarray:
+        """Return of which ids, int64 (n,), `unlearn` would remove something; bool (n,)."""
+        with self.lock:
+            found = np.isin(ids, self.numbers)
+            return found if self.waiting is None else found | self.waiting.knows(ids)
 
     def unlearn_one(self, id: int) -> None:
         """Take an example back: the solution is that of the others, as if it had never come.
@@ -200,7 +262,51 @@ class ExactModel:
         self.problem.settle()
         self.check_kept(wanted)
         if wanted.size:
-            unlearning.remove(self, wanted)
+            self._remove(wanted)
+
+    def _remove(self, wanted: np.ndarray) -> None:
+        """Take back what is kept of these ids, int64 (n,): kept and waiting examples, and names."""
+        problem, waiting = self.problem, self.waiting
+        slots = np.flatnonzero(np.isin(self.numbers, wanted))
+        names = self._dropped(wanted)
+        waits = waiting is not None and bool(waiting.knows(wanted).any())
+        if slots.size == 1 and not names.size and not waits:
+            problem.remove(int(slots[0]))
+            return
+        # On copies: what interrupts it takes none of them back.
+        changed: dict[str, Any] = {}
+        columns = None
+        if slots.size or names.size:
+            changed["problem"] = problem = copy.deepcopy(problem)
+            if slots.size:
+                whole.remove_many(problem, slots.tolist())
+        if names.size:
+            columns = np.setdiff1d(np.arange(len(self.schema)), names)
+            nothing = np.zeros((0, len(self.schema)), np.float32)
+            problem.take_columns(columns[columns < len(problem.columns)])
+            changed["schema"] = forgetting.without(self.schema, nothing, columns)
+            changed["moments"] = entries_of(self.moments, columns).copy()
+            changed |= {"event_path": None, "event_reader": None}
+        if waiting is not None and (waits or columns is not None):
+            changed["waiting"] = waiting.without(wanted, columns)
+        self.__dict__.update(changed)
+
+    def _dropped(self, wanted: np.ndarray) -> np.ndarray:
+        """Return the columns, int64, in which rows with these ids have values, and no others."""
+        problem, d = self.problem, len(self.schema)
+        if self.schema.is_range:
+            return np.zeros(0, np.int64)
+        rows, gone = problem.columns[:, : problem.n], np.isin(self.numbers, wanted)
+        is_used, is_left = np.zeros(d, bool), np.zeros(d, bool)
+        is_used[: len(rows)] = rows[:, gone].any(axis=1)
+        if self.waiting is not None:
+            x, leaves = self.waiting.rows(d), np.isin(self.waiting.facts["id"], wanted)
+            is_used |= are_used(taken(x, np.flatnonzero(leaves)), d)
+            is_left = are_used(taken(x, np.flatnonzero(~leaves)), d)
+        found = np.flatnonzero(is_used & ~is_left)
+        of_kept = found[found < len(rows)]
+        is_left[of_kept] = np.count_nonzero(rows[of_kept][:, ~gone], axis=1) > 0
+        return np.flatnonzero(is_used & ~is_left)
 
     def check_kept(self, wanted: np.ndarray) -> None:
         """Raise ParameterError if no example has one of these ids, int64 (n,)."""

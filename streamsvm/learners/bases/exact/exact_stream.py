@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,6 @@ class ExactStream(ExactModel, Locked):
 
     """
 
-    save, __repr__ = container.save, words.short
     observer = None
     """No monitor: it would need labels."""
 
@@ -54,6 +54,9 @@ class ExactStream(ExactModel, Locked):
         limit = check_size("max_features", max_features) or LIMIT
         self.schema = Schema(limit=limit, missing=missing)
         self.begin(kernel, self.window, cache_mb, tube)
+
+    def __repr__(self) -> str:
+        return words.short(self)
 
     @abc.abstractmethod
     def learn_example(self, x: np.ndarray, y: float, weight: float, number: int) -> None:
@@ -113,6 +116,17 @@ class ExactStream(ExactModel, Locked):
         with self.lock:
             self.problem.settle()
             return self.problem.decisions(in_double(batches.known_rows(self.schema, X, False)))
+
+    def save(self, path: str | Path) -> None:
+        """Write the learner to a file, which `streamsvm.load` reads: see `streamsvm.save`.
+
+        Parameters
+        ----------
+        path
+            The path of the file.
+
+        """
+        container.save(self, path)
 
     # Looking inside
 

@@ -14,10 +14,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class _Available:
-    """A method of the learners whose `has_dual` has a value; for others looking it up fails."""
+    """A method of learners of which an attribute has a value; for others looking it up fails."""
 
-    def __init__(self, method: Callable[..., Any], has_dual: bool) -> None:
-        self._method, self._has_dual = method, has_dual
+    def __init__(self, method: Callable[..., Any], attribute: str, value: bool) -> None:
+        self._method, self._attribute, self._value = method, attribute, value
         self.__doc__ = method.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -26,21 +26,21 @@ class _Available:
     def __get__(self, learner: Any, owner: type) -> Any:
         # A class may have a dual by some of its parameters only.
         asked: Any = owner if learner is None else learner
-        if asked.has_dual != self._has_dual:
+        if getattr(asked, self._attribute) != self._value:
             raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
         return self._method if learner is None else self._method.__get__(learner, owner)
 
 
 def of_dual(method: Method) -> Method:
     """Let only learners with a dual have a method."""
-    return cast(Method, _Available(locked(method), True))
+    return cast(Method, _Available(locked(method), "has_dual", True))
 
 
 def of_primal(method: Method) -> Method:
     """Let only learners without a dual have a method."""
-    return cast(Method, _Available(locked(method), False))
+    return cast(Method, _Available(locked(method), "has_dual", False))
 
 
-def of_examples(method: Method) -> Method:
-    """Let only learners with a dual, which keep examples, have a method that takes the lock."""
-    return cast(Method, _Available(method, True))
+def of_keepers(method: Method) -> Method:
+    """Let only learners that give examples back have a method, which takes the lock."""
+    return cast(Method, _Available(method, "gives_back", True))

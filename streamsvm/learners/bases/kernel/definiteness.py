@@ -7,17 +7,13 @@ no maximum inside the bounds, and what a solver finds is of little use: 45 % of 
 from __future__ import annotations
 
 import contextlib
-import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm.kernels.registry import value_of_vectors
-from streamsvm.support.rows import dense, shape, taken
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.support.rows import Rows, dense, shape, taken
 
 _ROWS = 24
 _MOST_FEATURES = 4096
@@ -28,34 +24,31 @@ _CLEAR = -1e-6
 """An eigenvalue below this share of the largest one is not rounding."""
 
 
-def look(learner: KernelLearner, n: int) -> None:
-    """Count, and warn of once, a kernel of the user's that is not positive definite.
+def is_due(kernel: Any, n: int) -> bool:
+    """Tell whether to look at a kernel, None or one of the user's, after n examples."""
+    is_own = kernel is not None and not type(kernel).__module__.startswith("streamsvm.kernels.")
+    return is_own and n <= _LAST
 
-    It looks at kernel values of some rows kept, after n examples. The caller holds the learner's
-    lock.
+
+def fault_of(kernel: Any, rows: Rows, entered: np.ndarray) -> str | None:
+    """Return in words that a kernel is not positive definite, by its values for some rows kept.
+
+    None if it seems to be. Rows that are kept have numbers in `entered`.
     """
-    kernel = learner.kernel_
-    is_ours = type(kernel).__module__.startswith("streamsvm.kernels.")
-    if is_ours or learner.state is None or n > _LAST:
-        return
-    rows, _, entered = learner.expansion()
     kept = np.flatnonzero(entered)[-_ROWS:]
     if len(kept) < 2 or shape(rows)[1] > _MOST_FEATURES:
-        return
+        return None
     x = dense(taken(rows, kept))
     values = np.zeros(0)
     with contextlib.suppress(ArithmeticError, ValueError):
         values = np.linalg.eigvalsh(_matrix_of(kernel, x.astype(np.float64)))
     if not len(values) or not values[0] < _CLEAR * abs(values[-1]):
-        return
-    learner.n_indefinite += 1
-    if learner.n_indefinite == 1:
-        warnings.warn(
-            f"{kernel!r} is not positive definite: the matrix of its values for {len(kept)} rows "
-            f"has the eigenvalue {values[0]:.3g} (the largest is {values[-1]:.3g}). What an SVM "
-            "learns with it may be of no use; use another kernel, or other parameters",
-            stacklevel=2,
-        )
+        return None
+    return (
+        f"{kernel!r} is not positive definite: the matrix of its values for {len(kept)} rows "
+        f"has the eigenvalue {values[0]:.3g} (the largest is {values[-1]:.3g}). What an SVM "
+        "learns with it may be of no use; use another kernel, or other parameters"
+    )
 
 
 def _matrix_of(kernel: Any, x: np.ndarray) -> np.ndarray:

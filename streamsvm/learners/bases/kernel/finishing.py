@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import logging
 import math
-import random
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.support.locked import refuse_to_learn
-from streamsvm.support.rows import Rows, taken
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _log = logging.getLogger(__name__)
 
@@ -189,41 +185,3 @@ def look_again(
             if not revisits.learn_violating(allowed()):
                 return
     _log.warning("finish ended after %d looks at the reserve", _MOST_LOOKS)
-
-
-def losses_of_reserve(learner: KernelLearner, most: int) -> tuple[float, float]:
-    """Return the summed losses and C_i of rows of the reserve that are not kept.
-
-    Of more than `most` rows they are estimated from so many. Several problems are summed.
-    """
-    reserve = learner.solver.kept_rows
-    if reserve is None or not reserve.n_rows:
-        return 0.0, 0.0
-    solver = reserving(learner)
-    found: tuple[float, float] = solver.revisits(learner, most).losses()
-    return found
-
-
-def reserve_sample(
-    learner: KernelLearner, n: int, n_before: int, draws: random.Random
-) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return rows of the reserve that the model does not keep now; None without a reserve.
-
-    They are of examples after the first `n_before`: all, or n drawn by `draws`. With the rows, as
-    they came, are their signs and weights, and the numbers of all such rows, drawn or not. There
-    are none if an example came more than once.
-    """
-    with learner.lock:
-        reserve = learner.solver.kept_rows
-        if reserve is None:
-            return None
-        x, facts = reserve.rows()
-        is_outside = ~np.isin(facts["number"], learner.kept_numbers())
-        outside = np.flatnonzero(is_outside & (facts["arrived"] > n_before))
-        if len(facts) < reserve.n_rows:
-            outside = outside[:0]
-        rows = outside
-        if len(outside) > n:
-            rows = outside[np.sort(draws.sample(range(len(outside)), n))]
-        found = learner.preparation.unscaled(taken(x, rows))
-        return found, facts["sign"][rows], facts["weight"][rows], facts["number"][outside]

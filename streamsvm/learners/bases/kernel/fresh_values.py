@@ -8,19 +8,17 @@ Which thread computes a value, and when, changes none of its bits.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel import threads
+from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver
 from streamsvm.support import sparse_store, states, stores
 from streamsvm.support.kernel_rows.fresh_block import fill_values
 from streamsvm.support.rows import Rows, cut, shape
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _WORTH = 200_000
 """Work for a fresh row above which a block of them is shared out among threads; see `work_of`."""
@@ -45,28 +43,29 @@ def work_of(store: Any, n_slots: int, d: int) -> int:
     return n_slots * (d + _PER_VALUE)
 
 
-def are_worth_threads(learner: KernelLearner, state: Any, d: int) -> bool:
+def are_worth_threads(solver: KernelSolver, n_threads: int, state: Any, d: int) -> bool:
     """Tell whether the values of a block of rows are to be computed by several threads."""
     return (
-        learner.n_threads > 1
+        n_threads > 1
         and (d >= _FEWEST_FEATURES or isinstance(state.store, SparseStore))
-        and learner.solver.may_be_shared(d)
+        and solver.may_be_shared(d)
         and work_of(state.store, states.n_computed(state), d) > _WORTH
     )
 
 
 class FreshValues:
-    """The kernel values of rows x with the slots of a state, block by block.
+    """The kernel values of rows x with the slots of a solver's state, block by block.
 
     The caller holds the learner's lock, and calls `stop` at the end, whatever happens.
     """
 
-    def __init__(self, learner: KernelLearner, state: Any, x: Rows) -> None:
-        self._state, self._x, self._n_threads = state, x, learner.n_threads
-        self._kernel = learner.bound_kernel(state)
+    def __init__(self, solver: KernelSolver, n_threads: int, x: Rows) -> None:
+        state = solver.state
+        self._state, self._x, self._n_threads = state, x, n_threads
+        self._kernel = solver.bound_kernel(state)
         self._counts = states.counts_of(state)
         # With scratch of its own for each thread that computes values at the same time.
-        self._stores = deque(stores.with_scratch(state.store) for _ in range(learner.n_threads))
+        self._stores = deque(stores.with_scratch(state.store) for _ in range(n_threads))
         # Where the next block begins, with how many slots its values are, and who computes them.
         self._ahead: tuple[int, int, threads.SharedCalls] | None = None
         # Not the state's own scratch: a signal handler may predict while others write to it.

@@ -6,21 +6,18 @@ choice among 50 candidates then costs some 50 sums over the support vectors, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm.learners.bases.selecting import margins_of_arrivals as computed_of_arrivals
-from streamsvm.learners.bases.selecting import margins_of_waiting as computed_of_waiting
+from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.selection.candidates import Candidates
 from streamsvm.support import states
 from streamsvm.support.kernel_rows.fresh_block import fill_values
-from streamsvm.support.rows import Rows, shape, sparse
+from streamsvm.support.rows import Rows, sparse
 from streamsvm.support.tiles import PANEL
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _MOST_RUNS = 8
 """With more runs of changed slots all values from the first to the last are computed."""
@@ -43,13 +40,20 @@ class KeptValues:
         self._entered, self._weight = np.zeros(0, np.int64), np.zeros(0)
         self.bound: Any = None
 
-    def bring_up_to_date(self, learner: KernelLearner, candidates: Candidates) -> Any:
+    def bring_up_to_date(
+        self,
+        solver: KernelSolver,
+        sizes: Sizes,
+        candidates: Candidates,
+        scaled: Callable[[Rows], Rows],
+    ) -> Any:
         """Compute the values of all candidates that are missing; return the solver's state.
 
-        `bound` is its kernel then, and `n` how many slots it uses.
+        `scaled` returns rows as the solver has them. `bound` is its kernel then, and `n` how many
+        slots it uses.
         """
-        d, solver = len(learner.schema), learner.solver
-        state = solver.state_for(learner.sizes(d))
+        d = len(sizes.schema)
+        state = solver.state_for(sizes)
         is_same = solver is self._solver and solver.kernel is self._kernel
         # A new feature is 0 in all rows so far: only kernels of the vectors may depend on it.
         is_same &= d == self._d or kernels.product_of(type(solver.kernel)) != "vectors"
@@ -66,8 +70,8 @@ class KeptValues:
         slots = np.flatnonzero(differs)
         if slots.size:
             if len(candidates):
-                x = learner.preparation.scaled(candidates.rows(d))
-                x = sparse(x) if learner.is_sparse else x
+                x = scaled(candidates.rows(d))
+                x = sparse(x) if sizes.is_sparse else x
                 for first, stop in _runs(slots // PANEL):
                     stop = min(n, stop * PANEL)
                     fill_values(self.bound, state.store, x, first * PANEL, stop, candidates.values)
@@ -101,38 +105,3 @@ def _runs(panels: np.ndarray) -> list[tuple[int, int]]:
         first, last = first[:1], last[-1:]
     runs = zip(panels[first].tolist(), (panels[last] + 1).tolist(), strict=True)
     return list(runs)
-
-
-def _is_kept(learner: KernelLearner) -> bool:
-    return learner.state is not None and hasattr(learner.state, "block")
-
-
-def margins_of_arrivals(
-    learner: KernelLearner, candidates: Candidates, x: Rows
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the margins of rows that come, and their kernel values with all slots."""
-    if not _is_kept(learner):
-        return computed_of_arrivals(learner, candidates, x)
-    kept = kept_values(candidates)
-    state = kept.bring_up_to_date(learner, candidates)
-    scaled = learner.preparation.scaled(sparse(x) if learner.is_sparse else x)
-    n = shape(x)[0]
-    margins = learner.targets.zeros(n)
-    values = np.zeros((n, states.capacity_of(state)), np.float32)
-    fill_values(kept.bound, state.store, scaled, 0, kept.n, values)
-    learner.solver.margins_by_values(state, scaled, margins, values)
-    return margins, values
-
-
-def margins_of_waiting(learner: KernelLearner, candidates: Candidates) -> np.ndarray:
-    """Return the margins of all candidates, by the values that are kept.
-
-    `margins_of_arrivals` was called since the learner changed.
-    """
-    if not _is_kept(learner):
-        return computed_of_waiting(learner, candidates)
-    x = candidates.rows(len(learner.schema))
-    scaled = learner.preparation.scaled(sparse(x) if learner.is_sparse else x)
-    margins = learner.targets.zeros(len(candidates))
-    learner.solver.margins_by_values(learner.state, scaled, margins, candidates.values)
-    return margins

@@ -254,6 +254,10 @@ class KernelSolver(abc.ABC):
         """The constants of the decision function, one for each problem; none without a bias."""
         return []
 
+    def calibrated(self, x: Rows, signs: np.ndarray, sizes: Sizes) -> KernelSolver | None:
+        """Return a solver calibrated by the margins of rows; None: it calibrates no margins."""
+        return None
+
     has_norm = False
     """Whether it has `squared_norm`."""
 

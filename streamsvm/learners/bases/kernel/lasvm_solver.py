@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel import loaded
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
-from streamsvm.learners.bases.kernel.reserves.reserving_solver import ReservingSolver, reserving
+from streamsvm.learners.bases.kernel.reserves.reserving_solver import ReservingSolver
 from streamsvm.learners.bases.kernel.reserves.revisits import Revisits
 from streamsvm.learners.bases.kernel.reserves.revisits_of_classes import RevisitsOfClasses
 from streamsvm.solvers.bounds import Budget
@@ -21,7 +21,7 @@ from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm.gap import lasvm_gap
 from streamsvm.solvers.lasvm_pairs import bounds as pairs_bounds
-from streamsvm.solvers.lasvm_pairs import classes, files, inspection, layout
+from streamsvm.solvers.lasvm_pairs import classes, inspection, layout
 from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
 from streamsvm.solvers.lasvm_pairs import state as pairs_state
 from streamsvm.solvers.lasvm_pairs import step as pairs
@@ -29,13 +29,9 @@ from streamsvm.solvers.lasvm_pairs.needed import may_leave_out
 from streamsvm.solvers.lasvm_pairs.problems import REST, members_of
 from streamsvm.support import stores
 from streamsvm.support.calibration import new_calibration, update_calibration
-from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.limits import usable_memory
 from streamsvm.support.rows import Rows, cut, shape
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 
 class LASVMSolver(ReservingSolver):
@@ -228,15 +224,15 @@ class PairsSolver(LASVMSolver):
         pairs.problem_margins_of(state, self.bound_kernel(state), x, out)
         return out
 
-    def calibrated(self, x: Rows, classes: np.ndarray, sizes: Sizes) -> KernelSolver:
+    def calibrated(self, x: Rows, signs: np.ndarray, sizes: Sizes) -> KernelSolver:
         """Return a solver whose problems are calibrated by the margins of rows of these classes."""
         of = self.state.problems
         calibration, margins = np.empty_like(of.calibration), self.problem_margins(x, sizes)
         for p, (positive, negative) in enumerate(of.segments[["positive", "negative"]].tolist()):
-            own = np.flatnonzero((classes == positive) | (classes == negative) | (negative == REST))
+            own = np.flatnonzero((signs == positive) | (signs == negative) | (negative == REST))
             calibration[p] = new_calibration()
-            signs = np.where(classes[own] == positive, 1.0, -1.0)
-            update_calibration(calibration[p], np.ascontiguousarray(margins[own, p]), signs)
+            side = np.where(signs[own] == positive, 1.0, -1.0)
+            update_calibration(calibration[p], np.ascontiguousarray(margins[own, p]), side)
         problems = of._replace(calibration=calibration)
         return self.changed(state=self.state._replace(problems=problems))
 
@@ -330,26 +326,3 @@ class PairsSolver(LASVMSolver):
     def counters(self) -> dict[str, int]:
         """Counts since the first example, over all problems."""
         return super().counters if self.state is None else inspection.counters(self.state)
-
-
-def as_file(learner: KernelLearner) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return counts of classes, the reserve, and the problems of several, for model files."""
-    content, arrays = reserving(learner).kept_rows.as_file()
-    arrays["counts"] = learner.costs.counts
-    if isinstance(learner.solver, PairsSolver) and learner.state is not None:
-        arrays |= files.to_arrays(learner.state)
-    return content, arrays
-
-
-def read(learner: KernelLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
-    """Set what `as_file` returned."""
-    k, solver, d = learner.targets.n_classes, learner.solver, len(learner.schema)
-    counts = arrays.take("counts", Field((max(2, k),), range=NOT_NEGATIVE), {})
-    learner.costs = learner.costs.counting(counts)
-    reserving(learner).kept_rows.read(content, arrays, d, (-1.0, 1.0) if k < 3 else range(k))
-    if isinstance(solver, PairsSolver) and solver.state is not None:
-        if solver.state.info[0].n_classes > k:
-            raise ValueError("there are problems of more classes than labels")
-        solver.state = files.with_arrays(
-            solver.state, arrays, solver.is_one_vs_rest, solver.cache_bytes, d
-        )

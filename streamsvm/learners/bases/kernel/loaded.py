@@ -6,16 +6,12 @@ never end.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from streamsvm.errors import FeatureError
-from streamsvm.support import states, stores
+from streamsvm.support import states
 from streamsvm.support.rows import Rows, SparseRows, shape, taken
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _SAMPLE = 64
 """Number of examples whose gradients are computed: a file of many is read in the same time."""
@@ -24,30 +20,8 @@ _MOST_SUMMED = 4096
 """Sums over all pairs of examples are computed again for so many at most: it is 0.2 s of work."""
 
 
-def mend_diagonal(learner: KernelLearner) -> None:
-    """Compute k(x, x) of the examples kept, and replace those that are wrong.
-
-    Raises ValueError if the kernel cannot take a row.
-    """
-    state = learner.state
-    if not hasattr(state, "diagonal"):
-        return
-    n = states.n_slots(state)
-    live = np.flatnonzero(state.store.entered[:n])
-    if not live.size:
-        return
-    try:
-        own = learner.diagonal_of(taken(stores.rows_of(state.store, n, len(learner.schema)), live))
-    except FeatureError as error:
-        raise ValueError(str(error)) from error
-    # Otherwise not one bit is changed: other releases may have computed in another order.
-    wrong = ~np.isclose(state.diagonal[live], own, rtol=1e-4, atol=0.0)
-    state.diagonal[live[wrong]] = own[wrong]
-
-
-def mend_gradients(learner: KernelLearner) -> None:
-    """Compare sums and gradients with the rows; if they differ, compute all anew."""
-    solver, d = learner.solver, len(learner.schema)
+def mend_gradients(solver: Any, d: int) -> None:
+    """Compare sums and gradients of a solver with the rows; if they differ, compute all anew."""
     n = states.n_slots(solver.state)
     sums = solver.sums()
     if sums:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales, stride
 from streamsvm.learners.bases.kernel.trials.trial import LAST, Choice, Trial, candidates_of
 from streamsvm.learners.bases.late_rows import rows_where
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.scaled_rows import padded, scaled_rows, unscaled_rows
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
 from streamsvm.support.row_columns import Columns, entries_of
 from streamsvm.support.rows import Rows, shape
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.learner import Learner
 
 
 class Preparation:
@@ -126,17 +124,17 @@ class Preparation:
             self.scales.learn_some(x, seen)
 
     def without(
-        self, learner: Learner, numbers: np.ndarray, x: Rows, columns: Columns
+        self, n: int, is_sparse: bool, numbers: np.ndarray, x: Rows, columns: Columns
     ) -> Preparation:
-        """Return it without the examples with these numbers, whose rows x are as they came.
+        """Return it without those of n examples with these numbers, whose rows x are as they came.
 
         Columns that are not kept are dropped. What later rows told of scales stays.
         """
-        n, trial, moments = learner.n_examples, self.trial, self.moments
+        trial, moments = self.trial, self.moments
         if trial is not None:
-            trial = trial.without(numbers, columns, learner.is_sparse)
+            trial = trial.without(numbers, columns, is_sparse)
         if self.follows_rule:
-            moments = self._moments_without(n, trial, x, learner.is_sparse)
+            moments = self._moments_without(n, trial, x, is_sparse)
         factors = None if self.factors is None else entries_of(self.factors, columns)
         scales = None if self.scales is None else self.scales.over(columns)
         moments = entries_of(moments, columns)

@@ -8,29 +8,16 @@ gone by then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.features import forgetting
 from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
-from streamsvm.learners.bases.kernel.lasvm_solver import PairsSolver
-from streamsvm.learners.bases.kernel.remains import (
-    Kept,
-    checked_ids,
-    dropped,
-    is_known_well,
-    kept_of,
-)
-from streamsvm.support.interruptions import Changes, change_together
-from streamsvm.support.locked import learning
+from streamsvm.learners.bases.kernel.remains import Kept, Traces
 from streamsvm.support.row_columns import Columns
 from streamsvm.support.rows import Rows, joined, sparse, taken
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _OF_CALIBRATION = 4096
 """Of the examples so many are used for a calibration, the last ones: older ones hardly count."""
@@ -55,83 +42,29 @@ class Unlearned(NamedTuple):
     gap: float
 
 
-def unlearn(learner: KernelLearner, ids: Iterable[int] | int) -> Unlearned:
-    """Take examples back: the model goes on as one that is trained on the others.
+def parts_without(traces: Traces, own: Kept, columns: Columns, room: Sizes) -> dict[str, Any]:
+    """Return the parts of a learner without these examples, over some columns.
 
-    Coefficients, rows, cached kernel rows, the reserve, waiting candidates and feature names that
-    no other example has are removed; then the learner finishes. See the page "Forgetting" for what
-    stays, as averages of many examples. Other threads may predict meanwhile. Ctrl-C before the
-    first step of finishing leaves the model as it was; after that the examples are gone, and the
-    model can be used.
-
-    Parameters
-    ----------
-    ids
-        Numbers of examples, counted from 1, or the ids that were given to `learn_many`; or one.
-
-    Returns
-    -------
-    Unlearned
-        The ids removed, those not kept (no error), and the duality gap.
-
-    Raises
-    ------
-    ParameterError
-        The ids are no whole numbers of at least 1; nothing has changed.
-    ModelBusyError
-        As for `learn_one`.
-
+    `room` is what its state has room for.
     """
-    wanted = checked_ids(ids)
-    found = _remove(learner, wanted)
-    # Its type as a learner that finishes: those without are not given this method.
-    anyone = cast(Any, learner)
-    if len(found) and learner.state is not None:
-        anyone.finish()
-    missing = wanted[~np.isin(wanted, found)]
-    return Unlearned(found.tolist(), missing.tolist(), anyone.duality_gap())
-
-
-# Removing
-
-
-@learning
-def _remove(learner: KernelLearner, wanted: np.ndarray) -> np.ndarray:
-    """Remove what is kept of examples; return their ids."""
-    own = kept_of(learner, wanted)
-    found = own.ids
-    if not found.size:
-        learner.solver.drop_numbers()
-        return found
-    d, gone = len(learner.schema), dropped(learner, found)
-    columns = np.setdiff1d(np.arange(d), gone) if gone.size else None
-    new = _parts_without(learner, own, columns)
-    changes: list[Changes] = [(learner.__dict__, new)]
-    if learner.observer is not None:
-        changes.append(learner.observer.without(found, columns))
-    change_together(changes)
-    return found
-
-
-def _parts_without(learner: KernelLearner, own: Kept, columns: Columns) -> dict[str, Any]:
-    """Return the parts of the learner without these examples, over some columns."""
-    solver, d, numbers = learner.solver, len(learner.schema), own.ids
+    solver, d, numbers = traces.solver, len(traces.schema), own.ids
     # What waits was counted, too, when it came.
-    schema = forgetting.without(learner.schema, joined([own.x, own.x_waiting], d), columns)
-    preparation = learner.preparation.without(learner, numbers, own.x, columns)
+    schema = forgetting.without(traces.schema, joined([own.x, own.x_waiting], d), columns)
+    preparation = traces.preparation.without(
+        traces.n_examples, traces.is_sparse, numbers, own.x, columns
+    )
     if solver.state is not None:
         solver = solver.without(own.slots, columns, d)
     if solver.kept_rows is not None:
         kept = np.flatnonzero(~np.isin(solver.kept_rows.facts()["number"], numbers))
         solver = solver.changed(kept_rows=solver.kept_rows.only(kept, columns))
-    waiting = learner.waiting
+    waiting = traces.waiting
     if waiting is not None:
         waiting = waiting.without(numbers, columns)
     parts = {"solver": solver, "preparation": preparation, "schema": schema, "waiting": waiting}
-    parts |= {"costs": learner.costs.without(own.signs), "event_path": None, "event_reader": None}
-    if is_known_well(learner):
-        sizes = learner.sizes(len(schema))._replace(schema=schema)
-        parts |= _calibrated(solver, learner.targets, sizes)
+    if traces.is_known_well():
+        sizes = room._replace(n_features=len(schema), schema=schema)
+        parts |= _calibrated(solver, traces.targets, sizes)
     return parts
 
 
@@ -148,8 +81,9 @@ def _calibrated(solver: KernelSolver, targets: Targets, sizes: Sizes) -> dict[st
     if solver.state is None or targets.n_classes < 2:
         return {"targets": type(targets)(targets.labels)}
     x, signs = _last_known(solver, sizes)
-    if isinstance(solver, PairsSolver):
-        return {"solver": solver.calibrated(x, signs, sizes)}
+    calibrated = solver.calibrated(x, signs, sizes)
+    if calibrated is not None:
+        return {"solver": calibrated}
     margins = targets.zeros(len(signs))
     solver.write_margins(solver.state, x, margins)
     new = type(targets)(targets.labels)

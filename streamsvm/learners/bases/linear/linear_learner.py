@@ -8,21 +8,23 @@ from typing import Any
 import numpy as np
 
 from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
-from streamsvm.features import batches, density, frames
+from streamsvm.features import absent, batches, density, frames
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import check_present
 from streamsvm.labels.growing_labels import spread_to
+from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases.event_path import Bound, EventPath
+from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.bases.linear import linear_batches
-from streamsvm.learners.bases.linear.linear_solver import LinearSolver
+from streamsvm.learners.bases.linear import rate_search
+from streamsvm.learners.bases.linear.linear_solver import FEWEST_SPARSE, LinearSolver
 from streamsvm.learners.bases.linear.rate_search import RateSearchRows
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.state import LinearState
 from streamsvm.solvers.linear.step import Step
-from streamsvm.support.rows import Rows, shape
+from streamsvm.support.rows import Rows, cut, dense, shape, sparse
 
 
 class LinearLearner(Learner):
@@ -101,8 +103,62 @@ class LinearLearner(Learner):
         self.__dict__.update(targets=targets, solver=solver)
         return change
 
-    learn_rows, margins_of = linear_batches.learn_rows, linear_batches.margins_of
-    search_rate = linear_batches.search_rate
+    def learn_rows(self, rows: LabelledRows) -> np.ndarray:
+        """Learn rows, of number 0 only predict; return margins before."""
+        w, y = rows.w, rows.y
+        if self.class_weight is not None:
+            w = w * rows.labels.numbers(lambda label: self.cost_of(label, 0.0))
+        margins = self.targets.zeros(len(y))
+        of_outputs = margins.reshape(len(y), self.n_outputs)
+        start, seen, is_example, solver = 0, self.n_examples, rows.numbers > 0, self.solver
+        while start < len(y):
+            kept, stop = solver.first_rows, len(y)
+            if kept is not None:
+                stop = row_after(rows.numbers, start, max(1, kept.due_at - seen))
+            part = slice(start, stop)
+            # They may have become sparse since the batch was read.
+            fresh = cut(rows.x, start, stop)
+            fresh = sparse(fresh) if self.is_sparse else fresh
+            self.make_room(shape(fresh)[1])
+            learnt = np.flatnonzero(is_example[part])
+            done: list[Any] = []
+            try:
+                solver.learn((fresh, y[part], w[part]), of_outputs[part], done)
+            finally:
+                # After an interruption, too, all that were learnt are counted.
+                n = self.n_learnt[0] = seen + len(done) * len(learnt)
+                if kept is not None and n > seen:
+                    kept.add(rows_where(fresh, is_example[part]), y[part][learnt], w[part][learnt])
+                    if n >= kept.due_at:
+                        self.search_rate(n)
+            start, seen = stop, n
+        return margins
+
+    def search_rate(self, n: int) -> None:
+        """Choose the rate by the first n examples, and decide whether rows are sparse."""
+        kept = self.solver.first_rows
+        if kept is None:
+            return
+        kept.due_at = rate_search.next_search(n)
+        x, y, weight = kept.all(len(self.schema))
+        if self.sparse is None and not self.is_sparse and density.are_sparse(dense(x)):
+            self.is_sparse, x = True, sparse(x)
+            kept.become_sparse(x)
+            self.make_room(min(FEWEST_SPARSE, self.schema.limit))
+        if self.t0 is None:
+            self.solver.choose_rate(self.make_room(0), x, y, weight)
+        if n >= rate_search.LAST:
+            self.solver.first_rows = None
+            absent.notice(self)
+
+    def margins_of(self, x: Rows) -> np.ndarray:
+        """Return the margins of rows, float64 (n,) or (n, classes)."""
+        n, d = shape(x)
+        margins = self.targets.zeros(n)
+        if self.state is not None:
+            out = margins.reshape(n, self.n_outputs)
+            linear_state.margins_of(self.make_room(d), x, self.solver.schedule, out)
+        return margins
 
     def become_sparse(self) -> None:
         """Store rows as their nonzero features from now on, unless they shall be dense."""

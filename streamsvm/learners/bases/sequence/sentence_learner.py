@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,13 @@ class SentenceLearner(Locked, base.Estimator):
     chunk = 512
     """Number of sentences that a run learns before it checks the time and for Ctrl-C."""
 
-    save, __repr__ = container.save, words.short
-
     def __init__(self) -> None:
         super().__init__()
         # The monitor that is told of each sentence learnt.
         self.observer: Any = None
+
+    def __repr__(self) -> str:
+        return words.short(self)
 
     @abstractmethod
     def _read(self, X: Any, y: Any) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -115,6 +117,17 @@ class SentenceLearner(Locked, base.Estimator):
         self.observer.learnt(
             Learnt(_NONE, zeros, labels, predicted, zeros, zeros + 1.0, numbers, seconds)
         )
+
+    def save(self, path: str | Path) -> None:
+        """Write the learner to a file, which `streamsvm.load` reads: see `streamsvm.save`.
+
+        Parameters
+        ----------
+        path
+            The path of the file.
+
+        """
+        container.save(self, path)
 
     def _contents(self) -> dict[str, Any]:
         # A copy is its own: a monitor observes one learner.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,6 @@ class SequenceLearner(Locked, base.Estimator):
     chunk = 512
     """Number of sentences that a run learns before it checks the time and for Ctrl-C."""
 
-    summary, save, __repr__ = words.summary, container.save, words.short
-
     def __init__(
         self,
         solver: SequenceSolver,
@@ -86,6 +85,9 @@ class SequenceLearner(Locked, base.Estimator):
         self.solver, self.cost = solver, float(cost)
         self.vocabulary = vocabulary.new_vocabulary()
         self.n_known_features = 0
+
+    def __repr__(self) -> str:
+        return words.short(self)
 
     @property
     def most_features(self) -> int:
@@ -314,6 +316,28 @@ class SequenceLearner(Locked, base.Estimator):
             _, margins = self._codes_of(sentences, True)
             seen = self.targets.labels.seen
         return [dict(zip(seen, row, strict=True)) for row in margins.tolist()]
+
+    def summary(self) -> str:
+        """Return what the learner has learnt as a table to print.
+
+        Returns
+        -------
+        Lines of name and value.
+
+        """
+        with self.lock:
+            return words.table(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the learner to a file, which `streamsvm.load` reads: see `streamsvm.save`.
+
+        Parameters
+        ----------
+        path
+            The path of the file.
+
+        """
+        container.save(self, path)
 
     # What was learnt
 

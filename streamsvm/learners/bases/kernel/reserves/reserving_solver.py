@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from streamsvm.learners.bases.kernel.kernel_solver import DualSolver
+from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, KernelSolver
 from streamsvm.learners.bases.kernel.reserves.reserve import FACTS, Reserve
 from streamsvm.support.rows import Rows
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 
 class ReservingSolver(DualSolver):
@@ -74,7 +71,12 @@ class ReservingSolver(DualSolver):
         return margin if margin < self.kept_rows.threshold else None
 
 
-def reserving(learner: KernelLearner) -> ReservingSolver:
+class _Solving(Protocol):
+    @property
+    def solver(self) -> KernelSolver: ...
+
+
+def reserving(learner: _Solving) -> ReservingSolver:
     """Return the solver of a learner that keeps a reserve."""
     assert isinstance(learner.solver, ReservingSolver)
     return learner.solver

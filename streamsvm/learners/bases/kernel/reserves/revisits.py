@@ -9,19 +9,17 @@ else its middle could be far from what is best for them, although none violates 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel import kernel_batches
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.solvers.larank.state import new_state
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows, SparseRows, shape, sparse, taken
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 _NEAR = 0.25
 """A row is near if its f(x) must change by at most this before it violates optimality."""
@@ -211,7 +209,7 @@ class Revisits:
         return found
 
     def _f_of(self, x: Rows) -> np.ndarray:
-        return kernel_batches.margins_of(self._learner, x) - reserving(self._learner).biases[0]
+        return self._learner.margins_of_scaled(x) - reserving(self._learner).biases[0]
 
     def _add_changes(self, among: np.ndarray, before: Any, now: Any) -> None:
         """Add to f of some rows what the expansion has changed by."""
@@ -238,7 +236,8 @@ class Revisits:
         n = len(x.start) - 1 if isinstance(x, SparseRows) else len(x)
         sums = np.zeros((n, *alpha.shape[1:]))
         if len(alpha):
-            kernel_batches.write_margins(self._learner, self._state_of(rows, alpha), x, sums)
+            solver, state = self._learner.solver, self._state_of(rows, alpha)
+            kernel_batches.write_margins(solver, self._learner.n_threads, state, x, sums)
         return sums
 
     def _state_of(self, rows: Rows, alpha: np.ndarray) -> Any:
@@ -302,7 +301,7 @@ class RevisitsOfLaRank(Revisits):
         return found
 
     def _f_of(self, x: Rows) -> np.ndarray:
-        return kernel_batches.margins_of(self._learner, x)
+        return self._learner.margins_of_scaled(x)
 
     def _keep_bounding(self, now: Any) -> bool:
         # There is no bias.
@@ -328,7 +327,8 @@ class RevisitsOfLaRank(Revisits):
         looked = [state.info[0][name] for name in _OF_LOOKS]
         draws = state.look_draws.copy()
         rows = self._arguments(violating)
-        kernel_batches.learn_part(learner, rows, self._learner.targets.zeros(len(violating)), [])
+        margins, sizes = learner.targets.zeros(len(violating)), learner.sizes(shape(rows[0])[1])
+        kernel_batches.learn_part(learner.solver, learner.n_threads, sizes, rows, margins, [])
         # Looks are at the model after an example of the stream, and none came.
         state = learner.state
         for name, value in zip(_OF_LOOKS, looked, strict=True):

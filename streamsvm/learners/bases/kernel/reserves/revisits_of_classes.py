@@ -6,20 +6,18 @@ problems in which it violates optimality.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.learners.bases.kernel.kernel_batches import share_rows
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.reserves.revisits import NEARER, Revisits, narrowing
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import fill_block
 from streamsvm.support.rows import Rows, taken
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 
 class _Expansions(NamedTuple):
@@ -181,7 +179,7 @@ class RevisitsOfClasses(Revisits):
                 fill_block(state, kernel, taken(self._x, some), 0, m)
                 self._f[some] += state.block[: len(some), :m] @ changes
 
-        share_rows(learner, state, len(indices), d, add)
+        share_rows(learner.n_threads, state, len(indices), d, add)
 
 
 def _changes(before: _Expansions, now: _Expansions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,16 +12,18 @@ examples and on what `Begun` says.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm.features.schema import Schema
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.labels.targets import ProblemTargets
-from streamsvm.learners.bases import label_runs
+from streamsvm.labels.targets import ProblemTargets, Targets
 from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
+from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver
+from streamsvm.learners.bases.kernel.preparation import Preparation
 from streamsvm.learners.bases.kernel.trials import relevance
 from streamsvm.learners.bases.kernel.trials.cost import Cost
 from streamsvm.learners.bases.kernel.trials.progressive_errors import ProgressiveErrors
@@ -29,9 +31,6 @@ from streamsvm.learners.bases.kernel.trials.trial import LAST, Begun, Candidate,
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states
 from streamsvm.support.rows import cut, shape, sparse
-
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 
 BUDGET = 2e7
 """The work after an event, about that of so many nanoseconds: see `Cost`."""
@@ -72,7 +71,32 @@ _CACHE_MB = 64.0
 and 80 for hundreds."""
 
 
-def begun(learner: KernelLearner, n: int, winner: Candidate | None) -> Begun:
+class Racing(Protocol):
+    """What a race asks of its learner, and what it replaces."""
+
+    preparation: Preparation
+    solver: KernelSolver
+    schema: Schema
+    targets: Targets
+    is_sparse: bool
+    cache_mb: float | None
+    seed: int | None
+
+    @property
+    def state(self) -> Any:
+        """The arrays of the solver."""
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples learnt."""
+
+    def replace(self, **parts: Any) -> None:
+        """Replace parts by others in one step."""
+
+    def _get_params(self) -> dict[str, Any]: ...
+
+
+def begun(learner: Racing, n: int, winner: Candidate | None) -> Begun:
     """Return what a race needs to know that begins after n examples of a learner."""
     preparation = learner.preparation
     assert preparation.trial is not None
@@ -114,7 +138,7 @@ class Race:
     The caller of each method holds its lock.
     """
 
-    def __init__(self, learner: KernelLearner, trial: Trial, begun: Begun) -> None:
+    def __init__(self, learner: Racing, trial: Trial, begun: Begun) -> None:
         self._learner, self._trial, self.begun = learner, trial, begun
         self.n_candidates = 0
         self.scales = FeatureScales()
@@ -273,7 +297,7 @@ class Race:
             part = slice(start, start + min(stop - model.n_examples, cost.affordable(self._left)))
             rows = scaled_rows(cut(x, part.start, part.stop), tried.factors)
             diagonal = model.diagonal_of(rows)
-            label_runs.learn(model, rows, labels[part], weights[part], numbers[part], diagonal)
+            model.learn_checked(rows, labels[part], weights[part], numbers[part], diagonal)
             self._left -= cost.of_last()
 
     def _prepare(self) -> None:
@@ -353,7 +377,7 @@ class Race:
         return Tried(candidate, rank, errors, model, factors)
 
 
-def step(learner: KernelLearner, n: int) -> None:
+def step(learner: Racing, n: int) -> None:
     """Begin a race if one is due after n examples, and work on it; the caller holds the lock."""
     trial = learner.preparation.trial
     if trial is not None and trial.is_due(n):
@@ -361,12 +385,12 @@ def step(learner: KernelLearner, n: int) -> None:
     _advance(learner, n, BUDGET)
 
 
-def end(learner: KernelLearner) -> None:
+def end(learner: Racing) -> None:
     """End the race that is on, if there is one, whatever it takes; the caller holds the lock."""
     _advance(learner, learner.n_examples, 1e300)
 
 
-def _advance(learner: KernelLearner, n: int, budget: float) -> None:
+def _advance(learner: Racing, n: int, budget: float) -> None:
     trial = learner.preparation.trial
     if trial is None or trial.begun is None:
         return
@@ -385,7 +409,7 @@ def _advance(learner: KernelLearner, n: int, budget: float) -> None:
     trial.begun, trial.winner = None, best.candidate
 
 
-def _learner_like(learner: KernelLearner, gamma: float, C: float) -> Any:
+def _learner_like(learner: Racing, gamma: float, C: float) -> Any:
     """Return a learner with the parameters of another one, and this gamma and C."""
     given = {name: getattr(learner, name) for name in learner._get_params()}
     given |= {"kernel": kernels.RBF(gamma=gamma), "C": C, "scale": False, "gamma": "scale"}
@@ -393,6 +417,6 @@ def _learner_like(learner: KernelLearner, gamma: float, C: float) -> Any:
     given |= {"sparse": learner.is_sparse, "cache_mb": most}
     # It learns what was chosen.
     given |= {"selection": None} if "selection" in given else {}
-    model = type(learner)(**given)
+    model: Any = type(learner)(**given)
     model.schema, model.is_rehearsal_copy = learner.schema, True
     return model
