@@ -1,0 +1,70 @@
+"""How often each function is compiled: once for each store, and for each bound of a solver."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamsvm import _compile
+
+ROOT = Path(__file__).resolve().parents[1]
+
+PROGRAM = """
+import json, random, warnings
+from streamsvm import _compile
+from streamsvm.learners.bases import rehearsal
+from streamsvm.learners.bases.registry import registered_learners
+
+warnings.simplefilter("ignore")
+rehearsal.is_on = False
+draw = random.Random(0).random
+
+def event(n_classes, are_words):
+    x = {"a": 2.0 * draw() - 1.0, "b": 2.0 * draw() - 1.0}
+    inner = x["a"] ** 2 + x["b"] ** 2 < 0.6
+    y = int(inner) + int(n_classes > 2 and inner and x["a"] > 0.2)
+    if are_words:
+        x = {f"w{int(4000 * draw())}": 1.0 for _ in range(5)} | ({"in": 1.0} if y else {})
+    return x, y
+
+for learner in registered_learners("rows"):
+    for parameters in learner.configurations:
+        for are_words in (False, True):
+            model = learner.cls(**parameters)
+            for _ in range(200):
+                x, y = event(2 if model.most_classes == 2 else 3, are_words)
+                model.predict_one(x)
+                model.learn_one(x, y)
+            if hasattr(model, "predict_proba_one"):
+                model.predict_proba_one(x)
+            if hasattr(model, "finish"):
+                model.finish()
+print(json.dumps({
+    f"{f.py_func.__module__}.{f.py_func.__name__}": len(f.overloads)
+    for f in _compile.compiled_functions
+    if hasattr(f, "overloads")
+}))
+"""
+
+
+@pytest.mark.slow("all learners")
+@pytest.mark.skipif(not _compile.JIT, reason="nothing is compiled")
+def test_functions_are_compiled_once_for_each_store_and_bound(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        # What is compiled, not what a cache has.
+        env=os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    versions = json.loads(done.stdout.splitlines()[-1])
+    # Of one event and of a block of kernel values: by store, bound, and what stands for the kernel.
+    most = {"_margins_at": 40, "_learn_at": 40, "fill_block": 24}
+    # By store and bound, and where it is called by compiled code and by Python.
+    too_many = {f: n for f, n in versions.items() if n > most.get(f.rpartition(".")[2], 9)}
+    assert not too_many and sum(versions.values()) <= 400
