@@ -709,6 +709,7 @@ class KafkaSource(BaseSource):
             return
         self._unstarted = []
         self._check_together(consumer, partitions, counts)
+        n_others, is_first = 0, not self._read
         for known in committed:
             place = place_of(known)
             self._check_held(place, known.offset, elsewhere)
@@ -721,7 +722,17 @@ class KafkaSource(BaseSource):
                     self._unchecked.pop(place, None)
                 self._check_end(place, start, known.offset, ends[place])
                 self.jumped += max(0, ends[place][0] - start)
+                known_here = max(self._offsets.get(place, 0), elsewhere.get(place, 0))
+                n_others += max(0, known.offset - max(known_here, ends[place][0]))
                 self._offsets[place] = self._expected[place] = max(start, ends[place][0])
+        if n_others and is_first:
+            _log.warning(
+                "%s: reading goes on after %s messages that the group has read, and this model has "
+                "not: other members have, or the checkpoint is an old one, or gone; to learn them, "
+                "take another --group (group.id)",
+                self._name,
+                f"{n_others:,}",
+            )
         for partition in partitions:
             if (place := place_of(partition)) in self._offsets:
                 partition.offset = self._first_of(place)

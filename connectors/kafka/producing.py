@@ -92,7 +92,13 @@ class _Topic:
         SourceError: it refused one, or did not receive all of them in time.
         """
         timeout = self._seconds_left()
-        left = self.producer.flush(timeout)
+        try:
+            left = self.producer.flush(timeout)
+        except Exception as error:
+            # As when another process has begun transactions of the same name.
+            found: Any = error.args[0] if error.args else error
+            said = found.str() if hasattr(found, "str") else found
+            raise SourceError(f"topic `{self.topic}`: {said}") from error
         if self._failed:
             n, first = len(self._failed), self._failed[0]
             raise SourceError(f"topic `{self.topic}`: {n:,} {self._what} were refused: {first}")

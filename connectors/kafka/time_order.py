@@ -14,13 +14,16 @@ _QUIET_SECONDS = 3.0
 """A partition that gave nothing in polls of so long has nothing, whatever its end: marks of
 transactions and deleted messages have offsets, too."""
 
+_SLACK_SECONDS = 0.1
+"""Messages may come so much too early: one at a time would take long, and clocks differ by more."""
+
 
 class TimeOrder:
     """Holds messages until those of other partitions that are older have been taken.
 
-    Taken are messages of one partition at a time, of the one whose first message is the oldest;
-    how many at a time decides how exact the order is. A partition of which nothing waits, though
-    more is there, is waited for.
+    Taken are messages of one partition at a time, of the one whose first message is the oldest, up
+    to the first message of another topic: labels are where their events are. A partition of which
+    nothing waits, though more is there, is waited for.
     """
 
     def __init__(self) -> None:
@@ -52,8 +55,12 @@ class TimeOrder:
         if not self._waiting or any(map(self.is_open, unread, unread.values())):
             return None
         place = min(self._waiting, key=lambda one: _seconds(self._waiting[one][0]))
-        waiting = self._waiting[place]
-        found = [waiting.popleft() for _ in range(min(most, len(waiting)))]
+        waiting, topic = self._waiting[place], _topic(place)
+        heads = [_seconds(more[0]) for one, more in self._waiting.items() if _topic(one) != topic]
+        stop = min(heads, default=math.inf) + _SLACK_SECONDS
+        found = [waiting.popleft()]
+        while waiting and len(found) < most and _seconds(waiting[0]) <= stop:
+            found.append(waiting.popleft())
         self._bytes[place] -= sum(map(size_of, found))
         if not waiting:
             del self._waiting[place], self._bytes[place]
@@ -83,6 +90,10 @@ class TimeOrder:
             self._waiting.pop(place, None)
             self._bytes.pop(place, None)
             self._quiet.pop(place, None)
+
+
+def _topic(place: str) -> str:
+    return place.rpartition("[")[0]
 
 
 def _seconds(message: Message) -> float:

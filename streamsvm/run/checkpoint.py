@@ -150,6 +150,9 @@ class Checkpoint:
             self._lock.take()
             replacing.sweep(self.path)
             replacing.sweep(self._next)
+            if run.output is not None:
+                # Only now: it ends the transactions of the process that used the file before.
+                run.output.begin()
             self._settle_next(run)
             if self.path.exists():
                 place = self._resume(run)

@@ -213,10 +213,10 @@ class Run:
 
         """
         report = self.report
-        if self.output is not None:
-            self.output.begin()
         if self.checkpoint is not None:
             self.place = self.checkpoint.begin(self)
+        elif self.output is not None:
+            self.output.begin()
         self._start = time.perf_counter() - report.seconds
         self._compile_start = clock.seconds - report.compile_seconds
         self._wait_start = self._waited() - report.wait_seconds

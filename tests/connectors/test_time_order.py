@@ -1,5 +1,6 @@
 """Events and labels of two topics, in the order of their times."""
 
+import itertools
 import json
 from datetime import timedelta
 
@@ -132,3 +133,16 @@ def test_a_partition_that_is_ahead_waits_for_the_others():
     assert order.take(5, unread)[0] == "events[0]"
     # What comes a second time is left.
     assert order.add(log["events"], 0.1) == 100
+
+
+def test_labels_come_before_events_that_are_later():
+    """So an event whose key comes again finds the label of the first one learnt."""
+    log, order = two_topics(6, 2.0), TimeOrder()
+    order.add(log["events"], 0.1)
+    order.add(log["labels"], 0.1)
+    taken = []
+    while found := order.take(500, {"events[0]": False, "labels[0]": False}):
+        taken += found[1]
+    times = [message.seconds for message in taken]
+    assert len(taken) == 12
+    assert all(later > time - 0.2 for time, later in itertools.pairwise(times))

@@ -1,5 +1,6 @@
 """One call for an event, and the general path: nothing but speed differs."""
 
+import copy
 import zlib
 from collections import Counter, OrderedDict, UserDict
 from types import MappingProxyType
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm import SGDQNClassifier, SVMSGDClassifier
+from streamsvm import LASVMClassifier, SGDQNClassifier, SVMSGDClassifier
 from streamsvm.errors import FeatureError
 from streamsvm.features.event_reader import LONGEST
 from streamsvm.features.matrices import Matrix, are_usable
@@ -243,3 +244,28 @@ def test_an_event_is_listed_in_order(event, odd, factor):
         assert n == -1
     else:
         assert list(zip(out[:n].tolist(), values[:n].tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SVMSGDClassifier(sparse=True, t0=10.0), LASVMClassifier(sparse=True, seed=1)],
+    ids=["linear", "kernel"],
+)
+def test_names_for_which_there_is_no_room_yet_take_the_general_path(model):
+    """As interruptions leave them, which come after names are noted and before the state grows."""
+    twin = copy.deepcopy(model)
+    for i in range(20):
+        for one in (model, twin):
+            one.learn_one({"a": 1.0, "b": float(i % 5)}, i % 2)
+    path = model.event_path
+    wide = {f"w{i}": 1.0 for i in range(path.room)}
+    model.schema.extend(list(wide))
+    assert len(model.schema.index) > path.room
+    x = {"w3": 1.0, f"w{path.room - 1}": 2.0}
+    assert path._plain(model, x) is None
+    for y in (0, 1, 0):
+        model.predict_one(x)
+        for one in (model, twin):
+            one.learn_one(wide if y else x, y)
+    assert model.n_examples == 23
+    assert model.decision_function_one(x) == twin.decision_function_one(x)

@@ -219,3 +219,20 @@ def test_a_file_that_a_killed_process_left(tmp_path):
     with pytest.raises(CheckpointError, match=r"run.ckpt.next was left"):
         forget_in_file(path, [1])
     assert load(path).n_examples == 120
+
+
+def test_a_start_that_is_refused_ends_no_transaction_of_the_process_that_runs(tmp_path):
+    path, began = tmp_path / "run.ckpt", []
+
+    def run_of(output):
+        source = KafkaSource(iter(labelled()), "y", exclude=["id"], batch_size=50)
+        found = ScoredTopic(Producer(), "out", source)
+        found.begin = lambda: began.append(output)
+        return Run(source, SVMSGDClassifier(), output=found, checkpoint=Checkpoint(path))
+
+    first, second = run_of("first"), run_of("second")
+    first.checkpoint.begin(first)
+    with pytest.raises(CheckpointError, match="in use by another process"):
+        second.execute()
+    first.checkpoint.close()
+    assert began == ["first"]

@@ -54,6 +54,9 @@ OPTIONS: dict[str, Any] = TOPIC | {
 }
 
 
+_UNUSABLE = "a value is no number, or too large for the model"
+
+
 def check(options: argparse.Namespace) -> None:
     """Refuse options that are not for a topic, or for a file."""
     check_file_or_topic(options)
@@ -130,7 +133,9 @@ def _scored(
             predicted[usable] = np.array(
                 [*learner.targets.labels_of(values[usable]), None], object
             )[:-1]
-            further = {}
+            further: dict[str, Any] = {}
+            if not usable.all():
+                further["reason"] = [None if one else _UNUSABLE for one in usable.tolist()]
             if options.probabilities or said is not None:
                 found = [
                     learner.probabilities_of(m) if is_usable else None

@@ -179,7 +179,8 @@ class EventPath:
         try:
             # A name that is missing or unknown raises.
             if self.is_sparse:
-                if n > LONGEST:
+                # Names may be known for which the state has no room yet, after an interruption.
+                if n > LONGEST or n_names > self.room:
                     return None
                 columns = packer("i", n)(*map(self._column_of, x))
                 values = packer("d", n)(*x.values())
