@@ -149,6 +149,8 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         lock.
         """
         if x.__class__ is dict:
+            # At one moment: another thread may change it between names and values.
+            x = dict(x)
             names = tuple(x)
             if (layout := self._layouts.get(names)) is not None:
                 try:

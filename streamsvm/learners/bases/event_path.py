@@ -179,6 +179,9 @@ class EventPath:
         try:
             # A name that is missing or unknown raises.
             if self.is_sparse:
+                # At one moment: another thread may change it between names and values.
+                x = dict(x)
+                n = len(x)
                 # Names may be known for which the state has no room yet, after an interruption.
                 if n > LONGEST or n_names > self.room:
                     return None
