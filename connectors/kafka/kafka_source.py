@@ -203,18 +203,7 @@ class KafkaSource(BaseSource):
         heard: Heard | None = None,
         name: str = "kafka",
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, not {batch_size}")
-        for what, names in (("parse_numbers", parse_numbers), ("headers", headers)):
-            if isinstance(names, str):
-                raise TypeError(f"{what} must be a list of names, not {names!r}")
-        if not timeout > 0 or (idle is not None and not idle > 0):
-            raise ValueError(f"timeout and idle must be above 0, not {timeout}, {idle}")
-        if tombstones not in (None, "forget") or (tombstones is not None and key is not None):
-            raise ValueError(
-                f"tombstones must be None, or 'forget' with key=None, not {tombstones!r} with "
-                f"key={key!r}: without a value a message has its own key only"
-            )
+        _check_options(batch_size, timeout, idle, parse_numbers, headers, tombstones, key)
         self.consumer, self.has_answers, self._labels = consumer, labels is not None, labels
         self.forgets = tombstones is not None
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
@@ -857,6 +846,30 @@ class KafkaSource(BaseSource):
             raise SourceError(f"`{self._name}`: offsets cannot be committed: {error}") from error
         _log.warning("%s: a commit failed for now: %s", self._name, error)
         self.failed_commits += 1
+
+
+def _check_options(
+    batch_size: int,
+    timeout: float,
+    idle: float | None,
+    parse_numbers: Sequence[str] | bool,
+    headers: Sequence[str],
+    tombstones: str | None,
+    key: str | None,
+) -> None:
+    """Raise what says how arguments of `KafkaSource` are to be given."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+    for what, names in (("parse_numbers", parse_numbers), ("headers", headers)):
+        if isinstance(names, str):
+            raise TypeError(f"{what} must be a list of names, not {names!r}")
+    if not timeout > 0 or (idle is not None and not idle > 0):
+        raise ValueError(f"timeout and idle must be above 0, not {timeout}, {idle}")
+    if tombstones not in (None, "forget") or (tombstones is not None and key is not None):
+        raise ValueError(
+            f"tombstones must be None, or 'forget' with key=None, not {tombstones!r} with "
+            f"key={key!r}: without a value a message has its own key only"
+        )
 
 
 def _mark_of(message: Message) -> list[Any]:

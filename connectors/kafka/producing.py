@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -65,14 +65,19 @@ class _Topic:
         self.producer.poll(0)
 
     def _queue(self, **message: Any) -> None:
-        try:
+        with self._named():
             try:
                 self.producer.produce(self.topic, **message)
             except BufferError:
                 self.flush()
                 self.producer.produce(self.topic, **message)
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Turn what the client raises into a SourceError: a transaction that was ended, say."""
+        try:
+            yield
         except Exception as error:
-            # Of a transaction, say, that the broker has ended.
             if is_of_client(error):
                 raise SourceError(f"topic `{self.topic}`: the client says: {error}") from error
             raise
@@ -92,13 +97,8 @@ class _Topic:
         SourceError: it refused one, or did not receive all of them in time.
         """
         timeout = self._seconds_left()
-        try:
+        with self._named():
             left = self.producer.flush(timeout)
-        except Exception as error:
-            # As when another process has begun transactions of the same name.
-            found: Any = error.args[0] if error.args else error
-            said = found.str() if hasattr(found, "str") else found
-            raise SourceError(f"topic `{self.topic}`: {said}") from error
         if self._failed:
             n, first = len(self._failed), self._failed[0]
             raise SourceError(f"topic `{self.topic}`: {n:,} {self._what} were refused: {first}")

@@ -13,8 +13,9 @@ from streamsvm._parameter_checks import check_size
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.event_path import Bound
-from streamsvm.learners.bases.exact import cost_changes, exact_file
-from streamsvm.learners.bases.exact.exact_model import ExactModel, in_double
+from streamsvm.learners.bases.exact import exact_file
+from streamsvm.learners.bases.exact.cost_changes import CostedModel, checked_C, with_costs
+from streamsvm.learners.bases.exact.exact_model import in_double
 from streamsvm.learners.bases.exact.results import Influence, LeaveOneOut
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
 from streamsvm.learners.bases.kernel.remains import checked_ids
@@ -24,11 +25,11 @@ from streamsvm.learners.bases.registry import register_learner
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.incremental import without
 from streamsvm.solvers.incremental.exact import ExactProblem
-from streamsvm.support.locked import locked, refuse_to_learn
+from streamsvm.support.locked import locked
 from streamsvm.support.rows import Rows
 
 
-class IncrementalSVMClassifier(ExactModel, Learner):
+class IncrementalSVMClassifier(CostedModel, Learner):
     """Exact SVM with kernels and a bias: the optimum after each example, and after taking any back.
 
     The solution is followed while the coefficient of an example grows from 0, or falls to 0, so
@@ -106,7 +107,7 @@ class IncrementalSVMClassifier(ExactModel, Learner):
         selection: Selection | None = None,
     ) -> None:
         super().__init__(check_size("max_features", max_features) or LIMIT, None, missing)
-        self.kernel, self.C, self.max_features = kernel, cost_changes.checked_C(C), max_features
+        self.kernel, self.C, self.max_features = kernel, checked_C(C), max_features
         self.class_weight, self.cache_mb = class_weight, cache_mb
         self.window = check_size("window", window, 2)
         self.begin(kernel, self.window, cache_mb, np.inf)
@@ -185,7 +186,7 @@ class IncrementalSVMClassifier(ExactModel, Learner):
         self.add_example(x, y, cost, int(row.numbers[0]), float(row.w[0]), y)
         self.costs.count(row.y)
         if n & (n - 1) == 0 and self.costs.is_balanced and self.costs.counts.min() > 0:
-            self.problem = cost_changes.with_costs(self.problem, self.costs_of_kept, self.C)
+            self.problem = with_costs(self.problem, self.costs_of_kept, self.C)
 
     def is_negative(self, y: float) -> bool:
         """Tell whether the coefficient of an example is 0 or less."""
@@ -210,68 +211,6 @@ class IncrementalSVMClassifier(ExactModel, Learner):
         names, rows = list(self.schema.names), self.problem.rows(len(self.schema))
         alpha = self.problem.state.beta[: self.problem.n].copy()
         return in_order(names, rows, alpha, self.numbers.copy(), self.targets.label_of)
-
-    @locked
-    def set_C(self, C: float) -> None:  # noqa: N802
-        """Change the cost of errors; the solution is the exact one for it.
-
-        Parameters
-        ----------
-        C
-            The new cost, above 0 and at most 1e8.
-
-        """
-        C = cost_changes.checked_C(C)
-        if self.is_learning:
-            refuse_to_learn()
-        self.problem = cost_changes.with_costs(self.problem, self.costs_of_kept, C)
-        self.C = C
-
-    @locked
-    def leave_one_out(self, estimate: bool = False) -> LeaveOneOut:
-        """Predict each example by the model of all others.
-
-        Parameters
-        ----------
-        estimate
-            False, the default: exactly, by taking each support vector back in turn. True: as far as
-            no other example changes sides (the span estimate), which costs hardly anything.
-
-        Returns
-        -------
-        LeaveOneOut
-            The error, and the margin of each example.
-
-        """
-        # Of a copy: looking changes nothing, whatever interrupts it.
-        return self.left_out(copy.deepcopy(self.problem), estimate)
-
-    @locked
-    def leave_one_out_by_C(  # noqa: N802
-        self, costs: Iterable[float], estimate: bool = False
-    ) -> dict[float, float]:
-        """Return the error of `leave_one_out` for several C, to choose one; the model stays.
-
-        The solution is followed from one C to the next, which costs less than to learn anew.
-
-        Parameters
-        ----------
-        costs
-            Values of C, above 0 and at most 1e8.
-        estimate
-            As for `leave_one_out`.
-
-        Returns
-        -------
-        dict[float, float]
-            The error by C, in ascending order.
-
-        """
-        problem, found = self.problem, {}
-        for C in cost_changes.ascending(costs):
-            problem = cost_changes.with_costs(problem, self.costs_of_kept, C)
-            found[C] = float(self.left_out(copy.deepcopy(problem), estimate).error)
-        return found
 
     def left_out(self, problem: ExactProblem, estimate: bool) -> LeaveOneOut:
         """Return the result of `leave_one_out` of a problem that may change."""

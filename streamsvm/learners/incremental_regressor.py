@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,18 +15,18 @@ from streamsvm.errors import LabelError
 from streamsvm.features import frames
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.exact import cost_changes, exact_file
+from streamsvm.learners.bases.exact import exact_file
+from streamsvm.learners.bases.exact.cost_changes import CostedModel, checked_C
 from streamsvm.learners.bases.exact.exact_stream import ExactStream
 from streamsvm.learners.bases.exact.results import LeftOut
 from streamsvm.model_files.codec import register
 from streamsvm.solvers.incremental import without
 from streamsvm.solvers.incremental.exact import ExactProblem
-from streamsvm.support.locked import locked, refuse_to_learn
 
 _LARGEST_Y = 1e15
 
 
-class IncrementalSVMRegressor(ExactStream, base.MiniBatchRegressor):
+class IncrementalSVMRegressor(CostedModel, ExactStream, base.MiniBatchRegressor):
     """Exact support vector regression: the optimum after each example, and after taking any back.
 
     Errors up to epsilon cost nothing, larger ones C for each unit beyond it. All examples are kept;
@@ -78,7 +77,7 @@ class IncrementalSVMRegressor(ExactStream, base.MiniBatchRegressor):
         missing: str = "mean",
     ) -> None:
         self.C, self.epsilon = (
-            cost_changes.checked_C(C),
+            checked_C(C),
             check_number("epsilon", epsilon, 0.0, _LARGEST_Y),
         )
         super().__init__(kernel, window, max_features, cache_mb, missing, 2.0 * self.epsilon)
@@ -147,68 +146,6 @@ class IncrementalSVMRegressor(ExactStream, base.MiniBatchRegressor):
     def costs_of_kept(self, problem: ExactProblem, C: float) -> np.ndarray:
         """Return the C_i that all examples of a problem would have now, for a weight of 1."""
         return np.full(problem.n, C)
-
-    @locked
-    def set_C(self, C: float) -> None:  # noqa: N802
-        """Change the cost of errors; the solution is the exact one for it.
-
-        Parameters
-        ----------
-        C
-            The new cost, above 0 and at most 1e8.
-
-        """
-        C = cost_changes.checked_C(C)
-        if self.is_learning:
-            refuse_to_learn()
-        self.problem = cost_changes.with_costs(self.problem, self.costs_of_kept, C)
-        self.C = C
-
-    @locked
-    def leave_one_out(self, estimate: bool = False) -> LeftOut:
-        """Predict each example by the model of all others.
-
-        Parameters
-        ----------
-        estimate
-            False, the default: exactly, by taking each support vector back in turn. True: as far as
-            no other example changes sides (the span estimate), which costs hardly anything.
-
-        Returns
-        -------
-        LeftOut
-            The error, and what was predicted of each example.
-
-        """
-        # Of a copy: looking changes nothing, whatever interrupts it.
-        return self.left_out(copy.deepcopy(self.problem), estimate)
-
-    @locked
-    def leave_one_out_by_C(  # noqa: N802
-        self, costs: Iterable[float], estimate: bool = False
-    ) -> dict[float, float]:
-        """Return the error of `leave_one_out` for several C, to choose one; the model stays.
-
-        The solution is followed from one C to the next, which costs less than to learn anew.
-
-        Parameters
-        ----------
-        costs
-            Values of C, above 0 and at most 1e8.
-        estimate
-            As for `leave_one_out`.
-
-        Returns
-        -------
-        dict[float, float]
-            The error by C, in ascending order.
-
-        """
-        problem, found = self.problem, {}
-        for C in cost_changes.ascending(costs):
-            problem = cost_changes.with_costs(problem, self.costs_of_kept, C)
-            found[C] = float(self.left_out(copy.deepcopy(problem), estimate).error)
-        return found
 
     def left_out(self, problem: ExactProblem, estimate: bool) -> LeftOut:
         """Return the result of `leave_one_out` of a problem that may change."""

@@ -91,6 +91,29 @@ def save(model: Any, path: str | Path) -> None:
     write(Path(path), encoded(model))
 
 
+class Saved:
+    """Base class of what is saved by a method of its own, too."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the learner to a file, which `streamsvm.load` reads: see `streamsvm.save`.
+
+        Parameters
+        ----------
+        path
+            The path of the file. An older file is replaced in one step, or left unchanged on any
+            failure.
+
+        Raises
+        ------
+        UnwritableModelFileError
+            The operating system refuses to write the file.
+        ModelFileError
+            The learner has a part that a file cannot hold.
+
+        """
+        save(self, path)
+
+
 def steps_of(model: Any) -> list[Any]:
     """Return the steps of a pipeline or `ActiveLearner`; of a learner or scaler, it alone."""
     steps = getattr(model, "steps", None)

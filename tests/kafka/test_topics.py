@@ -109,3 +109,18 @@ def test_a_topic_that_is_made_anew_while_it_is_read(broker, admin, monkeypatch):
     with pytest.raises(SourceError, match="has the id .* now, and had .* when it was read"):
         learnt(source)
     making.join()
+
+
+def test_a_checkpoint_from_before_is_said(broker, tmp_path, caplog):
+    """What the group has read since is not in the model."""
+    topic, path = f"old-{time.time_ns()}", tmp_path / "run.ckpt"
+    produce(broker.address, topic, payloads(100), 2)
+    assert learnt(source_of(broker.address, topic), path).rows == 100
+    before = path.read_bytes()
+    produce(broker.address, topic, payloads(60, 100), 2)
+    assert learnt(source_of(broker.address, topic), path).rows == 160
+    said = "goes on after 60 messages that the group has read, and this model has not"
+    assert said not in caplog.text
+    path.write_bytes(before)
+    assert learnt(source_of(broker.address, topic), path).rows == 100
+    assert said in caplog.text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,7 +43,7 @@ _PART = 1024
 """Number of sparse rows that are made dense at a time, to be predicted by a dense model."""
 
 
-class Learner(Locked, base.MiniBatchClassifier):
+class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     """A River classifier for dicts and batches; subclasses add the solver.
 
     Attributes
@@ -817,25 +816,6 @@ class Learner(Locked, base.MiniBatchClassifier):
         """
         with self.lock:
             return words.table(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the learner to a file, which `streamsvm.load` reads.
-
-        Parameters
-        ----------
-        path
-            The path of the file. An older file is replaced in one step, or left unchanged on any
-            failure.
-
-        Raises
-        ------
-        UnwritableModelFileError
-            The operating system refuses to write the file.
-        ModelFileError
-            The learner has a part that a file cannot hold.
-
-        """
-        container.save(self, path)
 
     def _ignored(self) -> dict[str, int]:
         """Return the counter of features that were ignored, if there are any."""

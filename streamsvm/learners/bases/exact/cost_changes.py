@@ -2,18 +2,98 @@
 
 from __future__ import annotations
 
+import abc
 import copy
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 from streamsvm._parameter_checks import check_positive
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.exact.exact_model import LEAST_COST
+from streamsvm.learners.bases.exact.exact_model import LEAST_COST, ExactModel
 from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
+from streamsvm.support.locked import locked, refuse_to_learn
 
 LARGEST_C = 1e8
+
+
+class CostedModel(ExactModel):
+    """Base class of exact models whose errors have a cost, `C`."""
+
+    C: float
+    is_learning: bool
+
+    @abc.abstractmethod
+    def costs_of_kept(self, problem: ExactProblem, C: float) -> np.ndarray:
+        """Return the C_i that all examples of a problem would have now, for a weight of 1."""
+
+    @abc.abstractmethod
+    def left_out(self, problem: ExactProblem, estimate: bool) -> Any:
+        """Return the result of `leave_one_out` of a problem that may change."""
+
+    @locked
+    def set_C(self, C: float) -> None:  # noqa: N802
+        """Change the cost of errors; the solution is the exact one for it.
+
+        Parameters
+        ----------
+        C
+            The new cost, above 0 and at most 1e8.
+
+        """
+        C = checked_C(C)
+        if self.is_learning:
+            refuse_to_learn()
+        self.problem = with_costs(self.problem, self.costs_of_kept, C)
+        self.C = C
+
+    @locked
+    def leave_one_out(self, estimate: bool = False) -> Any:
+        """Predict each example by the model of all others.
+
+        Parameters
+        ----------
+        estimate
+            False, the default: exactly, by taking each support vector back in turn. True: as far as
+            no other example changes sides (the span estimate), which costs hardly anything.
+
+        Returns
+        -------
+        LeaveOneOut or LeftOut
+            The error, and the margin of each example, or what was predicted of it.
+
+        """
+        # Of a copy: looking changes nothing, whatever interrupts it.
+        return self.left_out(copy.deepcopy(self.problem), estimate)
+
+    @locked
+    def leave_one_out_by_C(  # noqa: N802
+        self, costs: Iterable[float], estimate: bool = False
+    ) -> dict[float, float]:
+        """Return the error of `leave_one_out` for several C, to choose one; the model stays.
+
+        The solution is followed from one C to the next, which costs less than to learn anew.
+
+        Parameters
+        ----------
+        costs
+            Values of C, above 0 and at most 1e8.
+        estimate
+            As for `leave_one_out`.
+
+        Returns
+        -------
+        dict[float, float]
+            The error by C, in ascending order.
+
+        """
+        problem, found = self.problem, {}
+        for C in _ascending(costs):
+            problem = with_costs(problem, self.costs_of_kept, C)
+            found[C] = float(self.left_out(copy.deepcopy(problem), estimate).error)
+        return found
 
 
 def with_costs(
@@ -31,7 +111,7 @@ def with_costs(
     return problem
 
 
-def ascending(costs: Iterable[float]) -> list[float]:
+def _ascending(costs: Iterable[float]) -> list[float]:
     """Return several C in ascending order, checked."""
     if not isinstance(costs, Iterable):
         raise ParameterError(f"costs={costs!r:.80}: use several values of C, as [0.1, 1, 10]")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from streamsvm.support.locked import Locked, learning, locked
 from streamsvm.support.rows import Rows, shape
 
 
-class ExactStream(ExactModel, Locked):
+class ExactStream(ExactModel, Locked, container.Saved):
     """An exact solution of rows with numbers, or without.
 
     Attributes
@@ -116,17 +115,6 @@ class ExactStream(ExactModel, Locked):
         with self.lock:
             self.problem.settle()
             return self.problem.decisions(in_double(batches.known_rows(self.schema, X, False)))
-
-    def save(self, path: str | Path) -> None:
-        """Write the learner to a file, which `streamsvm.load` reads: see `streamsvm.save`.
-
-        Parameters
-        ----------
-        path
-            The path of the file.
-
-        """
-        container.save(self, path)
 
     # Looking inside
 

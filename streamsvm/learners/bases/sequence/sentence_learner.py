@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ _NONE: Any = None
 """The rows of a sentence: a monitor samples none."""
 
 
-class SentenceLearner(Locked, base.Estimator):
+class SentenceLearner(Locked, container.Saved, base.Estimator):
     """A River estimator for sentences, with what a run and a monitor ask for.
 
     A subclass reads examples and labels (`_read`), refuses those there is no room for
@@ -117,17 +116,6 @@ class SentenceLearner(Locked, base.Estimator):
         self.observer.learnt(
             Learnt(_NONE, zeros, labels, predicted, zeros, zeros + 1.0, numbers, seconds)
         )
-
-    def save(self, path: str | Path) -> None:
-        """Write the learner to a file, which `streamsvm.load` reads: see `streamsvm.save`.
-
-        Parameters
-        ----------
-        path
-            The path of the file.
-
-        """
-        container.save(self, path)
 
     def _contents(self) -> dict[str, Any]:
         # A copy is its own: a monitor observes one learner.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ _PART = 512
 """Number of sentences learnt between two looks for Ctrl-C."""
 
 
-class SequenceLearner(Locked, base.Estimator):
+class SequenceLearner(Locked, container.Saved, base.Estimator):
     """A River estimator for sentences; a subclass adds the constructor's signature.
 
     Parameters
@@ -327,17 +326,6 @@ class SequenceLearner(Locked, base.Estimator):
         """
         with self.lock:
             return words.table(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the learner to a file, which `streamsvm.load` reads: see `streamsvm.save`.
-
-        Parameters
-        ----------
-        path
-            The path of the file.
-
-        """
-        container.save(self, path)
 
     # What was learnt
 
