@@ -125,14 +125,14 @@ class BagLabels(ClassLabels):
 
     def new_in(self, label: Any) -> list[Any]:
         """Return the candidates that were not seen yet, in order."""
-        return [one for one in members_of(label) if one not in self.signs]
+        return [one for one in members_of(label) if one not in self.numbers]
 
 
 class BagTargets(ClassTargets):
     """A score for each label, learnt from bags; the highest one is predicted.
 
-    The sign of an example with one label is its number. That of a bag is negative while it is
-    learnt, and then -1 - the number of its best candidate, by the scores from before.
+    The number of a bag is negative while it is learnt, and then -1 - that of its best candidate, by
+    the scores from before.
     """
 
     new_labels = BagLabels
@@ -166,11 +166,11 @@ class BagTargets(ClassTargets):
 
     def in_bags(self, labels: LabelColumn, out: np.ndarray) -> None:
         """Set 1.0 in `out`, float64 (n, classes), for the candidates of the rows that have bags."""
-        signs, values = self.labels.signs, labels.values
+        numbers, values = self.labels.numbers, labels.values
         # Only of the bags that occur: the column may list those of a whole batch.
         codes, own = np.unique(labels.codes, return_inverse=True)
         bags = [values[code] if code >= 0 else None for code in codes.tolist()]
-        lists = [[*map(signs.__getitem__, b)] if isinstance(b, frozenset) else [] for b in bags]
+        lists = [[*map(numbers.__getitem__, b)] if isinstance(b, frozenset) else [] for b in bags]
         sizes = np.array([len(one) for one in lists], np.int64)
         places = np.array([*chain.from_iterable(lists)], np.int64)
         firsts = (np.cumsum(sizes) - sizes)[own]
@@ -185,10 +185,10 @@ class BagTargets(ClassTargets):
 
     def best_of(self, labels: LabelColumn, scores: np.ndarray) -> list[Any]:
         """Return the candidate of each bag that has the highest score, the bag if none was seen."""
-        signs, found = self.labels.signs, []
+        numbers, found = self.labels.numbers, []
         for label, of_row in zip(labels, scores.tolist(), strict=True):
-            known = [one for one in members_of(label) if one in signs]
-            of_known = {one: of_row[int(signs[one])] for one in known}
+            known = [one for one in members_of(label) if one in numbers]
+            of_known = {one: of_row[int(numbers[one])] for one in known}
             found.append(max(known, key=of_known.__getitem__) if known else label)
         return found
 
@@ -199,30 +199,30 @@ class BagTargets(ClassTargets):
         return LabelColumn.of_values(map(judged_one, labels.tolist(), predicted))
 
     def calibrate(
-        self, margins: np.ndarray, signs: np.ndarray, labels: LabelColumn | None = None
+        self, margins: np.ndarray, numbers: np.ndarray, labels: LabelColumn | None = None
     ) -> None:
         """Update the calibration; that of a bag by the probability of all its candidates."""
-        if labels is None or not (signs < 0.0).any():
-            super().calibrate(margins, _numbers(signs))
+        if labels is None or not (numbers < 0.0).any():
+            super().calibrate(margins, _classes_of(numbers))
             return
         bags = np.zeros_like(margins)
         self.in_bags(labels, bags)
-        update_labels_and_bags(self.calibration, margins, signs, bags)
+        update_labels_and_bags(self.calibration, margins, numbers, bags)
 
-    def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    def losses(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the mean pairwise loss of rows; a bag counts by its best candidate."""
-        k, rows = self.n_classes, np.arange(len(signs))
-        own = margins[rows, _numbers(signs).astype(np.int64)]
+        k, rows = self.n_classes, np.arange(len(numbers))
+        own = margins[rows, _classes_of(numbers).astype(np.int64)]
         pairs = np.maximum(0.0, 1.0 - own[:, None] + margins[:, :k])
         # The pair of the label with itself has the loss 1.
         found: np.ndarray = (pairs.sum(axis=1) - 1.0) / max(1, k - 1)
         return found
 
-    def correctness(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    def correctness(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the score of the label, or best candidate, less the largest other one."""
-        return super().correctness(_numbers(signs), margins)
+        return super().correctness(_classes_of(numbers), margins)
 
 
-def _numbers(signs: np.ndarray) -> np.ndarray:
-    """Return the number of the label, or of the best candidate, for each sign."""
-    return np.where(signs < 0.0, -1.0 - signs, signs)
+def _classes_of(numbers: np.ndarray) -> np.ndarray:
+    """Return the number of the label, or of the best candidate, of each row."""
+    return np.where(numbers < 0.0, -1.0 - numbers, numbers)

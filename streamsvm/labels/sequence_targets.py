@@ -49,7 +49,7 @@ class SequenceTargets:
         rows = list(column_of(y, "labels", LabelError))  # another thread may shorten y
         if len(rows) != sentences.n:
             raise LabelError(f"labels for {len(rows)} sentences, and {sentences.n} sentences")
-        seen, signs = self.labels.seen, self.labels.signs
+        seen, signs = self.labels.seen, self.labels.numbers
         found, known = np.empty(sentences.n_tokens, np.int32), np.empty(sentences.n, np.int64)
         ends = sentences.first.tolist()
         for i, labels in enumerate(rows):

@@ -1,7 +1,9 @@
-"""What a learner is to predict: its labels, the numbers that stand for them, and probabilities.
+"""What a learner is to predict: its labels, and what margins say of them.
 
-Margins are float64 (n,) where one margin tells two labels apart; else they are scores, float64 (n,
-classes).
+A solver knows the number of each class, 0, 1, 2, ..., in the order in which they came. Margins are
+float64 (n,) where one tells two classes apart, above 0 for class 1; else they are scores, float64
+(n, classes), the highest of which predicts. Users see margins above 0 for the larger label, even if
+that is class 0: `decision` turns them.
 """
 
 from __future__ import annotations
@@ -11,17 +13,31 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamsvm.labels.class_labels import BinaryLabels, ClassLabels
-from streamsvm.labels.growing_labels import GrowingLabels
-from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.class_labels import ClassLabels, TwoLabels
+from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.support import calibration as platt
+
+
+def sides_of(numbers: np.ndarray) -> np.ndarray:
+    """Return -1 for each number 0 of two classes, and +1 for each 1: float64 (n,)."""
+    return np.where(numbers > 0.0, 1.0, -1.0)
+
+
+def _is_first_larger(seen: list[Any]) -> bool:
+    """Tell whether the first of two labels is the larger one: True, 1, "yes" rather than "no".
+
+    It is not if the two cannot be compared. Of one alone it is guessed.
+    """
+    if len(seen) == 2:
+        try:
+            return not seen[0] < seen[1]
+        except TypeError:
+            return False
+    return bool(seen) and isinstance(seen[0], (bool, int, float)) and bool(seen[0] > 0)
 
 
 class Targets:
     """The labels of a learner with one margin, and the calibration of its probabilities.
-
-    A solver is given float64 (n,): -1 or +1 for each label while `has_one_margin`, else its index
-    in `labels.seen`. What it returns, margins or scores, means something to the targets only.
 
     A learner replaces its targets as a whole when a label comes, so that labels and numbers match
     whatever interrupts it. `calibration` is the array with which margins become probabilities.
@@ -33,12 +49,14 @@ class Targets:
     probabilities, `calibrate` and `losses`.
     """
 
-    new_labels: ClassVar[type] = BinaryLabels
+    new_labels: ClassVar[type] = TwoLabels
 
     def __init__(self, labels: Any = None, calibration: np.ndarray | None = None) -> None:
         self.labels = self.new_labels() if labels is None else labels
         # Changed in place.
         self.calibration = self.new_calibration() if calibration is None else calibration
+        # What margins are multiplied by for users. Labels are compared here, once.
+        self.direction = -1.0 if self.has_one_margin and _is_first_larger(self.labels.seen) else 1.0
 
     @property
     def n_classes(self) -> int:
@@ -50,6 +68,15 @@ class Targets:
         """Whether an example has one margin, and no score for each class."""
         return True
 
+    @property
+    def ordered(self) -> list[Any]:
+        """The labels in the order of scores; of one margin that below 0 first, or None."""
+        seen = self.labels.seen
+        if not self.has_one_margin:
+            return list(seen)
+        pair = [*seen, None, None][:2]
+        return pair if self.direction > 0.0 else pair[::-1]
+
     def new_calibration(self) -> np.ndarray:
         """Return the calibration of these labels before the first example."""
         return platt.new_calibration() if self.has_one_margin else platt.new_temperature()
@@ -60,12 +87,15 @@ class Targets:
         same = new.has_one_margin == self.has_one_margin
         return type(self)(labels, self.calibration) if same else new
 
+    def with_label(self, label: Any) -> Targets:
+        """Return targets that know a label, too, which was checked."""
+        labels = self.labels.having(self.labels.seen)
+        labels.add(label)
+        return self.having(labels)
+
     def number_of(self, label: Any) -> float:
-        """Return the sign or number of a label; 0.0 for a label that was never seen."""
-        labels = self.labels
-        # First a dict, as there may be thousands of labels; with fewer than two it is empty.
-        is_seen = label in labels.signs or label in labels.seen[:2]
-        return float(labels.sign(label)) if is_seen else 0.0
+        """Return the number of a label; 0.0 for a label that was never seen."""
+        return float(self.labels.numbers.get(label, 0.0))
 
     def column_of(self, labels: Any) -> LabelColumn:
         """Return labels, in any container, as a column."""
@@ -77,7 +107,7 @@ class Targets:
 
     def knows(self, label: Any) -> bool:
         """Tell whether a label was seen."""
-        return label in self.labels.seen
+        return label in self.labels.numbers
 
     def runs(self, labels: LabelColumn) -> list[tuple[int, int]]:
         """Return ranges of rows, split at the first row of each label that was not seen yet."""
@@ -88,16 +118,17 @@ class Targets:
         return labels
 
     def calibrate(
-        self, margins: np.ndarray, signs: np.ndarray, labels: LabelColumn | None = None
+        self, margins: np.ndarray, numbers: np.ndarray, labels: LabelColumn | None = None
     ) -> None:
         """Update the calibration by margins that were computed before learning the examples.
 
-        `labels` are those of the signs, where bags have only one sign.
+        `numbers`, float64 (n,), are those of the classes, and `labels` what they were made of:
+        bags have no number.
         """
         if self.has_one_margin:
-            platt.update_calibration(self.calibration, margins, signs)
+            platt.update_calibration(self.calibration, margins, numbers)
         else:
-            platt.update_temperature(self.calibration, margins, signs)
+            platt.update_temperature(self.calibration, margins, numbers)
 
     def zeros(self, n: int) -> np.ndarray:
         """Return the margins of n rows, all 0."""
@@ -105,34 +136,77 @@ class Targets:
 
     def label_of(self, margin: Any) -> Any:
         """Return the label that a margin, or a list of scores, predicts; None before any label."""
-        return self.labels.label(margin)
+        seen = self.labels.seen
+        if len(seen) < 2:
+            return seen[0] if seen else None
+        if self.has_one_margin:
+            return seen[margin > 0.0]
+        return seen[max(range(len(seen)), key=margin.__getitem__)]
 
     def labels_of(self, margins: np.ndarray, n_known: int | None = None) -> LabelColumn:
         """Return the labels that margins predict; the first one from `n_known` labels, if given."""
-        found: LabelColumn = self.labels.predicted(margins, n_known)
-        return found
+        seen = self.labels.seen
+        if not seen:
+            return LabelColumn(np.full(len(margins), MISSING), seen)
+        if not self.has_one_margin:
+            codes = margins[:, : len(seen)].argmax(axis=1)
+        else:
+            codes = (margins > 0.0) & (len(seen) == 2)
+        codes = codes.astype(np.int64)
+        if n_known is not None:
+            # Scores, if two classes were known: with one margin no more can be new.
+            codes[0] = (margins[0, :n_known].argmax() if n_known > 1 else 0) if n_known else MISSING
+        return LabelColumn(codes, seen)
+
+    def scores_of(self, margins: np.ndarray) -> np.ndarray:
+        """Return margins, or scores, without what else a solver has written."""
+        return margins
 
     def decision(self, margin: Any) -> Any:
         """Return the result of `decision_function_one` for a margin, or for a list of scores."""
         if self.has_one_margin:
-            return float(margin)
+            return self.direction * float(margin)
         seen = self.labels.seen
         return dict(zip(seen, margin[: len(seen)], strict=True))
 
+    def label_of_decision(self, decision: float) -> Any:
+        """Return the label that a number predicts which is turned as `decision` is."""
+        return self.label_of(self.direction * decision)
+
     def decisions(self, margins: np.ndarray) -> np.ndarray:
         """Return the result of `decision_function_many` for the margins of n rows."""
-        return margins
+        return self.direction * self.scores_of(margins)
 
     def probabilities(self, margin: Any, n_examples: int) -> dict[Any, float]:
         """Return {label: probability} at a margin or a list of scores, after n examples."""
         if self.has_one_margin:
             p = float(platt.probability(self.calibration, margin))
-            found: dict[Any, float] = self.labels.probabilities(p, n_examples)
-            return found
+            return self._probabilities_of_two(p, n_examples)
         if not self.labels.seen:
             return {}
         p_of_each = self._softmax(np.array(margin, np.float64)[None])[0]
         return dict(zip(self.labels.seen, p_of_each.tolist(), strict=True))
+
+    def _probabilities_of_two(self, p: float, n_examples: int) -> dict[Any, float]:
+        """Return {label: probability}, from the probability p of class 1.
+
+        Before any label there are none; where there may be two only, those of False and True, one
+        half each, which River's checks ask for. While only one of the labels 0 and 1 (or
+        False and True) was seen, in n examples, the other one has 1 / (n + 2) by the rule of
+        succession. It is never 0, so that active learners continue to ask for labels.
+        """
+        seen = self.labels.seen
+        if not seen:
+            return {False: 0.5, True: 0.5} if self.labels.most == 2 else {}
+        if len(seen) == 2:
+            found = {seen[0]: 1.0 - p, seen[1]: p}
+            return {label: found[label] for label in self.ordered}
+        label = seen[0]
+        if isinstance(label, (bool, int)) and label in (0, 1):
+            other = 1.0 / (n_examples + 2.0)
+            kind = type(label)
+            return {kind(y): 1.0 - other if label == y else other for y in (0, 1)}
+        return {label: 1.0}
 
     def probability_columns(self, margins: np.ndarray, n_examples: int) -> dict[Any, np.ndarray]:
         """Return {label: float64 (n,)} of the margins of n rows."""
@@ -140,7 +214,7 @@ class Targets:
             seen = self.labels.seen
             return dict(zip(seen, self._softmax(margins).T, strict=True)) if seen else {}
         rows = [self.probabilities(margin, n_examples) for margin in margins]
-        keys = list(self.labels.probabilities(0.5, 0))
+        keys = list(self._probabilities_of_two(0.5, 0))
         return {key: np.array([row[key] for row in rows]) for key in keys}
 
     def _softmax(self, margins: np.ndarray) -> np.ndarray:
@@ -149,18 +223,18 @@ class Targets:
         found = np.array([platt.softmax(self.calibration, row) for row in scores])
         return found.reshape(scores.shape)
 
-    def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    def losses(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the hinge loss of each margin, or 1 - own score + best other one of each row."""
-        return np.maximum(0.0, 1.0 - self.correctness(signs, margins))
+        return np.maximum(0.0, 1.0 - self.correctness(numbers, margins))
 
-    def correctness(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    def correctness(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return y f(x) of each margin, or own score - best other one; below 0 it is wrong.
 
         Without another class it is infinite.
         """
         if margins.ndim == 1:
-            return signs * margins
-        rows, own = np.arange(len(signs)), signs.astype(np.int64)
+            return sides_of(numbers) * margins
+        rows, own = np.arange(len(numbers)), numbers.astype(np.int64)
         others = margins[:, : self.n_classes].copy()
         others[rows, own] = -np.inf
         found: np.ndarray = margins[rows, own] - others.max(axis=1, initial=-np.inf)
@@ -188,25 +262,25 @@ class ClassTargets(Targets):
 class GrowingTargets(Targets):
     """Labels with one margin while there are up to two of them, then with a score for each."""
 
-    new_labels = GrowingLabels
+    new_labels = ClassLabels
 
     @property
     def has_one_margin(self) -> bool:
         """Whether there are up to two labels."""
-        return bool(self.labels.is_binary)
+        return len(self.labels.seen) <= 2
 
     def new_calibration(self) -> np.ndarray:
         """Return the calibration of these labels: of two, by a part of the margins."""
         return platt.new_thinned() if self.has_one_margin else platt.new_temperature()
 
     def calibrate(
-        self, margins: np.ndarray, signs: np.ndarray, labels: LabelColumn | None = None
+        self, margins: np.ndarray, numbers: np.ndarray, labels: LabelColumn | None = None
     ) -> None:
         """Update the calibration by scores; with up to two labels, by a part of the margins."""
         if self.has_one_margin:
-            platt.update_thinned(self.calibration, margins, signs)
+            platt.update_thinned(self.calibration, margins, numbers)
         else:
-            super().calibrate(margins, signs)
+            super().calibrate(margins, numbers)
 
 
 class ProblemTargets(GrowingTargets):
@@ -222,18 +296,18 @@ class ProblemTargets(GrowingTargets):
         return platt.new_calibration() if self.has_one_margin else np.zeros(0)
 
     def calibrate(
-        self, margins: np.ndarray, signs: np.ndarray, labels: LabelColumn | None = None
+        self, margins: np.ndarray, numbers: np.ndarray, labels: LabelColumn | None = None
     ) -> None:
         """Update the calibration by margins of two labels; the solver does it for several."""
         if self.has_one_margin:
-            Targets.calibrate(self, margins, signs)
+            Targets.calibrate(self, margins, numbers)
 
     def zeros(self, n: int) -> np.ndarray:
         """Return the margins of n rows, all 0."""
         return np.zeros(n) if self.has_one_margin else np.zeros((n, 2 * self.n_classes + 1))
 
-    def decisions(self, margins: np.ndarray) -> np.ndarray:
-        """Return the margins, without probabilities."""
+    def scores_of(self, margins: np.ndarray) -> np.ndarray:
+        """Return margins, or scores, without probabilities."""
         return margins if self.has_one_margin else margins[:, : self.n_classes]
 
     def _softmax(self, margins: np.ndarray) -> np.ndarray:

@@ -18,7 +18,6 @@ from streamsvm._parameter_checks import (
 from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.growing_labels import spread_to
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases import rehearsal
@@ -207,20 +206,17 @@ class AdaptiveSVMClassifier(SeveralModels):
         state: AdaptiveState = states.new(AdaptiveState, {"models": len(members.KINDS)})
         return state
 
-    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Add a class; return the function that converts earlier signs, None if they stay."""
-        if label in self.targets.labels.seen:
-            return None
-        labels = self.targets.labels.having(self.targets.labels.seen)
-        turned = labels.add(label)
+    def add_class(self, label: Any) -> None:
+        """Add a class, if it is new."""
+        if self.targets.knows(label):
+            return
+        targets = self.targets.with_label(label)
+        labels = targets.labels
         if len(labels.seen) <= 3:
-            # The indices of labels may be others now.
+            # Other models predict from now on.
             self.state.repeats[:] = 0.0
         offsets = repeated_labels.offsets_for(self, labels)
-        changed: dict[str, Any] = {"targets": self.targets.having(labels), "offsets": offsets}
-        change = None
-        if turned:
-            change = np.negative if labels.is_binary else spread_to(labels)
+        changed: dict[str, Any] = {"targets": targets, "offsets": offsets}
         is_other_kind = len(labels.seen) == 3
         if is_other_kind:
             # Models of other classes than before learn again what is kept.
@@ -229,12 +225,11 @@ class AdaptiveSVMClassifier(SeveralModels):
                 are_all = len(self.models) > 1
                 changed["models"] = members.begun(self, labels, examples, are_all)
                 standby.begin_anew(self, changed, len(examples.classes))
-                return change
+                return
         else:
             changed["models"] = members.with_class(self, labels, label)
         # In one step, as code that runs in the middle may predict.
         self.__dict__.update(changed)
-        return change
 
     def _after_examples(self, n: int) -> None:
         """Compare the models after n examples, if that is due: see `EVERY`."""
@@ -268,8 +263,7 @@ class AdaptiveSVMClassifier(SeveralModels):
 
     def learn_rows(self, rows: LabelledRows) -> np.ndarray:
         """Learn rows, of number 0 only predict; return margins before."""
-        # Now, as comparing labels may run code of the user's, which may raise.
-        classes = rows.labels.places_in(self.targets.labels.seen)
+        classes = rows.y.astype(np.int64)
         repeated_labels.note_learnt(self, rows)
         if not self.models:
             self.models = [members.new_first(self, self.targets.labels)]
@@ -295,15 +289,15 @@ class AdaptiveSVMClassifier(SeveralModels):
                 self._after_examples(seen)
         return np.concatenate(parts)
 
-    def after_event(self, path: EventPath, sign: float, cost: float) -> None:
+    def after_event(self, path: EventPath, number: float, cost: float) -> None:
         """Update the learner after an event was learnt by `EventPath`."""
         # First, so that it is counted whatever interrupts the rest.
         n = self.n_learnt[0] = self.n_examples + 1
         model, row = self.in_use, path.row()
         scores = path.margins[0, : self.offsets.size].tolist()
-        model.after_event(path, sign, cost)
-        place, wrong = self.targets.labels.place_of_sign(sign), members.is_wrong(scores, sign)
-        self.recent.add_one(row, (place, path.weight, wrong))
+        model.after_event(path, number, cost)
+        wrong = members.is_wrong(scores, number)
+        self.recent.add_one(row, (int(number), path.weight, wrong))
         self.state.waiting[:] += 1
         if n % EVERY == 0:
             self._after_examples(n)
@@ -349,9 +343,9 @@ class AdaptiveSVMClassifier(SeveralModels):
         """Tell whether the learner accepts every row of finite values."""
         return self.in_use is not None and bool(self.in_use.takes_every_row())
 
-    def cost_of(self, label: Any, sign: float) -> float:
+    def cost_of(self, label: Any, number: float) -> float:
         """Return the cost of the next example, if it has this label."""
-        return 1.0 if self.in_use is None else float(self.in_use.cost_of(label, sign))
+        return 1.0 if self.in_use is None else float(self.in_use.cost_of(label, number))
 
     @learning
     def finish(

@@ -219,9 +219,9 @@ class AmbiguousSVMClassifier(KernelLearner):
             refuse_to_learn()
         if y.__class__ not in _USUAL_BAGS or w.__class__ not in (float, int):
             return False
-        signs, observer = self.targets.labels.signs, self.observer
+        numbers, observer = self.targets.labels.numbers, self.observer
         try:
-            bag = {int(signs[one]) for one in y}
+            bag = {int(numbers[one]) for one in y}
         except (KeyError, TypeError):
             return False
         is_usual = len(bag) > 1 and 0.0 <= w <= LARGEST_FACTOR
@@ -232,10 +232,10 @@ class AmbiguousSVMClassifier(KernelLearner):
         path, label_index = self.event_path, -1
         try:
             if path is not None and x.__class__ is dict:
-                label_index = path.learn_bag_plain(self, x, signs, bag, cost, w)
+                label_index = path.learn_bag_plain(self, x, numbers, bag, cost, w)
             if label_index < 0:
                 target = (bag, cost, float(w))
-                label_index, path = self._read_and_learn(x, signs, target, BagPath.learn_bag)
+                label_index, path = self._read_and_learn(x, numbers, target, BagPath.learn_bag)
             if label_index < 0 or path is None:
                 return False
             self.after_event(path, OF_BAG, cost)
@@ -260,9 +260,9 @@ class AmbiguousSVMClassifier(KernelLearner):
         label = judged_one(frozenset(seen[number] for number in bag), predicted)
         if not observer.note(label, predicted, seconds):
             margin = path.margin
-            sign = -1.0 - max(sorted(bag), key=margin.__getitem__)
-            number, row = self.n_examples, path.row()
-            observer.learnt(learnt_one(row, sign, label, predicted, margin, w, number, seconds))
+            number = -1.0 - max(sorted(bag), key=margin.__getitem__)
+            n, row = self.n_examples, path.row()
+            observer.learnt(learnt_one(row, number, label, predicted, margin, w, n, seconds))
 
     def learn_batch(
         self, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
@@ -270,11 +270,10 @@ class AmbiguousSVMClassifier(KernelLearner):
         """See `Learner.learn_batch`; labels may be bags."""
         return super().learn_batch(X, bags_of(y), w, ids, late)
 
-    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Add a label, or those of a bag that are new; the numbers of others never change."""
+    def add_class(self, label: Any) -> None:
+        """Add a label, or those of a bag that are new."""
         for one in self._bags.labels.new_in(label):
             super().add_class(one)
-        return None
 
     def margins_of_learning(self, rows: LabelledRows) -> np.ndarray:
         """Return what the solver reads of bags, and replaces by the scores of rows."""
@@ -283,7 +282,7 @@ class AmbiguousSVMClassifier(KernelLearner):
         return margins
 
     def learn_rows(self, rows: LabelledRows) -> np.ndarray:
-        """Learn rows; the signs of bags become those of their best candidates."""
+        """Learn rows; the numbers of bags become those of their best candidates."""
         margins = super().learn_rows(rows)
         of_bags = np.flatnonzero(rows.y < 0.0)
         if len(of_bags):
@@ -457,12 +456,12 @@ class AmbiguousSVMClassifier(KernelLearner):
         return SupportPatterns(names, as_matrix(rows)[kept], coefficients[kept], labels, seen)
 
     @of_primal
-    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+    def objective_of(self, x: Rows, classes: np.ndarray, weights: np.ndarray) -> float:
         """Return |w|^2 / (2 n C) plus the mean loss over rows, after n examples."""
         norm = 0.5 * self.squared_norm / (self.C_ * max(1, self.n_examples))
         if not shape(x)[0]:
             return norm
-        return norm + float((weights * self.losses_of(signs, self.margins_of(x))).mean())
+        return norm + float((weights * self.losses_of(classes, self.margins_of(x))).mean())
 
 
 _NO_CERTIFICATE = (

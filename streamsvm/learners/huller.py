@@ -147,7 +147,8 @@ class HullerClassifier(KernelLearner):
     @property
     def bias(self) -> float:
         """The constant b of the decision function."""
-        return self.solver.biases[0] if self.solver.biases else 0.0
+        turn, biases = self.targets.direction, self.solver.biases
+        return turn * biases[0] if biases else 0.0
 
 
 register_learner(HullerClassifier, "huller")

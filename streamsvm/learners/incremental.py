@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_size
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
+from streamsvm.labels.targets import sides_of
 from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.exact import exact_file
 from streamsvm.learners.bases.exact.cost_changes import CostedModel, checked_C, with_costs
@@ -143,25 +144,23 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         """Tell whether the learner accepts every row of finite values."""
         return kernels.product_of(type(self.problem.kernel)) == "distance"
 
-    def cost_of(self, label: Any, sign: float) -> float:
+    def cost_of(self, label: Any, number: float) -> float:
         """Return the C_i of the next example, if it has this label, for an example weight of 1."""
-        return self.C if self.class_weight is None else self.costs.of_next(self.C, label, sign)
+        return self.C if self.class_weight is None else self.costs.of_next(self.C, label, number)
 
-    def costs_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of these signs would have now."""
-        return self.costs.now(self.C, signs, self.targets) * weights
+    def costs_now(self, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the C_i that examples of these classes would have now."""
+        return self.costs.now(self.C, classes, self.targets.labels.seen) * weights
 
-    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Add a class; return the function that converts earlier signs, None if they stay."""
-        labels = self.targets.labels.having(self.targets.labels.seen)
-        if not labels.add(label):
-            self.targets = self.targets.having(labels)
-            return None
-        problem = copy.deepcopy(self.problem)
-        problem.exchange_signs()
-        costs = self.costs.with_signs_exchanged()
-        self.__dict__.update(targets=self.targets.having(labels), problem=problem, costs=costs)
-        return np.negative
+    def add_class(self, label: Any) -> None:
+        """Add a class, if it is new."""
+        if not self.targets.knows(label):
+            self.targets = self.targets.with_label(label)
+
+    @property
+    def bias(self) -> float:
+        """The constant b of the decision function."""
+        return self.targets.direction * self.problem.bias
 
     # Learning
 
@@ -182,7 +181,7 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         return margins
 
     def _learn_row(self, x: np.ndarray, row: LabelledRows, cost: float) -> None:
-        y, n = float(row.y[0]), self.n_examples + 1
+        y, n = float(sides_of(row.y)[0]), self.n_examples + 1
         self.add_example(x, y, cost, int(row.numbers[0]), float(row.w[0]), y)
         self.costs.count(row.y)
         if n & (n - 1) == 0 and self.costs.is_balanced and self.costs.counts.min() > 0:
@@ -194,7 +193,8 @@ class IncrementalSVMClassifier(CostedModel, Learner):
 
     def costs_of_kept(self, problem: ExactProblem, C: float) -> np.ndarray:
         """Return the C_i that all examples of a problem would have now, for a weight of 1."""
-        return self.costs.now(C, problem.facts["y"][: problem.n].copy(), self.targets)
+        y = problem.facts["y"][: problem.n]
+        return self.costs.now(C, np.maximum(0.0, y), self.targets.labels.seen)
 
     # Looking at examples
 
@@ -210,7 +210,9 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         """
         names, rows = list(self.schema.names), self.problem.rows(len(self.schema))
         alpha = self.problem.state.beta[: self.problem.n].copy()
-        return in_order(names, rows, alpha, self.numbers.copy(), self.targets.label_of)
+        targets = self.targets
+        alpha = targets.direction * alpha
+        return in_order(names, rows, alpha, self.numbers.copy(), targets.label_of_decision)
 
     def left_out(self, problem: ExactProblem, estimate: bool) -> LeaveOneOut:
         """Return the result of `leave_one_out` of a problem that may change."""
@@ -250,7 +252,7 @@ class IncrementalSVMClassifier(CostedModel, Learner):
             state = problem.state
             y, h, beta = (float(a[s]) for a in (state.target, state.h, state.beta))
             gamma = without.sensitivity(problem, s) if beta else 0.0
-            label = self.targets.labels.label_of_sign(y)
+            label = self.targets.labels.seen[int(y > 0.0)]
             margin = y * (y - h)
             objective = beta * h + 0.5 * gamma * beta * beta
             own = Influence(label, margin, margin - y * gamma * beta, objective)
@@ -258,8 +260,8 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         return found
 
     def _y_of_kept(self) -> Iterable[tuple[Any, ...]]:
-        signs = self.problem.facts["y"][: self.problem.n].tolist()
-        return ((self.targets.labels.label_of_sign(sign),) for sign in signs)
+        seen, sides = self.targets.labels.seen, self.problem.facts["y"][: self.problem.n].tolist()
+        return ((seen[y > 0.0],) for y in sides)
 
     @property
     def description(self) -> str:

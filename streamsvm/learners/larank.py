@@ -313,7 +313,7 @@ def _as_file(learner: LaRankClassifier) -> tuple[dict[str, Any], dict[str, np.nd
 def _read(learner: LaRankClassifier, content: dict[str, Any], arrays: NamedArrays) -> None:
     """Set the reserve from a model file."""
     k = learner.targets.n_classes
-    learner.solver.kept_rows.read(content, arrays, len(learner.schema), range(k))
+    learner.solver.kept_rows.read(content, arrays, len(learner.schema), k)
 
 
 _ALL_KEPT = (

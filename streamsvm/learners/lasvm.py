@@ -337,7 +337,7 @@ class LASVMClassifier(KernelLearner):
         found = self.solver.biases
         if self._is_several:
             return dict(zip(self._problems(), found, strict=True))
-        return found[0] if found else 0.0
+        return self.targets.direction * found[0] if found else 0.0
 
     def _problems(self) -> list[tuple[Any, Any]]:
         """Return the two labels of each problem of several classes; None: all other labels."""
@@ -375,10 +375,12 @@ class LASVMClassifier(KernelLearner):
         """
         with self.lock:
             row = self.schema.known_row(x) if self.is_sparse else self.schema.row(x)
-            labels, solver = self.targets.labels, self.solver
+            targets, solver = self.targets, self.solver
             if not isinstance(solver, PairsSolver):
-                pair = (labels.positive, labels.negative)
-                return {pair: float(self.margins_of(row)[0])} if len(labels.seen) > 1 else {}
+                if targets.n_classes < 2:
+                    return {}
+                negative, positive = targets.ordered
+                return {(positive, negative): targets.decision(self.margins_of(row)[0])}
             margins = solver.problem_margins(row, self.sizes(len(self.schema)))[0]
             return dict(zip(self._problems(), margins.tolist(), strict=True))
 
@@ -405,7 +407,7 @@ def _read(learner: LASVMClassifier, content: dict[str, Any], arrays: NamedArrays
     k, solver, d = learner.targets.n_classes, learner.solver, len(learner.schema)
     counts = arrays.take("counts", Field((max(2, k),), range=NOT_NEGATIVE), {})
     learner.costs = learner.costs.counting(counts)
-    reserving(learner).kept_rows.read(content, arrays, d, (-1.0, 1.0) if k < 3 else range(k))
+    reserving(learner).kept_rows.read(content, arrays, d, k)
     if isinstance(solver, PairsSolver) and solver.state is not None:
         if solver.state.info[0].n_classes > k:
             raise ValueError("there are problems of more classes than labels")

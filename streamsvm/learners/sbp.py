@@ -264,7 +264,8 @@ class SBPClassifier(KernelLearner):
     @property
     def bias_(self) -> float:
         """The constant of the decision function."""
-        return self.solver.biases[0] if self.solver.biases else 0.0
+        turn, biases = self.targets.direction, self.solver.biases
+        return turn * biases[0] if biases else 0.0
 
 
 register_learner(SBPClassifier, "sbp", variants=({}, {"window": 100}))

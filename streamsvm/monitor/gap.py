@@ -124,7 +124,7 @@ def measured(
 class _Drawn(NamedTuple):
     """Examples left out that were drawn, and how many they stand for."""
 
-    signs: np.ndarray
+    classes: np.ndarray
     margins: np.ndarray
     costs: np.ndarray
     n: int
@@ -164,8 +164,8 @@ def _left_out(
 
 
 def _drawn(learner: DualLearner, examples: Any, n: int) -> _Drawn:
-    x, signs, weights = examples
-    return _Drawn(signs, learner.margins_of(x), learner.costs_now(signs, weights), n)
+    x, classes, weights = examples
+    return _Drawn(classes, learner.margins_of(x), learner.costs_now(classes, weights), n)
 
 
 def _summed(learner: DualLearner, parts: list[_Drawn]) -> Discarded:
@@ -173,7 +173,7 @@ def _summed(learner: DualLearner, parts: list[_Drawn]) -> Discarded:
     sums: list[Discarded] = []
     most = cost = 0.0
     for part in parts:
-        losses = part.costs * learner.losses_of(part.signs, part.margins)
+        losses = part.costs * learner.losses_of(part.classes, part.margins)
         if len(losses):
             sums.append(_sum_of(losses, part.costs, part.n))
             cost = float(part.costs.mean())
@@ -207,8 +207,8 @@ def sampled_objective(learner: PrimalLearner, sample: PassedBy) -> float | None:
     None before the first example.
     """
     d = len(learner.feature_names)
-    x, signs, weights = sample.draw(sample.size, d, np.zeros(0, np.int64), random.Random(0))
-    return learner.objective_of(x, signs, weights) if len(signs) else None
+    x, classes, weights = sample.draw(sample.size, d, np.zeros(0, np.int64), random.Random(0))
+    return learner.objective_of(x, classes, weights) if len(classes) else None
 
 
 def stream_objective(
@@ -224,13 +224,13 @@ def stream_objective(
     if sample.window is not None:
         sample.forget_old()
         n = min(n, sample.window)
-    x, signs, weights = sample.draw(
+    x, classes, weights = sample.draw(
         n_sampled, len(learner.feature_names), np.zeros(0, np.int64), draws
     )
-    costs = learner.costs_now(signs, weights)
+    costs = learner.costs_now(classes, weights)
     if not costs.sum() > 0.0:
         return dict.fromkeys(OBJECTIVES)
-    loss = discarded(costs * learner.losses_of(signs, learner.margins_of(x)), costs, n)
+    loss = discarded(costs * learner.losses_of(classes, learner.margins_of(x)), costs, n)
     regularisation = learner.squared_norm / 2.0
     totals = (loss.total, loss.low, loss.high)
     return {

@@ -13,7 +13,7 @@ class Learnt(NamedTuple):
     """n examples; labels and margins were predicted before each was learnt."""
 
     x: Rows  # may be views of the caller's arrays
-    signs: np.ndarray  # float64 (n,): +1 or -1, or the numbers of classes
+    classes: np.ndarray  # float64 (n,): their numbers; below 0 of bags
     labels: list[Any]
     predicted: list[Any]
     margins: np.ndarray  # float64 (n,), or (n, columns)
@@ -24,15 +24,15 @@ class Learnt(NamedTuple):
 
 def learnt_one(
     x: Rows,
-    sign: float,
+    number: float,
     label: Any,
     predicted: Any,
     margin: Any,
     weight: float,
-    number: int,
+    n: int,
     seconds: float,
 ) -> Learnt:
-    """Return one example that was learnt."""
-    margins, numbers = np.array([margin]), np.array([number])
-    signs, weights = np.array([sign]), np.array([float(weight)])
-    return Learnt(x, signs, [label], [predicted], margins, weights, numbers, seconds)
+    """Return example n, of the class with this number, as it was learnt."""
+    margins, numbers = np.array([margin]), np.array([n])
+    classes, weights = np.array([number]), np.array([float(weight)])
+    return Learnt(x, classes, [label], [predicted], margins, weights, numbers, seconds)

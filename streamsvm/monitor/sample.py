@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ class PassedBy:
         self._n = 0
         room = size if window is None else 4 * size
         self._rows: list[Rows] = []
-        self._signs, self._weights = np.zeros(room), np.zeros(room)
+        self._classes, self._weights = np.zeros(room), np.zeros(room)
         self._numbers, self._arrived = np.zeros(room, np.int64), np.zeros(room, np.int64)
         if window is not None:
             self._skip()
@@ -64,9 +63,9 @@ class PassedBy:
         return self._numbers[: self._n]
 
     @property
-    def signs(self) -> np.ndarray:
-        """The signs of the sampled examples, float64."""
-        return self._signs[: self._n]
+    def classes(self) -> np.ndarray:
+        """The numbers of the classes of the sampled examples, float64."""
+        return self._classes[: self._n]
 
     def _skip(self) -> None:
         if self.window is not None:
@@ -80,13 +79,13 @@ class PassedBy:
     def _uniform(self) -> float:
         return 1.0 - self._random.random()
 
-    def offer(self, x: Rows, signs: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
-        """Give the sample the next n examples, with their signs, weights and numbers (n,).
+    def offer(self, x: Rows, classes: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
+        """Give the sample the next n examples, with their classes, weights and numbers (n,).
 
         The rows of those that enter it are copied.
         """
         first = self.seen
-        after = first + len(signs)
+        after = first + len(classes)
         # After an interruption (Ctrl-C) `next` may be behind.
         self.next = max(self.next, first)
         while self.next < after:
@@ -96,7 +95,7 @@ class PassedBy:
             at = self._place()
             # A slice, as an interrupted call may have left a row at this place.
             self._rows[at : at + 1] = [row]
-            self._signs[at], self._weights[at] = signs[i], weights[i]
+            self._classes[at], self._weights[at] = classes[i], weights[i]
             self._numbers[at], self._arrived[at] = numbers[i], self.seen
             self._n = max(self._n, at + 1)
             if self.window is not None or self._n == self.size:
@@ -110,9 +109,9 @@ class PassedBy:
         """Return the place in the arrays that the next example is written to."""
         if self.window is None and self._n == self.size:
             return self._random.randrange(self.size)
-        if self._n == len(self._signs):
+        if self._n == len(self._classes):
             self.forget_old()
-        if self._n == len(self._signs):
+        if self._n == len(self._classes):
             # More than four times the expected number entered: drop the oldest.
             self._forget(1)
         return self._n
@@ -126,14 +125,14 @@ class PassedBy:
     def _forget(self, gone: int) -> None:
         """Drop the oldest `gone` examples."""
         del self._rows[:gone]
-        for column in (self._signs, self._weights, self._numbers, self._arrived):
+        for column in (self._classes, self._weights, self._numbers, self._arrived):
             column[: self._n - gone] = column[gone : self._n]
         self._n -= gone
 
     def draw(
         self, n: int, d: int, kept: np.ndarray, draws: random.Random | None = None
     ) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Draw up to n examples that are not among `kept`; return rows, signs and weights.
+        """Draw up to n examples that are not among `kept`; return rows, classes and weights.
 
         `kept` are the sorted numbers of the examples that the model keeps. The rows have d features
         (those that an older row lacks are 0), and are sparse if the last example that came was. The
@@ -145,11 +144,7 @@ class PassedBy:
             chosen = chosen[(draws or random.Random(0)).sample(range(len(chosen)), n)]
         # Older rows are shorter: they were copied before the later features appeared.
         x = joined([self._rows[i] for i in chosen.tolist()], d)
-        return x, self._signs[chosen], self._weights[chosen]
-
-    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Replace the array of signs, as the learner has renamed its classes."""
-        self._signs = change(self._signs)
+        return x, self._classes[chosen], self._weights[chosen]
 
     def without(self, numbers: np.ndarray, columns: Columns) -> PassedBy:
         """Return the sample without examples of these numbers, and over some columns.
@@ -181,7 +176,7 @@ class PassedBy:
 
     def resume(self, state: list[Any], arrays: NamedArrays) -> None:
         """Continue from what `state` returned."""
-        room = {"room": len(self._signs)}
+        room = {"room": len(self._classes)}
         for name, field in _ARRAYS.items():
             setattr(self, name, arrays.take(name, field, room))
         self.seen, self.next, self._w, n, (version, words, gauss) = state
@@ -191,7 +186,7 @@ class PassedBy:
 
 
 _ARRAYS = {
-    "_signs": Field(("room",)),
+    "_classes": Field(("room",)),
     "_weights": Field(("room",), range=NOT_NEGATIVE),
     "_numbers": Field(("room",), np.int64, range=Range()),
     "_arrived": Field(("room",), np.int64),

@@ -207,7 +207,7 @@ class TrackingMonitor(Presentation):
 
     def _process(self, learnt: Learnt) -> None:
         """Sample the examples just learnt, and measure or score if that is due."""
-        n_new = len(learnt.signs)
+        n_new = len(learnt.classes)
         if n_new > 1:
             self._batch_seconds += self._seconds[-1]
             self._seconds[-1] /= n_new
@@ -215,7 +215,7 @@ class TrackingMonitor(Presentation):
         if self.scores.wants_probabilities:
             self._probabilities += map(self.learner.probabilities_of, learnt.margins.tolist())
         self.passed_by.seen = self._n - n_new
-        self.passed_by.offer(learnt.x, learnt.signs, learnt.weights, learnt.numbers)
+        self.passed_by.offer(learnt.x, learnt.classes, learnt.weights, learnt.numbers)
         if self._n >= self.seen.due:
             self.seen.advance(self.learner.looks, self._n)
         if self._n >= self._due:
@@ -236,10 +236,6 @@ class TrackingMonitor(Presentation):
         One for each of the next examples to be learnt; None before the first label.
         """
         self._expected = list(predicted)
-
-    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Change the array of signs of earlier examples, as the learner renames its classes."""
-        self.passed_by.turn_signs(change)
 
     def without(self, numbers: np.ndarray, columns: np.ndarray | None) -> Changes:
         """Return what changes as the learner takes examples back, and keeps these columns."""

@@ -60,8 +60,8 @@ class WatchedLearner(Protocol):
 class PrimalLearner(WatchedLearner, Protocol):
     """A learner without dual coefficients: the monitor follows its primal objective."""
 
-    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        """Return regularisation plus the mean loss of n rows with their signs and weights."""
+    def objective_of(self, x: Rows, classes: np.ndarray, weights: np.ndarray) -> float:
+        """Return regularisation plus the mean loss of n rows with their classes and weights."""
 
 
 class DualLearner(WatchedLearner, Protocol):
@@ -90,14 +90,14 @@ class DualLearner(WatchedLearner, Protocol):
     def kept_numbers(self) -> np.ndarray:
         """Return the numbers of the examples kept, int64, after the first example."""
 
-    def costs_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of these signs and weights would have now."""
+    def costs_now(self, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the C_i that examples of these classes and weights would have now."""
 
     def margins_of(self, x: Rows) -> np.ndarray:
         """Return the margins of n rows, float64: (n,), or (n, classes)."""
 
-    def losses_of(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Return the loss of each margin, for signs as the learner codes them."""
+    def losses_of(self, classes: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the loss of each margin, of examples of these classes, given by number."""
 
 
 def learner_of(model: Any) -> Any:

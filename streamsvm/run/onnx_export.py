@@ -298,9 +298,10 @@ def _margins(graph: Graph, learner: Learner, rows: str) -> str:
     """Add the operators of the margins, also of each problem; return their result."""
     d = len(learner.schema.names)
     if isinstance(learner, LinearLearner):
-        weights = learner.solver.predicting_weights()[:, :d]
+        turn = learner.targets.direction
+        weights = turn * learner.solver.predicting_weights()[:, :d]
         x = graph.add("Cast", rows, to=graph.float64)
-        return graph.affine(x, weights.T, np.array(learner.solver.biases()))
+        return graph.affine(x, weights.T, turn * np.array(learner.solver.biases()))
     model = _kernel_learner(learner)
     if model.preparation.factors is not None:
         rows = graph.add("Mul", rows, graph.constant(model.preparation.factors_in_use(d)))
@@ -386,7 +387,8 @@ def _expansion(model: KernelLearner, d: int) -> _Expansion:
             f"{np.abs(coefficients).max():.1e} cancel, so that the model's decisions are rounding "
             "errors; scale the features, or take another kernel or learner"
         )
-    return _Expansion(model.kernel_, z, coefficients, bias)
+    turn = model.targets.direction
+    return _Expansion(model.kernel_, z, turn * coefficients, turn * bias)
 
 
 def _chosen(decisions: np.ndarray, is_of_problems: bool) -> np.ndarray:
@@ -418,9 +420,7 @@ def _of_products(kernel: Any, products: np.ndarray) -> np.ndarray:
 
 def _classes(learner: Learner) -> list[Any]:
     """Return the labels in the order of `probabilities`."""
-    if learner.targets.has_one_margin:
-        return [learner.targets.labels.negative, learner.targets.labels.positive]
-    return list(learner.classes)
+    return list(learner.labels)
 
 
 def _decide(
@@ -431,7 +431,7 @@ def _decide(
     slope = 1.0 if odds is not None else learner.targets.calibration[0]
     shape = [] if learner.targets.has_one_margin else [len(classes)]
     if learner.targets.has_one_margin:
-        offset = learner.targets.calibration[1]
+        offset = learner.targets.direction * learner.targets.calibration[1]
         z = graph.add("Mul", decision, graph.constant(slope))
         z = graph.add("Add", z, graph.constant(offset))
         z = graph.add("Max", graph.add("Min", z, graph.constant(30.0)), graph.constant(-30.0))

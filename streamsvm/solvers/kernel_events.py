@@ -9,7 +9,7 @@ and must grow first. Its arguments:
 
     state, kernel   the state and its kernel
     x               n rows: float32 (n, d), finite, or `SparseRows`
-    y               float64 (n,): labels +1.0 or -1.0, or classes, whole numbers below how many
+    y               float64 (n,): classes, whole numbers below how many; see `side_of`
     cost, weight     float64 (n,): C_i of each row, and its example weight
     numbers         int64 (n,), positive: the numbers of the examples
     diagonal        float32 (n,): k(x, x) of each row
@@ -28,6 +28,12 @@ from streamsvm._compile import compiled_inner
 from streamsvm.solvers.registry import call_learn_rows
 from streamsvm.support.kernel_rows.fresh_block import reuse_values
 from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of_event
+
+
+@compiled_inner
+def side_of(number):
+    """Return y of a class of two, given by number: -1 of class 0, +1 of class 1."""
+    return 1.0 if number > 0.0 else -1.0
 
 
 @compiled_inner

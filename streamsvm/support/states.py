@@ -251,12 +251,6 @@ def made_sparse(state: Any, cache_bytes: int) -> Any:
     return map_fields(state, change)
 
 
-def negate(*arrays: np.ndarray) -> None:
-    """Change the sign of all entries, in place: for solvers whose classes are exchanged."""
-    for array in arrays:
-        np.negative(array, out=array)
-
-
 def memory_parts(state: Any) -> dict[str, int]:
     """Return the bytes of ``support_vectors``, ``cache`` and ``scratch``; of None all are 0."""
     parts = {"support_vectors": 0, "cache": 0, "scratch": 0}

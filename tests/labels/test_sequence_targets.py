@@ -24,7 +24,7 @@ def test_labels_have_numbers_in_the_order_in_which_they_come():
 def test_targets_never_change():
     empty = SequenceTargets(ClassLabels())
     targets = empty.read(LABELS, SENTENCES)[2]
-    assert empty.n_classes == 0 and not empty.labels.signs
+    assert empty.n_classes == 0 and not empty.labels.numbers
     assert targets.read(LABELS, SENTENCES)[2] is targets
     more = targets.read([["D", "X"], ["V"], ["D", "V", "N"]], SENTENCES)[2]
     assert (targets.n_classes, more.labels.seen) == (3, ["D", "N", "V", "X"])

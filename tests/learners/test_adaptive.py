@@ -283,7 +283,7 @@ def test_models_that_err_far_more_sleep_until_errors_rise():
 def test_of_several_classes_models_that_are_renewed_wake_and_others_soon_sleep(
     n_classes, monkeypatch
 ):
-    x, y = stream(1100, n_classes=n_classes)
+    x, y = stream(1100, n_classes=n_classes, seed=1)
     model = learnt(AdaptiveSVMClassifier(seed=1), x, y)
     state, n = model.state, model.recent.n_examples
     assert model.models[0].preparation.trial is None

@@ -117,21 +117,21 @@ def test_a_late_class_leaves_the_problem_of_the_first_two_as_it_was():
     x, y = rows(200, 2, seed=2)
     model, two = LASVMClassifier(kernel=RBF), LASVMClassifier(kernel=RBF)
     for learner in (model, two):
-        # The first label is the positive one, so that signs stay as they are.
-        learner.learn_many(x, 1 - y)
+        learner.learn_many(x, y)
     extra = np.array([[0.9, 0.9, 0.9]], np.float32)
     model.learn_many(extra, [7])
-    assert model.classes == [1, 0, 7] and model.predict_many(extra) == [7]
-    number, alpha, gradient = members(model, (1, 0))
+    assert model.classes == [0, 1, 7] and model.predict_many(extra) == [7]
+    # Here the first label is the positive one.
+    number, alpha, gradient = members(model, (0, 1))
     n = int(two.state.info[0].n)
     kept = np.flatnonzero(two.state.lower[:n] != two.state.upper[:n])
     kept = kept[np.argsort(two.state.store.entered[kept])]
     np.testing.assert_array_equal(number, two.state.store.entered[kept])
-    np.testing.assert_array_equal(alpha, two.state.alpha[kept])
-    np.testing.assert_array_equal(gradient, two.state.gradient[kept])
-    assert model.bias[1, 0] == two.bias
+    np.testing.assert_array_equal(alpha, -two.state.alpha[kept])
+    np.testing.assert_array_equal(gradient, -two.state.gradient[kept])
+    assert model.bias[0, 1] == -two.bias
     # Those of the other two begin with a few examples.
-    assert len(members(model, (1, 7))[0]) <= 6
+    assert len(members(model, (0, 7))[0]) <= 6
 
 
 def test_every_problem_is_feasible_and_its_gradients_are_fresh():

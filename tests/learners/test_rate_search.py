@@ -38,12 +38,11 @@ def test_rows_are_those_that_were_added(seed, parts):
             rows = np.pad(rows[1 : n + 1], ((0, 0), (0, D - known)))
             x, y = np.concatenate([x, rows]), np.concatenate([y, own_y])
             weight = np.concatenate([weight, own_weight])
-    first = first.turn_signs(np.negative)
     assert first.is_sparse == is_sparse and first.n_rows == len(y)
     rows, own_y, own_weight = first.all(D)
     assert isinstance(rows, SparseRows) == is_sparse
     np.testing.assert_array_equal(dense(rows), x)
-    np.testing.assert_array_equal(own_y, -y)
+    np.testing.assert_array_equal(own_y, y)
     np.testing.assert_array_equal(own_weight, weight)
     values = rows.nbytes if not is_sparse else sum(part.nbytes for part in rows[:3])
     assert first.nbytes == (values + 16 * len(y) if parts else 0)

@@ -28,7 +28,7 @@ def gram_of(x):
 
 def facts_of(numbers, margins, arrived=None):
     facts = np.zeros(len(numbers), FACTS)
-    facts["number"], facts["margin"], facts["sign"], facts["weight"] = numbers, margins, 1.0, 1.0
+    facts["number"], facts["margin"], facts["class"], facts["weight"] = numbers, margins, 1.0, 1.0
     facts["arrived"] = numbers if arrived is None else arrived
     return facts
 
@@ -180,10 +180,10 @@ def test_the_dual_never_falls_and_f_is_up_to_date(seed, C, most):
             break
     assert (np.diff(duals) >= -1e-9 * duals[-1]).all()
     number = looks._facts["number"]
-    expected = model.decision_function_many(x)[number - 1] - model.bias
+    expected = model.margins_many(x)[number - 1] - model.solver.biases[0]
     np.testing.assert_allclose(looks._f, expected, atol=2e-5 * C)
     others = ~np.isin(number, model.kept_numbers())
-    violations = model.solver.violations(looks._facts["sign"], expected)
+    violations = model.solver.violations(looks._facts["class"], expected)
     assert violations[others].max(initial=0.0) <= model.tau + 2e-5 * C
 
 
@@ -243,7 +243,7 @@ def test_files_and_copies_hold_the_reserve(tmp_path, monkeypatch, n, is_sparse):
 
 
 @pytest.mark.parametrize("step", [1, -1], ids=["negative_first", "positive_first"])
-def test_exchanged_classes_are_exchanged_in_the_reserve(step):
+def test_the_reserve_has_the_numbers_of_classes(step):
     x, y = rows(300, seed=4)
     order = np.argsort(y[:40], kind="stable")[::step]
     x[:40], y[:40] = x[:40][order], y[:40][order]
@@ -255,7 +255,7 @@ def test_exchanged_classes_are_exchanged_in_the_reserve(step):
     model.learn_many(x[n_of_one:], labels[n_of_one:])
     facts = held(model.solver.kept_rows)[1]
     assert len(facts) == len(y)
-    assert (facts["sign"] == np.where(y[facts["number"] - 1], 1.0, -1.0)).all()
+    assert (facts["class"] == (y != y[0])[facts["number"] - 1]).all()
 
 
 def test_what_does_not_go_together_is_refused():

@@ -19,9 +19,9 @@ def rows(seed=0):
     return x, y
 
 
-def loss(signs, margins):
+def loss(classes, margins):
     """Return the summed hinge loss of the model that predicts."""
-    return np.maximum(0.0, 1.0 - signs * margins).sum()
+    return np.maximum(0.0, 1.0 - np.where(classes == 1.0, 1.0, -1.0) * margins).sum()
 
 
 @pytest.mark.parametrize(
@@ -31,21 +31,22 @@ def test_the_interval_covers_and_is_narrower(reserve, n_of_reserve, narrower):
     x, y = rows()
     model = LASVMClassifier(kernels.RBF(gamma=2.0), reserve=reserve)
     model.learn_many(x, y)
-    signs, margins = np.where(y == 1, 1.0, -1.0), model.margins_of(x)
+    classes = np.array([model.targets.number_of(label) for label in y])
+    margins = model.margins_of(x)
     numbers = np.arange(1, N + 1)
     is_out = ~np.isin(numbers, model.kept_numbers())
-    truth = (0.5 * model.squared_norm - model.dual + loss(signs, margins)) / N
+    truth = (0.5 * model.squared_norm - model.dual + loss(classes, margins)) / N
     if n_of_reserve > N and reserve is None:
         # All examples are kept or in the reserve: the gap is known.
         sample = PassedBy(100, None, 0)
-        sample.offer(x, signs, np.ones(N), numbers)
+        sample.offer(x, classes, np.ones(N), numbers)
         found = gap.measured(model, sample, 100, 0, random.Random(0), n_of_reserve)
         assert found["gap_low"] == found["gap_high"] == pytest.approx(truth, rel=1e-3)
         assert is_out.any() and found["kept_gap"] < found["gap"]
     covered, widths = 0, []
     for seed in range(N_SEEDS):
         sample = PassedBy(100, None, seed)
-        sample.offer(x, signs, np.ones(N), numbers)
+        sample.offer(x, classes, np.ones(N), numbers)
         found = [
             gap.measured(model, sample, 100, 0, random.Random(seed), n) for n in (n_of_reserve, 0)
         ]

@@ -121,8 +121,8 @@ def test_all_ways_to_feed_it_agree(data, learner):
 
 def gap_of(model, x, y):
     """Return the gap of these examples, at the bias of the model."""
-    signs, f = np.where(y, 1.0, -1.0), model.decision_function_many(x)
-    losses = np.maximum(0, 1 - signs * f).sum()
+    classes, f = np.where(y, 1.0, -1.0), model.decision_function_many(x)
+    losses = np.maximum(0, 1 - classes * f).sum()
     return (0.5 * model.squared_norm - model.dual + losses) / len(y)
 
 
@@ -157,14 +157,14 @@ def test_the_gap_as_a_share_of_the_objective(data, model):
     monitor = watched(model, sample=1000)
     monitor.learn_many(x, y)
     values, n = monitor.get(), len(y)
-    signs, f = np.where(y, 1.0, -1.0), model.decision_function_many(x)
+    classes, f = np.where(y, 1.0, -1.0), model.decision_function_many(x)
     if f.ndim == 2:  # a column a class
         is_right = list(model.classes).index(True)
         f = f[:, is_right] - f[:, 1 - is_right]
     if isinstance(model, LASVMClassifier):  # at the bias that is best for all
-        losses = min(np.maximum(0, 1 - signs * (f + b)).sum() for b in signs - f)
+        losses = min(np.maximum(0, 1 - classes * (f + b)).sum() for b in classes - f)
     else:
-        losses = np.maximum(0, 1 - signs * f).sum()
+        losses = np.maximum(0, 1 - classes * f).sum()
     objective = (0.5 * model.squared_norm + 3.0 * losses) / (3.0 * n)
     assert values["gap_share"] == pytest.approx(values["gap"] / objective, rel=2e-3)
     assert 0.0 < values["gap_share"] < 1.0
@@ -205,13 +205,13 @@ def test_the_last_record_is_what_the_report_shows(data):
     assert monitor.history.column("n_examples").tolist() == [300, 600, 700]
 
 
-def test_signs_turn_with_the_second_class():
+def test_the_sample_has_the_numbers_of_classes():
     x, y = rows(60)
-    order = np.argsort(~y, kind="stable")  # True first: it is -1 until False comes
+    order = np.argsort(~y, kind="stable")  # True first: it is class 0
     monitor = watched(LASVMClassifier(), sample=100)
     monitor.learn_many(x[order], y[order])
-    signs = dict(zip(monitor.passed_by.numbers, monitor.passed_by.signs, strict=True))
-    assert [signs[i + 1] > 0 for i in range(60)] == y[order].tolist()
+    classes = dict(zip(monitor.passed_by.numbers, monitor.passed_by.classes, strict=True))
+    assert [classes[i + 1] == 0 for i in range(60)] == y[order].tolist()
 
 
 def test_metrics(data):

@@ -65,7 +65,7 @@ def seen_by(monitor):
     for record in records:
         # Room in arrays differs.
         record.pop("memory_bytes")
-    return records, passed_by.numbers.tolist(), passed_by.signs.tolist(), rows
+    return records, passed_by.numbers.tolist(), passed_by.classes.tolist(), rows
 
 
 @pytest.mark.parametrize("scores", slow_but([None, "F1", "probabilities"], None, "probabilities"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from streamsvm._parameter_checks import check_size
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
+from streamsvm.labels.targets import sides_of
 from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
@@ -78,12 +79,9 @@ class PerceptronClassifier(Learner):
     def diagonal_of(self, x: Rows) -> np.ndarray:
         return np.zeros(shape(x)[0])
 
-    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-        labels = self.targets.labels.having(self.targets.labels.seen)
-        turns, (weights, info) = labels.add(label), self.state
-        turned = PerceptronState(-weights, info * np.array([-1.0, 1.0])) if turns else self.state
-        self.__dict__.update(targets=self.targets.having(labels), state=turned)
-        return np.negative if turns else None
+    def add_class(self, label: Any) -> None:
+        if not self.targets.knows(label):
+            self.targets = self.targets.with_label(label)
 
     def become_sparse(self) -> None:
         self.is_sparse = True
@@ -99,7 +97,7 @@ class PerceptronClassifier(Learner):
     def room_for_features(self) -> int:
         return self.state.weights.size
 
-    def cost_of(self, label: Any, sign: float) -> float:
+    def cost_of(self, label: Any, number: float) -> float:
         return 1.0
 
     # Looking inside
@@ -107,12 +105,12 @@ class PerceptronClassifier(Learner):
     @property
     def weights(self) -> np.ndarray:
         """float64 (d,), in the order of `feature_names`."""
-        return self.state.weights[: len(self.schema)]
+        return self.targets.direction * self.state.weights[: len(self.schema)]
 
     @property
     def intercept(self) -> float:
         """The bias."""
-        return float(self.state.info[BIAS])
+        return self.targets.direction * float(self.state.info[BIAS])
 
     @property
     def counters(self) -> dict[str, int]:
@@ -129,9 +127,9 @@ class PerceptronClassifier(Learner):
         """Bytes of the weights."""
         return self.state.weights.nbytes
 
-    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+    def objective_of(self, x: Rows, classes: np.ndarray, weights: np.ndarray) -> float:
         """Return the mean perceptron loss of rows."""
-        return float((weights * np.maximum(0.0, -signs * self.margins_of(x))).mean())
+        return float((weights * np.maximum(0.0, -sides_of(classes) * self.margins_of(x))).mean())
 
 
 register_learner(PerceptronClassifier, "perceptron")

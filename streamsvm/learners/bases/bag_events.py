@@ -14,7 +14,7 @@ from streamsvm.learners.bases.event_path import EventLearner, EventPath
 from streamsvm.support.bag_calibration import update_bag
 
 OF_BAG = -1.0
-"""The sign of a bag: the solver finds its candidates in the margins."""
+"""The number of a bag: the solver finds its candidates in the margins."""
 
 
 class BagPath(EventPath):
@@ -32,12 +32,12 @@ class BagPath(EventPath):
         self,
         learner: EventLearner,
         x: Mapping[Name, Any],
-        signs: dict[Any, float],
+        numbers: dict[Any, float],
         *target: Any,
     ) -> int:
         """Learn an event if it is plain: see `learn_plain`; `target` is as of `learn_bag`."""
         read = self._plain(learner, x, True)
-        if read is None or learner.targets.labels.signs is not signs:
+        if read is None or learner.targets.labels.numbers is not numbers:
             return -1
         return self._learn_bag_read(*read, *target)
 

@@ -51,7 +51,7 @@ _FIELDS: dict[str, Any] = {
     "start": (np.int64, 1),  # (2,): `start` of a sparse row
     "numbers": (np.int64, 1),  # (4,): see below
     "n_learnt": (np.int64, 1),  # (1,): number of examples learnt; `_learn` increases it
-    "targets": (float, 2),  # (3, 1): sign or class, C_i, weight
+    "targets": (float, 2),  # (3, 1): number of the class, C_i, weight
     "margins": (float, 2),  # (1, outputs): of the last event, as the solver wrote them
     "scores": (float, 1),  # as `offsets`: the margins with the offsets
     "offsets": (float, 1),  # (labels,), (1,): added to margins; (0,): see `adaptive.last_label`
@@ -127,11 +127,11 @@ def _predicted(args, n, is_sparse):
 
 
 @compiled_inner
-def _learn(args, x, is_last, sign, cost, weight):
+def _learn(args, x, is_last, number, cost, weight):
     """Learn a row; return the index of the label predicted before, or -1 if it was not learnt."""
     margins = args.margins
     y, costs, weights = args.targets[0], args.targets[1], args.targets[2]
-    y[0], costs[0], weights[0], args.numbers[EXAMPLE] = sign, cost, weight, args.n_learnt[0] + 1
+    y[0], costs[0], weights[0], args.numbers[EXAMPLE] = number, cost, weight, args.n_learnt[0] + 1
     done = call_learn(
         args.learn, args.parts, None, x, is_last, y, costs, weights, args.numbers, margins
     )
@@ -139,16 +139,15 @@ def _learn(args, x, is_last, sign, cost, weight):
         return -1
     # Here, not in Python, where a signal handler may run first, and raise an error or learn.
     args.n_learnt[0] += 1
-    scores, label = _scores(args, True), np.int64(sign > 0.0)
+    scores, label = _scores(args, True), np.int64(number)
     predicted = label_index(scores)
     if margins.size > 1:
-        label = np.int64(sign)
         if args.calibration.size > 0:
             update_temperature_one(args.calibration, scores, label)
     elif args.calibration.size == _THINNED_SIZE:
-        update_thinned_one(args.calibration, scores[0], sign)
+        update_thinned_one(args.calibration, scores[0], number)
     else:
-        update_one(args.calibration, scores[0], sign)
+        update_one(args.calibration, scores[0], number)
     if args.offsets.size > 0:
         learn_label(args.repeats, margins[0, : args.offsets.size], label)
         write_offsets(args.repeats, args.offsets)
@@ -193,7 +192,7 @@ def predict_dense(address, turn, d):
 
 
 @compiled
-def learn_dense(address, turn, d, sign, cost, weight):
+def learn_dense(address, turn, d, number, cost, weight):
     """Learn a dense event of d features; return the index of the label predicted before, or -1."""
     args = reference_at(address, _KIND)
     if args.numbers[TURN] != turn:
@@ -204,12 +203,12 @@ def learn_dense(address, turn, d, sign, cost, weight):
     for c in range(d):
         is_last &= args.row_values[c] == args.last_values[c]
     row = _scaled(args, args.row_values, d).reshape(1, d)
-    label_index = _learn(args, row, is_last, sign, cost, weight)
+    label_index = _learn(args, row, is_last, number, cost, weight)
     if label_index >= 0:
         note(args.event_values[:d], args.statistics)
         if args.asked.size > 0:
-            number = digest(args.columns[LAST_COLUMNS], args.row_values, d, False)
-            note_learnt(args.asked, number)
+            row_digest = digest(args.columns[LAST_COLUMNS], args.row_values, d, False)
+            note_learnt(args.asked, row_digest)
     return label_index
 
 
@@ -265,7 +264,7 @@ def predict_sparse(address, turn, n, d, is_hashed):
 
 
 @compiled
-def learn_sparse(address, turn, n, d, is_hashed, sign, cost, weight):
+def learn_sparse(address, turn, n, d, is_hashed, number, cost, weight):
     """Learn a sparse event of n values; return the index of the label predicted before, or -1."""
     args = reference_at(address, _KIND)
     if args.numbers[TURN] != turn:
@@ -274,7 +273,7 @@ def learn_sparse(address, turn, n, d, is_hashed, sign, cost, weight):
     if x.start[1] < 0:
         return -1
     is_last = _is_last(args, x, args.numbers[LAST_LENGTH])
-    label_index = _learn(args, _scaled_listed(args, x), is_last, sign, cost, weight)
+    label_index = _learn(args, _scaled_listed(args, x), is_last, number, cost, weight)
     if label_index >= 0 and args.asked.size > 0:
         note_learnt(args.asked, digest(x.columns, x.values, x.start[1], True))
     return label_index

@@ -91,7 +91,7 @@ class EventPath:
         self._turn, self._numbers_view = 0, memoryview(numbers)
         self.schema = schema
         self.statistics = schema.missing.reserve(0 if is_sparse else room)
-        # Sign, C_i and weight of an event.
+        # Class, C_i and weight of an event.
         self._targets = np.zeros((3, 1))
         nothing = np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
         repeats, offsets, asked = nothing if last_label is None else last_label
@@ -232,17 +232,16 @@ class EventPath:
         self,
         learner: EventLearner,
         x: Mapping[Name, Any],
-        signs: dict[Any, float],
+        numbers: dict[Any, float],
         *target: float,
     ) -> int:
         """Learn an event if it is plain; return the same as `learn`.
 
-        `target` are sign, cost and weight; the sign was read from `signs`, those of the learner's
-        labels. The learner's `is_learning` may be True afterwards.
+        `target` are number, cost and weight; the number was read from `numbers`, those of the
+        learner's labels. The learner's `is_learning` may be True afterwards.
         """
         read = self._plain(learner, x, True)
-        # A class that came after the sign was read may have changed what the sign stands for.
-        if read is None or learner.targets.labels.signs is not signs:
+        if read is None or learner.targets.labels.numbers is not numbers:
             return -1
         return self._learn_read(*read, *target)
 
@@ -259,7 +258,7 @@ class EventPath:
         values: bytes,
         columns: bytes,
         d: int,
-        sign: float,
+        number: float,
         cost: float,
         weight: float,
         arguments: Any = None,
@@ -269,8 +268,8 @@ class EventPath:
         if self.is_sparse:
             self._columns_view[: len(columns)] = columns
             n = len(values) >> 3
-            return learn_sparse(address, turn, n, d, self._is_hashed, sign, cost, weight)
-        return learn_dense(address, turn, d, sign, cost, weight)
+            return learn_sparse(address, turn, n, d, self._is_hashed, number, cost, weight)
+        return learn_dense(address, turn, d, number, cost, weight)
 
     def predict(self, event: Event) -> int:
         """Predict what an `EventReader` read; return the index of the label, -1 to fall back.
@@ -280,15 +279,14 @@ class EventPath:
         _, d, values, columns, _ = event
         return self._predict_read(values, columns, d)
 
-    def learn(self, event: Event, sign: float, cost: float, weight: float) -> int:
+    def learn(self, event: Event, number: float, cost: float, weight: float) -> int:
         """Learn what an `EventReader` read; return the index of the label predicted before.
 
         Returns -1 to fall back, when nothing was learnt: as for `predict`, or because the state is
-        full. `sign` is +1.0 or -1.0, or the index of the class if there are several outputs; `cost`
-        is C_i, which `weight` is in.
+        full. `number` is that of the class; `cost` is C_i, which `weight` is in.
         """
         _, d, values, columns, _ = event
-        return self._learn_read(values, columns, d, sign, cost, weight)
+        return self._learn_read(values, columns, d, number, cost, weight)
 
     @property
     def margin(self) -> Any:

@@ -128,21 +128,18 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         """Return the objects that compiled code uses for an event, if `state` is not None."""
 
     @abc.abstractmethod
-    def cost_of(self, label: Any, sign: float) -> float:
+    def cost_of(self, label: Any, number: float) -> float:
         """Return the C_i of the next example, if it has this label, for an example weight of 1."""
 
     @abc.abstractmethod
-    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Add a class; return the function that converts earlier signs, None if they stay.
-
-        What changes is set in one step, so that all matches after an interruption.
-        """
+    def add_class(self, label: Any) -> None:
+        """Add a class, in one step, so that all matches after an interruption."""
 
     def takes_every_row(self) -> bool:
         """Tell whether the learner accepts every row of finite values."""
         return True
 
-    def after_event(self, path: EventPath, sign: float, cost: float) -> None:
+    def after_event(self, path: EventPath, number: float, cost: float) -> None:
         """Update gamma, rate and class weights after an event was learnt by `EventPath`."""
 
     def event_model(self) -> Learner:
@@ -208,7 +205,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         with self.lock:
             label_index, _ = self._predict_event(x)
             if label_index >= 0:
-                return self.targets.labels.ordered[label_index]
+                return self.targets.labels.seen[label_index]
             return self.targets.label_of(self._general_margin(x))
 
     def decision_function_one(self, x: Mapping[Name, Any]) -> Any:
@@ -276,15 +273,15 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         if not 0.0 <= w <= LARGEST_FACTOR:
             return False
         w = float(w)
-        signs = self.targets.labels.signs
+        numbers = self.targets.labels.numbers
         try:
-            sign = signs.get(y)
+            number = numbers.get(y)
         except TypeError:
             # A label that is not hashable: the general path raises the error.
             return False
-        if sign is None:
+        if number is None:
             return False
-        cost = self.cost_of(y, sign) * w
+        cost = self.cost_of(y, number) * w
         observer = self.observer
         if observer is not None and observer.asks_probabilities:
             return False
@@ -293,14 +290,14 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         label_index = -1
         try:
             if path is not None and x.__class__ is dict:
-                label_index = path.learn_plain(self, x, signs, sign, cost, w)
+                label_index = path.learn_plain(self, x, numbers, number, cost, w)
             if label_index < 0:
-                label_index, path = self._read_and_learn(x, signs, (sign, cost, w))
+                label_index, path = self._read_and_learn(x, numbers, (number, cost, w))
             if label_index < 0 or path is None:
                 return False
-            self.after_event(path, sign, cost)
+            self.after_event(path, number, cost)
             if observer is not None:
-                self._tell(observer, path, sign, label_index, w, working_time() - began)
+                self._tell(observer, path, number, label_index, w, working_time() - began)
         finally:
             # `learn_plain` or `read_and_learn` has set it.
             self.is_learning = False
@@ -310,29 +307,28 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         self,
         observer: Any,
         path: EventPath,
-        sign: float,
+        number: float,
         label_index: int,
         w: float,
         seconds: float,
     ) -> None:
         """Tell the monitor of the event that a path has learnt; `label_index` was predicted."""
-        labels = self.targets.labels
-        label, predicted = labels.label_of_sign(sign), labels.ordered[label_index]
+        seen = self.targets.labels.seen
+        label, predicted = seen[int(number)], seen[label_index]
         if not observer.note(label, predicted, seconds):
-            number = self.n_examples
-            row, margin = path.row(), path.margin
-            observer.learnt(learnt_one(row, sign, label, predicted, margin, w, number, seconds))
+            row, margin, n = path.row(), path.margin, self.n_examples
+            observer.learnt(learnt_one(row, number, label, predicted, margin, w, n, seconds))
 
     def _read_and_learn(
         self,
         x: Mapping[Name, Any],
-        signs: dict[Any, float],
+        numbers: dict[Any, float],
         target: tuple[Any, float, float],
         learn_by: Callable[..., int] = EventPath.learn,
     ) -> tuple[int, EventPath | None]:
         """Learn an event that is not plain; return what `_predict_event` does.
 
-        `signs` are the signs of the learner's labels, `target` the sign, C_i and weight of the
+        `numbers` are those of the learner's labels, `target` the number, C_i and weight of the
         event, as `learn_by`, a method of the path, takes them.
         """
         self.is_learning = False
@@ -340,7 +336,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         # Before it is compared: from here on, nothing else may learn on the model.
         self.is_learning = True
         path = None if event is None else self._path_for(event)
-        if path is None or event is None or self.targets.labels.signs is not signs:
+        if path is None or event is None or self.targets.labels.numbers is not numbers:
             return -1, None
         if event[4]:
             takes_all = self.takes_every_row() and self.schema.missing.policy != "reject"
@@ -629,9 +625,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             n_known, first = len(self.targets.labels.seen), None
             if not self.targets.knows(labels[start]):
                 first = self.predicted_before_class(cut(whole.x, start, start + 1))
-            change = self.add_class(labels[start])
-            if change is not None and self.observer is not None:
-                self.observer.turn_signs(change)
+            self.add_class(labels[start])
             known = n_known if n_known < len(self.targets.labels.seen) else None
             column = self._learn_run(whole.part(start, stop), known, late, start, first)
             predicted.append(column)
@@ -670,12 +664,12 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         if first is not None:
             predicted = LabelColumn.joined([first, predicted[1:]])
         everything = predicted
-        x, signs, labels, w, numbers, _ = rows
+        x, classes, labels, w, numbers, _ = rows
         if late is not None:
             earlier = late.note(start, predicted)
             is_learnt = numbers > 0
             x, kept = late_rows.rows_where(x, is_learnt), np.flatnonzero(is_learnt)
-            signs, margins, w, numbers = signs[kept], margins[kept], w[kept], numbers[kept]
+            classes, margins, w, numbers = classes[kept], margins[kept], w[kept], numbers[kept]
             labels, predicted = labels.take(kept), predicted.take(kept)
             if observer is not None and earlier:
                 observer.expect(earlier)
@@ -684,11 +678,11 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             guesses = predicted.tolist()
             of_labels = (self.targets.judged(labels, guesses).tolist(), guesses)
             seconds = working_time() - began
-            observer.learnt(Learnt(x, signs, *of_labels, margins, w, numbers, seconds))
+            observer.learnt(Learnt(x, classes, *of_labels, margins, w, numbers, seconds))
         # After the observer, which computes probabilities with the calibration from before
         # learning.
         if len(self.targets.labels.seen) > 1:
-            self.targets.calibrate(margins, signs, labels)
+            self.targets.calibrate(margins, classes, labels)
         return everything
 
     # Learning with a selection: see `selecting`
@@ -764,7 +758,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     @property
     def labels(self) -> tuple[Any, ...]:
         """The labels in the order of scores; of two, that of margins below 0 first; or None."""
-        return tuple(self.targets.labels.ordered)
+        return tuple(self.targets.ordered)
 
     @property
     def most_classes(self) -> int | None:
@@ -780,9 +774,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         """Return {label: calibrated probability} at a margin, or at a list of scores."""
         return self.targets.probabilities(margin, self.n_examples)
 
-    def losses_of(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Return the hinge loss of each example, given its sign or the number of its class."""
-        return self.targets.losses(signs, margins)
+    def losses_of(self, classes: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the hinge loss of each example, given the number of its class."""
+        return self.targets.losses(classes, margins)
 
     def matrix_of(self, X: Any) -> Matrix | SparseMatrix:
         """Return a batch as a matrix that names its columns, to be learnt or predicted."""

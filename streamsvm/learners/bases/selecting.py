@@ -167,8 +167,7 @@ def _learn_best(learner: Choosing, candidates: Candidates, learn_one: LearnOne) 
     seen = targets.labels.seen
     margins = learner.margins_of_waiting(candidates)
     if candidates.selection.uses_labels:
-        signs = np.array([targets.number_of(label) for label in seen])
-        distances = targets.correctness(signs[facts["class"]], margins)
+        distances = targets.correctness(facts["class"], margins)
     else:
         distances = targets.distances(margins)
     # In the order of arrival, on which the places do not depend alone.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,7 +37,3 @@ class TrainingObserver(Protocol):
         None: all columns. The caller makes the change in one step with that of the learner.
         """
         return {}, {}
-
-    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Convert the signs that were stored so far by the function `change`."""
-        return

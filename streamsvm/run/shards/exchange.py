@@ -128,8 +128,8 @@ class Expansion(NamedTuple):
         code = {label: c for c, label in enumerate(setting.labels)}
         bias = learner.bias
         if not isinstance(bias, dict):
-            negative, positive = learner.labels
-            bias = {(positive, negative): bias}
+            first, second = learner.classes
+            bias = {(second, first): learner.solver.biases[0]}
         problems = [(code[a], REST if b is None else code[b]) for a, b in bias]
         some: Any = taken(rows, kept)
         return cls(

@@ -9,6 +9,7 @@ import numpy as np
 from streamsvm.features import batches
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.schema import Schema
+from streamsvm.labels.targets import sides_of
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.shards.exchange import (
@@ -136,9 +137,9 @@ class Shard:
     def _signed(self, setting: Setting) -> tuple[Examples, np.ndarray, np.ndarray]:
         """Return the rows, y = -1 or +1, and C_i."""
         examples = self._rows(setting)
-        signs = [setting.targets.number_of(label) for label in setting.labels]
+        sides = sides_of(np.array([setting.targets.number_of(y) for y in setting.labels]))
         costs = setting.costs[examples.codes] * examples.weights
-        return examples, np.array(signs)[examples.codes], costs
+        return examples, sides[examples.codes], costs
 
     def _rows(self, setting: Setting) -> Examples:
         if self._examples is not None:

@@ -88,11 +88,11 @@ class United:
             return
         # Those that it has learnt are the hard ones, by which it would trust itself too little.
         if not isinstance(learner.solver, PairsSolver):
-            margins = learner.decision_function_many(sample.matrix(self._setting))
+            margins = learner.margins_many(sample.matrix(self._setting))
             labels = [self._setting.labels[code] for code in sample.codes.tolist()]
-            signs = np.array([learner.targets.number_of(label) for label in labels])
+            classes = np.array([learner.targets.number_of(label) for label in labels])
             learner.targets.calibration[:] = learner.targets.new_calibration()
-            learner.targets.calibrate(margins, signs)
+            learner.targets.calibrate(margins, classes)
         else:
             sizes = learner.sizes(len(learner.schema))
             classes = sample.codes.astype(np.float64)

@@ -13,7 +13,7 @@ from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
-from streamsvm.support.states import declare, negate
+from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
 
 INFO = np.dtype(
@@ -105,11 +105,3 @@ def rebuild(state, kernel, d):
             info.pn += state.alpha[s] * q
         else:
             info.nn -= state.alpha[s] * q
-
-
-def exchange_classes(state: HullerState) -> None:
-    """Exchange the negative and the positive class."""
-    info = state.info[0]
-    info.pp, info.nn = info.nn, info.pp
-    info.n_positive, info.n_negative = info.n_negative, info.n_positive
-    negate(state.alpha)

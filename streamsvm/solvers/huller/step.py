@@ -26,7 +26,7 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_leaf
 from streamsvm.solvers.huller.state import HullerState, margin_of, products
-from streamsvm.solvers.kernel_events import learn_binary
+from streamsvm.solvers.kernel_events import learn_binary, side_of
 from streamsvm.solvers.registry import register_solver
 from streamsvm.support import active_set, stores
 from streamsvm.support.draws import below
@@ -159,8 +159,8 @@ def reprocess(state, kernel, d):
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
-    y is +1.0 or -1.0; rows with a cost of 0 are not learnt; PROCESS does nothing for a number that
-    is a support vector already.
+    Rows with a cost of 0 are not learnt; PROCESS does nothing for a number that is a support vector
+    already.
     """
     state = borrowed(state)
     n_rows, d = count(x), width(x)
@@ -180,7 +180,8 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
             margins[at] = margin_of(state, p, q)
             if cost[at] <= 0.0:
                 continue
-            process(state, one, r, y[at], weight[at], numbers[at], diagonal[at], row)
+            side = side_of(y[at])
+            process(state, one, r, side, weight[at], numbers[at], diagonal[at], row)
             if state.info[0].n_positive > 0 and state.info[0].n_negative > 0:
                 for _ in range(np.int64(schedule.reprocess)):
                     reprocess(state, kernel, d)

@@ -270,18 +270,6 @@ class ExactProblem(KeptExamples):
         self.have_rows([])
         margin.refine(state)
 
-    def exchange_signs(self) -> None:
-        """Let all targets, and with them coefficients, gradients and bias, have the other sign."""
-        self.settle()
-        state = self.state
-        for name in ("beta", "target", "h"):
-            np.negative(getattr(state, name), out=getattr(state, name))
-        np.negative(self.facts["y"], out=self.facts["y"])
-        state.low[:], state.high[:] = -state.high, -state.low
-        at_low, at_high = state.kind == AT_LOW, state.kind == AT_HIGH
-        state.kind[at_low], state.kind[at_high] = AT_HIGH, AT_LOW
-        state.info[0].b = -state.info[0].b
-
     # Looking at it
 
     def decisions(self, x: np.ndarray) -> np.ndarray:

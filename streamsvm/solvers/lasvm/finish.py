@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner
+from streamsvm.solvers.kernel_events import side_of
 from streamsvm.solvers.lasvm.extreme_lanes import LANES
 from streamsvm.solvers.lasvm.state import (
     LASVMState,
@@ -397,6 +398,7 @@ def add_rows(state, x, y, cost, weight, numbers, diagonal, f):
             refresh_extremes(state)
             return r
         if cost[r] > 0.0:
-            enter(state, row, y[r], cost[r], weight[r], numbers[r], y[r] - f[r], diagonal[r])
+            y_r = side_of(y[r])
+            enter(state, row, y_r, cost[r], weight[r], numbers[r], y_r - f[r], diagonal[r])
     refresh_extremes(state)
     return count(x)

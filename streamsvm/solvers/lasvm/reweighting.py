@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from streamsvm._compile import borrowed, compiled, compiled_inner
-from streamsvm.solvers.lasvm.state import LASVMState, rebuild, refresh_extremes
+from streamsvm.solvers.lasvm.state import rebuild
 from streamsvm.support.looks import note_cost
-from streamsvm.support.states import negate
 
 
 @compiled_inner
@@ -53,11 +52,3 @@ def set_costs(state, kernel, c_negative, c_positive, d):
     restore_sum(state, rising, falling)
     rebuild(state, kernel, d)
     return True
-
-
-def exchange_classes(state: LASVMState) -> None:
-    """Exchange the negative and the positive class, while all alpha are 0."""
-    n = int(state.info[0].n)
-    negate(state.y[:n], state.gradient[:n])
-    state.lower[:n], state.upper[:n] = -state.upper[:n], -state.lower[:n]
-    refresh_extremes(state)

@@ -35,7 +35,7 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_leaf, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
-from streamsvm.solvers.kernel_events import learn_binary
+from streamsvm.solvers.kernel_events import learn_binary, side_of
 from streamsvm.solvers.lasvm.bounds import kept_rows, mark_dead, share, slide, stay_within
 from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
 from streamsvm.solvers.lasvm.looks import look
@@ -261,7 +261,7 @@ def reprocess_some(state, kernel, schedule, d):
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
-    y is +1.0 or -1.0; PROCESS does nothing for a number that is already in S; margins are f(x) + b.
+    PROCESS does nothing for a number that is already in S; margins are f(x) + b.
     It also returns where it would move rows of the store that another thread reads.
     """
     state, kernel, x = borrowed((state, kernel, x))
@@ -295,12 +295,12 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
                 f = expansion(state.alpha, row, n)
             # An example of weight 0 is not processed.
             if cost[at] > 0.0:
-                part_of = share(schedule.bounds, state.info[0])
+                part_of, side = share(schedule.bounds, state.info[0]), side_of(y[at])
                 process(
-                    state, kernel, fresh, y[at], cost[at] * part_of, weight[at] * part_of,
+                    state, kernel, fresh, side, cost[at] * part_of, weight[at] * part_of,
                     numbers[at], row, f, diagonal[at], schedule,
                 )  # fmt: skip
-                is_wrong = int(margins[at] * y[at] <= 0.0)
+                is_wrong = int(margins[at] * side <= 0.0)
                 stay_within(
                     schedule.bounds, state, kernel, block_rows, r, size, n_block, d, is_wrong
                 )

@@ -105,10 +105,10 @@ def refresh_all(state):
         refresh(state, p)
 
 
-def from_two(two: LASVMState, positive: int, rest: bool, cache_bytes: int) -> PairsState:
+def from_two(two: LASVMState, rest: bool, cache_bytes: int) -> PairsState:
     """Return a LASVM of two classes, which is squeezed, as a state for several, with problems.
 
-    `positive`, 0 or 1, is the class of the examples with y = +1; see `with_classes` for the others.
+    The class of the examples with y = +1 is number 1; see `with_classes` for the arguments.
     """
     squeeze_problem(two)
     n, width = int(two.info[0].n), states.n_columns(two)
@@ -116,7 +116,7 @@ def from_two(two: LASVMState, positive: int, rest: bool, cache_bytes: int) -> Pa
     state = new_state(width, 2, len(two.alpha), is_sparse)
     state = state._replace(store=stores.filled(state.store, stores.rows_of(two.store, n, width)))
     state.store.entered[:n], state.store.weight[:n] = two.store.entered[:n], two.store.weight[:n]
-    state.y[:n] = np.where(two.y[:n] > 0.0, positive, 1 - positive)
+    state.y[:n] = two.y[:n] > 0.0
     state.cost[:n] = two.upper[:n] - two.lower[:n]
     state.diagonal[:n] = two.diagonal[:n]
     for name in ("n", "n_values", *(name for name, _ in looks.SCALARS)):
@@ -128,7 +128,7 @@ def from_two(two: LASVMState, positive: int, rest: bool, cache_bytes: int) -> Pa
     state = state._replace(problems=layout.laid_out(of, room, cache_bytes, _width(state)))
     state.wanted[:n] = len(sides)
     for p, side in enumerate(sides):
-        _take_over(state, two, p, 1.0 if side[0] == positive else -1.0)
+        _take_over(state, two, p, 1.0 if side[0] == 1 else -1.0)
     refresh_all(state)
     state.info[0].n_classes, state.info[0].most_members = 2, n
     return state

@@ -263,10 +263,8 @@ def rate(schedule, t):
 
 @compiled_within
 def sign_of(y, output, outputs):
-    """Return the side of an example for an output: y itself if there is one output."""
-    if outputs == 1:
-        return y
-    return 1.0 if y == output else -1.0
+    """Return the side, +1 or -1, of an example of class y for an output: that of class 1 alone."""
+    return 1.0 if y == (1.0 if outputs == 1 else output) else -1.0
 
 
 @compiled_within

@@ -32,9 +32,8 @@ def learn_row(state, step, x, r, o, y, weight, schedule):
 def learn_rows(state, step, x, y, weight, schedule, margins):
     """Learn rows one after the other, for all outputs.
 
-    x: float32 (n, d), finite, or `SparseRows`; y: float64 (n,), +1 or -1 of one output, else
-    classes 0, 1, ...; weight: float64 (n,), at least 0; margins: float64 (n, outputs), written: f
-    from before.
+    x: float32 (n, d), finite, or `SparseRows`; y: float64 (n,), numbers of classes; weight: float64
+    (n,), at least 0; margins: float64 (n, outputs), written: f from before.
     """
     state, x = borrowed(state), borrowed(x)
     outputs = state.info.shape[0]

@@ -20,7 +20,7 @@ from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
-from streamsvm.support.states import declare, negate
+from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
 
 INFO = np.dtype(
@@ -145,8 +145,3 @@ def rebuild(state, kernel, d):
         if state.inverse.shape[0] > 0:
             distance = solve(state, row, row[s], solved, s)
             extend_inverse(state, solved, max(distance, 1e-6 * np.float64(row[s]) + 1e-30), s)
-
-
-def exchange_classes(state: PerceptronState) -> None:
-    """Exchange the negative and the positive class."""
-    negate(state.alpha, state.late, state.f)

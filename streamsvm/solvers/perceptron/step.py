@@ -41,7 +41,7 @@ import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, UNBOUNDED, Budget, Unbounded
-from streamsvm.solvers.kernel_events import learn_binary
+from streamsvm.solvers.kernel_events import learn_binary, side_of
 from streamsvm.solvers.perceptron.budget import PROJECT, REMOVE, make_room
 from streamsvm.solvers.perceptron.state import (
     PerceptronState,
@@ -224,8 +224,8 @@ def _predicted(state, schedule, row, n, T, f):
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
-    y is +1.0 or -1.0; an example that is a support vector already does not enter again; margins are
-    what predicted each row.
+    An example that is a support vector already does not enter again; margins are what predicted
+    each row.
     """
     state = borrowed(state)
     n_rows, d = count(x), width(x)
@@ -252,13 +252,14 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
             state.info[0].n_seen = T + 1
             _fade(schedule.bounds, state)
             # A margin of 1 is enough for a hinge loss, one of 0 is not for a perceptron.
-            margin = y[at] * f
+            side = side_of(y[at])
+            margin = side * f
             if margin < schedule.margin or (
                 margin == schedule.margin and schedule.rule == PERCEPTRON
             ):
                 state.info[0].n_steps += 1
                 _update(
-                    schedule.bounds, state, kernel, one, fresh, r, size, y[at], f, cost[at],
+                    schedule.bounds, state, kernel, one, fresh, r, size, side, f, cost[at],
                     weight[at], numbers[at], diagonal[at], schedule,
                 )  # fmt: skip
             else:

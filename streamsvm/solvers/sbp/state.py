@@ -29,7 +29,7 @@ from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
-from streamsvm.support.states import declare, negate
+from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
 
 INFO = np.dtype(
@@ -241,11 +241,3 @@ def rebuild(state, kernel, d):
         square += state.alpha[s] * state.f[s]
     info.square = info.scale * info.scale * square
     project(state)
-
-
-def exchange_classes(state: SBPState) -> None:
-    """Exchange the negative and the positive class."""
-    info = state.info[0]
-    info.cost_positive, info.cost_negative = info.cost_negative, info.cost_positive
-    negate(state.y, state.alpha, state.late, state.f, state.late_f)
-    state.levels[:, [0, 1]] = state.levels[:, [1, 0]]

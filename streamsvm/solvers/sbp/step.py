@@ -38,7 +38,7 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
-from streamsvm.solvers.kernel_events import learn_binary
+from streamsvm.solvers.kernel_events import learn_binary, side_of
 from streamsvm.solvers.registry import register_solver
 from streamsvm.solvers.sbp.state import (
     LAST,
@@ -263,8 +263,8 @@ def _learn_row(state, kernel, x, r, y, cost, weight, number, diagonal, schedule)
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
-    y is +1.0 or -1.0, cost the class weight times the example weight; a row that is kept already is
-    not added again.
+    cost is the class weight times the example weight; a row that is kept already is not added
+    again.
     """
     state = borrowed(state)
     n_rows, start = count(x), 0
@@ -285,8 +285,8 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
                 return at
             state.info[0].n_values += 0 if are_only_kept else state.active.counts[0].n
             margins[at] = _learn_row(
-                state, kernel, rows, r, y[at], cost[at], weight[at], numbers[at], diagonal[at],
-                schedule,
+                state, kernel, rows, r, side_of(y[at]), cost[at], weight[at], numbers[at],
+                diagonal[at], schedule,
             )  # fmt: skip
         start += count(rows)
     return n_rows

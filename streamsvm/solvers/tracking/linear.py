@@ -21,7 +21,7 @@ from streamsvm._compile import (
     compiled_within,
 )
 from streamsvm._parameter_checks import MOST_STEPS
-from streamsvm.solvers.kernel_events import learn_binary
+from streamsvm.solvers.kernel_events import learn_binary, side_of
 from streamsvm.solvers.registry import register_solver
 from streamsvm.solvers.tracking.state import (
     SCALARS,
@@ -45,7 +45,7 @@ from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import SparseRows, count, part, width
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.state_parts import ROWS
-from streamsvm.support.states import declare, negate
+from streamsvm.support.states import declare
 
 _AFTER = 0.25
 """The smallest probability of a look after the last step: each costs a product."""
@@ -286,7 +286,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
         if full or not stores.has_room(state.store, row):
             return r
         margins[r] = _learn_row(
-            state, kernel.scale, row, y[r], cost[r], weight[r], numbers[r], schedule
+            state, kernel.scale, row, side_of(y[r]), cost[r], weight[r], numbers[r], schedule
         )
     return count(x)
 
@@ -296,11 +296,6 @@ def margins_of(kernel, w, x, out):
     """Write f(x) of rows x into out, float64 (n,); w is the state's `w` or `w_average`."""
     for r in range(count(x)):
         out[r] = kernel.scale * product(w, _row_of(part(x, r, r + 1)))
-
-
-def exchange_classes(state: LinearTrackingState) -> None:
-    """Exchange the negative and the positive class."""
-    negate(state.y, state.alpha, state.average, state.w, state.w_average)
 
 
 def rebuild(state: LinearTrackingState, kernel: Any, d: int) -> None:

@@ -26,7 +26,7 @@ from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
-from streamsvm.support.states import declare, negate
+from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
@@ -227,8 +227,3 @@ def rebuild(state, kernel, d):
         dual += state.alpha[s] * (state.y[s] - 0.5 * f)
     info.lost += info.dual - dual
     info.dual = dual
-
-
-def exchange_classes(state: TrackingState) -> None:
-    """Exchange the negative and the positive class."""
-    negate(state.y, state.alpha, state.average, state.f)

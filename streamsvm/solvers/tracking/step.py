@@ -30,7 +30,7 @@ import numpy as np
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
 from streamsvm._parameter_checks import MOST_STEPS
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds, Budget, Reservoir, Unbounded, Window
-from streamsvm.solvers.kernel_events import learn_binary
+from streamsvm.solvers.kernel_events import learn_binary, side_of
 from streamsvm.solvers.registry import register_solver
 from streamsvm.solvers.tracking import budget
 from streamsvm.solvers.tracking.state import TrackingState, account, enter, look_at, settle, touch
@@ -284,7 +284,7 @@ def _learn_row(state, kernel, x, r, y, cost, weight, number, diagonal, schedule)
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other: arguments and result as in `kernel_events`.
 
-    y is +1.0 or -1.0, and margins are f of each row; examples are recognised by their numbers.
+    Margins are f of each row; examples are recognised by their numbers.
     """
     state = borrowed(state)
     n_rows = count(x)
@@ -300,8 +300,8 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
             ):
                 return at
             margins[at] = _learn_row(
-                state, kernel, rows, r, y[at], cost[at], weight[at], numbers[at], diagonal[at],
-                schedule,
+                state, kernel, rows, r, side_of(y[at]), cost[at], weight[at], numbers[at],
+                diagonal[at], schedule,
             )  # fmt: skip
             r += 1
         start += r

@@ -7,6 +7,7 @@ b += c y.
 from __future__ import annotations
 
 from streamsvm._compile import compiled, compiled_inner
+from streamsvm.solvers.kernel_events import side_of
 from streamsvm.solvers.linear.state import add, dot
 from streamsvm.solvers.registry import register_solver
 from streamsvm.support.rows import count
@@ -24,16 +25,17 @@ def learn_rows(state, x, y, weight, margins):
     x
         n rows: float32 (n, d), finite, or `SparseRows`.
     y, weight
-        float64 (n,): +1 or -1; the example weights.
+        float64 (n,): the numbers of the classes, 0 or 1; the example weights.
     margins
         float64 (n,), written: from before each row was learnt.
 
     """
     for r in range(count(x)):
         margins[r] = dot(state.weights, x, r) + state.info[BIAS]
-        if weight[r] > 0.0 and y[r] * margins[r] <= 0.0:
-            add(state.weights, x, r, weight[r] * y[r])
-            state.info[BIAS] += weight[r] * y[r]
+        side = side_of(y[r])
+        if weight[r] > 0.0 and side * margins[r] <= 0.0:
+            add(state.weights, x, r, weight[r] * side)
+            state.info[BIAS] += weight[r] * side
             state.info[N_UPDATES] += 1.0
 
 

@@ -206,14 +206,3 @@ def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(window):
     stream = LinearStream(x, y, unequal(9, 80), window=window).all()
     check_finishing(stream)
     np.testing.assert_array_equal(stream.state.w_average, stream.state.w)
-
-
-def test_classes_may_be_exchanged():
-    x, y = problem(11, 70, 3)
-    straight = LinearStream(x, y, 2.0, window=30).all()
-    stream = LinearStream(x, y, 2.0, window=30).learn(np.arange(40))
-    tracking_linear.exchange_classes(stream.state)
-    stream.y = -y
-    stream.learn(np.arange(40, 70)).check()
-    np.testing.assert_array_equal(stream.state.w_average, -straight.state.w_average)
-    assert stream.info.dual == straight.info.dual

@@ -313,14 +313,3 @@ def test_another_kernel_is_another_dual_and_the_change_is_booked():
     stream.check()
     assert stream.info.dual + stream.info.lost == pytest.approx(gained, rel=1e-12)
     stream.all().check()
-
-
-def test_classes_may_be_exchanged():
-    x, y = problem(11, 70, 3)
-    stream = TrackingStream(x, y, 2.0, RBF, window=30).learn(np.arange(40))
-    tracking_state.exchange_classes(stream.state)
-    stream.y = -y
-    stream.learn(np.arange(40, 70)).check()
-    straight = TrackingStream(x, y, 2.0, RBF, window=30).all()
-    np.testing.assert_array_equal(stream.state.alpha, -straight.state.alpha)
-    assert stream.info.dual == straight.info.dual

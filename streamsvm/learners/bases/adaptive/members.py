@@ -58,7 +58,7 @@ KINDS_OF_MANY = (*_LARANKS[:2], Kind(LaRankClassifier, 1.0, 0.1), _LARANKS[3])
 
 def kinds_of(labels: Any) -> tuple[Kind, ...]:
     """Return the kinds of the models for a learner's labels."""
-    if labels.is_binary:
+    if len(labels.seen) < 3:
         return KINDS
     return KINDS_OF_SEVERAL if len(labels.seen) <= MOST_PAIRS else KINDS_OF_MANY
 
@@ -188,8 +188,8 @@ def learn(
     if model.is_sparse:
         x = sparse(x)
     numbers = np.where(is_example, n + np.cumsum(is_example), 0)
-    signs = labels.numbers(model.targets.number_of)
-    rows = LabelledRows(x, signs, labels, w, numbers, model.diagonal_of(x))
+    classes = labels.numbers(model.targets.number_of)
+    rows = LabelledRows(x, classes, labels, w, numbers, model.diagonal_of(x))
     margins: np.ndarray = model.learn_rows(rows)
     learnt = np.flatnonzero(is_example)
     model.n_learnt[0] = n + len(learnt)
@@ -198,7 +198,7 @@ def learn(
 
 def scores_of(model: Any, margins: np.ndarray) -> np.ndarray:
     """Return margins of a model without what is no score: LASVM has probabilities, too."""
-    return np.asarray(model.targets.decisions(margins))
+    return model.targets.scores_of(margins)
 
 
 def learn_examples(model: Any, examples: Examples, seen: list[Any]) -> np.ndarray:
@@ -245,10 +245,9 @@ def recent_in_reserve(learner: SeveralModels, m: int) -> Iterator[None]:
         return
     x, classes, weights, _ = learner.recent.last(n, len(learner.schema))
     x = sparse(x) if model.is_sparse else x
-    labels = LabelColumn(classes, list(learner.targets.labels.seen))
     facts = np.zeros(n, FACTS)
     facts["number"] = facts["arrived"] = model.n_examples - n + 1 + np.arange(n)
-    facts["sign"], facts["weight"] = labels.numbers(model.targets.number_of), weights
+    facts["class"], facts["weight"] = classes, weights
     empty, solver.kept_rows = solver.kept_rows, Reserve(None, model.window)
     try:
         solver.kept_rows.add(model.preparation.scaled(x), facts)
@@ -257,17 +256,17 @@ def recent_in_reserve(learner: SeveralModels, m: int) -> Iterator[None]:
         reserving(model).kept_rows = empty
 
 
-def are_wrong(margins: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Return whether margins, or scores of classes, predict other labels than those of signs."""
+def are_wrong(margins: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return whether margins, or scores, predict other classes than these, given by number."""
     if margins.ndim == 1:
-        return np.asarray((margins > 0.0) != (signs > 0.0))
+        return np.asarray((margins > 0.0) != (classes > 0.0))
     if not margins.shape[1]:
-        return np.ones(len(signs), bool)
-    return np.asarray(margins.argmax(axis=1) != signs)
+        return np.ones(len(classes), bool)
+    return np.asarray(margins.argmax(axis=1) != classes)
 
 
-def is_wrong(scores: list[float], sign: float) -> bool:
+def is_wrong(scores: list[float], number: float) -> bool:
     """Return the same for the scores of one row, or for its margin alone."""
     if len(scores) == 1:
-        return (scores[0] > 0.0) != (sign > 0.0)
-    return bool(max(range(len(scores)), key=scores.__getitem__) != sign)
+        return (scores[0] > 0.0) != (number > 0.0)
+    return bool(max(range(len(scores)), key=scores.__getitem__) != number)

@@ -40,7 +40,7 @@ def _read(learner: SeveralModels, content: dict[str, Any], arrays: NamedArrays) 
     if bool(contents) != bool(learner.n_examples):
         raise ValueError("there are examples without models, or models without examples")
     expected = {"LASVMClassifier"} | (
-        set() if learner.targets.labels.is_binary else {"LaRankClassifier"}
+        set() if learner.targets.has_one_margin else {"LaRankClassifier"}
     )
     shared = {name: content[name] for name in _SHARED if name in content}
     for i, own in enumerate(contents):

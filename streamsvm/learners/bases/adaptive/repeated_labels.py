@@ -14,7 +14,7 @@ from streamsvm.support.rows import SparseRows
 
 def offsets_for(learner: SeveralModels, labels: Any) -> np.ndarray:
     """Return what a learner is to add to the scores of the next event, for labels."""
-    offsets = np.zeros(1 if labels.is_binary else len(labels.seen))
+    offsets = np.zeros(1 if len(labels.seen) < 3 else len(labels.seen))
     last_label.write_offsets(learner.state.repeats, offsets)
     return offsets
 
@@ -25,15 +25,15 @@ def corrected(
     """Return margins with what the last label adds, and learn the labels.
 
     `margins`, float64 (n,) or (n, classes), are those of the model in use; `y`, float64 (n,), are
-    signs or numbers of classes. `is_example`, bool (n,), is False for rows that are only predicted:
+    numbers of classes. `is_example`, bool (n,), is False for rows that are only predicted:
     what is added would be of an older label. The caller holds the learner's lock.
     """
     if not learner.last_label:
         return margins
     scores, offsets = margins.reshape(len(y), -1), learner.offsets
     out = np.empty_like(scores)
-    labels = (y > 0.0 if offsets.size == 1 else y).astype(np.int64)
-    last_label.correct(learner.state.repeats, scores, labels, is_example, offsets, out)
+    classes = y.astype(np.int64)
+    last_label.correct(learner.state.repeats, scores, classes, is_example, offsets, out)
     return out.reshape(margins.shape)
 
 

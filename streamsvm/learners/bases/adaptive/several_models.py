@@ -58,7 +58,7 @@ class SeveralModels(Learner):
             return self.targets.zeros(shape(x)[0])
         margins = model.margins_of(x if not model.is_sparse else as_sparse(x))
         # Without what is no score: LASVM has probabilities, too.
-        return np.asarray(model.targets.decisions(margins))
+        return model.targets.scores_of(margins)
 
     def predicted_before_class(self, x: Rows) -> LabelColumn | None:
         """Return what is predicted for a row before its class is added."""

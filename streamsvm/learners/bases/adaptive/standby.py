@@ -158,7 +158,7 @@ def renew_others(learner: SeveralModels, budget: float) -> None:
                 # What it erred as it was before says nothing. Of several classes the models are of
                 # two algorithms, so that this one is compared once more.
                 state.faded[m] = state.faded[used]
-                state.asleep[m] = int(learner.targets.labels.is_binary)
+                state.asleep[m] = int(learner.targets.has_one_margin)
             if m == used:
                 members.use_first(learner)
         models.append(model)
@@ -179,7 +179,7 @@ def choose(learner: SeveralModels, n: int, budget: float) -> float:
     Called after `catch_up`. Models that wake learn within the budget; returns what is left of it.
     """
     state, away, hopeless = learner.state, step.AWAY, step.HOPELESS
-    if not learner.targets.labels.is_binary:
+    if not learner.targets.has_one_margin:
         away, hopeless = step.AWAY_OF_SEVERAL, step.HOPELESS_OF_SEVERAL
     slept = state.asleep > 0
     may_sleep = n % SLEEP_EVERY == 0 and learner.models[0].n_examples >= SLEEP_FROM

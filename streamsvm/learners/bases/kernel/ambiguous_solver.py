@@ -64,7 +64,7 @@ class AmbiguousSolver(DualSolver):
         kept = np.setdiff1d(np.arange(n), slots)
         ambiguous_state.keep_only(self.state, kept, len(kept))
 
-    def signs_of(self, slots: np.ndarray) -> np.ndarray:
+    def classes_of(self, slots: np.ndarray) -> np.ndarray:
         """Return the numbers of labels; of a bag -1 - the number of its best candidate now."""
         k = int(self.state.info[0].n_classes)
         bags = self.state.bag[:k, slots] > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -15,6 +15,7 @@ from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import absent, density
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import LabelledRows
+from streamsvm.labels.targets import sides_of
 from streamsvm.learners.bases import rehearsal
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.kernel import (
@@ -25,7 +26,6 @@ from streamsvm.learners.bases.kernel import (
     threads,
 )
 from streamsvm.learners.bases.kernel.availability import of_dual, of_keepers, of_primal
-from streamsvm.learners.bases.kernel.class_added import with_class
 from streamsvm.learners.bases.kernel.class_costs import ClassCosts
 from streamsvm.learners.bases.kernel.kept_values import kept_values
 from streamsvm.learners.bases.kernel.kernel_solver import DualSolver, KernelSolver, Sizes
@@ -203,7 +203,7 @@ class KernelLearner(Learner):
         self.costs.count(rows.y[rows.numbers > 0])
         if isinstance(self.solver, ReservingSolver):
             self.solver.note(scaled, (rows.y, rows.w, rows.numbers, margins), seen)
-        self.preparation.note(self, rows, seen)
+        self.preparation.note(rows, seen)
         if seen < n:
             self.adapt(n)
 
@@ -302,19 +302,19 @@ class KernelLearner(Learner):
         """Tell whether the learner accepts every row of finite values."""
         return kernels.product_of(type(self.kernel_)) == "distance"
 
-    def after_event(self, path: EventPath, sign: float, cost: float) -> None:
+    def after_event(self, path: EventPath, number: float, cost: float) -> None:
         """Update reserve, scale, gamma and class weights after an event was learnt."""
         n, solver, preparation = self.n_learnt.item(), self.solver, self.preparation
         if self.costs.is_balanced:
-            self.costs.count_one(sign)
+            self.costs.count_one(number)
         # First: a trial of scale and width replaces the reserve by one that has this row already.
         if isinstance(solver, ReservingSolver):
-            margin = solver.wants(sign, path.margins)
+            margin = solver.wants(number, path.margins)
             if margin is not None and path.weight > 0.0:
                 row = preparation.scaled(path.row())
-                solver.kept_rows.add_one(row, (n, n, sign, path.weight, margin))
+                solver.kept_rows.add_one(row, (n, n, number, path.weight, margin))
             solver.kept_rows.now = n
-        if preparation.note_event(self, path, sign, n):
+        if preparation.note_event(path, number, n):
             self.adapt(n)
             rehearsal.look(self)
 
@@ -404,13 +404,13 @@ class KernelLearner(Learner):
         """Replace parts by others in one step, so that they match after an interruption."""
         self.__dict__.update(parts)
 
-    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Add a class; return the function that converts earlier signs, None if they stay."""
-        if label in self.targets.labels.seen:
-            return None  # a batch may also be cut before an example of a known class
-        changes, change = with_class(label, self.targets, self.solver, self.costs)
-        self.replace(**changes)
-        return change
+    def add_class(self, label: Any) -> None:
+        """Add a class, if it is new: a batch may also be cut before an example of a known one."""
+        if not self.targets.knows(label):
+            targets = self.targets.with_label(label)
+            n = targets.n_classes
+            costs = self.costs.of_classes(n) if self.costs.takes_balanced else self.costs
+            self.replace(targets=targets, solver=self.solver.of_classes(n), costs=costs)
 
     def become_sparse(self) -> None:
         """Store rows as their nonzero features from now on, unless they shall be dense."""
@@ -428,15 +428,15 @@ class KernelLearner(Learner):
 
     # Costs
 
-    def cost_of(self, label: Any, sign: float) -> float:
+    def cost_of(self, label: Any, number: float) -> float:
         """Return the C_i of the next example, if it has this label, for an example weight of 1."""
         # Without another call where it can be: each event asks.
         C = self.preparation.C
-        return C if self._class_weight is None else self.costs.of_next(C, label, sign)
+        return C if self._class_weight is None else self.costs.of_next(C, label, number)
 
-    def costs_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of these signs, or class numbers, would have now."""
-        return self.costs.now(self.C_, signs, self.targets) * weights
+    def costs_now(self, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the C_i that examples of classes, given by number, would have now."""
+        return self.costs.now(self.C_, classes, self.targets.labels.seen) * weights
 
     # What can be asked without learning
 
@@ -491,7 +491,8 @@ class KernelLearner(Learner):
         if self.state is None:
             rows = as_matrix(np.zeros((0, len(self.schema)), np.float32))
             return SupportVectors(names, rows, np.zeros(0), [], np.zeros(0, np.int64))
-        return in_order(names, *self.unscaled_expansion(), self.targets.label_of)
+        (rows, alpha, entered), targets = self.unscaled_expansion(), self.targets
+        return in_order(names, rows, targets.direction * alpha, entered, targets.label_of_decision)
 
     @property
     def kappa(self) -> float:
@@ -524,14 +525,14 @@ class KernelLearner(Learner):
         return self.solver.squared_norm(len(self.schema))
 
     @of_primal
-    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+    def objective_of(self, x: Rows, classes: np.ndarray, weights: np.ndarray) -> float:
         """Return the regularisation, where there is one, plus the mean hinge loss over rows.
 
-        `signs` and `weights` are those of the n rows, which are over the features seen.
+        `classes` and `weights` are those of the n rows, which are over the features seen.
         """
         margins = self.margins_of(x) if shape(x)[0] else np.zeros(0)
-        losses = np.maximum(0.0, self.solver.loss_margin - signs * margins)
-        factors = self.costs_now(signs, weights) / self.C_
+        losses = np.maximum(0.0, self.solver.loss_margin - sides_of(classes) * margins)
+        factors = self.costs_now(classes, weights) / self.C_
         of_norm = self.solver.regularisation
         more = 0.5 * of_norm * self.squared_norm if of_norm else 0.0
         return more + (float((factors * losses).mean()) if len(losses) else 0.0)
@@ -619,7 +620,7 @@ class KernelLearner(Learner):
         """Return rows of the reserve that the model does not keep now; None without a reserve.
 
         They are of examples after the first `n_before`: all, or n drawn by `draws`. With the rows,
-        as they came, are their signs and weights, and the numbers of all such rows, drawn or not.
+        as they came, are their classes and weights, and the numbers of all such rows, drawn or not.
         There are none if an example came more than once.
         """
         reserve = self.solver.kept_rows
@@ -634,7 +635,7 @@ class KernelLearner(Learner):
         if len(outside) > n:
             rows = outside[np.sort(draws.sample(range(len(outside)), n))]
         found = self.preparation.unscaled(taken(x, rows))
-        return found, facts["sign"][rows], facts["weight"][rows], facts["number"][outside]
+        return found, facts["class"][rows], facts["weight"][rows], facts["number"][outside]
 
     # Taking examples back, and what still depends on them
 
@@ -716,7 +717,7 @@ class KernelLearner(Learner):
         d, gone = len(self.schema), traces.dropped(found)
         columns = np.setdiff1d(np.arange(d), gone) if gone.size else None
         new = parts_without(traces, own, columns, self.sizes(d))
-        new |= {"costs": self.costs.without(own.signs), "event_path": None, "event_reader": None}
+        new |= {"costs": self.costs.without(own.classes), "event_path": None, "event_reader": None}
         changes: list[Changes] = [(self.__dict__, new)]
         if self.observer is not None:
             changes.append(self.observer.without(found, columns))
@@ -764,8 +765,8 @@ class KernelLearner(Learner):
     def know_labels(self, seen: list[Any]) -> None:
         """Set the labels of a learner that has learnt nothing, as a file has them."""
         super().know_labels(seen)
-        if (k := self.targets.n_classes) and not self.targets.has_one_margin:
-            self.solver, self.costs = self.solver.of_classes(k, 0), self.costs.of_classes(k, 0)
+        k = self.targets.n_classes
+        self.solver, self.costs = self.solver.of_classes(k), self.costs.of_classes(k)
 
     # Copies
 

@@ -48,7 +48,7 @@ class KernelSolver(abc.ABC):
     """The module with `learn_rows` and `margins_of`."""
 
     states: Any
-    """The module with `rebuild` and `exchange_classes`."""
+    """The module with `rebuild`."""
 
     more_counts: ClassVar[dict[str, str]] = {}
     """Further counters: {name: the field of `info` that holds it}."""
@@ -81,8 +81,8 @@ class KernelSolver(abc.ABC):
     def coefficients(self, n: int) -> np.ndarray:
         """Return the coefficients of the n slots in use; of several classes (n, columns)."""
 
-    def of_classes(self, seen: int, positive: int) -> KernelSolver:
-        """Return the solver for so many classes, of which number `positive` was +1 of two."""
+    def of_classes(self, n_classes: int) -> KernelSolver:
+        """Return the solver for so many classes."""
         return self
 
     def changed(self, **attributes: Any) -> Self:
@@ -94,13 +94,6 @@ class KernelSolver(abc.ABC):
     def continuing(self, other: KernelSolver) -> KernelSolver:
         """Return a solver that goes on with what another one of the same settings has learnt."""
         return other.changed(schedule=self.schedule, cache_bytes=self.cache_bytes)
-
-    def with_signs_exchanged(self) -> Self:
-        """Return a solver in which +1 and -1 are exchanged; this one is not changed."""
-        state = copy.deepcopy(self.state)
-        if state is not None:
-            self.states.exchange_classes(state)
-        return self.changed(state=state)
 
     def set_costs(self, costs: np.ndarray, n_features: int) -> None:
         """Set the C_i of all examples, given those of each class: if these may be balanced."""
@@ -134,9 +127,10 @@ class KernelSolver(abc.ABC):
         """Remove the examples in some slots, as a bound does: what the dual loses is in `lost`."""
         raise AssertionError("it cannot take examples back")
 
-    def signs_of(self, slots: np.ndarray) -> np.ndarray:
-        """Return the signs, or numbers of classes, of the examples in some slots, float64."""
-        return np.asarray(self.state.y, np.float64)[slots]
+    def classes_of(self, slots: np.ndarray) -> np.ndarray:
+        """Return the numbers of the classes of the examples in some slots, float64."""
+        # A solver of two classes has -1 and +1.
+        return np.maximum(0.0, np.asarray(self.state.y, np.float64)[slots])
 
     def drop_numbers(self) -> None:  # noqa: B027
         """Forget numbers of examples that are not kept: none are known, unless a subclass says."""
@@ -254,7 +248,7 @@ class KernelSolver(abc.ABC):
         """The constants of the decision function, one for each problem; none without a bias."""
         return []
 
-    def calibrated(self, x: Rows, signs: np.ndarray, sizes: Sizes) -> KernelSolver | None:
+    def calibrated(self, x: Rows, numbers: np.ndarray, sizes: Sizes) -> KernelSolver | None:
         """Return a solver calibrated by the margins of rows; None: it calibrates no margins."""
         return None
 

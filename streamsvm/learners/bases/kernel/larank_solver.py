@@ -103,21 +103,21 @@ class LaRankSolver(ReservingSolver):
 
     # The reserve
 
-    def least_margin(self, sign: float, margins: np.ndarray) -> float:
+    def least_margin(self, number: float, margins: np.ndarray) -> float:
         """Return the score of the class of an event, less the largest other one."""
         # Faster than with arrays.
         scores = margins[0].tolist()
-        own = float(scores.pop(int(sign)))
+        own = float(scores.pop(int(number)))
         # Without another class: of those that will come the score is 0.
         return own - max(scores, default=0.0)
 
-    def least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    def least_margins(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the same of rows."""
-        return margins_of_classes(signs.astype(np.int64), margins)
+        return margins_of_classes(numbers.astype(np.int64), margins)
 
-    def violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
+    def violations(self, numbers: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Return by how much the margin of each row is below 1."""
-        return 1.0 - self.least_margins(signs, f)
+        return 1.0 - self.least_margins(numbers, f)
 
     # Inspection
 

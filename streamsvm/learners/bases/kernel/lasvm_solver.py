@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.labels.targets import sides_of
 from streamsvm.learners.bases.kernel import loaded
 from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
@@ -68,14 +69,14 @@ class LASVMSolver(ReservingSolver):
         """Return an empty state."""
         return lasvm_state.new_state(sizes.n_features, self.cache_bytes, sparse=sizes.is_sparse)
 
-    def of_classes(self, seen: int, positive: int) -> KernelSolver:
+    def of_classes(self, n_classes: int) -> KernelSolver:
         """Return this solver, or that of several classes from the third one on."""
-        if seen < 3:
+        if n_classes < 3:
             return self
         new = PairsSolver.__new__(PairsSolver)
         new.__dict__.update(self.__dict__, cache_bytes=self._cache_of_several)
         if self.state is not None:
-            new.state = classes.from_two(self.state, positive, self.is_one_vs_rest, new.cache_bytes)
+            new.state = classes.from_two(self.state, self.is_one_vs_rest, new.cache_bytes)
         return new
 
     def may_be_read(self, state: Any) -> bool:
@@ -86,7 +87,7 @@ class LASVMSolver(ReservingSolver):
         return isinstance(state.store, DenseStore) and not isinstance(self.schedule.bounds, Budget)
 
     def set_costs(self, costs: np.ndarray, n_features: int) -> None:
-        """Set the C_i of all examples, given those of the negative and the positive class."""
+        """Set the C_i of all examples, given those of the two classes."""
         kernel = self.bound_kernel(self.state)
         reweighting.set_costs(self.state, kernel, costs[0], costs[1], n_features)
 
@@ -99,13 +100,13 @@ class LASVMSolver(ReservingSolver):
 
     # The reserve
 
-    def violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
+    def violations(self, numbers: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Return by how much examples with these f(x), without b, would violate optimality."""
         info = self.state.info[0]
         if info.i < 0 or info.j < 0:
             return np.zeros(len(f))
-        g = signs - f
-        return np.where(signs > 0.0, g - info.g_min, info.g_max - g)
+        g = sides_of(numbers) - f
+        return np.where(numbers > 0.0, g - info.g_min, info.g_max - g)
 
     def add_rows(self, rows: tuple[Any, ...]) -> None:
         """See `ReservingSolver`; several classes need the problems of each row, too."""
@@ -116,14 +117,14 @@ class LASVMSolver(ReservingSolver):
             if done < n:
                 self.make_room()
 
-    def least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    def least_margins(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return y f(x) of rows."""
-        return signs * margins
+        return sides_of(numbers) * margins
 
-    def least_margin(self, sign: float, margins: np.ndarray) -> float:
+    def least_margin(self, number: float, margins: np.ndarray) -> float:
         """Return y f(x) of one event."""
         margin: float = margins.item(-1)
-        return margin * sign
+        return margin if number > 0.0 else -margin
 
     # Inspection, by NumPy: it is fast enough for what is asked now and then, and is not compiled
 
@@ -180,7 +181,7 @@ class PairsSolver(LASVMSolver):
         """Return an empty state."""
         return pairs_state.new_state(sizes.n_features, sizes.n_classes, sparse=sizes.is_sparse)
 
-    def of_classes(self, seen: int, positive: int) -> KernelSolver:
+    def of_classes(self, n_classes: int) -> KernelSolver:
         """Return this solver: `state_for` adds the problems of further classes."""
         return self
 
@@ -224,14 +225,14 @@ class PairsSolver(LASVMSolver):
         pairs.problem_margins_of(state, self.bound_kernel(state), x, out)
         return out
 
-    def calibrated(self, x: Rows, signs: np.ndarray, sizes: Sizes) -> KernelSolver:
+    def calibrated(self, x: Rows, numbers: np.ndarray, sizes: Sizes) -> KernelSolver:
         """Return a solver whose problems are calibrated by the margins of rows of these classes."""
         of = self.state.problems
         calibration, margins = np.empty_like(of.calibration), self.problem_margins(x, sizes)
         for p, (positive, negative) in enumerate(of.segments[["positive", "negative"]].tolist()):
-            own = np.flatnonzero((signs == positive) | (signs == negative) | (negative == REST))
+            own = np.flatnonzero((numbers == positive) | (numbers == negative) | (negative == REST))
             calibration[p] = new_calibration()
-            side = np.where(signs[own] == positive, 1.0, -1.0)
+            side = np.where(numbers[own] == positive, 1.0, 0.0)
             update_calibration(calibration[p], np.ascontiguousarray(margins[own, p]), side)
         problems = of._replace(calibration=calibration)
         return self.changed(state=self.state._replace(problems=problems))
@@ -244,11 +245,11 @@ class PairsSolver(LASVMSolver):
 
     # The reserve
 
-    def least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    def least_margins(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the least margin of the row's class, which is in the last column."""
         return margins[:, -1]
 
-    def least_margin(self, sign: float, margins: np.ndarray) -> float:
+    def least_margin(self, number: float, margins: np.ndarray) -> float:
         """Return the same for one event."""
         margin: float = margins.item(-1)
         return margin

@@ -93,7 +93,7 @@ class Preparation:
 
     # Examples
 
-    def note_event(self, learner: Learner, path: EventPath, sign: float, n: int) -> bool:
+    def note_event(self, path: EventPath, number: float, n: int) -> bool:
         """Take note of the event that a path has learnt as number n; tell whether to adapt now."""
         trial = self.trial
         if trial is not None or (self.follows_rule and n <= LAST):
@@ -101,14 +101,12 @@ class Preparation:
             if n <= LAST:
                 self.moments = auto_gamma.updated(self.moments, n - 1, row)
             if trial is not None:
-                labels = learner.targets.labels
-                place = labels.seen.index(labels.label_of_sign(sign))
-                trial.add_one(row, (place, path.weight, n))
+                trial.add_one(row, (int(number), path.weight, n))
         elif self.scales is not None and n % stride(n - 1) == 0:
             self.scales.learn(path.row())
         return trial is not None or n >= self.adapts_at
 
-    def note(self, learner: Learner, rows: LabelledRows, seen: int) -> None:
+    def note(self, rows: LabelledRows, seen: int) -> None:
         """Take note of rows that were learnt after `seen` examples."""
         is_early = self.follows_rule and seen < LAST
         if not is_early and self.trial is None and self.scales is None:
@@ -118,7 +116,7 @@ class Preparation:
         if is_early and len(learnt):
             self.moments = auto_gamma.updated(self.moments, seen, x)
         if self.trial is not None and len(learnt):
-            classes = rows.labels.take(learnt).places_in(learner.targets.labels.seen)
+            classes = rows.y[learnt].astype(np.int64)
             self.trial.add(x, classes, rows.w[learnt], rows.numbers[learnt])
         elif self.scales is not None:
             self.scales.learn_some(x, seen)

@@ -61,7 +61,7 @@ class Kept(NamedTuple):
     slots: np.ndarray  # int64: of the state
     numbers: np.ndarray  # int64: ids of rows that are kept somewhere, ascending
     x: Rows  # these rows, as they came
-    signs: np.ndarray  # their signs, or the numbers of their classes
+    classes: np.ndarray  # float64: the numbers of their classes
     waiting: np.ndarray  # int64: ids that the candidates know
     x_waiting: Rows  # the rows of these that wait
 
@@ -120,20 +120,19 @@ class Traces(NamedTuple):
         """Return what the learner keeps of examples with these ids."""
         solver, preparation, d = self.solver, self.preparation, len(self.schema)
         blocks: list[Rows] = []
-        numbers, signs, slots = [np.zeros(0, np.int64)], [np.zeros(0)], np.zeros(0, np.int64)
+        numbers, classes, slots = [np.zeros(0, np.int64)], [np.zeros(0)], np.zeros(0, np.int64)
         if preparation.trial is not None:
             x, facts = preparation.trial.joined(d)
             at = np.flatnonzero(np.isin(facts["entered"], wanted))
-            labels, of = self.targets.labels.seen, self.targets.number_of
             blocks.append(taken(x, at))
             numbers.append(facts["entered"][at])
-            signs.append(np.array([of(labels[c]) for c in facts["y"][at].tolist()], np.float64))
+            classes.append(facts["y"][at].astype(np.float64))
         if solver.kept_rows is not None:
             x, facts = solver.kept_rows.joined(d)
             at = np.flatnonzero(np.isin(facts["number"], wanted))
             blocks.append(preparation.unscaled(taken(x, at)))
             numbers.append(facts["number"][at])
-            signs.append(facts["sign"][at])
+            classes.append(facts["class"][at])
         if solver.state is not None:
             rows, _, entered = solver.expansion(d)
             slots = np.flatnonzero(np.isin(np.abs(entered), wanted))
@@ -141,7 +140,7 @@ class Traces(NamedTuple):
             at = slots[entered[slots] > 0]
             blocks.append(preparation.unscaled(taken(rows, at)))
             numbers.append(entered[at])
-            signs.append(solver.signs_of(at))
+            classes.append(solver.classes_of(at))
         found, first = np.unique(np.concatenate(numbers), return_index=True)
         x = joined(blocks or [np.zeros((0, d), np.float32)], d)
         found = np.union1d(found, self._stored()[0][slots])
@@ -150,8 +149,8 @@ class Traces(NamedTuple):
             waiting = wanted[self.waiting.knows(wanted)]
             at = np.flatnonzero(np.isin(self.waiting.facts["id"], wanted))
             x_waiting = taken(self.waiting.rows(d), at)
-        signs_of_first = np.concatenate(signs)[first]
-        return Kept(slots, found, taken(x, first), signs_of_first, waiting, x_waiting)
+        of_first = np.concatenate(classes)[first]
+        return Kept(slots, found, taken(x, first), of_first, waiting, x_waiting)
 
     def dropped(self, ids: np.ndarray) -> np.ndarray:
         """Return the columns in which rows with these ids have a value, and no others."""

@@ -65,7 +65,10 @@ def in_order(
     entered: np.ndarray,
     label: Callable[[float], Any],
 ) -> SupportVectors:
-    """Return the support vectors (alpha not 0), in the order in which they entered the model."""
+    """Return the support vectors (alpha not 0), in the order in which they entered the model.
+
+    `label` is what a coefficient is positive for, or negative.
+    """
     kept = np.flatnonzero(alpha)
     kept = kept[np.argsort(np.abs(entered[kept]), kind="stable")]
     labels = [label(a) for a in alpha[kept].tolist()]

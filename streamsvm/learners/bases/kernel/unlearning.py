@@ -80,30 +80,30 @@ def _calibrated(solver: KernelSolver, targets: Targets, sizes: Sizes) -> dict[st
     """
     if solver.state is None or targets.n_classes < 2:
         return {"targets": type(targets)(targets.labels)}
-    x, signs = _last_known(solver, sizes)
-    calibrated = solver.calibrated(x, signs, sizes)
+    x, classes = _last_known(solver, sizes)
+    calibrated = solver.calibrated(x, classes, sizes)
     if calibrated is not None:
         return {"solver": calibrated}
-    margins = targets.zeros(len(signs))
+    margins = targets.zeros(len(classes))
     solver.write_margins(solver.state, x, margins)
     new = type(targets)(targets.labels)
-    new.calibrate(margins, signs)
+    new.calibrate(margins, classes)
     return {"targets": new}
 
 
 def _last_known(solver: KernelSolver, sizes: Sizes) -> tuple[Rows, np.ndarray]:
-    """Return the last rows that are kept, or in the reserve, as the solver has them; and signs."""
+    """Return the last rows that are kept, or in the reserve, with classes."""
     d = len(sizes.schema)
     rows, _, entered = solver.expansion(d)
     live = np.flatnonzero(entered > 0)
     blocks, numbers = [taken(rows, live)], entered[live]
-    signs = solver.signs_of(live)
+    classes = solver.classes_of(live)
     if solver.kept_rows is not None:
         x, facts = solver.kept_rows.rows()
         others = np.flatnonzero(~np.isin(facts["number"], numbers))
         blocks.append(taken(x, others))
         numbers = np.append(numbers, facts["number"][others])
-        signs = np.append(signs, facts["sign"][others])
+        classes = np.append(classes, facts["class"][others])
     last = np.argsort(numbers, kind="stable")[-_OF_CALIBRATION:]
     x = taken(joined(blocks, d), last)
-    return sparse(x) if sizes.is_sparse else x, signs[last]
+    return sparse(x) if sizes.is_sparse else x, classes[last]

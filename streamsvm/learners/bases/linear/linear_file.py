@@ -27,7 +27,7 @@ def _read_more(model: Any, content: dict[str, Any], arrays: NamedArrays) -> None
     solver = model.solver
     solver.schedule, solver.first_rows = solver.schedule._replace(t0=t0), None
     if checked(content.get("has_first"), bool, "has_first"):
-        sizes = {"features": len(model.schema), "outputs": model.n_outputs}
+        sizes = {"features": len(model.schema), "classes": model.targets.n_classes}
         rows = RateSearchRows.from_arrays(arrays, model.n_examples, sizes)
         if rows.is_sparse and not model.is_sparse:
             raise ValueError("the first rows are sparse, but is_sparse is false")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from streamsvm._parameter_checks import check_class_weight, check_size, weights_
 from streamsvm.features import absent, batches, density, frames
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import check_present
-from streamsvm.labels.growing_labels import spread_to
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases.event_path import Bound, EventPath
@@ -92,16 +90,12 @@ class LinearLearner(Learner):
 
     # Learning
 
-    def add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Add a class; return the function that converts the signs known so far, or None."""
-        labels = self.targets.labels.having(self.targets.labels.seen)
-        change: Callable[[np.ndarray], np.ndarray] | None = None
-        if labels.add(label):
-            change = np.negative if labels.is_binary else spread_to(labels)
-        targets, solver = self.targets.having(labels), self.solver.with_label(labels, change)
-        # Set in one step, so that all matches after an interruption.
-        self.__dict__.update(targets=targets, solver=solver)
-        return change
+    def add_class(self, label: Any) -> None:
+        """Add a class, if it is new."""
+        if not self.targets.knows(label):
+            targets = self.targets.with_label(label)
+            # Set in one step, so that all matches after an interruption.
+            self.__dict__.update(targets=targets, solver=self.solver.of_classes(targets.n_classes))
 
     def learn_rows(self, rows: LabelledRows) -> np.ndarray:
         """Learn rows, of number 0 only predict; return margins before."""
@@ -186,15 +180,15 @@ class LinearLearner(Learner):
         """Return the number of features that the state has room for."""
         return self.solver.room_for_features()
 
-    def cost_of(self, label: Any, sign: float) -> float:
+    def cost_of(self, label: Any, number: float) -> float:
         """Return the cost of the next example, if it has this label."""
         return 1.0 if not self.class_weight else float(self.class_weight.get(label, 1.0))
 
-    def after_event(self, path: EventPath, sign: float, cost: float) -> None:
+    def after_event(self, path: EventPath, number: float, cost: float) -> None:
         """Update the learner after an event was learnt by `EventPath`."""
         kept = self.solver.first_rows
         if kept is not None:
-            kept.add(path.row(), np.array([sign]), np.array([cost]))
+            kept.add(path.row(), np.array([number]), np.array([cost]))
             if (n := self.n_examples) >= kept.due_at:
                 self.search_rate(n)
 
@@ -210,13 +204,15 @@ class LinearLearner(Learner):
         """{feature: weight}; with more than two classes {label: {feature: weight}}."""
         with self.lock:
             names = self.feature_names if self.hashing is None else list(range(self.hashing))
-            rows = self.solver.predicting_weights()[:, : len(names)].tolist()
+            rows = self.solver.predicting_weights()[:, : len(names)]
+            rows = (self.targets.direction * rows).tolist()
             return self._by_label([dict(zip(names, row, strict=True)) for row in rows], {})
 
     @property
     def intercept(self) -> Any:
         """The bias; with more than two classes {label: bias}."""
-        return self._by_label(self.solver.biases(), 0.0)
+        turn = self.targets.direction
+        return self._by_label([turn * bias for bias in self.solver.biases()], 0.0)
 
     def _by_label(self, of_outputs: list[Any], nothing: Any) -> Any:
         """Return what belongs to the only output, `nothing` before it exists; or by label."""
@@ -253,16 +249,18 @@ class LinearLearner(Learner):
             labels = frames.labels_of(y, shape(x)[0])
             check_present(labels)
             seen, number_of = self.targets.labels.seen, self.targets.number_of
-            signs = labels.numbers(lambda label: number_of(label) if label in seen else -1.0)
-            return self.objective_of(x, signs, weights_of(w, len(labels)))
+            classes = labels.numbers(lambda label: number_of(label) if label in seen else -1.0)
+            return self.objective_of(x, classes, weights_of(w, len(labels)))
 
-    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        """Return the primal objective over rows; `signs` and `weights` are those of the rows."""
+    def objective_of(self, x: Rows, classes: np.ndarray, weights: np.ndarray) -> float:
+        """Return the primal objective over rows; `classes` and `weights` are those of the rows."""
         if self.class_weight is not None:
-            labels = map(self.targets.labels.label_of_sign, signs.tolist())
-            weights = weights * np.array([self.cost_of(label, 0.0) for label in labels])
+            # The last one is that of labels that were never learnt.
+            labels = [*self.targets.labels.seen, None]
+            costs = np.array([self.cost_of(label, 0.0) for label in labels])
+            weights = weights * costs[classes.astype(np.int64)]
         state = self.make_room(shape(x)[1])
-        return float(linear_state.primal(state, x, signs, weights, self.solver.schedule))
+        return float(linear_state.primal(state, x, classes, weights, self.solver.schedule))
 
     @property
     def kappa(self) -> float:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
 from streamsvm.features.schema import Schema
-from streamsvm.labels.growing_labels import GrowingLabels, pair_of
 from streamsvm.learners.bases.linear import rate_search
 from streamsvm.learners.bases.linear.rate_search import RateSearchRows
 from streamsvm.solvers.linear import state as linear_state
@@ -68,31 +66,20 @@ class LinearSolver:
         new.__dict__.update(attributes)
         return new
 
-    def with_label(
-        self, labels: GrowingLabels, change: Callable[[np.ndarray], np.ndarray] | None
-    ) -> Self:
-        """Return a solver for labels of which the last one is new; this one is not changed.
-
-        `change` converts the signs known so far; None if they stay.
-        """
-        rows, old = self.first_rows, self.state
-        if change is not None and rows is not None:
-            rows = rows.turn_signs(change)
-        new = self.changed(first_rows=rows)
-        if old is None:
-            return new
-        k, room = 1 if labels.is_binary else len(labels.seen), old.weights.shape[2]
-        if change is None or len(old.info) > 1:
-            new.state = old if k == 1 else _with_outputs(old, k, self.second)
-            return new
-        weights, info = new.state = self.new_state(k, room)
-        outputs = (0,) if k == 1 else pair_of(labels)
-        for output, sign in zip(outputs, (-1.0,) if k == 1 else (1.0, -1.0), strict=True):
-            weights[output], info[output] = old.weights[0], old.info[0]
-            # Of the parts of the weights u has the sign of v, but B of SGD-QN has none.
-            weights[output, : 1 if self.step.is_sgdqn else 2] *= sign
-            info[output, [BIAS, AVERAGE_BIAS]] *= sign
-        return new
+    def of_classes(self, k: int) -> Self:
+        """Return a solver for k classes, of which the last one is new; this one is not changed."""
+        old = self.state
+        if old is None or k < 3:
+            return self
+        if len(old.info) > 1:
+            return self.changed(state=_with_outputs(old, k, self.second))
+        # The output of class 1 is that of the two classes so far, and that of class 0 its negative.
+        weights, info = state = self.new_state(k, old.weights.shape[2])
+        weights[:2], info[:2] = old.weights[0], old.info[0]
+        # Of the parts of the weights u has the sign of v, but B of SGD-QN has none.
+        weights[0, : 1 if self.step.is_sgdqn else 2] *= -1.0
+        info[0, [BIAS, AVERAGE_BIAS]] *= -1.0
+        return self.changed(state=state)
 
     def state_for(self, n_outputs: int, d: int, schema: Schema, is_sparse: bool) -> LinearState:
         """Return the state, created or grown to hold so many outputs and features."""

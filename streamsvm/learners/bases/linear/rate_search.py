@@ -8,7 +8,6 @@ learner then continues with the weights of the best pass, as if it had used its 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from streamsvm.support.declaration import (
     NOT_NEGATIVE,
     Field,
     NamedArrays,
-    Range,
     Sizes,
     index_of,
     rows_as_arrays,
@@ -30,9 +28,8 @@ from streamsvm.support.rows import Rows, SparseRows, joined, shape, taken
 LAST = 1024
 """The number of examples at the last search; no more are kept."""
 
-_SIGNS = Field(("examples",), range=Range(-1.0, 1.0))
 _FIELDS = {
-    "first_y": _SIGNS._replace(range=index_of("outputs")),
+    "first_y": Field(("examples",), range=index_of("classes")),
     "first_weight": Field(("examples",), range=NOT_NEGATIVE),
 }
 """The arrays in model files, beside the rows."""
@@ -44,7 +41,7 @@ def next_search(n: int) -> int:
 
 
 class RateSearchRows:
-    """The first rows of a stream, with their signs (or classes) and weights.
+    """The first rows of a stream, with their classes and weights.
 
     Attributes
     ----------
@@ -70,30 +67,22 @@ class RateSearchRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of rows, signs and weights; may be read while another thread learns."""
+        """Bytes of rows, classes and weights; may be read while another thread learns."""
         arrays = [array for x, *more in list(self._blocks) for array in (*_arrays_of(x), *more)]
         return sum(array.nbytes for array in arrays)
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
-        """Append copies of rows, with their signs (or classes) and weights."""
+        """Append copies of rows, with their classes and weights."""
         self._blocks.append((taken(x, np.arange(len(y))), y, weight))
 
     def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return all rows over d features, their signs (or classes), and their weights."""
+        """Return all rows over d features, their classes, and their weights."""
         if not self._blocks:
             return np.zeros((0, d), np.float32), np.zeros(0), np.zeros(0)
         rows, *more = zip(*self._blocks, strict=True)
         y, weight = map(np.concatenate, more)
         self._blocks = [(joined(list(rows), d), y, weight)]
         return self._blocks[0]
-
-    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> RateSearchRows:
-        """Return the same rows with their signs converted by the function `change`."""
-        new = RateSearchRows()
-        new.due_at = self.due_at
-        for x, y, weight in self._blocks:
-            new.add(x, change(y), weight)
-        return new
 
     def become_sparse(self, rows: SparseRows) -> None:
         """Store rows as their nonzero features from now on; `rows` are all rows so far."""
@@ -111,12 +100,11 @@ class RateSearchRows:
     def from_arrays(cls, arrays: NamedArrays, n: int, sizes: Sizes) -> RateSearchRows:
         """Return n rows with the content that `as_arrays` returned; `ValueError` if it is damaged.
 
-        `sizes` are the numbers of "features" and of "outputs".
+        `sizes` are the numbers of "features" and of "classes".
         """
         if n > LAST:
             raise ValueError("there are more examples than are kept for the rate search")
-        fields = _FIELDS | ({"first_y": _SIGNS} if sizes["outputs"] == 1 else {})
-        y, weight = (arrays.take(k, f, {**sizes, "examples": n}) for k, f in fields.items())
+        y, weight = (arrays.take(k, f, {**sizes, "examples": n}) for k, f in _FIELDS.items())
         found, rows = cls(), arrays.take_rows(n, sizes["features"])
         found.due_at = next_search(n)
         if n:

@@ -9,7 +9,6 @@ stream has the same share of it, since margins of early rows are those of a mode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -32,7 +31,7 @@ FACTS = np.dtype(
     [
         ("number", np.int64),  # the example's
         ("arrived", np.int64),  # how many examples had come with it
-        ("sign", np.float64),  # +1 or -1; for several classes the number of its class
+        ("class", np.float64),  # its number
         ("weight", np.float64),  # the example weight
         ("margin", np.float64),  # y f(x) when it came; the least one if there are several problems
     ]
@@ -40,7 +39,7 @@ FACTS = np.dtype(
 """What is known of a row."""
 
 _OF_FACTS = FACTS.itemsize
-_RANGES = {"sign": FINITE, "weight": NOT_NEGATIVE, "margin": FINITE}
+_RANGES = {"class": NOT_NEGATIVE, "weight": NOT_NEGATIVE, "margin": FINITE}
 _THRESHOLD = "reserve_threshold"
 
 
@@ -136,15 +135,6 @@ class Reserve(RowBlocks):
         kept = np.sort(len(facts) - 1 - last)
         return (x, facts) if len(kept) == len(facts) else (taken(x, kept), facts[kept])
 
-    def with_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> Self:
-        """Return the same rows with the signs that a function returns for theirs."""
-
-        def with_other(x: Rows, facts: np.ndarray) -> tuple[Rows, np.ndarray]:
-            facts["sign"] = change(facts["sign"])
-            return x, facts
-
-        return self.mapped(with_other)
-
     def rescaled(self, ratio: np.ndarray) -> Self:
         """Return the same rows with each feature multiplied by its ratio."""
         return self.mapped(lambda x, facts: (scaled_rows(x, ratio), facts))
@@ -163,12 +153,11 @@ class Reserve(RowBlocks):
         return content, arrays
 
     def read(
-        self, content: dict[str, Any], arrays: NamedArrays, n_features: int, signs: Sequence[float]
+        self, content: dict[str, Any], arrays: NamedArrays, n_features: int, n_classes: int
     ) -> None:
         """Take over what `as_file` returned; an older file has nothing.
 
-        The file is not trusted: ValueError if a value does not fit. `signs` are those of the
-        learner's labels, or the numbers of its classes.
+        The file is not trusted: ValueError if a value does not fit.
         """
         if self.most is None and _THRESHOLD in content:
             self.threshold = as_float(_THRESHOLD, content[_THRESHOLD])
@@ -180,7 +169,8 @@ class Reserve(RowBlocks):
         n = as_int("reserve.rows", sizes["rows"], 1)
         d = as_int("reserve.features", sizes["features"], 0, n_features)
         facts = self.read_rows(arrays, n, d, _RANGES)
-        if (np.diff(facts["arrived"]) < 0).any() or not np.isin(facts["sign"], signs).all():
-            raise ValueError("reserve: the examples are not in their order, or have no sign")
+        is_class = np.isin(facts["class"], range(n_classes))
+        if (np.diff(facts["arrived"]) < 0).any() or not is_class.all():
+            raise ValueError("reserve: the examples are not in their order, or have no class")
         self.now = int(facts["arrived"][-1])
         self._settle()

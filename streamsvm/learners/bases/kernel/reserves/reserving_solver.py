@@ -25,7 +25,7 @@ class ReservingSolver(DualSolver):
     kept_rows: Reserve
 
     @abc.abstractmethod
-    def violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
+    def violations(self, numbers: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Return by how much examples with these f(x), without b, would violate optimality."""
 
     def add_rows(self, rows: tuple[Any, ...]) -> None:
@@ -42,32 +42,33 @@ class ReservingSolver(DualSolver):
         return int(info.n - info.n_dead)
 
     @abc.abstractmethod
-    def least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    def least_margins(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return y f(x) of rows, the least one if there are several problems."""
 
     @abc.abstractmethod
-    def least_margin(self, sign: float, margins: np.ndarray) -> float:
+    def least_margin(self, number: float, margins: np.ndarray) -> float:
         """Return the same for one event, whose margins are (1, 1) or (1, columns)."""
 
     def note(self, x: Rows, targets: tuple[Any, ...], seen: int) -> None:
         """Fill the reserve from rows that were just learnt after `seen` examples.
 
-        `targets` are their signs, weights, numbers (0 of rows that are only predicted) and margins.
+        `targets` are their classes, weights, numbers (0 of rows that are only predicted) and
+        margins.
         """
         if self.kept_rows.most == 0:
             return
-        signs, weights, numbers, margins = targets
-        facts = np.empty(len(signs), FACTS)
-        facts["number"], facts["sign"], facts["weight"] = numbers, signs, weights
+        classes, weights, numbers, margins = targets
+        facts = np.empty(len(classes), FACTS)
+        facts["number"], facts["class"], facts["weight"] = numbers, classes, weights
         facts["arrived"] = seen + np.cumsum(numbers > 0)
-        facts["margin"] = self.least_margins(signs, margins)
+        facts["margin"] = self.least_margins(classes, margins)
         self.kept_rows.add(x, facts)
 
-    def wants(self, sign: float, margins: np.ndarray) -> float | None:
+    def wants(self, number: float, margins: np.ndarray) -> float | None:
         """Return the least margin of an event if the reserve takes it, or None."""
         if self.kept_rows.most == 0:
             return None
-        margin = self.least_margin(sign, margins)
+        margin = self.least_margin(number, margins)
         return margin if margin < self.kept_rows.threshold else None
 
 

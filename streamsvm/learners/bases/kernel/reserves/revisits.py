@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.labels.targets import sides_of
 from streamsvm.learners.bases.kernel import kernel_batches
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
@@ -110,7 +111,7 @@ class Revisits:
         if learner.state is None or not len(self._facts):
             return False
         if learner.targets.n_classes != self._n_classes:
-            # Another thread has learnt a class meanwhile: the signs here are those from before.
+            # Another thread has learnt a class meanwhile: the margins here are those from before.
             return False
         now = self.expansion()
         if self._near_at is not None:
@@ -134,10 +135,10 @@ class Revisits:
     def _losses(self, now: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the losses and C_i of the rows that are not kept."""
         rows, learner = self._outside(now), self._learner
-        signs = self._facts["sign"][rows]
+        classes = self._facts["class"][rows]
         margins = self._f[rows] + (learner.solver.biases or [0.0])[0]
-        losses = learner.losses_of(signs, margins)
-        return losses, learner.costs_now(signs, self._facts["weight"][rows])
+        losses = learner.losses_of(classes, margins)
+        return losses, learner.costs_now(classes, self._facts["weight"][rows])
 
     def _outside(self, now: Any) -> np.ndarray:
         """Return the indices of rows that are not kept."""
@@ -146,9 +147,9 @@ class Revisits:
     def _keep_bounding(self, now: Any) -> bool:
         """Keep rows that narrow the interval of the bias; return whether there are any."""
         rows = self._outside(now)
-        signs, info = self._facts["sign"][rows], self._learner.state.info
+        sides, info = sides_of(self._facts["class"][rows]), self._learner.state.info
         found = narrowing(
-            signs - self._f[rows], signs > 0.0, np.zeros(len(rows), np.int64), info,
+            sides - self._f[rows], sides > 0.0, np.zeros(len(rows), np.int64), info,
             self._learner.solver.schedule.tau,
         )  # fmt: skip
         return found.size > 0 and self._add_rows(rows[found], (self._f[rows[found]],))
@@ -171,15 +172,15 @@ class Revisits:
         )
         rows, wrong = rows[is_violating], wrong[is_violating]
         if allowed > 0.0:
-            signs, weights = self._facts["sign"][rows], self._facts["weight"][rows]
-            if self._learner.costs_now(signs, weights) @ wrong <= allowed:
+            classes, weights = self._facts["class"][rows], self._facts["weight"][rows]
+            if self._learner.costs_now(classes, weights) @ wrong <= allowed:
                 return rows[:0]
         return rows
 
     def _wrong(self, rows: np.ndarray, now: Any) -> np.ndarray:
         """Return by how much rows, given by indices, would violate optimality."""
         wrong: np.ndarray = reserving(self._learner).violations(
-            self._facts["sign"][rows], self._f[rows]
+            self._facts["class"][rows], self._f[rows]
         )
         return wrong
 
@@ -252,11 +253,11 @@ class Revisits:
     def _arguments(self, indices: np.ndarray) -> tuple[Any, ...]:
         """Return rows as a solver takes them."""
         learner, facts, x = self._learner, self._facts[indices], taken(self._x, indices)
-        signs, weights, numbers = (
-            np.ascontiguousarray(facts[name]) for name in ("sign", "weight", "number")
+        classes, weights, numbers = (
+            np.ascontiguousarray(facts[name]) for name in ("class", "weight", "number")
         )
-        cost = learner.costs_now(signs, weights)
-        return x, signs, cost, weights, numbers, learner.diagonal_of(x)
+        cost = learner.costs_now(classes, weights)
+        return x, classes, cost, weights, numbers, learner.diagonal_of(x)
 
     def _learn(self, violating: np.ndarray, now: Any) -> bool:
         """Make these rows, and others that nearly violate optimality, examples that are kept."""

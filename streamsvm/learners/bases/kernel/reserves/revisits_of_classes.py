@@ -43,7 +43,7 @@ class RevisitsOfClasses(Revisits):
     def __init__(self, learner: KernelLearner, most: int | None = None) -> None:
         super().__init__(learner, most)
         of = learner.solver.state_for(learner.sizes(len(learner.schema))).problems
-        self._class_of = self._facts["sign"].astype(np.int64)
+        self._class_of = self._facts["class"].astype(np.int64)
         k = self._n_classes
         # The problem of each class and column, NONE on the diagonal of one against one.
         self._problem = of.problem_of[:k, :k].astype(np.int64)
@@ -100,7 +100,7 @@ class RevisitsOfClasses(Revisits):
         problem, is_positive, g, is_outside = self._gradients(np.arange(len(self._f)), now)
         b = np.array(self._learner.solver.biases)[problem]
         losses = np.maximum(0.0, np.where(is_positive, g - b, b - g))
-        costs = self._learner.costs_now(self._facts["sign"], self._facts["weight"])
+        costs = self._learner.costs_now(self._facts["class"], self._facts["weight"])
         return losses[is_outside], np.broadcast_to(costs[:, None], losses.shape)[is_outside]
 
     def _keep_bounding(self, now: _Expansions) -> bool:

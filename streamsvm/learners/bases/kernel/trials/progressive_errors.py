@@ -63,4 +63,4 @@ class ProgressiveErrors(TrainingObserver):
         """Take note of n examples; see `TrainingObserver.learnt`."""
         pairs = zip(learnt.labels, learnt.predicted, strict=True)
         wrong = np.array([a != b for a, b in pairs], bool)
-        self._parts.append((wrong, self._losses_of(learnt.signs, learnt.margins)))
+        self._parts.append((wrong, self._losses_of(learnt.classes, learnt.margins)))
