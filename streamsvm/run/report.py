@@ -12,7 +12,7 @@ from streamsvm.labels.class_labels import plain
 from streamsvm.learners.bases.kernel import threads
 from streamsvm.monitor.history import History
 from streamsvm.monitor.hits import NO_CANDIDATE, Hits
-from streamsvm.structured.meaning_score import MeaningScore
+from streamsvm.structured import MeaningScore
 
 
 def peak_memory() -> int | None:

@@ -30,7 +30,7 @@ from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.report import Progress, RunReport, accuracies, peak_memory
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.run.wrapper_feeders import figures_of, row_feeder_of
-from streamsvm.structured.meaning_score import MeaningScore
+from streamsvm.structured import MeaningScore
 
 # Fields of `Progress` that are attributes of the learner, if it has them, of the report, and those
 # of the monitor's last record.

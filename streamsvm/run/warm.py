@@ -18,17 +18,14 @@ from streamsvm.features.matrices import SparseMatrix
 from streamsvm.labels.bag_labels import BagTargets
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearsal_copy, rehearse_events
-from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
-from streamsvm.learners.concept_labeler import ConceptLabeler
-from streamsvm.learners.ospas import OSPASParser
 from streamsvm.model_files.container import load, steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
-from streamsvm.preprocessing.chain import Chain
 from streamsvm.preprocessing.feature_map import FeatureMap
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.sentence_feeder import are_sentences
+from streamsvm.structured import Chain, ConceptLabeler, OSPASParser, SentenceLearner
 from streamsvm.support.rows import sparse
 
 KERNELS: dict[str, Any] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,6 +146,15 @@ def joined(parts: Sequence[Sentences]) -> Sentences:
         np.concatenate([part.keys for part in parts]),
         np.concatenate([part.values for part in parts]),
     )
+
+
+def each_of(sentences: Sentences) -> Iterator[Sentences]:
+    """Yield the sentences one by one."""
+    first, start, keys, values = sentences
+    for begin, stop in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):
+        a, b = int(start[begin]), int(start[stop])
+        own = np.array([0, stop - begin], np.int64)
+        yield Sentences(own, start[begin : stop + 1] - a, keys[a:b], values[a:b])
 
 
 def _read(tokens: Any) -> Sentences:
