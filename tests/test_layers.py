@@ -32,10 +32,7 @@ CONNECTORS = sorted((ROOT / "connectors").rglob("*.py"))
 USERS_OF_STRUCTURED = {
     "streamsvm._public",
     "streamsvm.run.record_feeder",
-    "streamsvm.run.report",
-    "streamsvm.run.runner",
     "streamsvm.run.sentence_feeder",
-    "streamsvm.run.warm",
     "streamsvm.cli.sentences",
 }
 UNPICKLERS = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}

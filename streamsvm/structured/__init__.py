@@ -10,7 +10,6 @@ from streamsvm.structured.concepts.worlds import judged, read_meant, universe_of
 from streamsvm.structured.parser.meaning_score import MeaningScore
 from streamsvm.structured.parser.meanings import as_text, read_candidates, read_meaning
 from streamsvm.structured.parser.ospas import OSPASParser
-from streamsvm.structured.sentence_learner import SentenceLearner
 from streamsvm.structured.sentences import Sentences, each_of, joined, read_sentences
 from streamsvm.structured.sequences.larank import LaRankSequenceLabeler
 from streamsvm.structured.sequences.passive_aggressive import SequencePA
@@ -25,7 +24,6 @@ __all__ = [
     "LaRankSequenceLabeler",
     "MeaningScore",
     "OSPASParser",
-    "SentenceLearner",
     "Sentences",
     "SequencePA",
     "SequencePerceptron",

@@ -1,6 +1,6 @@
 """Features of tokens from their neighbours, as a River transformer for sentences."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any
 
@@ -13,7 +13,7 @@ from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.model_files.codec import Content, register
 from streamsvm.model_files.json_values import checked
 from streamsvm.structured import templates, token_columns
-from streamsvm.structured.sentences import TEXT_KEYS, PieceKeys, Sentences, ShapeKeys, joined
+from streamsvm.structured.sentences import TEXT_KEYS, Sentences, joined, piece_keys, shape_key
 from streamsvm.structured.templates import CompiledTemplates, Template
 from streamsvm.structured.token_columns import TokenColumns
 from streamsvm.support.declaration import NamedArrays
@@ -95,7 +95,6 @@ class Chain(Locked, base.MiniBatchTransformer):
         if template is not None:
             self._templates = templates.read_templates(template, self._names or ())
         self._compiled: dict[tuple[str, ...], CompiledTemplates] = {}
-        self._pieces, self._shape_keys = PieceKeys(int(affixes), int(ngrams)), ShapeKeys()
 
     def transform_one(self, x: Any) -> Any:
         """Return the features of one sentence, for the learner.
@@ -151,7 +150,7 @@ class Chain(Locked, base.MiniBatchTransformer):
     def _features(self, columns: TokenColumns) -> Sentences:
         n = int(columns.first[-1])
         names = tuple(columns.texts)
-        texts = [_keys_of(TEXT_KEYS, texts, n) for texts in columns.texts.values()]
+        texts = [_keys_of(TEXT_KEYS.__getitem__, texts, n) for texts in columns.texts.values()]
         if n == 0:
             return joined([])._replace(first=columns.first)
         with self.lock:
@@ -159,7 +158,7 @@ class Chain(Locked, base.MiniBatchTransformer):
                 self._first = names[0]
             if self.shapes and self._first in columns.texts:
                 # Under a name that no column has.
-                texts.append(_keys_of(self._shape_keys, columns.texts[self._first], n))
+                texts.append(_keys_of(shape_key, columns.texts[self._first], n))
                 names = (*names, _SHAPE)
             compiled = self._compiled_for(names)
         stacked = np.array(texts, np.uint64).reshape(len(texts), n)
@@ -186,7 +185,8 @@ class Chain(Locked, base.MiniBatchTransformer):
         """Return (tokens, keys, values) of features that not every token has one of."""
         found = []
         if (self.affixes or self.ngrams) and self._first in columns.texts:
-            pieces = [self._pieces[text] for text in columns.texts[self._first]]
+            how = int(self.affixes), int(self.ngrams)
+            pieces = [piece_keys(text, *how) for text in columns.texts[self._first]]
             lengths = np.array(list(map(len, pieces)), np.int64)
             keys = np.fromiter(chain.from_iterable(pieces), np.uint64, int(lengths.sum()))
             tokens = np.repeat(np.arange(len(pieces)), lengths)
@@ -197,10 +197,6 @@ class Chain(Locked, base.MiniBatchTransformer):
             keys = np.full(tokens.size, TEXT_KEYS[name], np.uint64)
             found.append((tokens, keys, values[tokens]))
         return found
-
-    def _contents(self) -> dict[str, Any]:
-        fresh = {"_pieces": PieceKeys(int(self.affixes), int(self.ngrams))}
-        return {**super()._contents(), "_shape_keys": ShapeKeys(), **fresh}
 
     # In files: the first column, if it is known
 
@@ -225,10 +221,10 @@ def _names_in(columns: Any) -> tuple[str, ...]:
     return names
 
 
-def _keys_of(keys: Mapping[str, int], texts: Sequence[str], n: int) -> np.ndarray:
+def _keys_of(key: Callable[[str], int], texts: Sequence[str], n: int) -> np.ndarray:
     """Return the keys of texts, uint64 (n,)."""
     try:
-        return np.fromiter(map(keys.__getitem__, texts), np.uint64, n)
+        return np.fromiter(map(key, texts), np.uint64, n)
     except Exception:
         for text in texts:
             if not isinstance(text, str):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
-
-import numpy as np
 
 from streamsvm._parameter_checks import check_cost, check_size, check_whole
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.model_files.codec import LARGEST_COUNT, Content
+from streamsvm.model_files.codec import Content
 from streamsvm.model_files.json_values import as_json, distinct
 from streamsvm.structured import vocabulary
 from streamsvm.structured.batches import batch_rows
@@ -23,9 +22,9 @@ from streamsvm.structured.concepts.worlds import (
     read_meant,
     read_told,
 )
-from streamsvm.structured.sentence_learner import SentenceLearner
+from streamsvm.structured.learner import SentenceLearner
 from streamsvm.structured.words import NOTHING
-from streamsvm.support.declaration import FINITE, NOT_NEGATIVE, Field, NamedArrays, as_float, as_int
+from streamsvm.support.declaration import FINITE, NOT_NEGATIVE, Field, NamedArrays
 
 _EXPLORATIONS = ("order_free", "left_to_right")
 _WEIGHTED = ("concepts", "links")
@@ -297,6 +296,19 @@ class ConceptLabeler(SentenceLearner):
     def _compared(self, label: ConceptTarget, predicted: list[Any]) -> tuple[list[Any], list[Any]]:
         return judged(label, predicted), predicted
 
+    def rehearse(self) -> None:
+        """Learn and predict made-up sentences, so that all that is needed is compiled."""
+        fed = [("cat", "dog", "hen")[i % 3] for i in range(12)]
+        where = {"cat": "hall", "dog": "yard", "hen": "hall", "Ann": "hall", "Bea": "yard"}
+        world = {"location": where, "owner": {"cat": "Ann"}}
+        X = [(["she", "feeds", "the", name], world) for name in fed]
+        y: list[Any] = [["Ann" if i % 3 else "Bea", "feed", "-", fed[i]] for i in range(12)]
+        # Bags are aligned by other code.
+        y[6:] = [Counter(concepts) for concepts in y[6:]]
+        self.learn_many(X, y)
+        self.predict_many(X)
+        self._save_and_load().learn_many(X, y)
+
     # What was learnt
 
     @property
@@ -346,10 +358,9 @@ class ConceptLabeler(SentenceLearner):
 
     def as_file(self) -> Content:
         """Return what was learnt as JSON values and arrays; the caller holds the lock."""
-        info = self.model.info
         content: dict[str, Any] = {"concepts": [as_json(c, "the concept") for c in self._number]}
         content["relations"] = list(self.relations)
-        content |= {name: info[0][name].item() for name in state.INFO.names or ()}
+        content["info"] = state.INFO.as_json(self.model.info)
         arrays = {}
         for name in _TABLES:
             table = getattr(self.model, name)
@@ -375,25 +386,23 @@ class ConceptLabeler(SentenceLearner):
         self._number = {concept: k for k, concept in enumerate(concepts)}
         tables = {name: _table(name, arrays, self.max_contexts) for name in _TABLES}
         self.model = state.new_model()._replace(**tables)
-        for name in state.INFO.names or ():
-            value = content.get(name)
-            is_dual = name == "dual"
-            n = as_float(name, value) if is_dual else as_int(name, value, 0, LARGEST_COUNT)
-            self.model.info[0][name] = n
+        for name, value in state.INFO.checked("info", content.get("info"), {}).items():
+            self.model.info[0][name] = value
         self._make_room(0, 0)
 
 
 def _table(name: str, arrays: NamedArrays, most: int) -> state.Table:
     """Return a table from a file."""
-    n, columns = arrays.length_of(f"{name}_keys", 0), arrays.length_of(f"{name}_weights", 1)
-    keys = arrays.take(f"{name}_keys", Field((n,), np.uint64, range=NOT_NEGATIVE), {})
-    if n > most or columns < 2 or np.unique(keys).size < n:
-        raise ValueError(f"{name}: there are too many contexts, or one is there twice")
-    is_weighted = name in _WEIGHTED
+    columns, is_weighted = arrays.length_of(f"{name}_weights", 1), name in _WEIGHTED
+    if columns < 2:
+        raise ValueError(f"{name}: there are too few columns")
+    rows = vocabulary.from_file(f"{name}_keys", arrays, most)
+    n, table = vocabulary.size(rows), state.new_table(rows, columns, is_weighted)
     wanted = Field((n, columns), range=FINITE if is_weighted else NOT_NEGATIVE)
-    weights = arrays.take(f"{name}_weights", wanted, {})
-    late = arrays.take(f"{name}_late", Field((n, columns)), {}) if is_weighted else None
-    return state.filled(keys, weights, late)
+    table.weights[:n] = arrays.take(f"{name}_weights", wanted, {})
+    if is_weighted:
+        table.late[:n] = arrays.take(f"{name}_late", wanted, {})
+    return table
 
 
 register_learner(

@@ -11,19 +11,20 @@ import numpy as np
 
 from streamsvm.structured import vocabulary
 from streamsvm.structured.vocabulary import Vocabulary
+from streamsvm.support.declaration import Record
 
-INFO = np.dtype(
-    [
-        ("n_sentences", np.int64),
-        ("n_words", np.int64),
-        ("n_wrong", np.int64),  # choices of the search that were wrong
-        ("n_steps", np.int64),  # steps that changed weights
-        ("n_ignored", np.int64),  # contexts that got no row, as there were too many
-        ("dual", np.float64),  # sum of alpha - |w|^2 / 2
-    ]
+INFO = Record(
+    np.dtype(
+        [
+            ("n_sentences", np.int64),
+            ("n_words", np.int64),
+            ("n_wrong", np.int64),  # choices of the search that were wrong
+            ("n_steps", np.int64),  # steps that changed weights
+            ("n_ignored", np.int64),  # contexts that got no row, as there were too many
+            ("dual", np.float64),  # sum of alpha - |w|^2 / 2
+        ]
+    )
 )
-
-_NO_KEYS = np.zeros(0, np.uint64)
 
 
 class Table(NamedTuple):
@@ -44,33 +45,19 @@ class Model(NamedTuple):
     info: Any  # record array (1,) of INFO
 
 
-def new_table(
-    rows: int, columns: int, is_weighted: bool = True, keys: np.ndarray = _NO_KEYS
-) -> Table:
-    """Return a table of 0, of contexts with these keys; of counts if it is not weighted.
-
-    It has room for so many rows and columns.
-    """
-    found = vocabulary.with_keys(keys, rows)
-    shape = found.known.size, columns
+def new_table(rows: Vocabulary, columns: int, is_weighted: bool = True) -> Table:
+    """Return a table of 0, with room for as many contexts as `rows`; of counts if not weighted."""
+    shape = rows.known.size, columns
     own = shape if is_weighted else (1, 1)
-    return Table(found, np.zeros(shape), np.zeros(own), np.zeros(own, np.int8))
+    return Table(rows, np.zeros(shape), np.zeros(own), np.zeros(own, np.int8))
 
 
 def new_model() -> Model:
     """Return a model of nothing."""
-    info: Any = np.zeros(1, INFO).view(np.recarray)
-    return Model(new_table(0, 8), new_table(0, 4), new_table(0, 8, False), info)
-
-
-def filled(keys: np.ndarray, weights: np.ndarray, late: np.ndarray | None) -> Table:
-    """Return a table of rows by distinct keys; of counts if there is no `late`."""
-    n, columns = weights.shape
-    table = new_table(n, columns, late is not None, keys)
-    table.weights[:n] = weights
-    if late is not None:
-        table.late[:n] = late
-    return table
+    rows = [vocabulary.new_vocabulary() for _ in range(3)]
+    return Model(
+        new_table(rows[0], 8), new_table(rows[1], 4), new_table(rows[2], 8, False), INFO.new()
+    )
 
 
 def grown(table: Table, rows: int, columns: int, most: int) -> Table:
@@ -83,8 +70,8 @@ def grown(table: Table, rows: int, columns: int, most: int) -> Table:
     wanted, is_weighted = min(n + rows, most), table.late.shape == table.weights.shape
     if wanted <= room and columns <= width:
         return table
-    shape = max(wanted, room), width if columns <= width else max(columns, 2 * width)
-    new = new_table(*shape, is_weighted, vocabulary.keys_of(table.rows, n))
+    larger = vocabulary.with_keys(vocabulary.keys_of(table.rows, n), max(wanted, room))
+    new = new_table(larger, width if columns <= width else max(columns, 2 * width), is_weighted)
     new.weights[:n, :width] = table.weights[:n]
     if is_weighted:
         new.late[:n, :width] = table.late[:n]

@@ -38,10 +38,14 @@ class GroundedSentence(NamedTuple):
                 found += [concept for concept in part if concept not in known]
         if None in found or any(map(ne, found, found)):
             raise FeatureError("a concept of a universe is None or NaN")
-        for concept in found:
-            if (fault := fault_of(concept, "concept")) is not None:
-                raise FeatureError(f"of a universe {fault}")
+        if fault := _fault(found):
+            raise FeatureError(f"of a universe {fault}")
         return found
+
+
+def _fault(concepts: list[Any]) -> str | None:
+    """Return why a model file cannot hold one of these concepts."""
+    return next(filter(None, (fault_of(concept, "concept") for concept in concepts)), None)
 
 
 def read_told(example: Any) -> GroundedSentence:
@@ -97,9 +101,8 @@ class ConceptTarget(NamedTuple):
     def new_concepts(self, known: Mapping[Any, Any]) -> list[Any]:
         """Return those not known; LabelError: a model file cannot hold one."""
         found = [concept for concept in self.concepts if concept not in known]
-        for concept in found:
-            if (fault := fault_of(concept, "concept")) is not None:
-                raise LabelError(fault)
+        if fault := _fault(found):
+            raise LabelError(fault)
         return found
 
 

@@ -15,9 +15,13 @@ import numpy as np
 
 from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.solvers.ambiguous.step import coefficients, step_length
-from streamsvm.structured.parser.word_choice import next_word
 from streamsvm.support.assigning import assign
+from streamsvm.support.draws import below
 from streamsvm.support.rows import SparseRows
+
+RANDOM, LEFT_TO_RIGHT, ORDER_FREE = 0, 1, 2
+
+EXPLORATIONS = {"random": RANDOM, "left_to_right": LEFT_TO_RIGHT, "order_free": ORDER_FREE}
 
 
 @compiled
@@ -97,6 +101,27 @@ def learn_rows(weights, late, now, rows, bags, n_labels, C, sums):
         one = SparseRows(rows.start[t : t + 2], rows.columns, rows.values, rows.d)
         row_scores(weights, late, 0.0, one, n_labels, out)
         learn_row(weights, late, now, rows, t, bags[t], n_labels, C, out[0], u, sums)
+
+
+@compiled_within
+def next_word(exploration, words, n, after, best, draws):
+    """Return which of words[:n] is next, as an index of `words`, which are in ascending order.
+
+    `after` is the word labelled last, for left to right, which begins again behind the last word;
+    `best`, float64 (all words,), the score of the label predicted for each word; of equal ones the
+    first is taken. `draws` are those of `new_draws`.
+    """
+    if exploration == RANDOM:
+        return below(draws, n)
+    found = 0
+    if exploration == LEFT_TO_RIGHT:
+        while found < n and words[found] <= after:
+            found += 1
+        return found % n
+    for j in range(1, n):
+        if best[words[j]] > best[words[found]]:
+            found = j
+    return found
 
 
 @compiled

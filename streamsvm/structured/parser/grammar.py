@@ -9,53 +9,83 @@ sort are possible, also those that were never seen there.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import starmap
-from operator import setitem
 from typing import Any
 
 import numpy as np
 
+from streamsvm.model_files.codec import Content
+from streamsvm.model_files.json_values import checked
+from streamsvm.structured.parser.meanings import MOST_PARTS
 from streamsvm.structured.words import NOTHING
+from streamsvm.support.declaration import FLAG, Field, NamedArrays, as_int
 
 
 class Grammar:
     """Symbols and relations, and which symbols were arguments of which relations in which role.
 
-    Each thing that is entered is entered by one assignment, and the rest follows from it: so an
+    It never changes: `including` returns a larger one, which a parser takes as a whole, so that an
     interruption leaves no part without the others.
+
+    Parameters
+    ----------
+    numbers
+        Symbols, in the order of their numbers, with these.
+    relation_of
+        The same of relations, by symbol and number of arguments.
+    seen
+        bool (relations, roles, symbols).
+
     """
 
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {NOTHING: 0}  # symbols, in the order of their numbers
-        self.relation_of: dict[tuple[int, int], int] = {}  # by symbol and number of arguments
-        self._names: list[str] = []  # the keys of these two, as they were last asked for
-        self._relations: list[int] = []
-        self.seen = np.zeros((4, 2, 8), np.bool_)  # (relations, roles, symbols)
-        self._allowed: np.ndarray | None = None  # until a symbol is seen in another role
-        self._alike: dict[int, int] = {}  # another symbol of the sort; the last one stands for it
+    def __init__(
+        self, numbers: dict[str, int], relation_of: dict[tuple[int, int], int], seen: np.ndarray
+    ) -> None:
+        self.numbers, self.relation_of, self.seen = numbers, relation_of, seen
+        self.names = list(numbers)
+        self.relations = [symbol for symbol, _ in relation_of]
+        self.arities = [n for _, n in relation_of]
+        self.allowed = _allowed(seen)  # which symbols can have which roles, as `seen`
+        # Which symbols can be arguments of which relation.
+        self.is_argument = np.asarray(self.allowed.any(axis=1))
+        # Of each symbol: none, an argument, or which relation it is.
+        self.kinds = np.ones(len(numbers), np.uint64)
+        self.kinds[0] = 0
+        for relation, symbol in enumerate(self.relations):
+            # That of its first number of arguments: it must not change.
+            if self.kinds[symbol] == 1:
+                self.kinds[symbol] = relation + 2
 
-    @property
-    def names(self) -> list[str]:
-        """The symbols by number."""
-        found = self._names
-        if len(found) != len(self.numbers):
-            found = self._names = list(self.numbers)
-        return found
+    @classmethod
+    def empty(cls) -> Grammar:
+        """Return one without symbols."""
+        return cls({NOTHING: 0}, {}, np.zeros((0, 0, 1), np.bool_))
 
-    @property
-    def relations(self) -> list[int]:
-        """The symbols of relations by number."""
-        found = self._relations
-        if len(found) != len(self.relation_of):
-            found = self._relations = [symbol for symbol, _ in self.relation_of]
-        return found
+    @classmethod
+    def from_file(cls, content: dict[str, Any], arrays: NamedArrays, most: int) -> Grammar:
+        """Return what `as_file` described, with at most so many symbols; else ValueError."""
+        names = checked(content.get("symbols"), list, "symbols")
+        if len(names) > most or not all(isinstance(name, str) for name in names):
+            raise ValueError("symbols: more than max_symbols, or one is no string")
+        numbers = {name: i for i, name in enumerate([NOTHING, *names])}
+        if len(numbers) <= len(names):
+            raise ValueError("symbols: two are equal, or one is empty")
+        relation_of: dict[tuple[int, int], int] = {}
+        relations = checked(content.get("relations"), list, "relations")
+        arities = checked(content.get("arities"), list, "arities")
+        for symbol, arity in zip(relations, arities, strict=True):
+            n = as_int("arities", arity, 0, MOST_PARTS - 1)
+            relation_of[as_int("relations", symbol, 1, len(names)), n] = len(relation_of)
+        if len(relation_of) < len(relations):
+            raise ValueError("relations: two are equal")
+        shape = (len(relations), max(arities, default=0), len(numbers))
+        seen = arrays.take("seen", Field(shape, np.uint8, range=FLAG), {})
+        return cls(numbers, relation_of, seen.astype(np.bool_))
 
-    @property
-    def arities(self) -> list[int]:
-        """How many arguments relations have, by number."""
-        return [n for _, n in self.relation_of]
+    def as_file(self) -> Content:
+        """Return the content of a file."""
+        content: dict[str, Any] = {"symbols": self.names[1:], "relations": self.relations}
+        return content | {"arities": self.arities}, {"seen": self.seen.astype(np.uint8)}
 
     @property
     def n_symbols(self) -> int:
@@ -65,88 +95,42 @@ class Grammar:
     @property
     def n_roles(self) -> int:
         """The most arguments that a relation had."""
-        return max(self.arities, default=0)
+        return self.seen.shape[1]
 
-    def missing(self, symbols: Iterable[str]) -> int:
-        """Return how many of these symbols are not known."""
-        return len(set(symbols) - self.numbers.keys())
+    def including(self, symbols: Iterable[str], frames: Iterable[Sequence[str]]) -> Grammar:
+        """Return the grammar with these symbols, and with relations and arguments of them.
 
-    def enter_symbols(self, symbols: Iterable[str]) -> None:
-        """Number new symbols in their order."""
+        It is this one if there is nothing new. Symbols are numbered in their order.
+        """
+        numbers, relation_of, entries = dict(self.numbers), dict(self.relation_of), []
         for symbol in symbols:
-            if symbol not in self.numbers:
-                self.numbers[symbol] = len(self.numbers)
-
-    def enter_frame(self, frame: Sequence[str]) -> None:
-        """Note a relation and its arguments, whose symbols are known."""
-        symbol, *arguments = (self.numbers[name] for name in frame)
-        n = len(arguments)
-        relation = self.relation_of.setdefault((symbol, n), len(self.relation_of))
-        self.make_room(n)
-        for role, argument in enumerate(arguments):
-            if not self.seen[relation, role, argument]:
-                self.enter_role(relation, role, argument)
-
-    def enter_role(self, relation: int, role: int, symbol: int) -> None:
-        """Note that a symbol was seen in a role; there is room for it."""
-        row = self.seen[relation, role]
-        changes: list[tuple[Any, Any, Any]] = [
-            (row, symbol, True),
-            (self.__dict__, "_allowed", None),
-        ]
-        if row.any():
-            own, other = self._sort_of(symbol), self._sort_of(int(row.argmax()))
-            if own != other:
-                changes.append((self._alike, own, other))
-        # Without Python code in between: what interrupts it makes all of these changes, or none.
-        deque(starmap(setitem, changes), 0)
-
-    def _sort_of(self, symbol: int) -> int:
-        """Return the symbol that stands for all of its sort."""
-        while symbol in self._alike:
-            # Every second step is shortened, so that the next search is faster.
-            self._alike[symbol] = self._alike.get(self._alike[symbol], self._alike[symbol])
-            symbol = self._alike[symbol]
-        return symbol
-
-    def make_room(self, n_roles: int) -> None:
-        """Make room for all relations and symbols, and for roles."""
-        wanted = (len(self.relations), n_roles, self.n_symbols)
-        old = self.seen.shape
-        shape = [n if n >= m else max(m, 2 * n) for n, m in zip(old, wanted, strict=True)]
-        if tuple(shape) != old:
-            larger = np.zeros(shape, np.bool_)
-            larger[: old[0], : old[1], : old[2]] = self.seen
-            self.__dict__.update(seen=larger, _allowed=None)
-
-    def allowed(self) -> np.ndarray:
-        """Return which symbols can have which roles, bool (relations, roles, symbols or more)."""
-        # Learning may have been interrupted before there was room for a new relation.
-        self.make_room(self.n_roles)
-        if self._allowed is None:
-            sorts = np.arange(self.seen.shape[2])
-            for symbol in range(self.n_symbols):
-                sorts[symbol] = self._sort_of(symbol)
-            ones = sorts[self.seen.argmax(axis=2)]
-            is_used = np.asarray(self.seen.any(axis=2))
-            self._allowed = (sorts == ones[:, :, None]) & is_used[:, :, None]
-        return self._allowed
-
-    def kinds(self) -> np.ndarray:
-        """Return the kind of each symbol, uint64: none, an argument, or which relation it is."""
-        found = np.ones(self.n_symbols, np.uint64)
-        found[0] = 0
-        for relation, symbol in enumerate(self.relations):
-            # That of its first number of arguments: it must not change.
-            if found[symbol] == 1:
-                found[symbol] = relation + 2
-        return found
+            numbers.setdefault(symbol, len(numbers))
+        for frame in frames:
+            of, *arguments = (numbers[name] for name in frame)
+            relation = relation_of.setdefault((of, len(arguments)), len(relation_of))
+            entries += [(relation, role, symbol) for role, symbol in enumerate(arguments)]
+        n_roles = max((n for _, n in relation_of), default=0)
+        old, shape = self.seen.shape, (len(relation_of), n_roles, len(numbers))
+        if shape == old and all(self.seen[entry] for entry in entries):
+            return self
+        seen = np.zeros(shape, np.bool_)
+        seen[: old[0], : old[1], : old[2]] = self.seen
+        for entry in entries:
+            seen[entry] = True
+        return Grammar(numbers, relation_of, seen)
 
     def number_of(self, frame: Sequence[str]) -> int:
         """Return the number of a relation that was entered with its arguments."""
         return self.relation_of[self.numbers[frame[0]], len(frame) - 1]
 
-    def is_argument(self) -> np.ndarray:
-        """Return which symbols can be arguments of which relation, bool (relations, symbols)."""
-        shown = self.allowed()[: len(self.relations), :, : self.n_symbols]
-        return np.asarray(shown.any(axis=1))
+
+def _allowed(seen: np.ndarray) -> np.ndarray:
+    """Return which symbols are of the sort of those seen in a role, bool as `seen`."""
+    sorts, found = np.arange(seen.shape[2]), np.zeros_like(seen)
+    used = list(zip(*np.nonzero(seen.any(axis=2)), strict=True))
+    for role in used:
+        merged = sorts[seen[role]]
+        sorts[np.isin(sorts, merged)] = merged[0]
+    for role in used:
+        found[role] = sorts == sorts[seen[role].argmax()]
+    return found

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from streamsvm.structured.chunks import Shares
 from streamsvm.structured.parser.meanings import Meaning
 
 
-class MeaningScore:
+class MeaningScore(Shares):
     """Counts sentences, and the meanings predicted for them, as a stream goes on.
+
+    Precision, recall and F1 are of the sentences whose right meaning is known.
 
     Examples
     --------
-    >>> from streamsvm.structured.parser.meaning_score import MeaningScore
+    >>> from streamsvm.structured import MeaningScore
     >>> score = MeaningScore()
     >>> kick, steal = ("kick", "pink4"), ("steal", "pink4")
     >>> score.update(4, [kick, steal], steal, kick)
@@ -23,9 +26,11 @@ class MeaningScore:
 
     """
 
+    has_labels = False
+
     def __init__(self) -> None:
+        super().__init__()
         self.n_sentences = self.n_words = self.n_said = self.n_with_bag = self.n_among = 0
-        self.n_true = self.n_said_of_true = self.n_right = 0
 
     def update(
         self,
@@ -44,7 +49,7 @@ class MeaningScore:
             self.n_among += is_said and predicted in candidates
         if truth is not None:
             self.n_true += 1
-            self.n_said_of_true += is_said
+            self.n_predicted += is_said
             self.n_right += is_said and predicted == truth
 
     @property
@@ -53,25 +58,13 @@ class MeaningScore:
         return self.n_among / self.n_with_bag if self.n_with_bag else 0.0
 
     @property
-    def precision(self) -> float:
-        """The share of predicted meanings that are right, where that is known."""
-        return self.n_right / self.n_said_of_true if self.n_said_of_true else 0.0
-
-    @property
-    def recall(self) -> float:
-        """The share of true meanings that are predicted."""
-        return self.n_right / self.n_true if self.n_true else 0.0
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
-        both = self.n_said_of_true + self.n_true
-        return 2.0 * self.n_right / both if both else 0.0
-
-    @property
     def accuracy(self) -> float:
         """The share of right meanings, or where none is known of those among the candidates."""
         return self.recall if self.n_true else self.among
+
+    def in_report(self) -> dict[str, Any]:
+        """Return what the report of a run has of it."""
+        return {"meanings": self.as_dict()}
 
     def as_dict(self) -> dict[str, float]:
         """Return counts and shares by name, without those of what no sentence had."""

@@ -12,8 +12,10 @@ import numpy as np
 from streamsvm._parameter_checks import check_cost, check_seed, check_whole
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.model_files.codec import Content
 from streamsvm.structured.batches import batch_rows
-from streamsvm.structured.parser import file
+from streamsvm.structured.learner import SentenceLearner
+from streamsvm.structured.parser.algorithm_24 import EXPLORATIONS
 from streamsvm.structured.parser.meanings import (
     Candidates,
     Meaning,
@@ -22,12 +24,10 @@ from streamsvm.structured.parser.meanings import (
     symbols_in,
     symbols_of,
 )
-from streamsvm.structured.parser.parser import Parser, keys_of
-from streamsvm.structured.parser.parses import Parse, parse_of, scores_of
-from streamsvm.structured.parser.word_choice import EXPLORATIONS
-from streamsvm.structured.sentence_learner import SentenceLearner
+from streamsvm.structured.parser.parser import Parse, Parser, keys_of
 from streamsvm.structured.sequences.learner import LIMIT
 from streamsvm.structured.words import words_of
+from streamsvm.support.declaration import NamedArrays
 
 _WIDEST = 20
 _MOST_SYMBOLS = 10_000
@@ -183,7 +183,7 @@ class OSPASParser(SentenceLearner):
 
     def _check_room(self, examples: Sequence[list[str]], labels: Sequence[Candidates]) -> None:
         grammar = self.parser.grammar
-        n_new = grammar.missing(symbols_in(labels))
+        n_new = len(symbols_in(labels) - grammar.numbers.keys())
         if grammar.n_symbols - 1 + n_new > self.max_symbols:
             raise LabelError(f"there are more than max_symbols={self.max_symbols} symbols")
 
@@ -191,7 +191,7 @@ class OSPASParser(SentenceLearner):
         self.parser.learn(example, label)
 
     def _predict_next(self, example: list[str]) -> Parse:
-        return parse_of(self.parser, example)
+        return self.parser.parse(example)
 
     def _compared(self, label: Candidates, predicted: Parse) -> tuple[list[Any], list[Any]]:
         # Whether the meaning is among the candidates; of a sentence without one, nothing is said.
@@ -226,7 +226,7 @@ class OSPASParser(SentenceLearner):
         """Return what each of several sentences is predicted to say; `X` as in `learn_many`."""
         sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
         with self.lock:
-            return [parse_of(self.parser, sentence) for sentence in sentences]
+            return [self.parser.parse(sentence) for sentence in sentences]
 
     def predict_symbols_many(self, X: Any) -> list[list[str | None]]:
         """Return the symbols of the words of each sentence alone, which is much faster."""
@@ -234,7 +234,7 @@ class OSPASParser(SentenceLearner):
         ends = np.cumsum([0, *map(len, sentences)])
         with self.lock:
             keys = np.concatenate([np.zeros(0, np.uint64), *map(keys_of, sentences)])
-            labels = self.parser.scores_of_many(keys, ends).argmax(axis=1)
+            labels = self.parser.scores(keys, ends).argmax(axis=1)
             names = [None, *self.parser.grammar.names[1:]]
         flat, stops = [names[label] for label in labels.tolist()], ends.tolist()
         return [flat[i:j] for i, j in pairwise(stops)]
@@ -242,7 +242,7 @@ class OSPASParser(SentenceLearner):
     def scores_one(self, sentence: Any) -> dict[Meaning, float]:
         """Return all meanings that can be put together from a sentence, and how sure they are."""
         with self.lock:
-            return scores_of(self.parser, words_of(sentence))
+            return self.parser.meanings(words_of(sentence))
 
     def match_one(self, sentence: Any, candidates: Iterable[Any]) -> Any:
         """Return the candidate that is the predicted meaning, or whose symbols are most like it.
@@ -276,6 +276,15 @@ class OSPASParser(SentenceLearner):
             if cosine > best:
                 best, found = cosine, candidate
         return found
+
+    def rehearse(self) -> None:
+        """Learn and predict made-up sentences, so that all that is needed is compiled."""
+        X = [["she", "feeds", "the", ("cat", "dog", "hen")[i % 3]] for i in range(12)]
+        y = [[f"feed(she, {sentence[3]})", "eat(cat)"] for sentence in X]
+        self.learn_many(X, y)
+        self.predict_many(X)
+        self.predict_symbols_many(X)
+        self._save_and_load().learn_many(X, y)
 
     # What was learnt
 
@@ -347,7 +356,12 @@ class OSPASParser(SentenceLearner):
         return self.parser.n_bytes
 
 
-register_learner(
-    OSPASParser, "ospas",
-    more=file.more, read_more=file.read_more, is_compressed=True,
-)  # fmt: skip
+def _more(learner: OSPASParser) -> Content:
+    return learner.parser.as_file()
+
+
+def _read_more(learner: OSPASParser, content: dict[str, Any], arrays: NamedArrays) -> None:
+    learner.parser.read_file(content, arrays, learner.max_symbols)
+
+
+register_learner(OSPASParser, "ospas", more=_more, read_more=_read_more, is_compressed=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from streamsvm.errors import ModelBusyError
 from streamsvm.structured import vocabulary
 from streamsvm.structured.parser.algorithm_24 import learn_rows, row_scores
 from streamsvm.structured.sentences import Sentences
+from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.rows import SparseRows
-
-_FLOAT = np.dtype(np.float64)
 
 
 class Ranking:
@@ -44,24 +44,15 @@ class Ranking:
         self.__dict__.update(larger)
 
     def arrays(self, rows: SparseRows, n_labels: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return weights and late, with room for these rows and labels, as compiled code trusts."""
+        """Return weights and late, with room for these rows and labels."""
         # Learning may have been interrupted before there was room for the last of them.
         self.grow(rows.d, n_labels)
-        weights, late = self.weights, self.late
-        check_fit(
-            weights.shape[0] >= rows.d
-            and weights.shape[1] >= n_labels
-            and late.shape == (weights.shape if self.is_averaged else (1, 1))
-            and weights.dtype == late.dtype == self.sums.dtype == _FLOAT
-            and self.sums.shape == (4,)
-        )
-        return weights, late
+        return self.weights, self.late
 
     def learn(self, rows: SparseRows, bags: np.ndarray, now: float, C: float) -> None:
         """Learn rows, each with its bag, bool (rows, labels), for the example of number `now`."""
         n = bags.shape[1]
         weights, late = self.arrays(rows, n)
-        check_fit(len(bags) == rows.start.size - 1 and bags.dtype == np.bool_)
         learn_rows(weights, late, now, rows, bags, n, C, self.sums)
 
     def learnt_rows(self, tokens: Sentences, most: int) -> SparseRows:
@@ -85,19 +76,32 @@ class Ranking:
         row_scores(weights, late, share, rows, n_labels, out)
         return out
 
+    def as_file(self, n_labels: int) -> dict[str, np.ndarray]:
+        """Return the arrays of a file."""
+        d = self.n_features
+        self.grow(d, n_labels)
+        found = {"keys": vocabulary.keys_of(self.vocabulary, d), "sums": self.sums}
+        if self.is_averaged:
+            found["late"] = self.late[:d, :n_labels]
+        return found | {"weights": self.weights[:d, :n_labels]}
+
+    def read_file(
+        self, prefix: str, arrays: NamedArrays, n_labels: int, most: int, n_ignored: Any
+    ) -> None:
+        """Set what `as_file` returned, under names that begin so; at most so many features."""
+        self.vocabulary = vocabulary.from_file(f"{prefix}_keys", arrays, most, n_ignored)
+        d = self.n_features
+        self.grow(d, n_labels)
+        matrix = Field((d, n_labels))
+        self.weights[:d, :n_labels] = arrays.take(f"{prefix}_weights", matrix, {})
+        if self.is_averaged:
+            self.late[:d, :n_labels] = arrays.take(f"{prefix}_late", matrix, {})
+        self.sums[:] = arrays.take(f"{prefix}_sums", Field((4,), range=NOT_NEGATIVE), {})
+
     @property
     def n_bytes(self) -> int:
         """Bytes of all arrays."""
         return sum(part.nbytes for part in (self.weights, self.late, *self.vocabulary))
-
-
-def check_fit(fits: bool) -> None:
-    """Raise an error if arrays do not fit together: compiled code would leave their bounds."""
-    if not fits:
-        raise ModelBusyError(
-            "this model has changed in the middle of a call, such as by a signal handler that "
-            "learns: let the handler note the event, and learn it afterwards"
-        )
 
 
 def _enlarged(old: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

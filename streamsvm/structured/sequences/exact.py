@@ -23,17 +23,25 @@ from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.structured.sequences import label_pool
 from streamsvm.structured.sequences.greedy import move
 from streamsvm.structured.sequences.label_pool import sequence_of
-from streamsvm.structured.sequences.looks import look_at_sentence
 from streamsvm.structured.sequences.model import (
     LARANK,
     PERCEPTRON,
     add_scores,
+    drawn_pattern,
     mean_weights,
+    note_look,
     note_pattern,
     note_step,
     square_of,
 )
-from streamsvm.structured.sequences.pairs import distance_of, loss_of, move_weights, rise_of
+from streamsvm.structured.sequences.pairs import (
+    best_labels,
+    distance_of,
+    loss_of,
+    move_weights,
+    rise_of,
+    violation,
+)
 from streamsvm.structured.sequences.sentence_patterns import (
     NONE,
     drop_zeros,
@@ -45,7 +53,6 @@ from streamsvm.structured.sequences.sentence_patterns import (
     smallest,
 )
 from streamsvm.structured.sequences.viterbi import max_marginals, viterbi
-from streamsvm.structured.sequences.worst_labels import best_labels, violation
 from streamsvm.support import active_set, sparse_store
 from streamsvm.support.draws import below
 from streamsvm.support.rows import SparseRows
@@ -186,6 +193,33 @@ def process_new(model, patterns, schedule, x, begin, stop, number, truth, cost, 
         )
 
 
+@compiled_inner
+def part_of_pattern(model, patterns, order, slot, n, scratch):
+    """Return the part of a sentence among the patterns."""
+    columns, values = patterns.store.columns, patterns.store.values
+    offsets, head = offsets_of(patterns, slot), patterns.head[slot]
+    truth = sequence_of(patterns.labels, head)
+    worst = best_labels(model, columns, values, offsets, truth, n, scratch)
+    h = violation(model, order, columns, values, offsets, truth, worst)
+    part = patterns.cost[slot] * max(0.0, h)
+    v = patterns.next[head]
+    while v != NONE:
+        labels = sequence_of(patterns.labels, v)
+        h = violation(model, order, columns, values, offsets, truth, labels)
+        part += patterns.beta[v] * h
+        v = patterns.next[v]
+    return part
+
+
+@compiled_inner
+def _look(model, patterns, order, n, scratch):
+    """Look at one of the patterns, if there are any."""
+    slot = drawn_pattern(model, patterns)
+    if slot >= 0:
+        part = part_of_pattern(model, patterns, order, slot, n, scratch)
+        note_look(model.info[0], part / patterns.cost[slot])
+
+
 @compiled
 def learn(model, patterns, schedule, x, first, labels, known, cost, draws, done, scratch):
     """Learn sentences in order; return how many are learnt, fewer than all if room is short.
@@ -219,7 +253,7 @@ def learn(model, patterns, schedule, x, first, labels, known, cost, draws, done,
                 if active.counts[0].n_members > 0:
                     slot = active.members[below(draws, active.counts[0].n_members)]
                     process_old(model, patterns, order, slot, n, scratch, o > 0)
-        look_at_sentence(model, patterns, order, n, scratch)
+        _look(model, patterns, order, n, scratch)
         info.n_sentences += 1
         info.n_tokens += stop - begin
     return first.size - 1
@@ -253,3 +287,91 @@ def predict(model, order, x, first, n, labels, margins, scratch):
         viterbi(scores, moves, n, scratch.best, scratch.back, labels[begin:stop])
         if margins.shape[0] > 0:
             max_marginals(scores, moves, n, scratch.best, scratch.back, margins[begin:stop])
+
+
+# The duality gap of problem (5.11), and passes over all examples until it is small
+
+
+@compiled
+def kept_gap(model, patterns, order, n, scratch):
+    """Return the gap over the support patterns, and the sum of their C_i."""
+    model, patterns, scratch = borrowed((model, patterns, scratch))
+    active, gap, costs = patterns.active, 0.0, 0.0
+    for m in range(active.counts[0].n_members):
+        slot = active.members[m]
+        gap += part_of_pattern(model, patterns, order, slot, n, scratch)
+        costs += patterns.cost[slot]
+    return gap, costs
+
+
+@compiled
+def other_gap(model, patterns, order, x, first, labels, cost, slots, n, scratch):
+    """Return the gap of the sentences whose `slots` are -1, no patterns: their losses times C."""
+    model, patterns, x, scratch = borrowed((model, patterns, x, scratch))
+    gap = 0.0
+    for i in range(first.size - 1):
+        begin, stop = first[i], first[i + 1]
+        if slots[i] >= 0 or begin == stop:
+            continue
+        offsets, truth = x.start[begin : stop + 1], labels[begin:stop]
+        worst = best_labels(model, x.columns, x.values, offsets, truth, n, scratch)
+        h = violation(model, order, x.columns, x.values, offsets, truth, worst)
+        gap += cost[i] * max(0.0, h)
+    return gap
+
+
+@compiled
+def learn_again(model, patterns, schedule, x, first, labels, cost, slots, n, done, scratch):
+    """Make PROCESSOLD on the support patterns among all sentences, PROCESSNEW on the others.
+
+    The parameters are those of `other_gap`; sentences are numbered in their order. Returns how many
+    are done, fewer than all if room is short.
+    """
+    model, patterns, x, scratch = borrowed((model, patterns, x, scratch))
+    store, active = patterns.store, patterns.active
+    for i in range(done, first.size - 1):
+        begin, stop, slot = first[i], first[i + 1], slots[i]
+        longest = max(stop - begin, scratch.scores.shape[0])
+        if not have_room(patterns, longest, x.start[stop] - x.start[begin], 2):
+            return i
+        if slot >= 0 and active.place[slot] >= 0 and store.entered[slot] == i + 1:
+            process_old(model, patterns, schedule.order, slot, n, scratch, np.bool_(False))
+        elif stop > begin:
+            process_new(
+                model, patterns, schedule, x, begin, stop, i + 1, labels[begin:stop], cost[i], n,
+                scratch,
+            )  # fmt: skip
+    return first.size - 1
+
+
+@compiled
+def improve(model, patterns, order, n, n_optimize, done, scratch):
+    """Make a PROCESSOLD step on each support pattern from `done` on, and OPTIMIZE steps.
+
+    Returns where room was short, or the number of slots.
+    """
+    model, patterns, scratch = borrowed((model, patterns, scratch))
+    active = patterns.active
+    for slot in range(done, active.counts[0].n):
+        if active.place[slot] < 0:
+            continue
+        if not have_room(patterns, scratch.scores.shape[0], 0, 1):
+            return slot
+        for o in range(1 + n_optimize):
+            if active.place[slot] >= 0:
+                process_old(model, patterns, order, slot, n, scratch, o > 0)
+    return active.counts[0].n
+
+
+@compiled
+def linear_part(patterns, cost):
+    """Return the linear term of the dual, -sum_{i, y} Delta(y, y_i) beta_i^y."""
+    active, total = patterns.active, 0.0
+    for m in range(active.counts[0].n_members):
+        head = patterns.head[active.members[m]]
+        truth, v = sequence_of(patterns.labels, head), patterns.next[head]
+        while v != NONE:
+            labels = sequence_of(patterns.labels, v)
+            total -= loss_of(cost, truth, labels) * patterns.beta[v]
+            v = patterns.next[v]
+    return total

@@ -13,6 +13,8 @@ h(c) = score(c) + 1 (c != y), and |Phi_g(i, c+) - Phi_g(i, c-)|^2 = 2 (|x_i|^2 +
 PROCESSNEW, PROCESSOLD and OPTIMIZE (Algorithms 18-20) choose the token and the labels. With no
 reprocessing it is the passive-aggressive algorithm, which keeps no patterns. The perceptron
 (Algorithm 6) makes steps of size 1 when the label of the largest score is wrong.
+
+A look at a random pattern (see `support.looks`) follows each sentence; it makes no step.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within, prefetch
-from streamsvm.structured.sequences.looks import look_at_token
 from streamsvm.structured.sequences.model import (
     LARANK,
     PERCEPTRON,
@@ -28,8 +29,10 @@ from streamsvm.structured.sequences.model import (
     add_scores,
     change,
     change_moves,
+    drawn_pattern,
     load_early,
     mean_weights,
+    note_look,
     note_pattern,
     note_step,
     square_of,
@@ -182,6 +185,40 @@ def process_new(model, patterns, schedule, x, t, number, label, past, cost, n, s
         _enter(model, patterns, schedule, x, t, number, label, past, cost, beta)
 
 
+@compiled_inner
+def part_of(scores, label, cost, beta, n):
+    """Return the part of a token: C_i max(0, max_c h(c) - h(y)) + sum_c beta_c (h(c) - h(y))."""
+    worst, total = 0.0, 0.0
+    for c in range(n):
+        if c != label:
+            h = 1.0 + np.float64(scores[c]) - np.float64(scores[label])
+            worst = max(worst, h)
+            total += beta[c] * h
+    return cost * worst + total
+
+
+@compiled_inner
+def part_of_pattern(model, patterns, order, slot, n, scores):
+    """Return the part of a token among the patterns; `scores` is scratch."""
+    store = patterns.store
+    begin = store.start[slot]
+    scores[:] = 0.0
+    add_scores(
+        model.weights, store.columns, store.values, begin, begin + store.length[slot], scores
+    )
+    add_moves(model.moves, order, patterns.past[slot], scores)
+    return part_of(scores, patterns.label[slot], patterns.cost[slot], patterns.beta[slot], n)
+
+
+@compiled_inner
+def _look(model, patterns, order, n, scores):
+    """Look at one of the patterns, if there are any."""
+    slot = drawn_pattern(model, patterns)
+    if slot >= 0:
+        part = part_of_pattern(model, patterns, order, slot, n, scores)
+        note_look(model.info[0], part / patterns.cost[slot])
+
+
 @compiled
 def learn(model, patterns, schedule, x, first, labels, known, cost, draws, done):
     """Learn sentences in order; return how many are learnt, fewer than all if room is short.
@@ -216,7 +253,7 @@ def learn(model, patterns, schedule, x, first, labels, known, cost, draws, done)
             for _ in range(schedule.n_reprocess):
                 _reprocess(model, patterns, schedule, known[i], draws, picks, scores)
             shift(past, labels[t])
-        look_at_token(model, patterns, schedule.order, known[i], scores)
+        _look(model, patterns, schedule.order, known[i], scores)
         info.n_sentences += 1
         info.n_tokens += stop - begin
     return first.size - 1
@@ -259,3 +296,82 @@ def predict(model, order, x, first, n, labels, margins):
             if margins.shape[0] > 0:
                 assign(margins[t], scores[:n])
             shift(past, labels[t])
+
+
+# The duality gap of problem (5.12), and passes over all examples until it is small
+
+
+@compiled
+def kept_gap(model, patterns, order, n):
+    """Return the gap over the support patterns, and the sum of their C_i."""
+    model, patterns = borrowed((model, patterns))
+    scores = np.zeros(model.weights.shape[1], np.float32)
+    active, gap, costs = patterns.active, 0.0, 0.0
+    for m in range(active.counts[0].n_members):
+        slot = active.members[m]
+        gap += part_of_pattern(model, patterns, order, slot, n, scores)
+        costs += patterns.cost[slot]
+    return gap, costs
+
+
+@compiled
+def other_gap(model, patterns, order, x, first, labels, cost, slots, n):
+    """Return the gap of the tokens whose `slots` are -1, no patterns: hinge losses times C."""
+    scores = np.zeros(model.weights.shape[1], np.float32)
+    past, none, gap = np.zeros(max(1, order), np.int32), np.zeros(n), 0.0
+    for i in range(first.size - 1):
+        for t in range(first[i], first[i + 1]):
+            if slots[t] >= 0:
+                continue
+            _past_of(labels, first[i], t, past)
+            scores[:] = 0.0
+            add_scores(model.weights, x.columns, x.values, x.start[t], x.start[t + 1], scores)
+            add_moves(model.moves, order, past, scores)
+            gap += part_of(scores, labels[t], cost[i] * model.cost[labels[t]], none, n)
+    return gap
+
+
+@compiled_inner
+def _past_of(labels, begin, t, past):
+    for s in range(past.size):
+        past[s] = labels[t - 1 - s] + 1 if t - 1 - s >= begin else 0
+
+
+@compiled
+def learn_again(model, patterns, schedule, x, first, labels, cost, slots, n, done):
+    """Make PROCESSOLD on the support patterns among all tokens, PROCESSNEW on the others.
+
+    The parameters are those of `other_gap`; tokens are numbered in their order. Returns
+    how many sentences are done, fewer than all if room is short.
+    """
+    model, patterns, x = borrowed((model, patterns, x))
+    scores = np.zeros(model.weights.shape[1], np.float32)
+    beta, past = np.zeros(scores.size), np.zeros(max(1, schedule.order), np.int32)
+    store, active = patterns.store, patterns.active
+    for i in range(done, first.size - 1):
+        if not have_room(
+            patterns, first[i + 1] - first[i], x.start[first[i + 1]] - x.start[first[i]]
+        ):
+            return i
+        for t in range(first[i], first[i + 1]):
+            slot = slots[t]
+            if slot >= 0 and active.place[slot] >= 0 and store.entered[slot] == t + 1:
+                process_old(model, patterns, schedule.order, slot, n, scores, np.bool_(False))
+                continue
+            _past_of(labels, first[i], t, past)
+            c = cost[i] * model.cost[labels[t]]
+            process_new(model, patterns, schedule, x, t, t + 1, labels[t], past, c, n, scores, beta)
+    return first.size - 1
+
+
+@compiled
+def improve(model, patterns, order, n, n_optimize):
+    """Make PROCESSOLD and then OPTIMIZE steps on each support pattern."""
+    model, patterns = borrowed((model, patterns))
+    scores = np.zeros(model.weights.shape[1], np.float32)
+    active = patterns.active
+    slots = active.members[: active.counts[0].n_members].copy()
+    for o in range(1 + n_optimize):
+        for slot in slots:
+            if active.place[slot] >= 0:
+                process_old(model, patterns, order, slot, n, scores, o > 0)

@@ -13,17 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm._parameter_checks import check_size
+from streamsvm.errors import ParameterError
 from streamsvm.structured.sequences import (
     exact,
-    exact_gap,
     greedy,
-    greedy_gap,
+    kernel_tokens,
     sentence_patterns,
     token_patterns,
 )
+from streamsvm.structured.sequences.kernel_tokens import KernelTokens
 from streamsvm.structured.sequences.model import LANES, Model, Schedule, grown, new_model
-from streamsvm.structured.sequences.worst_labels import new_scratch
+from streamsvm.structured.sequences.pairs import new_scratch
 from streamsvm.support.draws import new_draws
+from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.rows import SparseRows
 
 
@@ -73,9 +76,7 @@ class SequenceSolver(ABC):
     """
 
     steps: Any
-    """The module with `learn`."""
-    gaps: Any
-    """The module with `kept_gap`, `other_gap` and `learn_again`."""
+    """The module with `learn`, `kept_gap`, `other_gap` and `learn_again`."""
 
     most_features = 2**31 - 1
     """The most features that it takes."""
@@ -127,7 +128,7 @@ class SequenceSolver(ABC):
 
         def run(done: int) -> Any:
             own = self.model, self.patterns, self.schedule
-            return self.gaps.learn_again(*own, x, first, labels, cost, slots, n, done, *scratch)
+            return self.steps.learn_again(*own, x, first, labels, cost, slots, n, done, *scratch)
 
         self.run(run, first.size - 1, longest_of(first))
 
@@ -151,13 +152,13 @@ class SequenceSolver(ABC):
     def kept_gap(self, n: int) -> tuple[float, float]:
         """Return the gap over the support patterns, and the sum of their C_i."""
         own = self.model, self.patterns, self.schedule.order
-        return self.gaps.kept_gap(*own, n, *self.scratch())
+        return self.steps.kept_gap(*own, n, *self.scratch())
 
     def other_gap(self, batch: Batch, n: int) -> float:
         """Return the gap of all examples that are no support patterns."""
         x, first, labels, _, cost = batch
         own, slots = (self.model, self.patterns, self.schedule.order), self.slots_of(first)
-        return self.gaps.other_gap(*own, x, first, labels, cost, slots, n, *self.scratch(first))
+        return self.steps.other_gap(*own, x, first, labels, cost, slots, n, *self.scratch(first))
 
     @abstractmethod
     def at_bound(self) -> np.ndarray:
@@ -203,7 +204,7 @@ class SequenceSolver(ABC):
 class Greedy(SequenceSolver):
     """Labels are predicted from left to right; the patterns are tokens."""
 
-    steps, gaps = greedy, greedy_gap
+    steps = greedy
 
     def new_patterns(self) -> Any:
         """Return no patterns, with room for some."""
@@ -241,7 +242,7 @@ class Greedy(SequenceSolver):
     def improve(self, n: int) -> None:
         """Make steps on each support pattern; there are n labels."""
         order, n_optimize = self.schedule.order, self.schedule.n_optimize
-        greedy_gap.improve(self.model, self.patterns, order, n, n_optimize)
+        greedy.improve(self.model, self.patterns, order, n, n_optimize)
 
     def at_bound(self) -> np.ndarray:
         """Return which of the nonzero coefficients are at their upper bound."""
@@ -258,7 +259,7 @@ class Greedy(SequenceSolver):
 class Exact(SequenceSolver):
     """The best sequence of labels is predicted; the patterns are sentences."""
 
-    steps, gaps = exact, exact_gap
+    steps = exact
 
     def new_patterns(self) -> Any:
         """Return no patterns, with room for some."""
@@ -293,7 +294,7 @@ class Exact(SequenceSolver):
 
         def run(done: int) -> Any:
             own = self.model, self.patterns, order
-            return exact_gap.improve(*own, n, n_optimize, done, *scratch)
+            return exact.improve(*own, n, n_optimize, done, *scratch)
 
         self.run(run, int(self.patterns.active.counts[0].n), 0)
 
@@ -306,4 +307,132 @@ class Exact(SequenceSolver):
 
     def linear_part(self) -> float:
         """Return the linear term of the dual."""
-        return exact_gap.linear_part(self.patterns, self.model.cost)
+        return exact.linear_part(self.patterns, self.model.cost)
+
+
+MOST_FEATURES = 4096
+"""The most features of tokens with a kernel: a pattern takes 4 bytes for each."""
+
+
+class KernelGreedy(Greedy):
+    """Labels are predicted from left to right; tokens are compared by a kernel.
+
+    Parameters
+    ----------
+    kernel
+        A kernel of `streamsvm.kernels`.
+    cache_bytes
+        Bytes for rows of the kernel matrix.
+    schedule, window, seed
+        As of `SequenceSolver`.
+
+    """
+
+    steps = kernel_tokens
+    most_features = MOST_FEATURES
+
+    def __init__(
+        self,
+        kernel: Any,
+        cache_bytes: int,
+        schedule: Schedule,
+        window: int | None,
+        seed: int | None,
+    ) -> None:
+        self.kernel, self.cache_bytes = kernel, cache_bytes
+        super().__init__(schedule, False, window, seed)
+
+    def new_patterns(self) -> KernelTokens:
+        """Return no patterns, with room for some."""
+        order = self.schedule.order
+        return kernel_tokens.new_patterns(order, LANES, self.window, self.cache_bytes)
+
+    def grow(self, features: int, classes: int, most_features: int) -> None:
+        """Make room for so many features and classes; no prediction changes."""
+        known = self.patterns.store.panels.shape[1]
+        if features > known:
+            room = min(2 * features, MOST_FEATURES) if known > 1 else features
+            self.patterns = kernel_tokens.grown(self.patterns, 0, 0, room, self.cache_bytes)
+        # The patterns are in the place of weights.
+        super().grow(0, classes, most_features)
+
+    def grown(self, slots: int, classes: int) -> KernelTokens:
+        """Return the patterns with room for so many."""
+        return kernel_tokens.grown(self.patterns, slots, classes, 0, self.cache_bytes)
+
+    def bound(self) -> Any:
+        """Return the kernel in the form that compiled functions take."""
+        return bound(self.kernel, self.patterns.store)
+
+    def learn(self, batch: Batch) -> None:
+        """Learn a batch."""
+        begin = int(batch.first[0])
+        rows = self.dense(batch.x, begin, int(batch.first[-1]))
+        first, labels = batch.first - begin, batch.labels[begin:]
+
+        def run(done: int) -> Any:
+            own = self.model, self.patterns, self.schedule, self.bound()
+            return kernel_tokens.learn(
+                *own, rows, first, labels, batch.known, batch.cost, self.draws, done
+            )
+
+        self.run(run, first.size - 1, longest_of(first))
+
+    def predict(self, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
+        """Return the labels of all tokens, int32; fill `margins` if they have rows."""
+        rows = self.dense(x, 0, x.start.size - 1)
+        scores = kernel_tokens.emissions(self.patterns, self.bound(), rows)
+        labels = np.zeros(len(rows), np.int32)
+        kernel_tokens.decode(scores, self.model.moves, self.schedule.order, first, n, labels)
+        if len(margins):
+            margins[:] = scores[:, :n]
+        return labels
+
+    def improve(self, n: int) -> None:
+        """Make steps on each support pattern; there are n labels."""
+        order, n_optimize = self.schedule.order, self.schedule.n_optimize
+        kernel_tokens.improve(self.model, self.patterns, self.bound(), order, n, n_optimize)
+
+    def square_norm(self, d: int, n: int) -> float:
+        """Return |w|^2."""
+        return float(self.model.info[0].square_norm)
+
+    def dense(self, x: SparseRows, begin: int, stop: int) -> np.ndarray:
+        """Return the rows begin .. stop-1 as float32 (rows, features of the store)."""
+        rows = np.zeros((stop - begin, self.patterns.store.panels.shape[1]), np.float32)
+        entries = slice(int(x.start[begin]), int(x.start[stop]))
+        at = np.repeat(np.arange(stop - begin), np.diff(x.start[begin : stop + 1]))
+        rows[at, x.columns[entries]] = x.values[entries]
+        return rows
+
+
+_MOST_ORDER = 32
+
+
+def new_solver(
+    method: int,
+    inference: str,
+    order: int | None,
+    *,
+    is_averaged: bool = False,
+    steps: tuple[int, int] = (0, 0),
+    limit: int | None = None,
+    window: int | None = None,
+    seed: int | None = 0,
+    kernel: Any = None,
+    cache_bytes: int = 0,
+) -> SequenceSolver:
+    """Return a solver; raise `ParameterError` if inference or order cannot be used.
+
+    `steps` are those of PROCESSOLD for each example, and of OPTIMIZE after each of these; `limit`
+    is the most support patterns, None for any number. For the others see `SequenceSolver`.
+    """
+    if inference not in ("greedy", "exact"):
+        raise ParameterError(f"inference={inference!r}: use 'greedy' or 'exact'")
+    is_greedy = inference == "greedy"
+    own = check_size("order", order, 0, _MOST_ORDER if is_greedy else 1)
+    default = 2 if is_greedy else 1
+    schedule = Schedule(method, default if own is None else own, *steps, limit or 2**62)
+    if kernel is not None:
+        return KernelGreedy(kernel, cache_bytes, schedule, window, seed)
+    return (Greedy if is_greedy else Exact)(schedule, is_averaged, window, seed)

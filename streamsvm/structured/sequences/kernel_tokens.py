@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
-from streamsvm.structured.sequences.greedy import choose_step, move, shift
-from streamsvm.structured.sequences.looks import part_of
+from streamsvm.structured.sequences.greedy import choose_step, move, part_of, shift
 from streamsvm.structured.sequences.model import (
     add_moves,
     change_moves,
+    drawn_pattern,
     note_look,
     note_pattern,
     note_step,
@@ -27,14 +27,13 @@ from streamsvm.structured.sequences.model import (
 from streamsvm.structured.sequences.token_patterns import smallest
 from streamsvm.support import active_set, states, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
-from streamsvm.support.declaration import field
+from streamsvm.support.declaration import NOT_NEGATIVE, count_of, field, index_of
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import BLOCK
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import RowCache, kernel_row
-from streamsvm.support.looks import heavy_member
 from streamsvm.support.state_parts import CACHE, STORE
 from streamsvm.support.states import declare
 
@@ -48,11 +47,12 @@ class KernelTokens(NamedTuple):
     cache: RowCache = CACHE
     active: ActiveSet = ACTIVE  # which slots are in use
     f: np.ndarray = field("classes", "slots")  # sum_i beta_i^c k(x_i, x_s)
-    label: np.ndarray = field("slots", dtype=np.int32)
-    past: np.ndarray = field("slots", "order", dtype=np.int32)  # 1 + the labels before, 0 for none
+    label: np.ndarray = field("slots", dtype=np.int32, range=index_of("classes"))
+    # 1 + the labels before, 0 for none.
+    past: np.ndarray = field("slots", "order", dtype=np.int32, range=count_of("classes"))
     beta: np.ndarray = field("slots", "classes")
-    cost: np.ndarray = field("slots")  # C_i
-    diagonal: np.ndarray = field("slots")  # k(x_s, x_s)
+    cost: np.ndarray = field("slots", range=NOT_NEGATIVE)  # C_i
+    diagonal: np.ndarray = field("slots", range=NOT_NEGATIVE)  # k(x_s, x_s)
     row: np.ndarray = field(1, "slots", dtype=np.float32, scratch=True)  # of a fresh token
 
 
@@ -258,14 +258,10 @@ def learn(model, patterns, schedule, kernel, x, first, labels, known, cost, draw
 @compiled_inner
 def _look(model, patterns, order, n, scores):
     """Look at one of the patterns, if there are any."""
-    active, info = patterns.active, model.info[0]
-    members = active.counts[0].n_members
-    if members > 0:
-        slot = heavy_member(
-            model.look_draws, active.members, members, patterns.cost, info.cost_most
-        )
+    slot = drawn_pattern(model, patterns)
+    if slot >= 0:
         part = _part(model, patterns, order, slot, n, scores)
-        note_look(info, part / patterns.cost[slot])
+        note_look(model.info[0], part / patterns.cost[slot])
 
 
 @compiled_within

@@ -25,10 +25,9 @@ from streamsvm.solvers.gap import KeptGap
 from streamsvm.structured import vocabulary
 from streamsvm.structured.batches import label_lists, sentences_in
 from streamsvm.structured.sequences.file import SETTINGS_WITH_KERNELS
-from streamsvm.structured.sequences.inference import Batch
+from streamsvm.structured.sequences.inference import Batch, new_solver
 from streamsvm.structured.sequences.learner import LIMIT, SequenceLearner
 from streamsvm.structured.sequences.model import LARANK
-from streamsvm.structured.sequences.new_solver import new_solver
 from streamsvm.structured.sequences.targets import SequenceTargets
 from streamsvm.support.locked import learning
 
@@ -275,6 +274,11 @@ class LaRankSequenceLabeler(SequenceLearner):
         least = _GROWTH if gap is None else 0.0
         return self._finish(batch, wanted, least, max_passes, progress)
 
+    def _rehearse_more(self, X: Any, labels: Any) -> None:
+        self.finish(gap=1e-9, max_passes=1)
+        if self.window is None and self.max_support_patterns is None and self.kernel is None:
+            self.finish(X, labels, gap=1e-9, max_passes=1)
+
     def _all_of(self, X: Any, y: Any, w: Any) -> Batch:
         """Return the sentences that were learnt as a batch."""
         if self.kernel is not None:
@@ -296,7 +300,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         labels, known, targets = own.read(label_lists(y), sentences)
         if targets is not own:
             raise ParameterError("finish with y: there are labels that were not learnt")
-        x = vocabulary.known_rows(self.vocabulary, sentences, self.n_known_features)
+        x = vocabulary.known_rows(self.vocabulary, sentences, self.n_features)
         return Batch(x, sentences.first, labels, known, weights_of(w, sentences.n) * self.cost)
 
     def _finish(

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from river import base
 
 from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
@@ -25,10 +24,11 @@ from streamsvm.structured.batches import (
     sentences_in,
 )
 from streamsvm.structured.chain import Chain
+from streamsvm.structured.learner import StructuredLearner
 from streamsvm.structured.sentences import Sentences, each_of, read_sentences
-from streamsvm.structured.sequences.inference import Batch, SequenceSolver
+from streamsvm.structured.sequences.inference import Batch, KernelGreedy, SequenceSolver
 from streamsvm.structured.sequences.targets import SequenceTargets
-from streamsvm.support.locked import Locked, learning
+from streamsvm.support.locked import learning
 from streamsvm.support.rows import SparseRows
 
 LIMIT = 2**23
@@ -38,7 +38,7 @@ _PART = 512
 """Number of sentences learnt between two looks for Ctrl-C."""
 
 
-class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
+class SequenceLearner(LabelsTokens, StructuredLearner):
     """A River estimator for sentences; a subclass adds the constructor's signature.
 
     Parameters
@@ -52,14 +52,13 @@ class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
 
     Attributes
     ----------
-    targets, vocabulary, n_known_features
-        The labels; the features, and how many of them the solver has room for.
+    targets, vocabulary, n_features
+        The labels; the features, and how many of them were learnt.
 
     """
 
     takes = "sentences"
-    chunk = 512
-    """Number of sentences that a run learns before it checks the time and for Ctrl-C."""
+    described = ("inference", "C", "kernel", "window", "max_support_patterns")
 
     def __init__(
         self,
@@ -72,8 +71,6 @@ class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
         max_classes: int | None,
     ) -> None:
         super().__init__()
-        # The monitor that is told of each sentence learnt.
-        self.observer: Any = None
         if class_weight == "balanced":
             raise ParameterError("class_weight='balanced': use a dict {label: factor}")
         check_class_weight(class_weight)
@@ -85,10 +82,7 @@ class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
         self.targets = SequenceTargets(ClassLabels(most=self.max_classes))
         self.solver, self.cost = solver, float(cost)
         self.vocabulary = vocabulary.new_vocabulary()
-        self.n_known_features = 0
-
-    def __repr__(self) -> str:
-        return words.short(self)
+        self.n_features = 0
 
     @property
     def most_features(self) -> int:
@@ -168,7 +162,7 @@ class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
         self, sentences: Sentences, y: Sequence[Any], w: Any, predicted: list[Any] | None = None
     ) -> None:
         weights = weights_of(w, sentences.n)
-        before = self.targets.n_classes, self.n_known_features
+        before = self.targets.n_classes, self.n_features
         labels, known, targets = self.targets.read(y, sentences)
         x = self._entered(sentences, targets)
         batch = Batch(x, sentences.first, labels, known, weights * self.cost)
@@ -176,7 +170,7 @@ class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
 
     def _entered(self, sentences: Sentences, targets: SequenceTargets) -> SparseRows:
         """Enter new features and labels; return the rows of the tokens."""
-        known, most = self.n_known_features, self.most_features
+        known, most = self.n_features, self.most_features
         try:
             self.vocabulary, x = vocabulary.learnt_rows(self.vocabulary, sentences, most)
             self.grow(x.d, targets.labels.seen)
@@ -184,7 +178,7 @@ class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
             self.vocabulary = vocabulary.shortened(self.vocabulary, known)
             raise
         # Last: whatever interrupts, labels and features that count have their weights.
-        self.targets, self.n_known_features = targets, x.d
+        self.targets, self.n_features = targets, x.d
         return x
 
     def grow(self, d: int, seen: list[Any]) -> None:
@@ -219,7 +213,8 @@ class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
             if predicted is not None:
                 predicted.append(guessed)
             if self.observer is not None and guessed:
-                self._tell(x, part, guessed, working_time() - began)
+                seconds = working_time() - began
+                self.observer.learnt(self._learnt(x, part, guessed, seconds))
 
     def _guessed(self, x: SparseRows, n: int, d: int) -> list[Any]:
         """Return the labels of a sentence, predicted with the first n labels and d features."""
@@ -230,18 +225,14 @@ class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
         codes = self.solver.predict(x, np.array([0, x.start.size - 1]), n, np.zeros((0, 1)))
         return self.targets.labels_of(codes)
 
-    def _tell(self, x: SparseRows, part: Batch, guessed: list[Any], seconds: float) -> None:
-        """Tell the observer of the tokens of a sentence that took so long to learn."""
+    def _learnt(self, x: SparseRows, part: Batch, guessed: list[Any], seconds: float) -> Learnt:
+        """Return the tokens of a sentence that took so long to learn, for a monitor."""
         codes, n = part.labels[part.first[0] : part.first[1]], len(guessed)
         labels = self.targets.labels_of(codes)
         numbers = np.arange(self.n_tokens - n, self.n_tokens) + 1
         none = np.zeros(n)
-        facts = (codes.astype(float), labels, guessed, none, none + 1.0, numbers, seconds)
-        self.observer.learnt(Learnt(x, *facts))
-
-    def _contents(self) -> dict[str, Any]:
-        # A copy is its own: a monitor observes one learner.
-        return super()._contents() | {"observer": None}
+        signs = codes.astype(float)
+        return Learnt(x, signs, labels, guessed, none, none + 1.0, numbers, seconds)
 
     # Predicting
 
@@ -294,7 +285,7 @@ class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
         margins = np.zeros((n_tokens if with_margins else 0, n))
         if n == 0:
             return np.full(n_tokens, MISSING, np.int32), margins
-        x = vocabulary.known_rows(self.vocabulary, sentences, self.n_known_features)
+        x = vocabulary.known_rows(self.vocabulary, sentences, self.n_features)
         return self.solver.predict(x, sentences.first, n, margins), margins
 
     def decision_function_one(self, x: Any) -> list[dict[Any, float]]:
@@ -328,6 +319,26 @@ class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
         """
         with self.lock:
             return words.table(self)
+
+    def rehearse(self) -> None:
+        """Learn and predict made-up sentences, so that all that is needed is compiled."""
+        words = [[f"w{(3 * i + t) % 5}" for t in range(4)] for i in range(60)]
+        # Labels have nothing to do with words: so `finish` has something to do.
+        random = np.random.default_rng(0)
+        labels = random.choice(["a", "b"], (60, 4)).tolist()
+        X: Any = Chain().transform_many(words)
+        if isinstance(self.solver, KernelGreedy):
+            # There are many patterns then, so that the cache of kernel rows grows, too.
+            X = [random.normal(size=(len(sentence), 2)) for sentence in words]
+        self.learn_many(X, labels)
+        self.predict_many(X)
+        self.decision_function_one(X[0] if isinstance(X, list) else words[0])
+        self._rehearse_more(X, labels)
+        # Reading a file fills the patterns by compiled code, too.
+        self._save_and_load()
+
+    def _rehearse_more(self, X: Any, labels: Any) -> None:
+        """Use what only some of these learners have."""
 
     # What `ConformalSets` asks for
 
@@ -363,10 +374,7 @@ class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
     @property
     def description(self) -> str:
         """The parameters in use that matter most, in a few words."""
-        named = ("inference", "C", "kernel", "window", "max_support_patterns")
-        given = {name: getattr(self, name, None) for name in named}
-        said = [f"{name}={value}" for name, value in given.items() if value is not None]
-        return ", ".join([*said, f"order={self.order_}"])
+        return f"{super().description}, order={self.order_}"
 
     @property
     def order_(self) -> int:
@@ -387,11 +395,6 @@ class SequenceLearner(LabelsTokens, Locked, container.Saved, base.Estimator):
     def n_tokens(self) -> int:
         """Number of tokens learnt."""
         return int(self.solver.model.info[0].n_tokens)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features seen."""
-        return self.n_known_features
 
     @property
     def kappa(self) -> float:

@@ -185,6 +185,18 @@ def note_pattern(info, cost, square, loss):
     info.loss_most = max(info.loss_most, loss)
 
 
+@compiled_inner
+def drawn_pattern(model, patterns):
+    """Return the slot of a pattern, drawn in proportion to C_i; -1 if there is none."""
+    active = patterns.active
+    n = active.counts[0].n_members
+    if n == 0:
+        return np.int64(-1)
+    return looks.heavy_member(
+        model.look_draws, active.members, n, patterns.cost, model.info[0].cost_most
+    )
+
+
 @compiled_within
 def note_look(info, part):
     """Take a look at a pattern, whose part of the gap is C_i times `part`.

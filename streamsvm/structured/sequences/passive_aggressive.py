@@ -8,9 +8,9 @@ from typing import Any
 from streamsvm._parameter_checks import check_cost
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.structured.sequences.file import SETTINGS
+from streamsvm.structured.sequences.inference import new_solver
 from streamsvm.structured.sequences.learner import LIMIT, SequenceLearner
 from streamsvm.structured.sequences.model import PASSIVE_AGGRESSIVE
-from streamsvm.structured.sequences.new_solver import new_solver
 
 
 class SequencePA(SequenceLearner):

@@ -21,7 +21,7 @@ from streamsvm.structured.sequences.model import (
 )
 from streamsvm.support import active_set, sparse_store, states
 from streamsvm.support.active_set import ACTIVE, ActiveSet
-from streamsvm.support.declaration import field
+from streamsvm.support.declaration import NOT_NEGATIVE, count_of, field, index_of
 from streamsvm.support.sparse_store import LIVE, WANTED, SparseStore
 from streamsvm.support.state_parts import STORE
 from streamsvm.support.states import declare
@@ -34,10 +34,11 @@ class TokenPatterns(NamedTuple):
 
     store: SparseStore = STORE  # the features; `entered` is the number of the token, from 1
     active: ActiveSet = ACTIVE  # which slots are in use
-    label: np.ndarray = field("slots", dtype=np.int32)
-    past: np.ndarray = field("slots", "order", dtype=np.int32)  # 1 + the labels before, 0 for none
+    label: np.ndarray = field("slots", dtype=np.int32, range=index_of("classes"))
+    # 1 + the labels before, 0 for none.
+    past: np.ndarray = field("slots", "order", dtype=np.int32, range=count_of("classes"))
     beta: np.ndarray = field("slots", "classes")
-    cost: np.ndarray = field("slots")  # C_i
+    cost: np.ndarray = field("slots", range=NOT_NEGATIVE)  # C_i
 
 
 declare(TokenPatterns)

@@ -10,8 +10,8 @@ import streamsvm
 from streamsvm import Chain, LaRankSequenceLabeler, SequencePA, TrackingMonitor
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.certificate import Looks
-from streamsvm.structured.sequences import looks
-from streamsvm.structured.sequences.worst_labels import new_scratch
+from streamsvm.structured.sequences import exact, greedy
+from streamsvm.structured.sequences.pairs import new_scratch
 from tests.structured.sequences.test_sequence_learners import X as SENTENCES
 from tests.structured.sequences.test_sequence_learners import Y, chunks, flat
 
@@ -53,10 +53,10 @@ def test_no_part_is_above_its_bound(inference):
         for slot in p.active.members[: p.active.counts[0].n_members]:
             if inference == "greedy":
                 scores = np.zeros(m.weights.shape[1], np.float32)
-                part = looks.token_part(m, p, model.order_, slot, 3, scores)
+                part = greedy.part_of_pattern(m, p, model.order_, slot, 3, scores)
             else:
                 scratch = new_scratch(10, *m.weights.shape)
-                part = looks.sentence_part(m, p, model.order_, slot, 3, scratch)
+                part = exact.part_of_pattern(m, p, model.order_, slot, 3, scratch)
             assert -1e-6 <= part / p.cost[slot] <= bound
 
 

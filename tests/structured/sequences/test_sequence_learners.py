@@ -19,7 +19,7 @@ from streamsvm.structured.sequences import (
     sentence_patterns,
     token_patterns,
 )
-from streamsvm.structured.sequences.worst_labels import new_scratch
+from streamsvm.structured.sequences.pairs import new_scratch
 
 CLASSES = [LaRankSequenceLabeler, SequencePerceptron, SequencePA]
 CONFIGURATIONS = [(cls, params) for cls in CLASSES for params in cls._unit_test_params()]

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from streamsvm.structured.sequences import sentence_patterns, token_patterns
 from streamsvm.structured.sequences.inference import Exact, Greedy
 from streamsvm.structured.sequences.model import PASSIVE_AGGRESSIVE, PERCEPTRON
-from streamsvm.structured.sequences.worst_labels import new_scratch
+from streamsvm.structured.sequences.pairs import new_scratch
 from streamsvm.support.draws import new_draws
 from tests.reference.slow_sequences import SlowExact, SlowGreedy
 from tests.structured.sequences.problems import Stream, sentences

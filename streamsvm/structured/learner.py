@@ -1,9 +1,12 @@
-"""The base class of learners of whole sentences, each of which is learnt as one example."""
+"""The base classes of structured learners, and of those that learn a sentence as one example."""
 
 from __future__ import annotations
 
+import inspect
+import tempfile
 from abc import abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from river import base
 from streamsvm._compiling import working_time
 from streamsvm.errors import LabelError
 from streamsvm.learners.bases import words
+from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.monitor.learnt import Learnt
@@ -21,8 +25,48 @@ _NONE: Any = None
 """The rows of a sentence: a monitor samples none."""
 
 
-class SentenceLearner(Locked, container.Saved, base.Estimator):
-    """A River estimator for sentences, with what a run and a monitor ask for.
+class StructuredLearner(Locked, container.Saved, base.Estimator):
+    """A River estimator of sentences, with what runs ask all of them for."""
+
+    takes: str
+    """What it learns, in the words of `RegisteredLearner.takes`."""
+    chunk = 512
+    """Number of sentences that a run learns before it checks the time and for Ctrl-C."""
+    described: tuple[str, ...]
+    """The parameters that matter most."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The monitor that is told of each sentence learnt.
+        self.observer: TrainingObserver | None = None
+
+    def __repr__(self) -> str:
+        return words.short(self)
+
+    def _contents(self) -> dict[str, Any]:
+        # A copy is its own: a monitor observes one learner.
+        return super()._contents() | {"observer": None}
+
+    @property
+    def description(self) -> str:
+        """The parameters in use that matter most, in a few words."""
+        known = inspect.signature(type(self)).parameters
+        given = {name: getattr(self, name) for name in self.described if name in known}
+        return ", ".join(f"{name}={value}" for name, value in given.items() if value is not None)
+
+    @abstractmethod
+    def rehearse(self) -> None:
+        """Learn and predict made-up sentences, so that all that is needed is compiled."""
+
+    def _save_and_load(self) -> Any:
+        """Return what is loaded from a file of this learner."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.save(Path(folder, "model.svm"))
+            return container.load(Path(folder, "model.svm"))
+
+
+class SentenceLearner(StructuredLearner):
+    """A learner of whole sentences.
 
     A subclass reads examples and labels (`_read`), refuses those there is no room for
     (`_check_room`), learns and predicts one that was read (`_learn_next`, `_predict_next`), and
@@ -30,16 +74,7 @@ class SentenceLearner(Locked, container.Saved, base.Estimator):
     """
 
     takes = "records"
-    chunk = 512
-    """Number of sentences that a run learns before it checks the time and for Ctrl-C."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # The monitor that is told of each sentence learnt.
-        self.observer: Any = None
-
-    def __repr__(self) -> str:
-        return words.short(self)
+    described = ("C", "exploration", "window")
 
     @abstractmethod
     def _read(self, X: Any, y: Any) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -105,21 +140,8 @@ class SentenceLearner(Locked, container.Saved, base.Estimator):
             if predicted is not None:
                 predicted.append(guess)
             if self.observer is not None:
-                self._tell(*self._compared(label, guess), working_time() - began)
-
-    def _tell(self, labels: list[Any], predicted: list[Any], seconds: float) -> None:
-        """Tell the observer of the items of a sentence that took so long to learn."""
-        n = len(labels)
-        if not n or (n == 1 and self.observer.note(labels[0], predicted[0], seconds)):
-            return
-        zeros, numbers = np.zeros(n), np.zeros(n, np.int64)
-        self.observer.learnt(
-            Learnt(_NONE, zeros, labels, predicted, zeros, zeros + 1.0, numbers, seconds)
-        )
-
-    def _contents(self) -> dict[str, Any]:
-        # A copy is its own: a monitor observes one learner.
-        return super()._contents() | {"observer": None}
+                seconds = working_time() - began
+                _tell(self.observer, *self._compared(label, guess), seconds)
 
     # What a monitor asks for: see `streamsvm.monitor.watched`.
 
@@ -138,8 +160,13 @@ class SentenceLearner(Locked, container.Saved, base.Estimator):
         """Counts since the first sentence."""
         return {name: n for name, n in self.figures.items() if isinstance(n, int)}
 
-    @property
-    def description(self) -> str:
-        """The parameters in use that matter most, in a few words."""
-        named = ("C", "exploration", "window")
-        return ", ".join(f"{n}={getattr(self, n)}" for n in named if hasattr(self, n))
+
+def _tell(
+    observer: TrainingObserver, labels: list[Any], predicted: list[Any], seconds: float
+) -> None:
+    """Tell a monitor of the items of a sentence that took so long to learn."""
+    n = len(labels)
+    if not n or (n == 1 and observer.note(labels[0], predicted[0], seconds)):
+        return
+    zeros, numbers = np.zeros(n), np.zeros(n, np.int64)
+    observer.learnt(Learnt(_NONE, zeros, labels, predicted, zeros, zeros + 1.0, numbers, seconds))
