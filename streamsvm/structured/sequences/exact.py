@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_inner
+from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.structured.sequences import label_pool
 from streamsvm.structured.sequences.greedy import move
 from streamsvm.structured.sequences.label_pool import sequence_of
@@ -47,10 +47,10 @@ from streamsvm.structured.sequences.sentence_patterns import (
     drop_zeros,
     have_room,
     new_vector,
-    offsets_of,
     release,
     remove,
     smallest,
+    tokens_of,
 )
 from streamsvm.structured.sequences.viterbi import max_marginals, viterbi
 from streamsvm.support import active_set, sparse_store
@@ -69,8 +69,8 @@ def _same(a, b):
 @compiled_inner
 def process_old(model, patterns, order, slot, n, scratch, only_vectors):
     """Make a PROCESSOLD or OPTIMIZE step, which may add a vector; return the gain in the dual."""
-    store, offsets, head = patterns.store, offsets_of(patterns, slot), patterns.head[slot]
-    columns, values, truth = store.columns, store.values, sequence_of(patterns.labels, head)
+    rows, head = tokens_of(patterns, slot), patterns.head[slot]
+    truth = sequence_of(patterns.labels, head)
     cost, beta = patterns.cost[slot], patterns.beta
     # h of a sequence less h of the true one: 0 for that.
     up, down, lowest, highest = NONE, head, np.inf, 0.0
@@ -79,22 +79,20 @@ def process_old(model, patterns, order, slot, n, scratch, only_vectors):
     v = patterns.next[head]
     while v != NONE:
         labels = sequence_of(patterns.labels, v)
-        h = violation(model, order, columns, values, offsets, truth, labels)
+        h = violation(model, order, rows, truth, labels)
         if h < lowest:
             up, lowest = v, h
         if h > highest:
             down, highest = v, h
         v = patterns.next[v]
     if not only_vectors:
-        down, highest = _worst(model, patterns, order, slot, offsets, down, highest, n, scratch)
+        down, highest = _worst(model, patterns, order, slot, rows, down, highest, n, scratch)
     model.info[0].n_steps += 1
     gain = 0.0
     if up != NONE and up != down and highest > lowest:
         truth = sequence_of(patterns.labels, head)
         high, low = sequence_of(patterns.labels, up), sequence_of(patterns.labels, down)
-        square = distance_of(
-            order, columns, values, offsets, high, low, scratch.spread, scratch.steps
-        )
+        square = distance_of(order, rows, high, low, scratch)
         most = (cost if up == head else 0.0) - beta[up]
         step = min((highest - lowest) / square, most) if square > 0.0 else 0.0
         if step > 0.0:
@@ -102,9 +100,7 @@ def process_old(model, patterns, order, slot, n, scratch, only_vectors):
             gain = step * (highest - lowest - 0.5 * step * square)
             loss = loss_of(model.cost, truth, low) - loss_of(model.cost, truth, high)
             note_step(model.info[0], loss - (highest - lowest), step, square)
-            move_weights(
-                model.weights, model.moves, order, columns, values, offsets, high, low, step
-            )
+            move_weights(model.weights, model.moves, order, rows, high, low, step)
             move(beta, head, cost, up, down, step)
     drop_zeros(patterns, slot)
     if beta[head] == 0.0:
@@ -113,14 +109,14 @@ def process_old(model, patterns, order, slot, n, scratch, only_vectors):
 
 
 @compiled_inner
-def _worst(model, patterns, order, slot, offsets, down, highest, n, scratch):
+def _worst(model, patterns, order, slot, rows, down, highest, n, scratch):
     """Return the vector of the largest violation of all sequences, a new one if needed, and h."""
-    store, head = patterns.store, patterns.head[slot]
-    columns, values, truth = store.columns, store.values, sequence_of(patterns.labels, head)
-    labels = best_labels(model, columns, values, offsets, truth, n, scratch)
+    head = patterns.head[slot]
+    truth = sequence_of(patterns.labels, head)
+    labels = best_labels(model, rows, truth, n, scratch)
     if _same(labels, sequence_of(patterns.labels, down)):
         return down, highest
-    h = violation(model, order, columns, values, offsets, truth, labels)
+    h = violation(model, order, rows, truth, labels)
     # By rounding, or since a vector is as good.
     if h <= highest:
         return down, highest
@@ -128,41 +124,39 @@ def _worst(model, patterns, order, slot, offsets, down, highest, n, scratch):
 
 
 @compiled_inner
-def _note_pattern(model, order, values, offsets, truth, cost):
+def _note_pattern(model, order, rows, truth, cost):
     """Take the bounds of a new pattern: at worst two sequences differ at all of its tokens."""
     length, loss = 0.0, 0.0
     for t in range(truth.size):
-        length += np.sqrt(square_of(values, offsets[t], offsets[t + 1]) + order)
+        length += np.sqrt(square_of(rows.values, rows.start[t], rows.start[t + 1]) + order)
         loss += model.cost[truth[t]]
     note_pattern(model.info[0], cost, 2.0 * length * length, loss)
 
 
 @compiled_inner
-def _enter(model, patterns, schedule, x, begin, stop, number, truth, labels, cost, step, scratch):
+def _enter(model, patterns, schedule, rows, number, truth, labels, cost, step, scratch):
     """Make a sentence a support pattern, with coefficients of the true labels and of others."""
     active = patterns.active
     if active.counts[0].n_members >= schedule.limit:
         remove(model, patterns, schedule.order, smallest(patterns), scratch)
         model.info[0].n_forgotten += 1
     slot = active_set.enter(active, number)
-    ends = np.array([x.start[begin], x.start[stop]])
-    sparse_store.put(patterns.store, slot, SparseRows(ends, x.columns, x.values, x.d))
+    start = rows.start
+    ends = np.array([start[0], start[start.size - 1]])
+    sparse_store.put(patterns.store, slot, SparseRows(ends, rows.columns, rows.values, rows.d))
     patterns.store.entered[slot] = number
-    lengths = (x.start[begin + 1 : stop + 1] - x.start[begin:stop]).astype(np.int32)
-    label_pool.put(patterns.lengths, slot, lengths)
+    label_pool.put(patterns.lengths, slot, (start[1:] - start[:-1]).astype(np.int32))
     patterns.cost[slot] = cost
     patterns.head[slot] = new_vector(patterns, truth, step, np.int64(NONE))
     new_vector(patterns, labels, -step, patterns.head[slot])
 
 
 @compiled_inner
-def process_new(model, patterns, schedule, x, begin, stop, number, truth, cost, n, scratch):
-    """Make a PROCESSNEW step on a fresh sentence, the tokens begin .. stop-1 of x."""
-    order, offsets, info = schedule.order, x.start[begin : stop + 1], model.info[0]
+def process_new(model, patterns, schedule, rows, number, truth, cost, n, scratch):
+    """Make a PROCESSNEW step on a fresh sentence."""
+    order, info = schedule.order, model.info[0]
     is_perceptron = schedule.method == PERCEPTRON
-    columns, values = x.columns, x.values
-    margin_of = truth[:0] if is_perceptron else truth
-    labels = best_labels(model, columns, values, offsets, margin_of, n, scratch)
+    labels = best_labels(model, rows, truth[:0] if is_perceptron else truth, n, scratch)
     info.n_steps += 1
     if _same(labels, truth):
         return
@@ -170,42 +164,35 @@ def process_new(model, patterns, schedule, x, begin, stop, number, truth, cost, 
     if is_perceptron:
         step = cost
     else:
-        rise = rise_of(model.weights, model.moves, order, columns, values, offsets, truth, labels)
+        rise = rise_of(model, order, rows, truth, labels)
         h = loss_of(model.cost, truth, labels) - rise
-        square = distance_of(
-            order, columns, values, offsets, truth, labels, scratch.spread, scratch.steps
-        )
+        square = distance_of(order, rows, truth, labels, scratch)
         step = min(h / square, cost) if square > 0.0 else 0.0
     if step <= 0.0:
         return
     info.n_moved += 1
-    move_weights(model.weights, model.moves, order, columns, values, offsets, truth, labels, step)
+    move_weights(model.weights, model.moves, order, rows, truth, labels, step)
     if model.late.shape[0] > 0:
         late = step * info.n_sentences
-        move_weights(
-            model.late, model.late_moves, order, columns, values, offsets, truth, labels, late
-        )
+        move_weights(model.late, model.late_moves, order, rows, truth, labels, late)
     if schedule.method == LARANK:
         note_step(info, rise, step, square)
-        _note_pattern(model, order, values, offsets, truth, cost)
-        _enter(
-            model, patterns, schedule, x, begin, stop, number, truth, labels, cost, step, scratch
-        )
+        _note_pattern(model, order, rows, truth, cost)
+        _enter(model, patterns, schedule, rows, number, truth, labels, cost, step, scratch)
 
 
 @compiled_inner
 def part_of_pattern(model, patterns, order, slot, n, scratch):
     """Return the part of a sentence among the patterns."""
-    columns, values = patterns.store.columns, patterns.store.values
-    offsets, head = offsets_of(patterns, slot), patterns.head[slot]
+    rows, head = tokens_of(patterns, slot), patterns.head[slot]
     truth = sequence_of(patterns.labels, head)
-    worst = best_labels(model, columns, values, offsets, truth, n, scratch)
-    h = violation(model, order, columns, values, offsets, truth, worst)
+    worst = best_labels(model, rows, truth, n, scratch)
+    h = violation(model, order, rows, truth, worst)
     part = patterns.cost[slot] * max(0.0, h)
     v = patterns.next[head]
     while v != NONE:
         labels = sequence_of(patterns.labels, v)
-        h = violation(model, order, columns, values, offsets, truth, labels)
+        h = violation(model, order, rows, truth, labels)
         part += patterns.beta[v] * h
         v = patterns.next[v]
     return part
@@ -218,6 +205,12 @@ def _look(model, patterns, order, n, scratch):
     if slot >= 0:
         part = part_of_pattern(model, patterns, order, slot, n, scratch)
         note_look(model.info[0], part / patterns.cost[slot])
+
+
+@compiled_within
+def _sentence(x, begin, stop):
+    """Return the tokens begin .. stop-1."""
+    return SparseRows(x.start[begin : stop + 1], x.columns, x.values, x.d)
 
 
 @compiled
@@ -244,10 +237,9 @@ def learn(model, patterns, schedule, x, first, labels, known, cost, draws, done,
             remove(model, patterns, order, old, scratch)
             info.n_forgotten += 1
         if stop > begin:
-            process_new(
-                model, patterns, schedule, x, begin, stop, active.counts[0].n_offered,
-                labels[begin:stop], cost[i], n, scratch,
-            )  # fmt: skip
+            rows, truth = _sentence(x, begin, stop), labels[begin:stop]
+            number = active.counts[0].n_offered
+            process_new(model, patterns, schedule, rows, number, truth, cost[i], n, scratch)
         for _ in range(schedule.n_reprocess):
             for o in range(1 + schedule.n_optimize):
                 if active.counts[0].n_members > 0:
@@ -313,9 +305,9 @@ def other_gap(model, patterns, order, x, first, labels, cost, slots, n, scratch)
         begin, stop = first[i], first[i + 1]
         if slots[i] >= 0 or begin == stop:
             continue
-        offsets, truth = x.start[begin : stop + 1], labels[begin:stop]
-        worst = best_labels(model, x.columns, x.values, offsets, truth, n, scratch)
-        h = violation(model, order, x.columns, x.values, offsets, truth, worst)
+        rows, truth = _sentence(x, begin, stop), labels[begin:stop]
+        worst = best_labels(model, rows, truth, n, scratch)
+        h = violation(model, order, rows, truth, worst)
         gap += cost[i] * max(0.0, h)
     return gap
 
@@ -337,10 +329,8 @@ def learn_again(model, patterns, schedule, x, first, labels, cost, slots, n, don
         if slot >= 0 and active.place[slot] >= 0 and store.entered[slot] == i + 1:
             process_old(model, patterns, schedule.order, slot, n, scratch, np.bool_(False))
         elif stop > begin:
-            process_new(
-                model, patterns, schedule, x, begin, stop, i + 1, labels[begin:stop], cost[i], n,
-                scratch,
-            )  # fmt: skip
+            rows, truth = _sentence(x, begin, stop), labels[begin:stop]
+            process_new(model, patterns, schedule, rows, i + 1, truth, cost[i], n, scratch)
     return first.size - 1
 
 

@@ -37,7 +37,13 @@ from streamsvm.structured.sequences.model import (
     note_step,
     square_of,
 )
-from streamsvm.structured.sequences.token_patterns import have_room, release, remove, smallest
+from streamsvm.structured.sequences.token_patterns import (
+    have_room,
+    release,
+    remove,
+    scores_of,
+    smallest,
+)
 from streamsvm.support import active_set, sparse_store
 from streamsvm.support.assigning import assign
 from streamsvm.support.draws import below
@@ -89,9 +95,7 @@ def process_old(model, patterns, order, slot, n, scores, only_vectors):
     store = patterns.store
     begin = store.start[slot]
     stop = begin + store.length[slot]
-    scores[:] = 0.0
-    add_scores(model.weights, store.columns, store.values, begin, stop, scores)
-    add_moves(model.moves, order, patterns.past[slot], scores)
+    scores_of(model, patterns, order, slot, scores)
     square = 2.0 * (store.norm[slot] + order)
     beta, label, cost = patterns.beta[slot], patterns.label[slot], patterns.cost[slot]
     up, down, step = choose_step(scores, beta, label, cost, n, square, only_vectors)
@@ -200,13 +204,7 @@ def part_of(scores, label, cost, beta, n):
 @compiled_inner
 def part_of_pattern(model, patterns, order, slot, n, scores):
     """Return the part of a token among the patterns; `scores` is scratch."""
-    store = patterns.store
-    begin = store.start[slot]
-    scores[:] = 0.0
-    add_scores(
-        model.weights, store.columns, store.values, begin, begin + store.length[slot], scores
-    )
-    add_moves(model.moves, order, patterns.past[slot], scores)
+    scores_of(model, patterns, order, slot, scores)
     return part_of(scores, patterns.label[slot], patterns.cost[slot], patterns.beta[slot], n)
 
 

@@ -1,7 +1,7 @@
 """Sequences of labels of one sentence: what two differ in, a step along it; the most violating one.
 
 Only tokens at which the labels differ, and moves that differ, count: the rest cancels out.
-`offsets` says where the features of each token begin in `columns` and `values`.
+`rows` are the features of the tokens, `SparseRows`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ def _before(labels, t):
 
 
 @compiled_inner
-def rise_of(weights, moves, order, columns, values, offsets, up, down):
+def rise_of(model, order, rows, up, down):
     """Return the score of the labels `up` less that of `down`."""
-    rise = 0.0
+    weights, moves, rise = model.weights, model.moves, 0.0
     for t in range(up.size):
         a, b = up[t], down[t]
         if a != b:
-            for j in range(offsets[t], offsets[t + 1]):
-                row = weights[columns[j]]
-                rise += (np.float64(row[a]) - np.float64(row[b])) * values[j]
+            for j in range(rows.start[t], rows.start[t + 1]):
+                row = weights[rows.columns[j]]
+                rise += (np.float64(row[a]) - np.float64(row[b])) * rows.values[j]
         if order > 0:
             p, q = _before(up, t), _before(down, t)
             if a != b or p != q:
@@ -49,25 +49,22 @@ def loss_of(cost, truth, labels):
 
 
 @compiled_inner
-def distance_of(order, columns, values, offsets, up, down, spread, steps):
-    """Return |Phi_e(x, up) - Phi_e(x, down)|^2.
-
-    `spread`, float64 (features,), and `steps`, float64 (pasts, classes), are scratch: 0 before and
-    after.
-    """
+def distance_of(order, rows, up, down, scratch):
+    """Return |Phi_e(x, up) - Phi_e(x, down)|^2."""
+    columns, values, spread, steps = rows.columns, rows.values, scratch.spread, scratch.steps
     square = 0.0
     for c in range(steps.shape[1]):
         for t in range(up.size):
             if up[t] != down[t] and (up[t] == c or down[t] == c):
                 sign = 1.0 if up[t] == c else -1.0
-                for j in range(offsets[t], offsets[t + 1]):
+                for j in range(rows.start[t], rows.start[t + 1]):
                     add = sign * values[j]
                     # (s + a)^2 = s^2 + a (2 s + a)
                     square += add * (2.0 * spread[columns[j]] + add)
                     spread[columns[j]] += add
         for t in range(up.size):
             if up[t] != down[t] and (up[t] == c or down[t] == c):
-                for j in range(offsets[t], offsets[t + 1]):
+                for j in range(rows.start[t], rows.start[t + 1]):
                     spread[columns[j]] = 0.0
     if order == 0:
         return square
@@ -84,15 +81,15 @@ def distance_of(order, columns, values, offsets, up, down, spread, steps):
 
 
 @compiled_inner
-def move_weights(weights, moves, order, columns, values, offsets, up, down, step):
+def move_weights(weights, moves, order, rows, up, down, step):
     """Add step (Phi_e(x, up) - Phi_e(x, down)) to the weights."""
     for t in range(up.size):
         a, b = up[t], down[t]
         if a != b:
-            for j in range(offsets[t], offsets[t + 1]):
-                add = np.float32(step * values[j])
-                weights[columns[j], a] += add
-                weights[columns[j], b] -= add
+            for j in range(rows.start[t], rows.start[t + 1]):
+                add = np.float32(step * rows.values[j])
+                weights[rows.columns[j], a] += add
+                weights[rows.columns[j], b] -= add
         if order > 0:
             p, q = _before(up, t), _before(down, t)
             if a != b or p != q:
@@ -120,13 +117,13 @@ def new_scratch(n_tokens: int, n_features: int, classes: int) -> Scratch:
 
 
 @compiled_inner
-def best_labels(model, columns, values, offsets, truth, n, scratch):
+def best_labels(model, rows, truth, n, scratch):
     """Return the labels of the largest score plus Delta; of the largest score if truth is empty."""
-    n_tokens = offsets.size - 1
+    n_tokens, start = rows.start.size - 1, rows.start
     scores = scratch.scores[:n_tokens]
     scores[:] = 0.0
     for t in range(n_tokens):
-        add_scores(model.weights, columns, values, offsets[t], offsets[t + 1], scores[t])
+        add_scores(model.weights, rows.columns, rows.values, start[t], start[t + 1], scores[t])
     for t in range(truth.size):
         cost = np.float32(model.cost[truth[t]])
         for c in range(n):
@@ -138,7 +135,6 @@ def best_labels(model, columns, values, offsets, truth, n, scratch):
 
 
 @compiled_inner
-def violation(model, order, columns, values, offsets, truth, labels):
+def violation(model, order, rows, truth, labels):
     """Return h(labels) - h(truth): the loss of labels, and how much more they score."""
-    rise = rise_of(model.weights, model.moves, order, columns, values, offsets, labels, truth)
-    return loss_of(model.cost, truth, labels) + rise
+    return loss_of(model.cost, truth, labels) + rise_of(model, order, rows, labels, truth)

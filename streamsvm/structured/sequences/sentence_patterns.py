@@ -19,6 +19,7 @@ from streamsvm.structured.sequences.pairs import distance_of, move_weights, rise
 from streamsvm.support import active_set, sparse_store, states
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.declaration import copy_arrays
+from streamsvm.support.rows import SparseRows
 from streamsvm.support.sparse_store import LIVE, WANTED, SparseStore
 
 _FEWEST = 64
@@ -146,37 +147,28 @@ def release(patterns, slot):
 
 
 @compiled_inner
-def offsets_of(patterns, slot):
-    """Return where the features of each token begin, and where those of the last one end."""
-    lengths = sequence_of(patterns.lengths, slot)
-    offsets = np.empty(lengths.size + 1, np.int64)
-    offsets[0] = patterns.store.start[slot]
+def tokens_of(patterns, slot):
+    """Return the features of the tokens of a sentence as rows, which are views."""
+    lengths, store = sequence_of(patterns.lengths, slot), patterns.store
+    start = np.empty(lengths.size + 1, np.int64)
+    start[0] = store.start[slot]
     for t in range(lengths.size):
-        offsets[t + 1] = offsets[t] + lengths[t]
-    return offsets
+        start[t + 1] = start[t] + lengths[t]
+    return SparseRows(start, store.columns, store.values, np.int64(0))
 
 
 @compiled_inner
 def remove(model, patterns, order, slot, scratch):
     """Remove a sentence, and what it gave to the weights."""
-    store, offsets, head = patterns.store, offsets_of(patterns, slot), patterns.head[slot]
+    rows, head = tokens_of(patterns, slot), patterns.head[slot]
     truth, v = sequence_of(patterns.labels, head), patterns.next[head]
     while v != NONE:
         labels = sequence_of(patterns.labels, v)
         # Its coefficient is negative: this takes from the true labels what it gave.
         step = patterns.beta[v]
-        rise = rise_of(
-            model.weights, model.moves, order, store.columns, store.values, offsets, truth, labels
-        )
-        square = distance_of(
-            order, store.columns, store.values, offsets, truth, labels, scratch.spread,
-            scratch.steps,
-        )  # fmt: skip
-        note_step(model.info[0], rise, step, square)
-        move_weights(
-            model.weights, model.moves, order, store.columns, store.values, offsets, truth, labels,
-            step,
-        )  # fmt: skip
+        square = distance_of(order, rows, truth, labels, scratch)
+        note_step(model.info[0], rise_of(model, order, rows, truth, labels), step, square)
+        move_weights(model.weights, model.moves, order, rows, truth, labels, step)
         v = patterns.next[v]
     release(patterns, slot)
 

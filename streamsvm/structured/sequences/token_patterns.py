@@ -67,6 +67,16 @@ def have_room(patterns, n_tokens, n_entries):
     return fits and patterns.label.size - counts.n + counts.n_free >= n_tokens
 
 
+@compiled_within
+def scores_of(model, patterns, order, slot, out):
+    """Write the scores of all labels of a pattern."""
+    store = patterns.store
+    begin = store.start[slot]
+    out[:] = 0.0
+    add_scores(model.weights, store.columns, store.values, begin, begin + store.length[slot], out)
+    add_moves(model.moves, order, patterns.past[slot], out)
+
+
 @compiled_inner
 def remove(model, patterns, order, slot):
     """Remove a pattern, and what it gave to the weights."""
@@ -74,8 +84,7 @@ def remove(model, patterns, order, slot):
     begin = store.start[slot]
     stop = begin + store.length[slot]
     scores = np.zeros(patterns.beta.shape[1], np.float32)
-    add_scores(model.weights, store.columns, store.values, begin, stop, scores)
-    add_moves(model.moves, order, patterns.past[slot], scores)
+    scores_of(model, patterns, order, slot, scores)
     square = square_of(store.values, begin, stop) + order
     for c in range(patterns.beta.shape[1]):
         # A direction for each label, which are orthogonal to each other.
