@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from streamsvm import OSPASParser
-from streamsvm.structured.meanings import as_text, read_meaning, symbols_of
+from streamsvm.structured.parser.meanings import as_text, read_meaning, symbols_of
 from tests.golden.problems import FOLDER
 
 Rows = list[dict[str, Any]]

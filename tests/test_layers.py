@@ -14,21 +14,27 @@ LAYERS = [
     {"_compile", "_compiling", "_parameter_checks", "_sources", "errors"},
     {"kernels", "losses"},
     {"support", "confidence"},
-    {"structured"},
     {"solvers"},
     {"monitor", "page"},
     {"labels", "features", "model_files", "selection"},
     {"preprocessing"},
     {"learners"},
+    {"structured"},
     {"run"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 READERS = {"cli", "run"}
-RIVERS = {"learners", "preprocessing", "run", "cli"}
+RIVERS = {"learners", "preprocessing", "structured", "run", "cli"}
 FACES = {"__init__", "__main__", "_public"}
 SOURCES = sorted((ROOT / "streamsvm").rglob("*.py"))
 CONNECTORS = sorted((ROOT / "connectors").rglob("*.py"))
+USERS_OF_STRUCTURED = {
+    "streamsvm._public",
+    "streamsvm.run.record_feeder",
+    "streamsvm.run.sentence_feeder",
+    "streamsvm.cli.sentences",
+}
 UNPICKLERS = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 OF_RIVER_AND_CTYPES = {"_get_params", "_unit_test_params", "_handle", "_name"}
@@ -66,7 +72,7 @@ def test_imports_go_down(path):
 def test_what_all_learners_share_imports_nothing_of_some():
     bases = ROOT / "streamsvm" / "learners" / "bases"
     families = {path.name for path in bases.iterdir() if (path / "__init__.py").exists()}
-    assert families == {"adaptive", "exact", "kernel", "linear", "sequence"}
+    assert families == {"adaptive", "exact", "kernel", "linear"}
     above = {family: {family} for family in families}
     above |= {family: {family, "kernel"} for family in ("adaptive", "exact")}
     for path in bases.rglob("*.py"):
@@ -74,6 +80,22 @@ def test_what_all_learners_share_imports_nothing_of_some():
         for name in imports(path):
             family = name.removeprefix("streamsvm.learners.bases.").split(".")[0]
             assert family not in families - allowed, f"{path.name} imports {name}"
+
+
+def test_structured_learning_is_in_one_place():
+    """Others use what its package gives, in few files; it uses what all learners share."""
+    users = set()
+    for module, tree in TREES.items():
+        names = {name for name, _ in _froms(tree)}
+        if module.startswith("streamsvm.structured."):
+            of_learners = [n for n in names if n.startswith("streamsvm.learners")]
+            # Not of one family of learners.
+            assert all(re.fullmatch(r"streamsvm\.learners\.bases(\.\w+)?", n) for n in of_learners)
+        elif used := {n for n in names if n.startswith("streamsvm.structured")}:
+            if module != "streamsvm.structured":
+                assert used == {"streamsvm.structured"}, f"{module}: import from the package"
+                users.add(module)
+    assert users == USERS_OF_STRUCTURED
 
 
 def test_every_part_has_a_layer():
@@ -155,13 +177,14 @@ def test_no_circles():
 
 
 def _imported(module):
-    names = [
-        (n.module, a.name)
-        for n in ast.walk(TREES[module])
-        if isinstance(n, ast.ImportFrom)
-        for a in n.names
-    ]
+    names = _froms(TREES[module])
     return {name if (name := f"{of}.{one}") in TREES else of for of, one in names} - {module}
+
+
+def _froms(tree):
+    """Return (module, name) of all that is imported from a module."""
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return [(node.module, alias.name) for node in found for alias in node.names]
 
 
 def _module_of(path):

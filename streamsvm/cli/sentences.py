@@ -18,16 +18,12 @@ from connectors import (
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.labels.given import told
 from streamsvm.learners.bases.registry import registered_learners
-from streamsvm.learners.concept_labeler import ConceptLabeler
-from streamsvm.learners.ospas import OSPASParser
 from streamsvm.model_files.container import steps_of
-from streamsvm.preprocessing.chain import Chain
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.parts import unwrapped
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.sentence_feeder import are_sentences
-from streamsvm.structured.meaning_score import MeaningScore
-from streamsvm.structured.meanings import as_text
+from streamsvm.structured import Chain, ConceptLabeler, MeaningScore, OSPASParser, as_text
 
 _OF_ROWS = ("exclude", "weight", "parse_numbers", "positive", "timestamp", "speed", "key",
             "labels_topic", "label_delay", "label_moment", "patience", "default_label",

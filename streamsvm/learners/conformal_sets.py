@@ -6,6 +6,7 @@ import copy
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from river import base
 
 from streamsvm._parameter_checks import weights_of
@@ -15,19 +16,11 @@ from streamsvm.labels.prediction_sets import Intervals, LabelSets
 from streamsvm.labels.token_sets import Margins, TokenSets
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
-from streamsvm.learners.bases.sequence.read_sentence import (
-    are_same,
-    check_steps,
-    read_batch,
-    read_sentence,
-)
-from streamsvm.learners.bases.sequence.sequence_batches import label_lists
-from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
+from streamsvm.learners.bases.token_labels import Features, LabelsTokens
 from streamsvm.learners.bases.wrapper import ModelWrapper, events_of, learn_events
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
-from streamsvm.structured.sentences import Sentences
 from streamsvm.support.locked import locked
 
 
@@ -116,8 +109,8 @@ class ConformalSets(ModelWrapper, base.Estimator):
         self.score, self.may_be_empty = score, may_be_empty
         last = steps_of(model)[-1]
         predicts_numbers = isinstance(last, base.Regressor)
-        if has_tokens := isinstance(last, SequenceLearner):
-            check_steps(model)
+        if has_tokens := isinstance(last, LabelsTokens):
+            last.check_steps(model)
         has_sets = predicts_numbers or has_tokens or has_probabilities(last)
         is_other = isinstance(model, (type, ActiveLearner, ConformalSets))
         if is_other or isinstance(last, AmbiguousSVMClassifier) or not has_sets:
@@ -138,7 +131,13 @@ class ConformalSets(ModelWrapper, base.Estimator):
         # The event that was predicted last, a copy of it, what was predicted, and the set.
         self._last: tuple[Any, Any, Any, tuple[Any, ...]] | None = None
         # The same of a sentence: its features, the margins, and the sets.
-        self._last_sentence: tuple[Sentences, Margins, tuple[Any, ...]] | None = None
+        self._last_sentence: tuple[Features, Margins, tuple[Any, ...]] | None = None
+
+    @property
+    def _labeler(self) -> LabelsTokens:
+        """The learner of label sequences."""
+        found: LabelsTokens = steps_of(self.model)[-1]
+        return found
 
     @property
     def steps(self) -> dict[Any, Any]:
@@ -190,7 +189,7 @@ class ConformalSets(ModelWrapper, base.Estimator):
             predicted = self.model.predict_proba_one(x)
             found = sets.of(predicted)
         elif self._has_tokens:
-            features = read_sentence(self.model, x)
+            features = self._labeler.read_sentence(self.model, x)
             margins, found = self._predicted_tokens(features)
             self._last_sentence = features, margins, found
             return found
@@ -208,9 +207,9 @@ class ConformalSets(ModelWrapper, base.Estimator):
             predicted = self.model.predict_proba_one(x)
         return predicted, self.sets.of(predicted)
 
-    def _predicted_tokens(self, features: Sentences) -> tuple[Margins, tuple[Any, ...]]:
+    def _predicted_tokens(self, features: Features) -> tuple[Margins, tuple[Any, ...]]:
         """Return the margins of a sentence that was read, and its sets."""
-        predicted = Margins.of(steps_of(self.model)[-1].decision_function_one(features))
+        predicted = Margins.of(self._labeler.decision_function_one(features))
         return predicted, self.sets.of(predicted)
 
     @locked
@@ -237,7 +236,8 @@ class ConformalSets(ModelWrapper, base.Estimator):
         if last is not None and given is None and last[0] is x and last[1] == x:
             predicted, found = last[2], last[3]
         elif self._has_tokens:
-            self._learn_tokens(read_sentence(self.model, x), y, given, kwargs)
+            features = self._labeler.read_sentence(self.model, x)
+            self._learn_tokens(features, y, given, kwargs)
             return
         else:
             if isinstance(given, str):
@@ -257,19 +257,17 @@ class ConformalSets(ModelWrapper, base.Estimator):
             sets.n_waiting >>= 1
         sets.learn(y, predicted, found if given is None else given)
 
-    def _learn_tokens(
-        self, features: Sentences, y: Any, given: Any, kwargs: dict[str, Any]
-    ) -> None:
+    def _learn_tokens(self, features: Features, y: Any, given: Any, kwargs: dict[str, Any]) -> None:
         """Count the sets of a sentence that was read, and learn it."""
         last, self._last_sentence = self._last_sentence, None
-        if last is not None and given is None and are_same(last[0], features):
+        if last is not None and given is None and all(map(np.array_equal, last[0], features)):
             _, predicted, found = last
         else:
             predicted, found = self._predicted_tokens(features)
         if given is not None and (isinstance(given, str) or len(given) != len(found)):
             raise ParameterError(f"given: {len(given)} sets, for {len(found)} tokens")
         y = list(y) if isinstance(y, Iterator) else y
-        steps_of(self.model)[-1].learn_one(features, y, **kwargs)
+        self._labeler.learn_one(features, y, **kwargs)
         self.sets.learn(y, predicted, found if given is None else given)
 
     # Batches
@@ -295,8 +293,9 @@ class ConformalSets(ModelWrapper, base.Estimator):
         with self.lock:
             sets = self.sets.at_rest()
         if self._has_tokens:
-            score = steps_of(self.model)[-1].decision_function_one
-            return [sets.of(Margins.of(score(one))) for one in read_batch(self.model, X)]
+            labeler = self._labeler
+            read = labeler.read_batch(self.model, X)
+            return [sets.of(Margins.of(labeler.decision_function_one(one))) for one in read]
         name = "predict_one" if self._predicts_numbers else "predict_proba_one"
         predict = getattr(self.model, name)
         return [sets.of(predict(x)) for x in events_of(self.model, X)]
@@ -323,7 +322,8 @@ class ConformalSets(ModelWrapper, base.Estimator):
 
         """
         if self._has_tokens:
-            sentences, labels = list(read_batch(self.model, X)), label_lists(y)
+            sentences = list(self._labeler.read_batch(self.model, X))
+            labels = self._labeler.read_labels(y)
             weights = weights_of(1.0 if w is None else w, len(sentences)).tolist()
             own = [None] * len(sentences) if given is None else given
             for one, of, weight, sets in zip(sentences, labels, weights, own, strict=True):

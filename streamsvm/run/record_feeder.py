@@ -12,10 +12,7 @@ from connectors.sentences import SentenceBatch
 from connectors.source import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.sequence.sequence_batches import read_candidates, words_of
-from streamsvm.learners.concept_labeler import ConceptLabeler
 from streamsvm.learners.conformal_sets import ConformalSets
-from streamsvm.learners.ospas import OSPASParser
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.sentence_feeder import (
@@ -24,11 +21,19 @@ from streamsvm.run.sentence_feeder import (
     TokenSetsFeeder,
     token_pairs,
 )
-from streamsvm.structured.chunks import ChunkScore
-from streamsvm.structured.meaning_score import MeaningScore
-from streamsvm.structured.meanings import read_meaning
-from streamsvm.structured.words import words_in
-from streamsvm.structured.worlds import judged, read_meant, universe_of
+from streamsvm.structured import (
+    ChunkScore,
+    ConceptLabeler,
+    MeaningScore,
+    OSPASParser,
+    judged,
+    read_candidates,
+    read_meaning,
+    read_meant,
+    universe_of,
+    words_in,
+    words_of,
+)
 
 
 class RecordFeeder(ABC):

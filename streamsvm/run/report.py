@@ -12,7 +12,6 @@ from streamsvm.labels.class_labels import plain
 from streamsvm.learners.bases.kernel import threads
 from streamsvm.monitor.history import History
 from streamsvm.monitor.hits import NO_CANDIDATE, Hits
-from streamsvm.structured.meaning_score import MeaningScore
 
 
 def peak_memory() -> int | None:
@@ -32,7 +31,7 @@ def _rate(rows: int, seconds: float) -> float:
 
 def accuracies(score: Any, accuracy: Any, balanced: Any) -> dict[str, float | None]:
     """Return the accuracy, the mean over the classes, which meanings lack, and what is right."""
-    if isinstance(score, MeaningScore):
+    if score is not None and not score.has_labels:
         return {"accuracy": score.accuracy, "balanced_accuracy": None}
     is_known = NO_CANDIDATE not in balanced.cm.sum_row
     return {
@@ -247,11 +246,10 @@ class RunReport:
     def take_score(self, score: Any, hits: Hits) -> None:
         """Fill in the score of sentences; None: of rows, which `hits` has counted."""
         self._set_intervals(hits)
-        if isinstance(score, MeaningScore):
-            self.meanings = score.as_dict()
-        elif score is not None:
-            self.tokens, self.sentence_accuracy = score.n_tokens, score.sentence_accuracy
-            self.chunk_f1 = score.f1 if score.n_true else None
+        if score is None:
+            return
+        vars(self).update(score.in_report())
+        if score.has_labels:
             # Tokens of a sentence are predicted together: they are no looks one after the other.
             ends = share_interval(score.n_right_sentences, score.n_sentences)
             self.sentence_accuracy_low, self.sentence_accuracy_high = ends

@@ -30,7 +30,6 @@ from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.report import Progress, RunReport, accuracies, peak_memory
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.run.wrapper_feeders import figures_of, row_feeder_of
-from streamsvm.structured.meaning_score import MeaningScore
 
 # Fields of `Progress` that are attributes of the learner, if it has them, of the report, and those
 # of the monitor's last record.
@@ -246,7 +245,7 @@ class Run:
         if failure is not None:
             raise failure
         if not report.interrupted:
-            if isinstance(self.score, MeaningScore):
+            if self.score is not None and not self.score.has_labels:
                 parts.check_learnt(report.rows, report.learnt, self.bad)
             elif isinstance(self.late, GroupLabels) and not report.learnt:
                 pass  # the labels may come to another member

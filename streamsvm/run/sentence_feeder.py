@@ -10,15 +10,19 @@ from connectors.source import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.given import Given, told
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.labels.sequence_targets import SequenceTargets
-from streamsvm.learners.bases.sequence.read_sentence import check_steps, each_of
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
-from streamsvm.preprocessing.chain import Chain
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.wrapper_feeders import check_reading
-from streamsvm.structured.chunks import ChunkScore
-from streamsvm.structured.sentences import Sentences, joined, read_sentences
+from streamsvm.structured import (
+    Chain,
+    ChunkScore,
+    Sentences,
+    SequenceTargets,
+    each_of,
+    joined,
+    read_sentences,
+)
 
 _REFUSED = (FeatureError, LabelError, ParameterError)
 """What reading a sentence that cannot be used raises; learning what was read raises none."""
@@ -62,7 +66,7 @@ class SentenceFeeder:
         *before, self.learner = steps_of(model)
         self.bad = bad
         self._chain: Chain | None = before[0] if before else None
-        check_steps(model)
+        self.learner.check_steps(model)
 
     def check_run(self, epochs: int, forgets: bool) -> None:
         """Refuse a run that the model cannot make: none."""

@@ -1,11 +1,8 @@
 """Ahead-of-time compilation of what learners need, for installations, containers and tests."""
 
 import inspect
-import tempfile
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +15,8 @@ from streamsvm.features.matrices import SparseMatrix
 from streamsvm.labels.bag_labels import BagTargets
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearsal_copy, rehearse_events
-from streamsvm.learners.bases.sequence.sentence_learner import SentenceLearner
-from streamsvm.learners.concept_labeler import ConceptLabeler
-from streamsvm.learners.ospas import OSPASParser
-from streamsvm.model_files.container import load, steps_of
+from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
-from streamsvm.preprocessing.chain import Chain
 from streamsvm.preprocessing.feature_map import FeatureMap
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
@@ -206,12 +199,9 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
 def _exercise(model: Any) -> None:
     """Compile a model by using it: learn, predict, finish and measure generated data."""
     x, labels = made_up(N_EVENTS)
-    if isinstance(model, SentenceLearner):
-        _exercise_sentences(rehearsal_copy(model))
-        return
     if are_sentences(model):
         # With a seed: by other draws `finish` may have nothing to do, and compiles less.
-        _exercise_sequences(rehearsal_copy(model, seed=0))
+        rehearsal_copy(model, seed=0).rehearse()
         return
     if isinstance(model, (StandardScaler, FeatureMap)):
         _exercise_transformer(model.clone(), x)
@@ -251,46 +241,3 @@ def _exercise_transformer(model: StandardScaler | FeatureMap, x: np.ndarray) -> 
     model.learn_many(x)
     model.transform_many(x)
     model.transform_matrix(SparseMatrix(range(x.shape[1]), sparse(x.astype(np.float32))))
-
-
-def _exercise_sentences(model: Any) -> None:
-    """Compile a learner of whole sentences."""
-    words = [["she", "feeds", "the", ("cat", "dog", "hen")[i % 3]] for i in range(12)]
-    X: list[Any] = words
-    y: list[Any] = [[f"feed(she, {sentence[3]})", "eat(cat)"] for sentence in words]
-    if isinstance(model, ConceptLabeler):
-        where = {"cat": "hall", "dog": "yard", "hen": "hall", "Ann": "hall", "Bea": "yard"}
-        X = [(sentence, {"location": where, "owner": {"cat": "Ann"}}) for sentence in words]
-        y = [["Ann" if i % 3 else "Bea", "feed", "-", words[i][3]] for i in range(12)]
-        # Bags are aligned by other code.
-        y[6:] = [Counter(concepts) for concepts in y[6:]]
-    model.learn_many(X, y)
-    model.predict_many(X)
-    if isinstance(model, OSPASParser):
-        model.predict_symbols_many(X)
-    with tempfile.TemporaryDirectory() as folder:
-        model.save(Path(folder, "model.svm"))
-        load(Path(folder, "model.svm")).learn_many(X, y)
-
-
-def _exercise_sequences(model: Any) -> None:
-    """Compile a learner of label sequences, and the features that `Chain` makes."""
-    words = [[f"w{(3 * i + t) % 5}" for t in range(4)] for i in range(60)]
-    # Labels have nothing to do with words: so `finish` has something to do.
-    random = np.random.default_rng(0)
-    labels = random.choice(["a", "b"], (60, 4)).tolist()
-    X: Any = Chain().transform_many(words)
-    if getattr(model, "kernel", None) is not None:
-        # There are many patterns then, so that the cache of kernel rows grows, too.
-        X = [random.normal(size=(len(sentence), 2)) for sentence in words]
-    model.learn_many(X, labels)
-    model.predict_many(X)
-    model.decision_function_one(X[0] if isinstance(X, list) else words[0])
-    if hasattr(model, "finish"):
-        model.finish(gap=1e-9, max_passes=1)
-        if model.window is None and model.max_support_patterns is None and model.kernel is None:
-            model.finish(X, labels, gap=1e-9, max_passes=1)
-    with tempfile.TemporaryDirectory() as folder:
-        # Reading a file fills the patterns by compiled code, too.
-        model.save(Path(folder, "model.svm"))
-        load(Path(folder, "model.svm"))

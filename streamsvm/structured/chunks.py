@@ -39,7 +39,33 @@ def chunks_of(labels: Sequence[Any]) -> set[tuple[str, int, int]]:
     return found
 
 
-class ChunkScore:
+class Shares:
+    """Precision, recall and F1 by counts: of things that are, that are predicted, and of both."""
+
+    has_labels = True
+    """Whether tokens have labels, of which a run counts the classes."""
+
+    def __init__(self) -> None:
+        self.n_true = self.n_predicted = self.n_right = 0
+
+    @property
+    def precision(self) -> float:
+        """The share of predicted ones that are right; 0 without any."""
+        return self.n_right / self.n_predicted if self.n_predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        """The share of true ones that are predicted; 0 without any."""
+        return self.n_right / self.n_true if self.n_true else 0.0
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall."""
+        both = self.n_true + self.n_predicted
+        return 2.0 * self.n_right / both if both else 0.0
+
+
+class ChunkScore(Shares):
     """Counts tokens, chunks and sentences that are predicted right, as a stream goes on.
 
     Examples
@@ -53,8 +79,8 @@ class ChunkScore:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.n_tokens = self.n_right_tokens = self.n_sentences = self.n_right_sentences = 0
-        self.n_true = self.n_predicted = self.n_right = 0
 
     def update(self, y_true: Iterable[Any], y_pred: Iterable[Any]) -> None:
         """Count one sentence; ValueError: there are not as many predicted labels as true ones."""
@@ -71,21 +97,11 @@ class ChunkScore:
         self.n_predicted += len(guessed)
         self.n_right += len(chunks & guessed)
 
-    @property
-    def precision(self) -> float:
-        """The share of predicted chunks that are right; 0 without any."""
-        return self.n_right / self.n_predicted if self.n_predicted else 0.0
-
-    @property
-    def recall(self) -> float:
-        """The share of true chunks that are predicted; 0 without any."""
-        return self.n_right / self.n_true if self.n_true else 0.0
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
-        both = self.n_true + self.n_predicted
-        return 2.0 * self.n_right / both if both else 0.0
+    def in_report(self) -> dict[str, Any]:
+        """Return what the report of a run has of it."""
+        chunk_f1 = self.f1 if self.n_true else None
+        found = {"tokens": self.n_tokens, "sentence_accuracy": self.sentence_accuracy}
+        return found | {"chunk_f1": chunk_f1}
 
     @property
     def accuracy(self) -> float:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import math
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ _REMEMBERED = 2**18
 """How many features are kept with their keys; computing a key takes most of the time."""
 
 _MOST_WORDS = 2**17
+"""How many words are kept with the keys of their pieces, and of their shapes."""
 
 _LONGEST = 200
 """Characters of a feature whose key is kept; of longer ones they would fill the memory."""
@@ -146,6 +148,15 @@ def joined(parts: Sequence[Sentences]) -> Sentences:
         np.concatenate([part.keys for part in parts]),
         np.concatenate([part.values for part in parts]),
     )
+
+
+def each_of(sentences: Sentences) -> Iterator[Sentences]:
+    """Yield the sentences one by one."""
+    first, start, keys, values = sentences
+    for begin, stop in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):
+        a, b = int(start[begin]), int(start[stop])
+        own = np.array([0, stop - begin], np.int64)
+        yield Sentences(own, start[begin : stop + 1] - a, keys[a:b], values[a:b])
 
 
 def _read(tokens: Any) -> Sentences:
@@ -282,26 +293,13 @@ def pieces_of(text: str, affixes: int, ngrams: int) -> list[str]:
     return found
 
 
-class PieceKeys(dict[str, Any]):
-    """The keys of the pieces of words, see `pieces_of`; up to 131,072 words are kept."""
-
-    def __init__(self, affixes: int, ngrams: int) -> None:
-        super().__init__()
-        self._how = affixes, ngrams
-
-    def __missing__(self, text: str) -> tuple[int, ...]:
-        keys = tuple(TEXT_KEYS[piece] for piece in pieces_of(text, *self._how))
-        if len(self) >= _MOST_WORDS:
-            self.clear()
-        self[text] = keys
-        return keys
+@lru_cache(_MOST_WORDS)
+def piece_keys(text: str, affixes: int, ngrams: int) -> tuple[int, ...]:
+    """Return the keys of the pieces of a text, see `pieces_of`."""
+    return tuple(TEXT_KEYS[piece] for piece in pieces_of(text, affixes, ngrams))
 
 
-class ShapeKeys(dict[str, int]):
-    """The keys of the shapes of words; up to 131,072 words are kept."""
-
-    def __missing__(self, text: str) -> int:
-        if len(self) >= _MOST_WORDS:
-            self.clear()
-        key = self[text] = TEXT_KEYS[f"shape={shape_of(text)}"]
-        return key
+@lru_cache(_MOST_WORDS)
+def shape_key(text: str) -> int:
+    """Return the key of the shape of a text."""
+    return TEXT_KEYS[f"shape={shape_of(text)}"]

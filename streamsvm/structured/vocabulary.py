@@ -1,11 +1,12 @@
 """A growing vocabulary: a hash table from the keys of features to columns 0, 1, 2, ..."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
 from streamsvm.structured.sentences import Sentences
+from streamsvm.support.declaration import Field, NamedArrays, as_int
 from streamsvm.support.rows import SparseRows, tidy
 
 _FEWEST = 1024
@@ -54,6 +55,21 @@ def shortened(vocabulary: Vocabulary, n: int) -> Vocabulary:
     shorter = with_keys(keys_of(vocabulary, n))
     shorter.counts[1] = vocabulary.counts[1]
     return shorter
+
+
+def as_file(vocabulary: Vocabulary, n: int) -> tuple[np.ndarray, int]:
+    """Return what a file holds: the first n keys, and how many entries were ignored."""
+    return keys_of(vocabulary, n), int(vocabulary.counts[1])
+
+
+def from_file(name: str, arrays: NamedArrays, most: int, n_ignored: Any = 0) -> Vocabulary:
+    """Return the vocabulary of keys in a file; ValueError: two are equal, or more than `most`."""
+    n = arrays.length_of(name, 0)
+    found = with_keys(arrays.take(name, Field((n,), np.uint64), {}))
+    if n > most or size(found) != n:
+        raise ValueError(f"{name}: there are more than {most} keys, or two are equal")
+    found.counts[1] = as_int("n_ignored", n_ignored, 0)
+    return found
 
 
 def learnt_rows(

@@ -7,6 +7,9 @@ from typing import Any
 
 from streamsvm.errors import FeatureError
 
+NOTHING = "-"
+"""What words stand for that mean nothing: they have no symbol, or no concept."""
+
 MOST_WORDS = 2_000
 """A sentence with more is none: time and memory grow with words times relations, or concepts."""
 
@@ -23,3 +26,8 @@ def words_in(sentence: Any) -> list[str]:
         if not isinstance(word, str):
             raise FeatureError(f"a word is {type(word).__name__}: use strings")
     return list(map(str.__str__, words))
+
+
+def words_of(sentence: Any) -> list[str]:
+    """Return the words of a sentence; FeatureError if it is of another kind."""
+    return words_in(str.__str__(sentence).split() if isinstance(sentence, str) else sentence)

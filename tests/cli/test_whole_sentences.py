@@ -16,7 +16,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
-from streamsvm.structured.meanings import as_text
+from streamsvm.structured.parser.meanings import as_text
 
 PAIRS = [(a, b) for a in range(1, 6) for b in range(1, 6) if a != b] * 3
 TEXTS = [f"pink {a} passes to pink {b}" for a, b in PAIRS]

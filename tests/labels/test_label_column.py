@@ -12,8 +12,8 @@ from scipy import sparse
 from streamsvm.errors import LabelError
 from streamsvm.labels.bag_labels import bags_of
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.learners.bases.sequence.sequence_batches import label_lists
 from streamsvm.learners.incremental_regressor import _numbers_of
+from streamsvm.structured.batches import label_lists
 
 LABELS = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "c", "d"])), max_size=30)
 

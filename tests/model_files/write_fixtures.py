@@ -45,7 +45,7 @@ from streamsvm import (
 )
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
-from streamsvm.structured.meanings import as_text
+from streamsvm.structured.parser.meanings import as_text
 
 RBF = kernels.RBF(gamma=0.5)
 LINEAR = kernels.Linear()

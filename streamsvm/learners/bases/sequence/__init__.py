@@ -1,1 +1,0 @@
-"""What learners of label sequences share."""
