@@ -31,7 +31,7 @@ from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.sequences.inference import Batch
 from streamsvm.solvers.sequences.model import LARANK
 from streamsvm.structured import vocabulary
-from streamsvm.support.locked import learning
+from streamsvm.support.locked import guarded
 
 
 class LaRankSequenceLabeler(SequenceLearner):
@@ -232,7 +232,7 @@ class LaRankSequenceLabeler(SequenceLearner):
             return Certificate(None, "no support pattern was looked at yet")
         return Certificate(value, "of the support patterns, after each sentence")
 
-    @learning
+    @guarded
     def finish(
         self,
         X: Any = None,

@@ -26,6 +26,7 @@ from streamsvm.learners.bases.sequence.sequence_batches import (
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT
 from streamsvm.structured.meanings import Meaning, read_meaning, symbols_of
 from streamsvm.structured.word_choice import EXPLORATIONS
+from streamsvm.support.locked import guarded
 
 _WIDEST = 20
 _MOST_SYMBOLS = 10_000
@@ -150,7 +151,7 @@ class OSPASParser(SentenceLearner):
         FeatureError, LabelError
             The sentence or a candidate cannot be used; the model has not changed.
         ModelBusyError
-            The caller is a signal handler, or the like, in the middle of this model's learning.
+            The caller is inside another call of this model: see `Learner.learn_one`.
 
         """
         self._learn([words_of(sentence)], [read_candidates(candidates)])
@@ -220,27 +221,27 @@ class OSPASParser(SentenceLearner):
         """
         return self.predict_many([sentence])[0]
 
+    @guarded
     def predict_many(self, X: Any) -> list[Parse]:
         """Return what each of several sentences is predicted to say; `X` as in `learn_many`."""
         sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
-        with self.lock:
-            return [parse_of(self.parser, sentence) for sentence in sentences]
+        return [parse_of(self.parser, sentence) for sentence in sentences]
 
+    @guarded
     def predict_symbols_many(self, X: Any) -> list[list[str | None]]:
         """Return the symbols of the words of each sentence alone, which is much faster."""
         sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
         ends = np.cumsum([0, *map(len, sentences)])
-        with self.lock:
-            keys = np.concatenate([np.zeros(0, np.uint64), *map(keys_of, sentences)])
-            labels = self.parser.scores_of_many(keys, ends).argmax(axis=1)
-            names = [None, *self.parser.grammar.names[1:]]
+        keys = np.concatenate([np.zeros(0, np.uint64), *map(keys_of, sentences)])
+        labels = self.parser.scores_of_many(keys, ends).argmax(axis=1)
+        names = [None, *self.parser.grammar.names[1:]]
         flat, stops = [names[label] for label in labels.tolist()], ends.tolist()
         return [flat[i:j] for i, j in pairwise(stops)]
 
+    @guarded
     def scores_one(self, sentence: Any) -> dict[Meaning, float]:
         """Return all meanings that can be put together from a sentence, and how sure they are."""
-        with self.lock:
-            return scores_of(self.parser, words_of(sentence))
+        return scores_of(self.parser, words_of(sentence))
 
     def match_one(self, sentence: Any, candidates: Iterable[Any]) -> Any:
         """Return the candidate that is the predicted meaning, or whose symbols are most like it.

@@ -13,7 +13,7 @@ import pytest
 
 import streamsvm
 from streamsvm import OSPASParser
-from streamsvm.errors import FeatureError, LabelError, ModelBusyError, ParameterError
+from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.model_files import codec
 from streamsvm.solvers.ospas.algorithm_24 import learn_sentence
 from streamsvm.structured.meanings import as_text, bag_of, frames_of, read_meaning
@@ -125,24 +125,6 @@ def test_an_interruption_at_any_line_leaves_a_whole_model():
         if not was:
             break
     assert n_hits > 50
-
-
-def test_arrays_that_do_not_fit_together_are_refused():
-    model = OSPASParser(seed=0)
-    model.learn_one("a b", ["r(x,y)"])
-    model.parser.symbols.late = np.zeros((64, 4))
-    for call in (model.predict_one, lambda words: model.learn_one(words, ["r(x,y)"])):
-        with pytest.raises(ModelBusyError):
-            call("a b")
-
-
-def test_a_handler_that_learns_while_meanings_are_predicted_harms_no_memory():
-    model = OSPASParser(seed=0)
-    model.learn_one("a b", ["r(x,y)"])
-    scores = model.parser.scores(np.zeros(2, np.uint64))
-    model.learn_one("c d", ["q(s,t,u,v)"])
-    with pytest.raises(ModelBusyError):
-        model.parser.frames(np.zeros(2, np.uint64), scores)
 
 
 def test_a_damaged_file_is_refused(house, tmp_path):

@@ -32,14 +32,13 @@ class BagPath(EventPath):
         self,
         learner: EventLearner,
         x: Mapping[Name, Any],
-        signs: dict[Any, float],
-        *target: Any,
+        bag: set[int],
+        cost: float,
+        weight: float,
     ) -> int:
-        """Learn an event if it is plain: see `learn_plain`; `target` is as of `learn_bag`."""
-        read = self._plain(learner, x, True)
-        if read is None or learner.targets.labels.signs is not signs:
-            return -1
-        return self._learn_bag_read(*read, *target)
+        """Learn an event if it is plain: see `learn_plain`; `bag` is as of `learn_bag`."""
+        read = self._plain(learner, x)
+        return -1 if read is None else self._learn_bag_read(*read, bag, cost, weight)
 
     def learn_bag(self, event: Event, bag: set[int], cost: float, weight: float) -> int:
         """Learn what an `EventReader` read: see `learn`."""

@@ -29,7 +29,6 @@ from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases.event_calls import (
     EVENT_COLUMNS,
     SORTED_COLUMNS,
-    TURN,
     Arguments,
     learn_dense,
     learn_sparse,
@@ -56,9 +55,7 @@ class EventLearner(Protocol):
     schema: Schema
     targets: Targets
     is_sparse: bool
-    is_learning: bool
     repeats: tuple[np.ndarray, ...] | None
-    event_path: EventPath | None
 
     def event_parts(self) -> Bound:
         """Return the objects that compiled code uses for an event, if its state is not None."""
@@ -68,8 +65,8 @@ class EventPath:
     """Predicts and learns events by one compiled call each, for one state of a learner.
 
     Its `model`, whose arrays are used, is the learner or one of its models; `bound` is what its
-    `event_parts` returned. The caller of each method holds the learner's lock. `margins`, float64
-    (1, outputs), are those of the last event, as the solver wrote them before it was learnt.
+    `event_parts` returned. `margins`, float64 (1, outputs), are those of the last event, as the
+    solver wrote them before it was learnt.
     """
 
     def __init__(self, learner: EventLearner, model: Any, bound: Bound) -> None:
@@ -87,8 +84,7 @@ class EventPath:
         self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
         self._values_view = memoryview(event_values).cast("B")
         n_scores = 1 if n_outputs == 1 else len(targets.labels.seen)
-        numbers: Any = np.array([0, -1, 0, n_scores])
-        self._turn, self._numbers_view = 0, memoryview(numbers)
+        numbers: Any = np.array([0, -1, n_scores])
         self.schema = schema
         self.statistics = schema.missing.reserve(0 if is_sparse else room)
         # Sign, C_i and weight of an event.
@@ -149,30 +145,14 @@ class EventPath:
             bound[0] is own[0] and bound[1] is own[1] and bound[2] is own[2] and bound[3] is own[3]
         )
 
-    def invalidate(self) -> None:
-        """Take note that rows are learnt: a call for an event that is being written falls back."""
-        self._begin()
-
-    def _begin(self) -> int:
-        """Return a number for the event whose values are written next.
-
-        A signal handler may write an event of its own before the compiled call, which therefore
-        checks that this event was the last one to begin.
-        """
-        turn = self._turn = self._turn + 1
-        self._numbers_view[TURN] = turn
-        return turn
-
     def _plain(
-        self, learner: EventLearner, x: Mapping[Name, Any], learning: bool = False
+        self, learner: EventLearner, x: Mapping[Name, Any]
     ) -> tuple[bytes, bytes, int] | None:
         """Return values, columns (if rows are sparse) and number of features for a plain event.
 
         That is a dict of known features, if rows are dense of all. Most events are plain, and this
-        takes a third of the time that an `EventReader` takes. Code of the user's may run while the
-        event is read: only then the path is compared with what the learner has, which from there on
-        no other code may change if the event is to be learnt. None if the event is not plain, or
-        the path not bound to the learner.
+        takes a third of the time that an `EventReader` takes. None if the event is not plain, or
+        the path is not bound to what the learner has now.
         """
         schema = self.schema
         n_names, columns = schema.n_names, b""
@@ -195,8 +175,6 @@ class EventPath:
                 values = self._pack(*self._get(x))
         except UNUSUAL:
             return None
-        if learning:
-            learner.is_learning = True
         # In one expression, and one by one: it takes a fifth of the time of an event. Names may be
         # known for which the state has no room yet, after an interruption.
         state, kernel, schedule, targets = learner.event_parts()
@@ -206,9 +184,8 @@ class EventPath:
             and schedule is own_schedule
             and targets is own_targets
             and kernel is own_kernel
-            and learner.event_path is self
             and learner.schema is schema
-            and schema.n_names == n_names <= self.room
+            and n_names <= self.room
             and schema.missing.statistics is self.statistics
         ):
             return values, columns, n_names if self._buckets is None else self._buckets
@@ -232,27 +209,20 @@ class EventPath:
         self,
         learner: EventLearner,
         x: Mapping[Name, Any],
-        signs: dict[Any, float],
-        *target: float,
+        sign: float,
+        cost: float,
+        weight: float,
     ) -> int:
-        """Learn an event if it is plain; return the same as `learn`.
-
-        `target` are sign, cost and weight; the sign was read from `signs`, those of the learner's
-        labels. The learner's `is_learning` may be True afterwards.
-        """
-        read = self._plain(learner, x, True)
-        # A class that came after the sign was read may have changed what the sign stands for.
-        if read is None or learner.targets.labels.signs is not signs:
-            return -1
-        return self._learn_read(*read, *target)
+        """Learn an event if it is plain; return the same as `learn`."""
+        read = self._plain(learner, x)
+        return -1 if read is None else self._learn_read(*read, sign, cost, weight)
 
     def _predict_read(self, values: bytes, columns: bytes, d: int) -> int:
-        turn = self._begin()
         self._values_view[: len(values)] = values
         if self.is_sparse:
             self._columns_view[: len(columns)] = columns
-            return predict_sparse(self._arguments, turn, len(values) >> 3, d, self._is_hashed)
-        return predict_dense(self._arguments, turn, d)
+            return predict_sparse(self._arguments, len(values) >> 3, d, self._is_hashed)
+        return predict_dense(self._arguments, d)
 
     def _learn_read(
         self,
@@ -264,18 +234,18 @@ class EventPath:
         weight: float,
         arguments: Any = None,
     ) -> int:
-        address, turn, self._d = arguments or self._arguments, self._begin(), d
+        address, self._d = arguments or self._arguments, d
         self._values_view[: len(values)] = values
         if self.is_sparse:
             self._columns_view[: len(columns)] = columns
             n = len(values) >> 3
-            return learn_sparse(address, turn, n, d, self._is_hashed, sign, cost, weight)
-        return learn_dense(address, turn, d, sign, cost, weight)
+            return learn_sparse(address, n, d, self._is_hashed, sign, cost, weight)
+        return learn_dense(address, d, sign, cost, weight)
 
     def predict(self, event: Event) -> int:
         """Predict what an `EventReader` read; return the index of the label, -1 to fall back.
 
-        It falls back if a value is out of range, or a signal handler used the model meanwhile.
+        It falls back if a value is out of range.
         """
         _, d, values, columns, _ = event
         return self._predict_read(values, columns, d)

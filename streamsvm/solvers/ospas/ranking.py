@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm.errors import ModelBusyError
 from streamsvm.solvers.ospas.algorithm_24 import learn_rows, row_scores
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sentences import Sentences
 from streamsvm.support.rows import SparseRows
-
-_FLOAT = np.dtype(np.float64)
 
 
 class Ranking:
@@ -47,21 +44,12 @@ class Ranking:
         """Return weights and late, with room for these rows and labels, as compiled code trusts."""
         # Learning may have been interrupted before there was room for the last of them.
         self.grow(rows.d, n_labels)
-        weights, late = self.weights, self.late
-        check_fit(
-            weights.shape[0] >= rows.d
-            and weights.shape[1] >= n_labels
-            and late.shape == (weights.shape if self.is_averaged else (1, 1))
-            and weights.dtype == late.dtype == self.sums.dtype == _FLOAT
-            and self.sums.shape == (4,)
-        )
-        return weights, late
+        return self.weights, self.late
 
     def learn(self, rows: SparseRows, bags: np.ndarray, now: float, C: float) -> None:
         """Learn rows, each with its bag, bool (rows, labels), for the example of number `now`."""
         n = bags.shape[1]
         weights, late = self.arrays(rows, n)
-        check_fit(len(bags) == rows.start.size - 1 and bags.dtype == np.bool_)
         learn_rows(weights, late, now, rows, bags, n, C, self.sums)
 
     def learnt_rows(self, tokens: Sentences, most: int) -> SparseRows:
@@ -89,15 +77,6 @@ class Ranking:
     def n_bytes(self) -> int:
         """Bytes of all arrays."""
         return sum(part.nbytes for part in (self.weights, self.late, *self.vocabulary))
-
-
-def check_fit(fits: bool) -> None:
-    """Raise an error if arrays do not fit together: compiled code would leave their bounds."""
-    if not fits:
-        raise ModelBusyError(
-            "this model has changed in the middle of a call, such as by a signal handler that "
-            "learns: let the handler note the event, and learn it afterwards"
-        )
 
 
 def _enlarged(old: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

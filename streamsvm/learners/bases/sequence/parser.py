@@ -15,7 +15,7 @@ import numpy as np
 
 from streamsvm.learners.bases.sequence.grammar import Grammar
 from streamsvm.solvers.ospas.algorithm_24 import learn_sentence
-from streamsvm.solvers.ospas.ranking import Ranking, check_fit, tokens_of
+from streamsvm.solvers.ospas.ranking import Ranking, tokens_of
 from streamsvm.solvers.ospas.roles import assign, places_of, role_keys, width_of
 from streamsvm.structured.meanings import Meaning, bag_of, frames_of
 from streamsvm.structured.sentences import TEXT_KEYS, Sentences, key_of
@@ -164,7 +164,6 @@ class Parser:
         place = np.empty(relations.size, np.int64)
         symbol = np.empty((relations.size, n), np.int64)
         is_argument, kinds = grammar.is_argument()[relations], grammar.kinds()
-        check_fit(scores.shape == (n, kinds.size) and is_argument.shape[1] == kinds.size)
         places_of(scores, symbols, is_argument, place, symbol)
         keys = np.zeros((relations.size, n, width_of(self.role_window)), np.uint64)
         labels = scores.argmax(axis=1)
@@ -204,7 +203,6 @@ class Parser:
             self.n_examples,
         ).reshape(n, words.size, n_roles)
         arities = grammar.arities[:n]
-        check_fit(max(arities) < n_roles and max(arities) <= allowed.shape[1])
         for q, arity in enumerate(arities):
             at = np.empty(arity, np.int64)
             total = assign(scores, roles[q], symbol[q], allowed[q], arity, at, sure[q])

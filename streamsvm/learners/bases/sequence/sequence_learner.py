@@ -26,7 +26,7 @@ from streamsvm.monitor.learnt import Learnt
 from streamsvm.solvers.sequences.inference import Batch, SequenceSolver
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sentences import Sentences, read_sentences
-from streamsvm.support.locked import Locked, learning
+from streamsvm.support.locked import Locked, guarded
 from streamsvm.support.rows import SparseRows
 
 LIMIT = 2**23
@@ -116,7 +116,7 @@ class SequenceLearner(Locked, container.Saved, base.Estimator):
         FeatureError, LabelError, ParameterError
             The sentence cannot be used; the model has not changed.
         ModelBusyError
-            The caller is a signal handler, or the like, in the middle of this model's learning.
+            The caller is inside another call of this model: see `Learner.learn_one`.
 
         """
         self._learn(read_sentences([x]), [y], w)
@@ -161,7 +161,7 @@ class SequenceLearner(Locked, container.Saved, base.Estimator):
         self._learn(sentences_in(X), label_lists(y), w, predicted)
         return predicted
 
-    @learning
+    @guarded
     def _learn(
         self, sentences: Sentences, y: Sequence[Any], w: Any, predicted: list[Any] | None = None
     ) -> None:
@@ -279,10 +279,10 @@ class SequenceLearner(Locked, container.Saved, base.Estimator):
         """
         return columns_like(X, self._predict(sentences_in(X)))
 
+    @guarded
     def _predict(self, sentences: Sentences) -> list[list[Any]]:
-        with self.lock:
-            codes, _ = self._codes_of(sentences, False)
-            flat = self.targets.labels_of(codes)
+        codes, _ = self._codes_of(sentences, False)
+        flat = self.targets.labels_of(codes)
         ends = sentences.first.tolist()
         return [flat[ends[i] : ends[i + 1]] for i in range(sentences.n)]
 
@@ -295,6 +295,7 @@ class SequenceLearner(Locked, container.Saved, base.Estimator):
         x = vocabulary.known_rows(self.vocabulary, sentences, self.n_known_features)
         return self.solver.predict(x, sentences.first, n, margins), margins
 
+    @guarded
     def decision_function_one(self, x: Any) -> list[dict[Any, float]]:
         """Return the score of each label at each token.
 
@@ -310,10 +311,8 @@ class SequenceLearner(Locked, container.Saved, base.Estimator):
         the best sequence that has the label there.
 
         """
-        sentences = read_sentences([x])
-        with self.lock:
-            _, margins = self._codes_of(sentences, True)
-            seen = self.targets.labels.seen
+        _, margins = self._codes_of(read_sentences([x]), True)
+        seen = self.targets.labels.seen
         return [dict(zip(seen, row, strict=True)) for row in margins.tolist()]
 
     def summary(self) -> str:
