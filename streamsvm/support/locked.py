@@ -26,7 +26,6 @@ def guarded(function: Method) -> Method:
 
     @functools.wraps(function)
     def alone(thing: Any, *args: Any, **kwargs: Any) -> Any:
-        # An interruption comes at calls only: so it finds both lock and flag set, or neither.
         with thing.lock:
             if thing.is_busy:
                 refuse()

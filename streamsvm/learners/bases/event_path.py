@@ -17,6 +17,7 @@ general path, which raises the error or grows the state.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -93,16 +94,16 @@ class EventPath:
         repeats, offsets, asked = nothing if last_label is None else last_label
         scores = np.zeros(offsets.size)
         self._output = self.margins[0] if last_label is None else scores
-        # Of plain events (see `_plain`): of dense rows the number of values, -1: none is plain, and
-        # how they are read; of sparse ones the columns of names.
+        # Of plain events (see `_write_plain`): of dense rows the number of values, -1: none is
+        # plain, and how they are read; of sparse ones the columns of names.
         self._n_plain = -1
         self._get: Any = None
-        self._pack: Any = None
+        self._pack_into: Any = None
         self._buckets, self._is_hashed = schema.buckets, schema.buckets is not None
         index: Any = schema.hashed_columns if self._is_hashed else schema.index
         self._column_of = index.__getitem__
-        # The number of features of the event that was learnt last.
-        self._d = 0
+        # The number of values of a sparse event; that of features of the event learnt last.
+        self._n = self._d = 0
         spare, n_dimensions = _row_store(state, room), 1 if n_outputs == 1 else 2
         # Its arrays, and what is at its addresses, are kept here.
         self._solver = solver_for(state, kernel, schedule, spare, n_dimensions, is_sparse)
@@ -145,41 +146,20 @@ class EventPath:
             bound[0] is own[0] and bound[1] is own[1] and bound[2] is own[2] and bound[3] is own[3]
         )
 
-    def _plain(
-        self, learner: EventLearner, x: Mapping[Name, Any]
-    ) -> tuple[bytes, bytes, int] | None:
-        """Return values, columns (if rows are sparse) and number of features for a plain event.
+    def _write_plain(self, learner: EventLearner, x: Mapping[Name, Any]) -> int:
+        """Write a plain event into the buffer; return its number of features, or -1.
 
         That is a dict of known features, if rows are dense of all. Most events are plain, and this
-        takes a third of the time that an `EventReader` takes. None if the event is not plain, or
-        the path is not bound to what the learner has now.
+        takes a third of the time that an `EventReader` takes. Returns -1 if the event is not plain,
+        or the path is not bound to what the learner has now.
         """
         schema = self.schema
-        n_names, columns = schema.n_names, b""
-        try:
-            # A name that is missing or unknown raises.
-            if self.is_sparse:
-                # At one moment: another thread may change it between names and values.
-                x = dict(x)
-                n = len(x)
-                if n > LONGEST:
-                    return None
-                columns = packer("i", n)(*map(self._column_of, x))
-                values = packer("d", n)(*x.values())
-            else:
-                if n_names != self._n_plain:
-                    self._prepare(n_names)
-                if len(x) != n_names:
-                    return None
-                # One call of C code reads all values.
-                values = self._pack(*self._get(x))
-        except UNUSUAL:
-            return None
+        n_names = schema.n_names
         # In one expression, and one by one: it takes a fifth of the time of an event. Names may be
         # known for which the state has no room yet, after an interruption.
         state, kernel, schedule, targets = learner.event_parts()
         own_state, own_kernel, own_schedule, own_targets = self.bound
-        if (
+        if not (
             state is own_state
             and schedule is own_schedule
             and targets is own_targets
@@ -188,22 +168,48 @@ class EventPath:
             and n_names <= self.room
             and schema.missing.statistics is self.statistics
         ):
-            return values, columns, n_names if self._buckets is None else self._buckets
-        return None
+            return -1
+        try:
+            # A name that is missing or unknown raises.
+            if self.is_sparse:
+                # At one moment: another thread may change it between names and values.
+                x = dict(x)
+                n = len(x)
+                if n > LONGEST:
+                    return -1
+                columns = packer("i", n)(*map(self._column_of, x))
+                self._write(packer("d", n)(*x.values()), columns)
+                return n_names if self._buckets is None else self._buckets
+            if n_names != self._n_plain:
+                self._prepare(n_names)
+            if len(x) != n_names:
+                return -1
+            # One call of C code reads all values.
+            self._pack_into(self._values_view, 0, *self._get(x))
+        except UNUSUAL:
+            return -1
+        return n_names
 
     def _prepare(self, n: int) -> None:
         """Prepare to read plain events of n features; rows are dense."""
         self._n_plain = n
         if n < 2:
             # A function that reads no value of any event, and so lets it fall back.
-            self._get, self._pack = _not_plain, None
+            self._get = _not_plain
             return
-        self._get, self._pack = getter(self.schema.names), packer("d", n)
+        self._get, self._pack_into = getter(self.schema.names), struct.Struct(f"{n}d").pack_into
+
+    def _write(self, values: bytes, columns: bytes) -> None:
+        """Write the values of an event into the buffer; and their columns, if rows are sparse."""
+        self._values_view[: len(values)] = values
+        if self.is_sparse:
+            self._columns_view[: len(columns)] = columns
+            self._n = len(values) >> 3
 
     def predict_plain(self, learner: EventLearner, x: Mapping[Name, Any]) -> int:
         """Predict an event if it is a plain dict; return the same as `predict`."""
-        read = self._plain(learner, x)
-        return -1 if read is None else self._predict_read(*read)
+        d = self._write_plain(learner, x)
+        return -1 if d < 0 else self._predict_written(d)
 
     def learn_plain(
         self,
@@ -214,33 +220,21 @@ class EventPath:
         weight: float,
     ) -> int:
         """Learn an event if it is plain; return the same as `learn`."""
-        read = self._plain(learner, x)
-        return -1 if read is None else self._learn_read(*read, sign, cost, weight)
+        d = self._write_plain(learner, x)
+        return -1 if d < 0 else self._learn_written(self._arguments, d, sign, cost, weight)
 
-    def _predict_read(self, values: bytes, columns: bytes, d: int) -> int:
-        self._values_view[: len(values)] = values
+    def _predict_written(self, d: int) -> int:
         if self.is_sparse:
-            self._columns_view[: len(columns)] = columns
-            return predict_sparse(self._arguments, len(values) >> 3, d, self._is_hashed)
+            return predict_sparse(self._arguments, self._n, d, self._is_hashed)
         return predict_dense(self._arguments, d)
 
-    def _learn_read(
-        self,
-        values: bytes,
-        columns: bytes,
-        d: int,
-        sign: float,
-        cost: float,
-        weight: float,
-        arguments: Any = None,
+    def _learn_written(
+        self, arguments: Any, d: int, sign: float, cost: float, weight: float
     ) -> int:
-        address, self._d = arguments or self._arguments, d
-        self._values_view[: len(values)] = values
+        self._d = d
         if self.is_sparse:
-            self._columns_view[: len(columns)] = columns
-            n = len(values) >> 3
-            return learn_sparse(address, n, d, self._is_hashed, sign, cost, weight)
-        return learn_dense(address, d, sign, cost, weight)
+            return learn_sparse(arguments, self._n, d, self._is_hashed, sign, cost, weight)
+        return learn_dense(arguments, d, sign, cost, weight)
 
     def predict(self, event: Event) -> int:
         """Predict what an `EventReader` read; return the index of the label, -1 to fall back.
@@ -248,7 +242,8 @@ class EventPath:
         It falls back if a value is out of range.
         """
         _, d, values, columns, _ = event
-        return self._predict_read(values, columns, d)
+        self._write(values, columns)
+        return self._predict_written(d)
 
     def learn(self, event: Event, sign: float, cost: float, weight: float) -> int:
         """Learn what an `EventReader` read; return the index of the label predicted before.
@@ -258,7 +253,8 @@ class EventPath:
         is C_i, which `weight` is in.
         """
         _, d, values, columns, _ = event
-        return self._learn_read(values, columns, d, sign, cost, weight)
+        self._write(values, columns)
+        return self._learn_written(self._arguments, d, sign, cost, weight)
 
     @property
     def margin(self) -> Any:
@@ -280,7 +276,7 @@ class EventPath:
 
 
 def _not_plain(x: Mapping[Name, Any]) -> Any:
-    """Read an event that is not plain: see `EventPath._plain`."""
+    """Read an event that is not plain: see `EventPath._write_plain`."""
     raise KeyError
 
 
