@@ -9,8 +9,8 @@ Each of them is a ``StreamSVMError``:
     │   └── LabelError                     a missing label, or one class too many
     ├── CheckpointError (ValueError)       a checkpoint is of another run, or in use
     ├── KeyedStateError (RuntimeError)     the state of a key is damaged, or of another set-up
-    ├── ModelBusyError (RuntimeError)      code in the middle of learning learns on the same model
-    ├── ForkedModelError (RuntimeError)    a model was being changed when the process was forked
+    ├── ModelBusyError (RuntimeError)      a model is used from inside another call
+    ├── ForkedModelError (RuntimeError)    another thread used a model at a fork
     ├── WorkerError (RuntimeError)         a worker of a training cannot start, or dies each time
     └── ModelFileError (ValueError)        a model file cannot be read
         ├── NotAModelFileError             foreign or empty
@@ -51,11 +51,11 @@ class KeyedStateError(StreamSVMError, RuntimeError):
 
 
 class ForkedModelError(StreamSVMError, RuntimeError):
-    """Another thread was changing a model when the process was forked: the child cannot use it."""
+    """Another thread was using a model when the process was forked: the child cannot use it."""
 
 
 class ModelBusyError(StreamSVMError, RuntimeError):
-    """A model is learning, and what runs in the middle of that, on its thread, learns on it."""
+    """A model was used from inside another call of it, on the same thread; nothing has changed."""
 
 
 class WorkerError(StreamSVMError, RuntimeError):

@@ -12,8 +12,8 @@ from streamsvm.learners.bases.event_path import EventPath
 class _NoPath(EventPath):
     """Lets all events fall back."""
 
-    def _plain(self, *given):
-        return None
+    def _write_plain(self, *given):
+        return -1
 
     def predict(self, *given):
         return -1

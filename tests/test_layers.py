@@ -135,9 +135,9 @@ def test_no_file_unpickles():
 
 
 def test_no_private_attribute_of_another_object_is_used():
-    # numba's dispatchers, and the state of River's transformers, have no public names; objects with
-    # a lock are changed after a fork; Quix Streams tells a step nothing of its partition.
-    may = {"_compile", "river_parts.py", "locked.py", "standing.py"}
+    # numba's dispatchers, and the state of River's transformers, have no public names;
+    # Quix Streams tells a step nothing of its partition.
+    may = {"_compile", "river_parts.py", "standing.py"}
     for path in [*SOURCES, *CONNECTORS]:
         assert {path.name, path.parent.name} & may or not list(_private_of_others(path)), path.name
 

@@ -1,8 +1,4 @@
-"""Events as packed bytes, ready to be copied into the buffers of compiled code.
-
-A user's code may run only here: methods of a mapping, ``__float__`` of values, ``__hash__`` of
-names. The bytes that are returned are immutable, so nothing can change them afterwards.
-"""
+"""Events as packed bytes, ready to be copied into the buffers of compiled code."""
 
 import math
 import struct

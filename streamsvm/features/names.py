@@ -46,9 +46,9 @@ def check_equal_to_themselves(names: list[Name]) -> None:
 class Names:
     """The names by column, and the columns by name; names are only ever appended.
 
-    Compiled code appends to the list, too, so the dict is brought up to date whenever it is read.
-    The names of arrays are 0, 1, ..., and may be a million: they are put into the list only when
-    the list is read.
+    The dict is brought up to date when it is read, whatever interrupted appending. The names of
+    arrays are 0, 1, ..., and may be a million: they are put into the list only when the list is
+    read.
     """
 
     def __init__(self) -> None:
@@ -121,17 +121,11 @@ class Names:
         if isinstance(names, range) and names.start == n and self.is_range:
             self._n_range = max(n, names.stop)
             return
-        given = list(names)
-        while True:
-            n = len(self.names)
-            index = self.index
-            new = list(dict.fromkeys(name for name in given if name not in index))
-            if check is not None:
-                check(new)
-            # Comparing names may run a user's code, which may append names: then try again.
-            if len(self._names) == n:
-                self._names.extend(new)
-                return
+        index = self.index
+        new = list(dict.fromkeys(name for name in names if name not in index))
+        if check is not None:
+            check(new)
+        self._names.extend(new)
 
     def _list_range(self) -> None:
         stop = self._n_range

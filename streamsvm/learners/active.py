@@ -13,7 +13,7 @@ from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
 from streamsvm.selection.asking import STRATEGIES, Asking, probability_margin
-from streamsvm.support.locked import locked
+from streamsvm.support.locked import guarded
 
 
 class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
@@ -183,7 +183,7 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
         predicted = self.classifier.predict_one(x, **kwargs)
         return predicted, self._ask_for_label(x, self.classifier.predict_proba_one(x, **kwargs))
 
-    @locked
+    @guarded
     def learn_one(self, x: dict[Any, Any], y: base.typing.ClfTarget, **kwargs: Any) -> None:
         """Learn an event whose label was asked for.
 

@@ -39,7 +39,7 @@ from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import AdaptiveState
 from streamsvm.support import states
-from streamsvm.support.locked import learning
+from streamsvm.support.locked import guarded
 from streamsvm.support.rows import Rows, dense, shape
 
 _log = logging.getLogger(__name__)
@@ -228,7 +228,7 @@ class AdaptiveSVMClassifier(SeveralModels):
                 return
         else:
             changed["models"] = members.with_class(self, labels, label)
-        # In one step, as code that runs in the middle may predict.
+        # In one step: an interruption comes before or after it.
         self.__dict__.update(changed)
 
     def _after_examples(self, n: int) -> None:
@@ -347,7 +347,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         """Return the cost of the next example, if it has this label."""
         return 1.0 if self.in_use is None else float(self.in_use.cost_of(label, number))
 
-    @learning
+    @guarded
     def finish(
         self,
         progress: Callable[[float, int], None] | None = None,
@@ -376,7 +376,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         standby.catch_up(self, np.inf)
         for m, member in enumerate(self.models):
             with members.recent_in_reserve(self, m):
-                members.finish(member, progress, seconds)
+                member.finish(progress, seconds=seconds)
         # From now on rows are predicted, rather than the next event.
         last_label_step.stop(self.state.repeats, self.offsets)
 

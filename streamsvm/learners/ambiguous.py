@@ -39,7 +39,7 @@ from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.learnt import learnt_one
 from streamsvm.solvers.ambiguous import blocks
-from streamsvm.support.locked import locked, refuse_to_learn
+from streamsvm.support.locked import locked
 from streamsvm.support.rows import Rows, shape
 
 _MOST_SWEEPS = 1000
@@ -204,19 +204,16 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     # Learning
 
-    def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
-        """See `Learner.learn_one`; `y` is a text, number or boolean, or a bag of them."""
+    def _learn_event(self, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         if isinstance(y, BAGS):
-            with self.lock:
-                if self._learn_bag(x, y, w):
-                    return
-            y = bag_of(y)
-        super().learn_one(x, y, w)
+            return self._learn_bag(x, y, w)
+        return super()._learn_event(x, y, w)
+
+    def _learn_generally(self, x: Mapping[Name, Any], y: Any, w: Any) -> None:
+        super()._learn_generally(x, bag_of(y) if isinstance(y, BAGS) else y, w)
 
     def _learn_bag(self, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         """Learn an event with a bag, as given, of two labels or more: see `_learn_event`."""
-        if self.is_learning:
-            refuse_to_learn()
         if y.__class__ not in _USUAL_BAGS or w.__class__ not in (float, int):
             return False
         numbers, observer = self.targets.labels.numbers, self.observer
@@ -230,19 +227,16 @@ class AmbiguousSVMClassifier(KernelLearner):
         cost = self.cost_of(None, OF_BAG) * w
         began = working_time() if observer is not None else 0.0
         path, label_index = self.event_path, -1
-        try:
-            if path is not None and x.__class__ is dict:
-                label_index = path.learn_bag_plain(self, x, numbers, bag, cost, w)
-            if label_index < 0:
-                target = (bag, cost, float(w))
-                label_index, path = self._read_and_learn(x, numbers, target, BagPath.learn_bag)
-            if label_index < 0 or path is None:
-                return False
-            self.after_event(path, OF_BAG, cost)
-            if observer is not None:
-                self._tell_of_bag(observer, path, bag, label_index, w, working_time() - began)
-        finally:
-            self.is_learning = False
+        if path is not None and x.__class__ is dict:
+            label_index = path.learn_bag_plain(self, x, bag, cost, w)
+        if label_index < 0:
+            target = (bag, cost, float(w))
+            label_index, path = self._read_and_learn(x, target, BagPath.learn_bag)
+        if label_index < 0 or path is None:
+            return False
+        self.after_event(path, OF_BAG, cost)
+        if observer is not None:
+            self._tell_of_bag(observer, path, bag, label_index, w, working_time() - began)
         return True
 
     def _tell_of_bag(
@@ -264,11 +258,8 @@ class AmbiguousSVMClassifier(KernelLearner):
             n, row = self.n_examples, path.row()
             observer.learnt(learnt_one(row, number, label, predicted, margin, w, n, seconds))
 
-    def learn_batch(
-        self, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
-    ) -> LabelColumn:
-        """See `Learner.learn_batch`; labels may be bags."""
-        return super().learn_batch(X, bags_of(y), w, ids, late)
+    def _learn_batch(self, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None) -> LabelColumn:
+        return super()._learn_batch(X, bags_of(y), w, ids, late)
 
     def add_class(self, label: Any) -> None:
         """Add a label, or those of a bag that are new."""

@@ -20,7 +20,7 @@ from streamsvm.learners.bases.wrapper import ModelWrapper
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
-from streamsvm.support.locked import locked
+from streamsvm.support.locked import guarded
 
 _log = logging.getLogger(__name__)
 
@@ -215,7 +215,7 @@ class Compare(ModelWrapper, base.Estimator):
         """
         return self.a.predict_one(x), self.b.predict_one(x)  # type: ignore[attr-defined]
 
-    @locked
+    @guarded
     def learn_one(
         self, x: dict[Any, Any], y: Any, given: tuple[Any, Any] | None = None, **kwargs: Any
     ) -> None:
@@ -290,9 +290,9 @@ class Compare(ModelWrapper, base.Estimator):
                 )
         _log.info("%s", self.comparison.in_words())
         if action == "stop" or (action == "promote" and known == "b"):
-            self.end(known, f"{known} is better")
+            self._end(known, f"{known} is better")
 
-    @locked
+    @guarded
     def end(self, in_use: str = "b", why: str = "by hand") -> dict[str, Any]:
         """End the comparison: one model goes on alone, at once, and the other stays as it is.
 
@@ -313,6 +313,9 @@ class Compare(ModelWrapper, base.Estimator):
             There is no model of this name, or the comparison has ended before.
 
         """
+        return self._end(in_use, why)
+
+    def _end(self, in_use: str, why: str) -> dict[str, Any]:
         if self.comparison.outcome is not None:
             raise ParameterError("the comparison has ended: record says when and why")
         if in_use not in NAMES:

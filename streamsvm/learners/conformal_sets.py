@@ -21,7 +21,7 @@ from streamsvm.learners.bases.wrapper import ModelWrapper, events_of, learn_even
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
-from streamsvm.support.locked import locked
+from streamsvm.support.locked import guarded, locked
 
 
 def has_probabilities(learner: Any) -> bool:
@@ -160,7 +160,7 @@ class ConformalSets(ModelWrapper, base.Estimator):
         """Yield the settings that River's checks run with."""
         yield {"model": SVMSGDClassifier()}
 
-    @locked
+    @guarded
     def predict_set_one(self, x: Any) -> tuple[Any, ...]:
         """Return the set of an event; it counts if the event is the next one that is learnt.
 
@@ -212,7 +212,7 @@ class ConformalSets(ModelWrapper, base.Estimator):
         predicted = Margins.of(self._labeler.decision_function_one(features))
         return predicted, self.sets.of(predicted)
 
-    @locked
+    @guarded
     def learn_one(
         self, x: Any, y: Any, given: Collection[Any] | None = None, **kwargs: Any
     ) -> None:
@@ -327,7 +327,7 @@ class ConformalSets(ModelWrapper, base.Estimator):
             weights = weights_of(1.0 if w is None else w, len(sentences)).tolist()
             own = [None] * len(sentences) if given is None else given
             for one, of, weight, sets in zip(sentences, labels, weights, own, strict=True):
-                self._learn_tokens(one, of, sets, {"w": weight, **kwargs})
+                guarded(ConformalSets._learn_tokens)(self, one, of, sets, {"w": weight, **kwargs})
             return
         if given is None:
             super().learn_many(X, y, w, **kwargs)

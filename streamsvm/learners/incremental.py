@@ -26,7 +26,7 @@ from streamsvm.learners.bases.registry import register_learner
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.incremental import without
 from streamsvm.solvers.incremental.exact import ExactProblem
-from streamsvm.support.locked import locked
+from streamsvm.support.locked import guarded, locked
 from streamsvm.support.rows import Rows
 
 
@@ -224,7 +224,7 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         error = float(wrong.mean()) if n else float("nan")
         return LeaveOneOut(error, numbers, margins)
 
-    @locked
+    @guarded
     def influence(self, ids: Iterable[int] | None = None) -> dict[int, Influence]:
         """Return how much examples move the decision and the objective: see `Influence`.
 

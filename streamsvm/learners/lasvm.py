@@ -35,7 +35,7 @@ from streamsvm.solvers.bounds import UNBOUNDED, bounds_of
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm_pairs import files, inspection
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
-from streamsvm.support.locked import locked
+from streamsvm.support.locked import guarded, locked
 
 _FINISH_STEPS = 100_000
 """Number of REPROCESS steps in one compiled call: others can predict between two."""
@@ -264,7 +264,7 @@ class LASVMClassifier(KernelLearner):
     def learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> None:
         """Learn the rows of a batch in order: see `Learner.learn_many`."""
         with self.lock:
-            # Scores take longer than margins. Code that runs meanwhile may call this, too.
+            # Scores take longer than margins.
             before, self._wants_scores = self._wants_scores, False
             try:
                 super().learn_many(X, y, w, ids)
@@ -311,8 +311,7 @@ class LASVMClassifier(KernelLearner):
 
         """
         limits = finishing.Limits(seconds)
-        with self.lock:
-            self.rebalance()
+        guarded(KernelLearner.rebalance)(self)
         # Its steps keep to no bounds: without them the same machine code serves all.
         schedule = self.solver.schedule._replace(second_order=1.0, bounds=UNBOUNDED)
         some = functools.partial(self._finish_some, schedule)
@@ -365,6 +364,7 @@ class LASVMClassifier(KernelLearner):
             return "problems"
         return covered_by(self.window, self.max_support_vectors)
 
+    @guarded
     def pair_margins_one(self, x: Mapping[Name, Any]) -> dict[tuple[Any, Any], float]:
         """Return the margin of each binary problem for an event, given as to `predict_one`.
 
@@ -373,16 +373,15 @@ class LASVMClassifier(KernelLearner):
         {(a, b): margin}: above 0 for label a, below 0 for b; b is None for all other labels.
 
         """
-        with self.lock:
-            row = self.schema.known_row(x) if self.is_sparse else self.schema.row(x)
-            targets, solver = self.targets, self.solver
-            if not isinstance(solver, PairsSolver):
-                if targets.n_classes < 2:
-                    return {}
-                negative, positive = targets.ordered
-                return {(positive, negative): targets.decision(self.margins_of(row)[0])}
-            margins = solver.problem_margins(row, self.sizes(len(self.schema)))[0]
-            return dict(zip(self._problems(), margins.tolist(), strict=True))
+        row = self.schema.known_row(x) if self.is_sparse else self.schema.row(x)
+        targets, solver = self.targets, self.solver
+        if not isinstance(solver, PairsSolver):
+            if targets.n_classes < 2:
+                return {}
+            negative, positive = targets.ordered
+            return {(positive, negative): targets.decision(self.margins_of(row)[0])}
+        margins = solver.problem_margins(row, self.sizes(len(self.schema)))[0]
+        return dict(zip(self._problems(), margins.tolist(), strict=True))
 
     @locked
     def support_vectors(self) -> Any:

@@ -22,6 +22,7 @@ from streamsvm.solvers.sbp import state as sbp_state
 from streamsvm.solvers.sbp import step as sbp
 from streamsvm.solvers.sbp import water
 from streamsvm.solvers.sbp.state import MEAN, SBPState
+from streamsvm.support.locked import guarded
 from streamsvm.support.rows import Rows
 from streamsvm.support.states import new_seeded
 
@@ -235,13 +236,16 @@ class SBPClassifier(KernelLearner):
         left = self.n_kept if iterations is None else check_size("iterations", iterations) or 0
         while self.state is not None and left > 0:
             # Other threads can predict between two calls.
-            with self.lock:
-                solver, n = self.solver, min(left, _AT_ONCE)
-                kernel, numbers = solver.bound_kernel(solver.state), solver.schedule.numbers
-                sbp_finish.finish_some(solver.state, kernel, numbers, len(self.schema), n)
+            self._finish_some(min(left, _AT_ONCE))
             left -= _AT_ONCE
             if progress is not None:
                 progress(self.level, self.n_support_vectors)
+
+    @guarded
+    def _finish_some(self, n: int) -> None:
+        solver = self.solver
+        kernel, numbers = solver.bound_kernel(solver.state), solver.schedule.numbers
+        sbp_finish.finish_some(solver.state, kernel, numbers, len(self.schema), n)
 
     # Inspection
 

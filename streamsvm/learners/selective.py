@@ -20,7 +20,7 @@ from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
 from streamsvm.selection.answering import Answer, Answering
 from streamsvm.selection.waiting import MOST, Waiting
-from streamsvm.support.locked import locked
+from streamsvm.support.locked import guarded
 
 _log = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ class Selective(ModelWrapper, base.Classifier):
         """
         return self._answer(x, kwargs, False)
 
-    @locked
+    @guarded
     def _answer(self, x: Any, kwargs: dict[str, Any], is_kept: bool) -> Answer:
         """Return the answer to an event, which waits for its label here if it `is_kept`."""
         last = self._last
@@ -179,7 +179,7 @@ class Selective(ModelWrapper, base.Classifier):
         """
         return self._answer(x, kwargs, True).label
 
-    @locked
+    @guarded
     def learn_one(
         self, x: dict[Any, Any], y: Any, given: Answer | None = None, **kwargs: Any
     ) -> None:
@@ -209,14 +209,14 @@ class Selective(ModelWrapper, base.Classifier):
         try:
             self.model.learn_one(x, y, **kwargs)
         except LabelError:
-            self.refuse_one(x, y, known)
+            self._refuse(x, y, known)
             raise
         # After it: an event that the model refuses otherwise is not counted.
         if known is None:
             known = self._late(p) if self._waiting.n_dropped else self.answering.next(p)
         self.answering.learn(y, known)
 
-    @locked
+    @guarded
     def refuse_one(self, x: dict[Any, Any], y: Any, given: Answer | None = None) -> None:
         """Count an event whose label the model does not take: an answer to it was wrong.
 
@@ -232,6 +232,9 @@ class Selective(ModelWrapper, base.Classifier):
             As in `learn_one`; None: what was said of the event, if that is known.
 
         """
+        self._refuse(x, y, given)
+
+    def _refuse(self, x: Any, y: Any, given: Answer | None) -> None:
         known = self._given(x) if given is None else given
         if known is not None and y is not None and y == y:
             self.answering.learn(y, known)

@@ -9,7 +9,6 @@ zeroed: no byte can change unnoticed.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterable
@@ -29,7 +28,7 @@ from streamsvm.model_files import codec
 from streamsvm.model_files.json_values import checked
 from streamsvm.model_files.replacing import write
 from streamsvm.support.declaration import as_int
-from streamsvm.support.locked import in_order
+from streamsvm.support.locked import together
 
 FORMAT = 2
 """The newest format that this release reads and the one that it writes."""
@@ -131,20 +130,20 @@ def encoded(
     """
     check(model)
     steps, known = steps_of(model), codec.registered()
-    described: list[dict[str, Any]] = []
-    arrays: dict[str, np.ndarray] = {}
-    with contextlib.ExitStack() as held:
-        for step in in_order(list({id(step): step for step in (model, *steps)}.values())):
-            held.enter_context(getattr(step, "lock", contextlib.nullcontext()))
+    is_compressed = any(known[codec.file_name(type(step))].is_compressed for step in steps)
+
+    def written() -> Any:
+        described: list[dict[str, Any]] = []
+        arrays: dict[str, np.ndarray] = {}
         for i, step in enumerate(steps):
             content, own = codec.to_file(step)
             described.append({"class": codec.file_name(type(step)), **content})
             arrays |= {f"{i}.{key}": array for key, array in own.items()}
         arrays |= {f"{_FURTHER}.{key}": array for key, array in (further or {}).items()}
         # This copies the arrays, which may be views of arrays that change later.
-        is_compressed = any(known[codec.file_name(type(step))].is_compressed for step in steps)
-        written = _arrow(described, about or {}, arrays, is_compressed)
-    return _stamped(written)
+        return _arrow(described, about or {}, arrays, is_compressed)
+
+    return _stamped(together(list({id(step): step for step in (model, *steps)}.values()), written))
 
 
 def check(model: Any) -> None:

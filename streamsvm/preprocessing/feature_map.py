@@ -37,7 +37,7 @@ class FeatureMap(Locked, base.MiniBatchTransformer):
 
     def _event_map_of(self, names: tuple[Name, ...]) -> Any:
         """Return the same, found once."""
-        # The cache changes in single steps: threads and signal handlers need no lock.
+        # The cache changes in single steps: threads need no lock.
         known = self._event_maps
         found = known.get(names)
         if found is None:

@@ -20,7 +20,7 @@ from streamsvm.preprocessing.layouts import Layout, values_of
 from streamsvm.preprocessing.random_fourier import text_of
 from streamsvm.support.declaration import Field, NamedArrays, Range
 from streamsvm.support.draws import new_draws
-from streamsvm.support.locked import refuse_to_learn
+from streamsvm.support.locked import guarded
 
 _MOST_CENTRES, _MOST_NUMBERS = 4096, 2**26
 """The limits of two arrays: 134 MB for the basis, 268 MB for the table of centres."""
@@ -204,21 +204,10 @@ class Nystroem(FeatureMap):
             )
         return out
 
+    @guarded
     def _run(self, rows: _Rows, learn: np.ndarray) -> np.ndarray:
         """Return the components of rows, of which some are learnt first."""
         out = np.empty((rows.start.size - 1, len(self._centres.squares)), np.float32)
-        will_learn = bool(learn.any())
-        with self.lock:
-            if will_learn and self.is_learning:
-                refuse_to_learn()
-            was_learning, self.is_learning = self.is_learning, self.is_learning or will_learn
-            try:
-                self._run_locked(rows, learn, out)
-            finally:
-                self.is_learning = was_learning
-        return out
-
-    def _run_locked(self, rows: _Rows, learn: np.ndarray, out: np.ndarray) -> None:
         places, r, n, is_drawn = self._places_of(rows.names), 0, len(out), False
         while r < n:
             r = map_rows(
@@ -227,6 +216,7 @@ class Nystroem(FeatureMap):
             )  # fmt: skip
             if r < n:
                 is_drawn, places = True, self._add(rows, r, places)
+        return out
 
     def _places_of(self, names: Sequence[Name]) -> np.ndarray:
         index = self.schema.index

@@ -85,7 +85,7 @@ class RandomDirections:
 
     def _feature(self, name: Name) -> tuple[str, np.ndarray]:
         known = self._known
-        # Threads and signal handlers may do this at the same time: all would add the same.
+        # Threads may do this at the same time: all would add the same.
         feature = known.get(name)
         if feature is None:
             text = text_of(name)
@@ -168,7 +168,7 @@ class RandomFourierFeatures(FeatureMap):
         yield {"gamma": 0.5, "n_components": 16}
 
     def _map_event(self, x: Mapping[Name, Any]) -> np.ndarray:
-        # Only caches change, in single steps: threads and signal handlers need no lock.
+        # Only caches change, in single steps: threads need no lock.
         event = present(snapshot(x))
         event_map = self._event_map_of(tuple(event))
         # Copied, as code would be compiled once more for values that cannot be written.

@@ -69,12 +69,8 @@ class ScaledFeatures(Locked):
 
         They have room for more, so that features which come one by one do not copy them each time.
         """
-        while len(self.schema) > self._statistics.shape[1]:
-            old = self._statistics
-            wider = widened(old, len(self.schema))
-            # A signal handler that used the scaler meanwhile has replaced the array already.
-            if self._statistics is old:
-                self._statistics = wider
+        if len(self.schema) > self._statistics.shape[1]:
+            self._statistics = widened(self._statistics, len(self.schema))
         return self._statistics
 
 

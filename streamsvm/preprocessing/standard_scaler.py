@@ -1,6 +1,6 @@
 """Online standardisation of features, with the same result by event and by batch."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -37,7 +37,7 @@ from streamsvm.support.feature_statistics import (
     VARIANCE,
     far_value,
 )
-from streamsvm.support.locked import learning, refuse_to_learn
+from streamsvm.support.locked import guarded, refuse
 from streamsvm.support.rows import LARGEST
 
 _MOST_LAYOUTS = 64
@@ -130,17 +130,25 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             A value is no finite number of single precision, or beyond `reject`; the scaler has not
             changed.
         ModelBusyError
-            The caller is a signal handler, or the like, in the middle of this scaler's learning.
+            The caller is inside another call of this scaler: a signal handler, or a method of a
+            name or value. The same holds for all methods that learn, transform or copy.
 
         """
+        # As `guarded` does, without the call.
         with self.lock:
-            if self.reject is None and not self.is_learning:
-                _, layout, values = self._plain(x)
-                if layout is not None and learn_event(
-                    self._fitted(), layout.columns, values, self._clip
-                ):
-                    return
-            self._learn_event(x)
+            if self.is_busy:
+                refuse()
+            try:
+                self.is_busy = True
+                if self.reject is None:
+                    _, layout, values = self._plain(x)
+                    if layout is not None and learn_event(
+                        self._fitted(), layout.columns, values, self._clip
+                    ):
+                        return
+                self._learn_event(x)
+            finally:
+                self.is_busy = False
 
     def _plain(self, x: Mapping[Name, Any]) -> tuple[tuple[Name, ...], Layout | None, Any]:
         """Return names, layout and values of a dict of numbers whose names are known in this order.
@@ -160,7 +168,6 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
                     pass
         return (), None, None
 
-    @learning
     def _learn_event(self, x: Mapping[Name, Any]) -> None:
         event = present(snapshot(x))
         names = tuple(event)
@@ -197,14 +204,20 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
 
         """
         with self.lock:
-            names, layout, values = self._plain(x)
-            clip = self._clip
-            if layout is None or not scale_event(self._fitted(), layout.columns, values, clip):
-                event = present(snapshot(x))
-                names = tuple(event)
-                layout, _ = self._layout_of(names)
-                values = values_of(layout, event)
-                scale_event(self._fitted(), layout.columns, values, clip)
+            if self.is_busy:
+                refuse()
+            try:
+                self.is_busy = True
+                names, layout, values = self._plain(x)
+                clip = self._clip
+                if layout is None or not scale_event(self._fitted(), layout.columns, values, clip):
+                    event = present(snapshot(x))
+                    names = tuple(event)
+                    layout, _ = self._layout_of(names)
+                    values = values_of(layout, event)
+                    scale_event(self._fitted(), layout.columns, values, clip)
+            finally:
+                self.is_busy = False
         return dict(zip(names, values.tolist(), strict=True))
 
     def far_message(self, name: Name, value: float) -> str:
@@ -295,16 +308,14 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             A scaler with the same parameters; it is not changed.
 
         """
-        with other.lock:
-            names = list(other.schema.names)
-            theirs = StandardScaler._fitted(other)[:, : len(names)].copy()
-        with self.lock:
-            if self.is_learning:
-                refuse_to_learn()
-            self.schema.extend(names)
-            columns = np.array(self._columns_of(names), np.int64)
-            statistics = self._fitted()
-            statistics[:, columns] = merged(statistics[:, columns], theirs)
+        self._merge(*_learnt(other))
+
+    @guarded
+    def _merge(self, names: list[Name], theirs: np.ndarray) -> None:
+        self.schema.extend(names)
+        columns = np.array(self._columns_of(names), np.int64)
+        statistics = self._fitted()
+        statistics[:, columns] = merged(statistics[:, columns], theirs)
 
     def learn_transform_many(self, matrix: Any) -> Any:
         """Do ``learn_one`` and then ``transform_one`` with each row of a `Matrix`, in order.
@@ -347,26 +358,31 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             raise FeatureError(f"row {r}: feature {matrix.names[c]!r} is {values[r, c]!r}")
         refused = np.full(len(values), -1)
         learnt = np.full(len(values), learn)
-        learn = bool(learnt.any())
-        with self.lock:
-            if learn and self.is_learning:
-                refuse_to_learn()
-            was_learning, self.is_learning = self.is_learning, self.is_learning or learn
-            try:
-                if learn:
-                    self.schema.extend(n for n in matrix.names if not self.is_one_hot(n))
-                columns = np.array(self._columns_of(matrix.names), np.int64)
-                # A feature that was never learnt has no variance: its value is 0, as River's is.
-                values[:, columns == UNKNOWN] *= 0.0
-                # Only now: `_fitted` adds statistics for all columns of the schema.
-                statistics, limits = self._fitted(), self._limits
-                before = statistics.copy() if all_or_none and self.reject is not None else None
-                learn_and_scale(statistics, columns, values, limits, learnt, scale, refused)
-                if before is not None and (refused >= 0).any():
-                    statistics[:] = before
-            finally:
-                self.is_learning = was_learning
+        self._learn_values(matrix.names, values, learnt, scale, refused, all_or_none)
         return matrix._replace(values=values, is_finite=False), refused
+
+    @guarded
+    def _learn_values(
+        self,
+        names: Sequence[Name],
+        values: np.ndarray,
+        learnt: np.ndarray,
+        scale: bool,
+        refused: np.ndarray,
+        all_or_none: bool,
+    ) -> None:
+        """Learn and scale rows in place; set the column of the first value that is refused."""
+        if learnt.any():
+            self.schema.extend(n for n in names if not self.is_one_hot(n))
+        columns = np.array(self._columns_of(names), np.int64)
+        # A feature that was never learnt has no variance: its value is 0, as River's is.
+        values[:, columns == UNKNOWN] *= 0.0
+        # Only now: `_fitted` adds statistics for all columns of the schema.
+        statistics, limits = self._fitted(), self._limits
+        before = statistics.copy() if all_or_none and self.reject is not None else None
+        learn_and_scale(statistics, columns, values, limits, learnt, scale, refused)
+        if before is not None and (refused >= 0).any():
+            statistics[:] = before
 
     # In files: statistics, float64 (3, features), as in older ones; and the other rows as "recent"
 
@@ -385,6 +401,13 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
     def _check_arrays(self) -> None:
         if (self._statistics[[COUNT, VARIANCE, N_CLIPPED, RECENT, SQUARES]] < 0.0).any():
             raise ValueError("statistics: a count, variance or sum of squares is below 0")
+
+
+@guarded
+def _learnt(scaler: StandardScaler) -> tuple[list[Name], np.ndarray]:
+    """Return the names of a scaler's features, and a copy of their statistics."""
+    names = list(scaler.schema.names)
+    return names, StandardScaler._fitted(scaler)[:, : len(names)].copy()
 
 
 register(

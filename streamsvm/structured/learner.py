@@ -19,7 +19,7 @@ from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.monitor.learnt import Learnt
-from streamsvm.support.locked import Locked, learning
+from streamsvm.support.locked import Locked, guarded
 
 _NONE: Any = None
 """The rows of a sentence: a monitor samples none."""
@@ -118,7 +118,7 @@ class SentenceLearner(StructuredLearner):
         self._learn(*self._read([x], [y]), predicted)
         return predicted[0]
 
-    @learning
+    @guarded
     def _learn(
         self,
         examples: Sequence[Any],

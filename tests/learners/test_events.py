@@ -230,28 +230,6 @@ def test_weights_new_features_classes_and_odd_events(name):
     assert monitor.get()["n_examples"] == len(IMAGES) == plain.n_examples
 
 
-def test_values_that_learn_when_they_are_read():
-    """Code of a user's may use the model, and change it, while one of its events is read."""
-    model, plain = MODELS["rbf"](), MODELS["rbf"]()
-    inner = STREAM[9][0] | {"late": 1.0}
-
-    class Learning:
-        def __float__(self):
-            model.learn_one(inner, STREAM[9][1])
-            return 1.5
-
-    run(model, STREAM[:70])
-    run(plain, STREAM[:70])
-    model.learn_one({"1": Learning(), "2": 0.5}, True)
-    plain.learn_one(inner, STREAM[9][1])
-    n_read = model.n_examples - plain.n_examples
-    for _ in range(n_read - 1):
-        plain.learn_one(inner, STREAM[9][1])
-    plain.learn_one({"1": 1.5, "2": 0.5}, True)
-    assert n_read >= 1 and model.feature_names == plain.feature_names
-    check_same(model, plain)
-
-
 @pytest.mark.parametrize("learner", registered_learners("rows"), ids=lambda learner: learner.name)
 def test_events_of_weight_0_and_weights_of_numpy_take_the_event_path(learner, monkeypatch):
     stream = [(x, y) for x, y in datasets.Bananas().take(60)]

@@ -1,6 +1,5 @@
 """`finish` ends, however slowly the dual grows, and says what is left."""
 
-import threading
 from itertools import count
 
 import numpy as np
@@ -9,17 +8,19 @@ import pytest
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.kernel import finishing
+from streamsvm.support.locked import Locked
 
 RBF = kernels.RBF(gamma=0.5)
 
 
-class Growing:
+class Growing(Locked):
     """A learner of 50 examples whose dual grows by a share of itself with each round."""
 
     state, classes, n_support_vectors = object(), [0, 1, 2], 7
 
     def __init__(self, growth, steps=50):
-        self.lock, self.dual, self.rounds = threading.RLock(), 100.0, 0
+        super().__init__()
+        self.dual, self.rounds = 100.0, 0
         self.growth, self.steps = growth, steps
 
     def kept_numbers(self):

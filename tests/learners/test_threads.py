@@ -319,27 +319,6 @@ def test_the_interpreter_ends_while_threads_sleep_or_work():
     assert ran.stdout == "end\n" and ran.stderr == ""
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
-def test_a_signal_handler_may_predict_while_other_threads_compute():
-    x, y = stream("two classes", 3, n=3000)
-    expected = new_model("two classes", 1)
-    expected.learn_many(x, y)
-    model, calls = new_model("two classes", 2), []
-
-    def predict(*_):
-        calls.append(model.decision_function_many(x[:200]))
-
-    before = signal.signal(signal.SIGALRM, predict)
-    signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
-    try:
-        model.learn_many(x, y)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-    assert calls
-    assert (model.decision_function_many(x) == expected.decision_function_many(x)).all()
-
-
 def test_what_no_thread_can_take_is_not_kept(monkeypatch):
     pool = threads._Pool()
     monkeypatch.setattr(threads, "_pool", pool)

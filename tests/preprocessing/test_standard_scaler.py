@@ -1,6 +1,5 @@
 import contextlib
 import copy
-import gc
 import pickle
 import sys
 import threading
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from river import compose, datasets, preprocessing
 
 from streamsvm import StandardScaler, SVMSGDClassifier, load, save
-from streamsvm.errors import FeatureError, ModelBusyError, ParameterError
+from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import frames
 from streamsvm.support.rows import LARGEST
 from tests.odd_events import NUMBERS, ODD, ODD_NAMES, PLAIN_NAMES, GeneralScaler
@@ -194,29 +193,6 @@ def test_an_interruption_while_features_come(monkeypatch, tmp_path):
         assert scaler.statistics["a"][0] == 25 and scaler.statistics["n999"][0] == 20
 
 
-def test_learning_while_features_come(monkeypatch):
-    """What a signal or the garbage collector calls must not learn in the middle of learning."""
-    scaler = StandardScaler()
-    scaler.learn_one({"a": 1.0})
-    pad, left = np.pad, [None]
-
-    def interrupting(*arguments):
-        if left:
-            left.clear()
-            with pytest.raises(ModelBusyError):
-                scaler.learn_one({"d": 1.0, "a": 2.0})
-            assert scaler.transform_one({"d": 1.0, "a": 1.0})["d"] == 0.0
-        return pad(*arguments)
-
-    monkeypatch.setattr(np, "pad", interrupting)
-    # More features than there is room for.
-    scaler.learn_one({"a": 3.0, "new": 1.0} | {f"n{i}": 1.0 for i in range(20)})
-    assert not left
-    scaler.learn_one({"a": 4.0})
-    counts = {name: figures[0] for name, figures in scaler.statistics.items()}
-    assert counts == {"a": 3, "new": 1} | {f"n{i}": 1 for i in range(20)}
-
-
 def test_rivers_unions_take_it():
     scaler = StandardScaler()
     scaler.learn_one({"a": 1.0})
@@ -297,30 +273,3 @@ def test_threads_learn_each_event_once():
     counts = {name: figures[0] for name, figures in scaler.statistics.items()}
     assert counts["a"] == 4 * (2000 + 10 * 50) and counts["b"] == 4 * 2000
     assert counts["late"] == 4 * 10 * 50 and len(counts) == 3 + 4 * 4
-
-
-def test_collecting_garbage_while_an_event_is_scaled():
-    """Garbage collection may run code that uses the scaler and rebinds its fast path."""
-    scaler = StandardScaler()
-    scaler.learn_one({"a": 1.0, "b": 2.0})
-    seen = []
-
-    class Loop:
-        def __init__(self):
-            self.me = self
-
-        def __del__(self):
-            seen.append(scaler.transform_one({"a": 1.0, "b": 3.0}))
-            scaler.learn_one({"a": 1.0, f"new {len(seen)}": 1.0})
-
-    before = gc.get_threshold()
-    gc.set_threshold(5)
-    try:
-        for _ in range(3000):
-            Loop()
-            assert scaler.transform_one({"a": 1.0, "b": 2.0}).keys() == {"a", "b"}
-    finally:
-        gc.set_threshold(*before)
-    gc.collect()
-    assert len(seen) > 100 and len(scaler.statistics) == len(seen) + 2
-    assert scaler.statistics["a"][0] == len(seen) + 1

@@ -32,30 +32,27 @@ class BagPath(EventPath):
         self,
         learner: EventLearner,
         x: Mapping[Name, Any],
-        numbers: dict[Any, float],
-        *target: Any,
+        bag: set[int],
+        cost: float,
+        weight: float,
     ) -> int:
-        """Learn an event if it is plain: see `learn_plain`; `target` is as of `learn_bag`."""
-        read = self._plain(learner, x, True)
-        if read is None or learner.targets.labels.numbers is not numbers:
-            return -1
-        return self._learn_bag_read(*read, *target)
+        """Learn an event if it is plain: see `learn_plain`; `bag` is as of `learn_bag`."""
+        d = self._write_plain(learner, x)
+        return -1 if d < 0 else self._learn_bag_written(d, bag, cost, weight)
 
     def learn_bag(self, event: Event, bag: set[int], cost: float, weight: float) -> int:
         """Learn what an `EventReader` read: see `learn`."""
         _, d, values, columns, _ = event
-        return self._learn_bag_read(values, columns, d, bag, cost, weight)
+        self._write(values, columns)
+        return self._learn_bag_written(d, bag, cost, weight)
 
-    def _learn_bag_read(
-        self, values: bytes, columns: bytes, d: int, bag: set[int], cost: float, weight: float
-    ) -> int:
+    def _learn_bag_written(self, d: int, bag: set[int], cost: float, weight: float) -> int:
         # To where the solver reads it.
         self._bag.fill(0.0)
         for number in bag:
             self._bag[number] = 1.0
         self._scores[:] = self._bag
-        given = values, columns, d, OF_BAG, cost, weight
-        label_index = self._learn_read(*given, self._of_bags)
+        label_index = self._learn_written(self._of_bags, d, OF_BAG, cost, weight)
         if label_index >= 0:
             update_bag(self._calibration, self._scores, self._bag)
         return label_index

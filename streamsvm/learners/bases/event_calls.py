@@ -1,7 +1,4 @@
-"""The compiled functions of `EventPath`: they predict or learn the event in a buffer.
-
-Each takes the number of the event (`turn`), and does nothing if another event was written after it.
-"""
+"""The compiled functions of `EventPath`: they predict or learn the event in a buffer."""
 
 from __future__ import annotations
 
@@ -49,7 +46,7 @@ _FIELDS: dict[str, Any] = {
     "columns": (np.int32, 2),  # (4, room): columns of sparse events, see `EVENT_COLUMNS`
     "sort_keys": (np.uint32, 1),  # (room,): scratch of `list_event`
     "start": (np.int64, 1),  # (2,): `start` of a sparse row
-    "numbers": (np.int64, 1),  # (4,): see below
+    "numbers": (np.int64, 1),  # (3,): see below
     "n_learnt": (np.int64, 1),  # (1,): number of examples learnt; `_learn` increases it
     "targets": (float, 2),  # (3, 1): number of the class, C_i, weight
     "margins": (float, 2),  # (1, outputs): of the last event, as the solver wrote them
@@ -65,10 +62,9 @@ They are written to memory once (`words_of`), and calls get their address.
 EVENT_COLUMNS, SORT_RANKS, SORTED_COLUMNS, LAST_COLUMNS = range(4)
 """Rows of the field `columns`: the columns of an event, written by Python; scratch of `list_event`;
 the columns of the row in increasing order; the columns of the row that was predicted last."""
-EXAMPLE, LAST_LENGTH, TURN, N_SCORES = range(4)
+EXAMPLE, LAST_LENGTH, N_SCORES = range(3)
 """Entries of the field `numbers`: the number of the example; the length of the row that was
-predicted last, or -1; the number of the event whose values Python has written; how many margins are
-scores."""
+predicted last, or -1; how many margins are scores."""
 
 _Arguments: Any = namedtuple("_Arguments", _FIELDS)  # type: ignore[misc]
 _KIND = typeof(
@@ -137,7 +133,7 @@ def _learn(args, x, is_last, number, cost, weight):
     )
     if done == 0:
         return -1
-    # Here, not in Python, where a signal handler may run first, and raise an error or learn.
+    # Here, not in Python, where an interruption may come first.
     args.n_learnt[0] += 1
     scores, label = _scores(args, True), np.int64(number)
     predicted = label_index(scores)
@@ -175,12 +171,10 @@ def _scaled_listed(args, x):
 
 
 @compiled
-def predict_dense(address, turn, d):
+def predict_dense(address, d):
     """Predict a dense event of d features; return the index of the label, or -1."""
     args = reference_at(address, _KIND)
     args.numbers[LAST_LENGTH] = -1
-    if args.numbers[TURN] != turn:
-        return -1
     if fill(args.event_values[:d], args.row_values[:d], args.statistics, args.policy) >= 0:
         return -1
     for c in range(d):
@@ -192,11 +186,9 @@ def predict_dense(address, turn, d):
 
 
 @compiled
-def learn_dense(address, turn, d, number, cost, weight):
+def learn_dense(address, d, number, cost, weight):
     """Learn a dense event of d features; return the index of the label predicted before, or -1."""
     args = reference_at(address, _KIND)
-    if args.numbers[TURN] != turn:
-        return -1
     if fill(args.event_values[:d], args.row_values[:d], args.statistics, args.policy) >= 0:
         return -1
     is_last = args.numbers[LAST_LENGTH] == d
@@ -246,12 +238,10 @@ def _is_last(args, x, last_length):
 
 
 @compiled
-def predict_sparse(address, turn, n, d, is_hashed):
+def predict_sparse(address, n, d, is_hashed):
     """Predict a sparse event of n values; return the index of the label, or -1."""
     args = reference_at(address, _KIND)
     args.numbers[LAST_LENGTH] = -1
-    if args.numbers[TURN] != turn:
-        return -1
     x = _sparse_row(args, n, d, is_hashed)
     if x.start[1] < 0:
         return -1
@@ -264,11 +254,9 @@ def predict_sparse(address, turn, n, d, is_hashed):
 
 
 @compiled
-def learn_sparse(address, turn, n, d, is_hashed, number, cost, weight):
+def learn_sparse(address, n, d, is_hashed, number, cost, weight):
     """Learn a sparse event of n values; return the index of the label predicted before, or -1."""
     args = reference_at(address, _KIND)
-    if args.numbers[TURN] != turn:
-        return -1
     x = _sparse_row(args, n, d, is_hashed)
     if x.start[1] < 0:
         return -1

@@ -17,6 +17,7 @@ general path, which raises the error or grows the state.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -29,7 +30,6 @@ from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases.event_calls import (
     EVENT_COLUMNS,
     SORTED_COLUMNS,
-    TURN,
     Arguments,
     learn_dense,
     learn_sparse,
@@ -56,9 +56,7 @@ class EventLearner(Protocol):
     schema: Schema
     targets: Targets
     is_sparse: bool
-    is_learning: bool
     repeats: tuple[np.ndarray, ...] | None
-    event_path: EventPath | None
 
     def event_parts(self) -> Bound:
         """Return the objects that compiled code uses for an event, if its state is not None."""
@@ -68,8 +66,8 @@ class EventPath:
     """Predicts and learns events by one compiled call each, for one state of a learner.
 
     Its `model`, whose arrays are used, is the learner or one of its models; `bound` is what its
-    `event_parts` returned. The caller of each method holds the learner's lock. `margins`, float64
-    (1, outputs), are those of the last event, as the solver wrote them before it was learnt.
+    `event_parts` returned. `margins`, float64 (1, outputs), are those of the last event, as the
+    solver wrote them before it was learnt.
     """
 
     def __init__(self, learner: EventLearner, model: Any, bound: Bound) -> None:
@@ -87,8 +85,7 @@ class EventPath:
         self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
         self._values_view = memoryview(event_values).cast("B")
         n_scores = 1 if n_outputs == 1 else len(targets.labels.seen)
-        numbers: Any = np.array([0, -1, 0, n_scores])
-        self._turn, self._numbers_view = 0, memoryview(numbers)
+        numbers: Any = np.array([0, -1, n_scores])
         self.schema = schema
         self.statistics = schema.missing.reserve(0 if is_sparse else room)
         # Class, C_i and weight of an event.
@@ -97,16 +94,16 @@ class EventPath:
         repeats, offsets, asked = nothing if last_label is None else last_label
         scores = np.zeros(offsets.size)
         self._output = self.margins[0] if last_label is None else scores
-        # Of plain events (see `_plain`): of dense rows the number of values, -1: none is plain, and
-        # how they are read; of sparse ones the columns of names.
+        # Of plain events (see `_write_plain`): of dense rows the number of values, -1: none is
+        # plain, and how they are read; of sparse ones the columns of names.
         self._n_plain = -1
         self._get: Any = None
-        self._pack: Any = None
+        self._pack_into: Any = None
         self._buckets, self._is_hashed = schema.buckets, schema.buckets is not None
         index: Any = schema.hashed_columns if self._is_hashed else schema.index
         self._column_of = index.__getitem__
-        # The number of features of the event that was learnt last.
-        self._d = 0
+        # The number of values of a sparse event; that of features of the event learnt last.
+        self._n = self._d = 0
         spare, n_dimensions = _row_store(state, room), 1 if n_outputs == 1 else 2
         # Its arrays, and what is at its addresses, are kept here.
         self._solver = solver_for(state, kernel, schedule, spare, n_dimensions, is_sparse)
@@ -149,33 +146,29 @@ class EventPath:
             bound[0] is own[0] and bound[1] is own[1] and bound[2] is own[2] and bound[3] is own[3]
         )
 
-    def invalidate(self) -> None:
-        """Take note that rows are learnt: a call for an event that is being written falls back."""
-        self._begin()
-
-    def _begin(self) -> int:
-        """Return a number for the event whose values are written next.
-
-        A signal handler may write an event of its own before the compiled call, which therefore
-        checks that this event was the last one to begin.
-        """
-        turn = self._turn = self._turn + 1
-        self._numbers_view[TURN] = turn
-        return turn
-
-    def _plain(
-        self, learner: EventLearner, x: Mapping[Name, Any], learning: bool = False
-    ) -> tuple[bytes, bytes, int] | None:
-        """Return values, columns (if rows are sparse) and number of features for a plain event.
+    def _write_plain(self, learner: EventLearner, x: Mapping[Name, Any]) -> int:
+        """Write a plain event into the buffer; return its number of features, or -1.
 
         That is a dict of known features, if rows are dense of all. Most events are plain, and this
-        takes a third of the time that an `EventReader` takes. Code of the user's may run while the
-        event is read: only then the path is compared with what the learner has, which from there on
-        no other code may change if the event is to be learnt. None if the event is not plain, or
-        the path not bound to the learner.
+        takes a third of the time that an `EventReader` takes. Returns -1 if the event is not plain,
+        or the path is not bound to what the learner has now.
         """
         schema = self.schema
-        n_names, columns = schema.n_names, b""
+        n_names = schema.n_names
+        # In one expression, and one by one: it takes a fifth of the time of an event. Names may be
+        # known for which the state has no room yet, after an interruption.
+        state, kernel, schedule, targets = learner.event_parts()
+        own_state, own_kernel, own_schedule, own_targets = self.bound
+        if not (
+            state is own_state
+            and schedule is own_schedule
+            and targets is own_targets
+            and kernel is own_kernel
+            and learner.schema is schema
+            and n_names <= self.room
+            and schema.missing.statistics is self.statistics
+        ):
+            return -1
         try:
             # A name that is missing or unknown raises.
             if self.is_sparse:
@@ -183,101 +176,74 @@ class EventPath:
                 x = dict(x)
                 n = len(x)
                 if n > LONGEST:
-                    return None
+                    return -1
                 columns = packer("i", n)(*map(self._column_of, x))
-                values = packer("d", n)(*x.values())
-            else:
-                if n_names != self._n_plain:
-                    self._prepare(n_names)
-                if len(x) != n_names:
-                    return None
-                # One call of C code reads all values.
-                values = self._pack(*self._get(x))
+                self._write(packer("d", n)(*x.values()), columns)
+                return n_names if self._buckets is None else self._buckets
+            if n_names != self._n_plain:
+                self._prepare(n_names)
+            if len(x) != n_names:
+                return -1
+            # One call of C code reads all values.
+            self._pack_into(self._values_view, 0, *self._get(x))
         except UNUSUAL:
-            return None
-        if learning:
-            learner.is_learning = True
-        # In one expression, and one by one: it takes a fifth of the time of an event. Names may be
-        # known for which the state has no room yet, after an interruption.
-        state, kernel, schedule, targets = learner.event_parts()
-        own_state, own_kernel, own_schedule, own_targets = self.bound
-        if (
-            state is own_state
-            and schedule is own_schedule
-            and targets is own_targets
-            and kernel is own_kernel
-            and learner.event_path is self
-            and learner.schema is schema
-            and schema.n_names == n_names <= self.room
-            and schema.missing.statistics is self.statistics
-        ):
-            return values, columns, n_names if self._buckets is None else self._buckets
-        return None
+            return -1
+        return n_names
 
     def _prepare(self, n: int) -> None:
         """Prepare to read plain events of n features; rows are dense."""
         self._n_plain = n
         if n < 2:
             # A function that reads no value of any event, and so lets it fall back.
-            self._get, self._pack = _not_plain, None
+            self._get = _not_plain
             return
-        self._get, self._pack = getter(self.schema.names), packer("d", n)
+        self._get, self._pack_into = getter(self.schema.names), struct.Struct(f"{n}d").pack_into
+
+    def _write(self, values: bytes, columns: bytes) -> None:
+        """Write the values of an event into the buffer; and their columns, if rows are sparse."""
+        self._values_view[: len(values)] = values
+        if self.is_sparse:
+            self._columns_view[: len(columns)] = columns
+            self._n = len(values) >> 3
 
     def predict_plain(self, learner: EventLearner, x: Mapping[Name, Any]) -> int:
         """Predict an event if it is a plain dict; return the same as `predict`."""
-        read = self._plain(learner, x)
-        return -1 if read is None else self._predict_read(*read)
+        d = self._write_plain(learner, x)
+        return -1 if d < 0 else self._predict_written(d)
 
     def learn_plain(
         self,
         learner: EventLearner,
         x: Mapping[Name, Any],
-        numbers: dict[Any, float],
-        *target: float,
-    ) -> int:
-        """Learn an event if it is plain; return the same as `learn`.
-
-        `target` are number, cost and weight; the number was read from `numbers`, those of the
-        learner's labels. The learner's `is_learning` may be True afterwards.
-        """
-        read = self._plain(learner, x, True)
-        if read is None or learner.targets.labels.numbers is not numbers:
-            return -1
-        return self._learn_read(*read, *target)
-
-    def _predict_read(self, values: bytes, columns: bytes, d: int) -> int:
-        turn = self._begin()
-        self._values_view[: len(values)] = values
-        if self.is_sparse:
-            self._columns_view[: len(columns)] = columns
-            return predict_sparse(self._arguments, turn, len(values) >> 3, d, self._is_hashed)
-        return predict_dense(self._arguments, turn, d)
-
-    def _learn_read(
-        self,
-        values: bytes,
-        columns: bytes,
-        d: int,
         number: float,
         cost: float,
         weight: float,
-        arguments: Any = None,
     ) -> int:
-        address, turn, self._d = arguments or self._arguments, self._begin(), d
-        self._values_view[: len(values)] = values
+        """Learn an event if it is plain; return the same as `learn`."""
+        d = self._write_plain(learner, x)
+        return -1 if d < 0 else self._learn_written(self._arguments, d, number, cost, weight)
+
+    def _predict_written(self, d: int) -> int:
         if self.is_sparse:
-            self._columns_view[: len(columns)] = columns
-            n = len(values) >> 3
-            return learn_sparse(address, turn, n, d, self._is_hashed, number, cost, weight)
-        return learn_dense(address, turn, d, number, cost, weight)
+            return predict_sparse(self._arguments, self._n, d, self._is_hashed)
+        return predict_dense(self._arguments, d)
+
+    def _learn_written(
+        self, arguments: Any, d: int, number: float, cost: float, weight: float
+    ) -> int:
+        self._d = d
+        if self.is_sparse:
+            return learn_sparse(arguments, self._n, d, self._is_hashed, number, cost, weight)
+        return learn_dense(arguments, d, number, cost, weight)
 
     def predict(self, event: Event) -> int:
         """Predict what an `EventReader` read; return the index of the label, -1 to fall back.
 
-        It falls back if a value is out of range, or a signal handler used the model meanwhile.
+        It falls back if a value is out of range.
         """
         _, d, values, columns, _ = event
-        return self._predict_read(values, columns, d)
+        self._write(values, columns)
+        return self._predict_written(d)
 
     def learn(self, event: Event, number: float, cost: float, weight: float) -> int:
         """Learn what an `EventReader` read; return the index of the label predicted before.
@@ -286,7 +252,8 @@ class EventPath:
         full. `number` is that of the class; `cost` is C_i, which `weight` is in.
         """
         _, d, values, columns, _ = event
-        return self._learn_read(values, columns, d, number, cost, weight)
+        self._write(values, columns)
+        return self._learn_written(self._arguments, d, number, cost, weight)
 
     @property
     def margin(self) -> Any:
@@ -308,7 +275,7 @@ class EventPath:
 
 
 def _not_plain(x: Mapping[Name, Any]) -> Any:
-    """Read an event that is not plain: see `EventPath._plain`."""
+    """Read an event that is not plain: see `EventPath._write_plain`."""
     raise KeyError
 
 

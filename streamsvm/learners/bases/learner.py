@@ -30,14 +30,11 @@ from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.monitor.learnt import Learnt, learnt_one
 from streamsvm.selection.candidates import Candidates
 from streamsvm.selection.strategies import NAMES, Selection
-from streamsvm.support.locked import Locked, learning, refuse_to_learn
+from streamsvm.support.locked import Locked, guarded, refuse
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
 _NUMBERS = (float, int, bool)
 """The usual types of weights; NumPy's are found out more slowly."""
-
-_ATTEMPTS = 8
-"""How often an event is read again because reading it changed the model."""
 
 _PART = 1024
 """Number of sparse rows that are made dense at a time, to be predicted by a dense model."""
@@ -175,12 +172,20 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         FeatureError, LabelError, ParameterError
             The event cannot be used; the model has not changed.
         ModelBusyError
-            The caller is a signal handler, or the like, in the middle of this model's learning.
+            The caller is inside another call of this model: a signal handler, or a method of a
+            name, value or label. The same holds for all methods that learn, predict or copy.
 
         """
+        # As `guarded` does, without the call.
         with self.lock:
-            if not self._learn_event(x, y, w):
-                self._learn_generally(x, y, w)
+            if self.is_busy:
+                refuse()
+            try:
+                self.is_busy = True
+                if not self._learn_event(x, y, w):
+                    self._learn_generally(x, y, w)
+            finally:
+                self.is_busy = False
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event.
@@ -203,11 +208,18 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
         """
         with self.lock:
-            label_index, _ = self._predict_event(x)
-            if label_index >= 0:
-                return self.targets.labels.seen[label_index]
-            return self.targets.label_of(self._general_margin(x))
+            if self.is_busy:
+                refuse()
+            try:
+                self.is_busy = True
+                label_index, _ = self._predict_event(x)
+                if label_index >= 0:
+                    return self.targets.labels.seen[label_index]
+                return self.targets.label_of(self._general_margin(x))
+            finally:
+                self.is_busy = False
 
+    @guarded
     def decision_function_one(self, x: Mapping[Name, Any]) -> Any:
         """Return the margin of an event, given as to `predict_one`.
 
@@ -218,9 +230,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         Before the first label 0.0, from LaRank {}.
 
         """
-        with self.lock:
-            return self.targets.decision(self.margin_one(x))
+        return self.targets.decision(self._margin_one(x))
 
+    @guarded
     def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probability of each label, calibrated on margins from before learning.
 
@@ -230,17 +242,13 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         for False and True, which River asks of them, though neither may be a label.
 
         """
-        with self.lock:
-            return self.probabilities_of(self.margin_one(x))
+        return self.probabilities_of(self._margin_one(x))
 
     # The compiled call for an event; what it does not take (its label is new, a value is no number,
-    # there is no room for a feature) is learnt as a batch of one row. Callers hold the lock.
+    # there is no room for a feature) is learnt as a batch of one row. Callers are guarded.
 
     def _predict_event(self, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]:
         """Return the index of an event's label, -1 to fall back, and the path with the margin."""
-        if self.is_learning:
-            # The path still has the event that is being learnt.
-            return -1, None
         path: EventPath | None = self.event_path
         if path is not None and x.__class__ is dict:
             label_index = path.predict_plain(self, x)
@@ -258,11 +266,8 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     def _learn_event(self, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         """Learn an event, and tell the monitor; return False to fall back, when nothing was learnt.
 
-        Label and weight are as the user gave them: not checked yet. Raises ModelBusyError if this
-        thread is in the middle of learning on this learner.
+        Label and weight are as the user gave them: not checked yet.
         """
-        if self.is_learning:
-            refuse_to_learn()
         if self.waiting is not None:
             return False
         # What is no number, or out of range, is refused by the general path.
@@ -273,9 +278,8 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         if not 0.0 <= w <= LARGEST_FACTOR:
             return False
         w = float(w)
-        numbers = self.targets.labels.numbers
         try:
-            number = numbers.get(y)
+            number = self.targets.labels.numbers.get(y)
         except TypeError:
             # A label that is not hashable: the general path raises the error.
             return False
@@ -288,19 +292,15 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         began = working_time() if observer is not None else 0.0
         path: EventPath | None = self.event_path
         label_index = -1
-        try:
-            if path is not None and x.__class__ is dict:
-                label_index = path.learn_plain(self, x, numbers, number, cost, w)
-            if label_index < 0:
-                label_index, path = self._read_and_learn(x, numbers, (number, cost, w))
-            if label_index < 0 or path is None:
-                return False
-            self.after_event(path, number, cost)
-            if observer is not None:
-                self._tell(observer, path, number, label_index, w, working_time() - began)
-        finally:
-            # `learn_plain` or `read_and_learn` has set it.
-            self.is_learning = False
+        if path is not None and x.__class__ is dict:
+            label_index = path.learn_plain(self, x, number, cost, w)
+        if label_index < 0:
+            label_index, path = self._read_and_learn(x, (number, cost, w))
+        if label_index < 0 or path is None:
+            return False
+        self.after_event(path, number, cost)
+        if observer is not None:
+            self._tell(observer, path, number, label_index, w, working_time() - began)
         return True
 
     def _tell(
@@ -322,21 +322,17 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     def _read_and_learn(
         self,
         x: Mapping[Name, Any],
-        numbers: dict[Any, float],
         target: tuple[Any, float, float],
         learn_by: Callable[..., int] = EventPath.learn,
     ) -> tuple[int, EventPath | None]:
         """Learn an event that is not plain; return what `_predict_event` does.
 
-        `numbers` are those of the learner's labels, `target` the number, C_i and weight of the
-        event, as `learn_by`, a method of the path, takes them.
+        `target` is the number, C_i and weight of the event, as `learn_by`, a method of the path,
+        takes them.
         """
-        self.is_learning = False
         event = self._read_event(x, True)
-        # Before it is compared: from here on, nothing else may learn on the model.
-        self.is_learning = True
         path = None if event is None else self._path_for(event)
-        if path is None or event is None or self.targets.labels.numbers is not numbers:
+        if path is None or event is None:
             return -1, None
         if event[4]:
             takes_all = self.takes_every_row() and self.schema.missing.policy != "reject"
@@ -357,15 +353,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return reader.sparse(x, learning) if self.is_sparse else reader.dense(x, learning)
 
     def _path_for(self, event: Event) -> EventPath | None:
-        """Return the path bound to the learner's current state; None if the event must fall back.
-
-        Code of the user that ran while the event was read may have changed the learner. So
-        everything is checked here, after reading, and no code of the user runs from here to the
-        compiled call.
-        """
-        _, d, _, columns, new = event
-        if d - len(new) != len(self.schema) or bool(columns) != self.is_sparse:
-            return None
+        """Return the path bound to the current state; None if the event must fall back."""
         path: EventPath | None = self.event_path
         bound = self.event_parts()
         statistics = self.schema.missing.statistics
@@ -378,10 +366,10 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             ):
                 return None
             path = self.event_path = self.new_event_path(self, model, bound)
-        return path if d <= path.room else None
+        return path if event[1] <= path.room else None
 
-    def margin_one(self, x: Mapping[Name, Any]) -> Any:
-        """Return the margin of an event as a float, or its scores as a list; the lock is held."""
+    def _margin_one(self, x: Mapping[Name, Any]) -> Any:
+        """Return the margin of an event as a float, or its scores as a list."""
         label_index, path = self._predict_event(x)
         return path.margin if path is not None and label_index >= 0 else self._general_margin(x)
 
@@ -395,51 +383,24 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return self.margins_of(row)[0].tolist()
 
     def _learn_generally(self, x: Mapping[Name, Any], y: Any, w: Any) -> None:
-        """Learn an event by the general path; the learner's lock is held."""
-        try:
-            row, labels, weights, new = self._checked_event(x, y, w)
-            missing = self.schema.missing
-            row, statistics = missing.filled(row, [*self.schema.names, *new], True)
-            diagonal = self.diagonal_of(row)
-            self.schema.extend(new)
-            if shape(row)[1] > len(self.schema):
-                raise BadEventError("names of features must compare in the same way each time")
-            missing.keep(statistics)
-            compiled = clock.functions
-            self.learn_checked(row, labels, weights, None, diagonal)
-            if clock.functions > compiled:
-                rehearsal.compile_ahead(self)
-            rehearsal.look(self)
-        finally:
-            self.is_learning = False
-
-    def _checked_event(self, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
-        """Return an event as a batch of one row for the general path, and names of new features.
-
-        Missing values of the row are NaN; beside it are a label and a weight. Raises BadEventError
-        if the event cannot be used; the model is unchanged. The caller sets `is_learning` back.
-        """
-        # Methods of the event's values may use this model and change it. So they are converted to
-        # floats once, here.
-        event = self.schema.checked(x)
-        for left in reversed(range(_ATTEMPTS)):
-            # Methods of names and labels (hash, comparison) may change the model, too: then again.
-            # In the last attempt they are refused to: signal handlers may come, and learn, in each
-            # one.
-            self.is_learning = left == 0
-            schema, n, k = self.schema, self.n_examples, len(self.schema)
-            row, new = schema.sparse_row(event) if self.is_sparse else schema.wider_row(event)
-            weights = weights_of(w, 1)
-            labels = self.targets.labels.check(LabelColumn.of([y]))
-            # Before it is compared: from here on, nothing else may learn on the model.
-            self.is_learning = True
-            if self.schema is schema and (self.n_examples, len(schema)) == (n, k):
-                return row, labels, weights, new
-            self.is_learning = False
-        raise BadEventError(
-            "the model was changed each time this event was read: its values, names or label must "
-            "not learn on the model that reads them"
-        )
+        """Learn an event by the general path, as a batch of one row."""
+        schema, missing = self.schema, self.schema.missing
+        # As floats first, so that methods of values run once.
+        event = schema.checked(x)
+        row, new = schema.sparse_row(event) if self.is_sparse else schema.wider_row(event)
+        weights = weights_of(w, 1)
+        labels = self.targets.labels.check(LabelColumn.of([y]))
+        row, statistics = missing.filled(row, [*schema.names, *new], True)
+        diagonal = self.diagonal_of(row)
+        schema.extend(new)
+        if shape(row)[1] > len(schema):
+            raise BadEventError("names of features must compare in the same way each time")
+        missing.keep(statistics)
+        compiled = clock.functions
+        self.learn_checked(row, labels, weights, None, diagonal)
+        if clock.functions > compiled:
+            rehearsal.compile_ahead(self)
+        rehearsal.look(self)
 
     # Batches
 
@@ -487,6 +448,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     def _check_ids(self, ids: Any) -> None:
         """Raise `ParameterError` if the learner cannot be used with ids."""
 
+    @guarded
     def predict_many(self, X: Any) -> Any:
         """Return the predicted label of each row of a batch, given as to `learn_many`.
 
@@ -495,10 +457,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         n labels, in a container of the kind of `X`; None before the first label.
 
         """
-        with self.lock:
-            margins = self.margins_many(X)
-            return frames.like(X, self.targets.labels_of(margins).tolist())
+        return frames.like(X, self.targets.labels_of(self._margins_many(X)).tolist())
 
+    @guarded
     def decision_function_many(self, X: Any) -> np.ndarray:
         """Return the margins of the rows of a batch, given as to `learn_many`.
 
@@ -507,9 +468,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         float64 (n,); with several classes (n, classes).
 
         """
-        with self.lock:
-            return self.targets.decisions(self.margins_many(X))
+        return self.targets.decisions(self._margins_many(X))
 
+    @guarded
     def predict_proba_many(self, X: Any) -> Any:
         """Return the calibrated probabilities of rows, a column for each label: see `predict_many`.
 
@@ -518,8 +479,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         A dict of arrays if `X` is from NumPy, an Arrow Table for Arrow, otherwise a frame like `X`.
 
         """
-        with self.lock:
-            columns = self.targets.probability_columns(self.margins_many(X), self.n_examples)
+        columns = self.targets.probability_columns(self._margins_many(X), self.n_examples)
         return frames.columns_like(X, columns)
 
     def read(self, X: Any) -> tuple[Rows, Sequence[Name]]:
@@ -529,29 +489,32 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             self.become_sparse()
         return batches.rows_of(self.schema, matrix, self.is_sparse)
 
+    @guarded
     def margins_many(self, X: Any) -> np.ndarray:
         """Return the margins of the rows of a batch, as `Targets` takes them.
 
         As `decision_function_many`; several classes may have further columns.
         """
-        with self.lock:
-            x = batches.known_rows(self.schema, X, self.is_sparse)
-            n = shape(x)[0]
-            if not self.targets.labels.seen:
-                return self.targets.zeros(n)
-            if self.is_sparse or not isinstance(x, SparseRows):
-                return self.margins_of(x)
-            # In parts: all rows, made dense, may not fit into memory.
-            starts = range(0, n, _PART)
-            parts = [self.margins_of(dense(cut(x, i, min(i + _PART, n)))) for i in starts]
-            return np.concatenate([self.targets.zeros(0), *parts])
+        return self._margins_many(X)
+
+    def _margins_many(self, X: Any) -> np.ndarray:
+        x = batches.known_rows(self.schema, X, self.is_sparse)
+        n = shape(x)[0]
+        if not self.targets.labels.seen:
+            return self.targets.zeros(n)
+        if self.is_sparse or not isinstance(x, SparseRows):
+            return self.margins_of(x)
+        # In parts: all rows, made dense, may not fit into memory.
+        starts = range(0, n, _PART)
+        parts = [self.margins_of(dense(cut(x, i, min(i + _PART, n)))) for i in starts]
+        return np.concatenate([self.targets.zeros(0), *parts])
 
     @property
     def last_number(self) -> int:
         """The number from which examples that come without ids are counted on."""
         return self.n_examples
 
-    @learning
+    @guarded
     def learn_batch(
         self, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
     ) -> LabelColumn:
@@ -560,6 +523,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         The ids are not checked. If `late`, which tells what rows are only predicted, is given, `X`
         is a matrix of names.
         """
+        return self._learn_batch(X, y, w, ids, late)
+
+    def _learn_batch(self, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None) -> LabelColumn:
         if late is not None:
             if not self.schema.buckets:
                 X = late_rows.as_learnt(X, late.is_learnt, self.schema.index)
@@ -594,14 +560,10 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     ) -> LabelColumn:
         """Learn n checked rows; return the label predicted for each row before it was learnt.
 
-        The caller holds the learner's lock, and keeps other code from learning. `w`, `numbers` and
-        `diagonal`, float64, int64 and float32 (n,), are example weights, example numbers, and k(x,
-        x). Without numbers the examples are counted from the start of the stream. Rows that `late`
-        says are only predicted have the number 0 and the weight 0.
+        `w`, `numbers` and `diagonal`, float64, int64 and float32 (n,), are example weights, example
+        numbers, and k(x, x). Without numbers the examples are counted from the start of the stream.
+        Rows that `late` says are only predicted have the number 0 and the weight 0.
         """
-        if self.event_path is not None:
-            # This may be a signal handler, while an event is read.
-            self.event_path.invalidate()
         # Numbered when their classes are known.
         whole = LabelledRows(x, np.zeros(len(labels)), labels, w, np.zeros(0, np.int64), diagonal)
         if self.waiting is not None:

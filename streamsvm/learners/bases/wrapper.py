@@ -14,7 +14,7 @@ from streamsvm.features import frames
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.schema import Schema
 from streamsvm.model_files.container import steps_of
-from streamsvm.support.locked import Locked
+from streamsvm.support.locked import Locked, guarded
 
 
 class LockedWrapper(Locked):
@@ -25,10 +25,10 @@ class LockedWrapper(Locked):
 
     is_around = True
 
+    @guarded
     def __getstate__(self) -> dict[str, Any]:
         # At once, with all that it holds: what is pickled later may have changed.
-        with self.lock:
-            return copy.deepcopy(self._contents())
+        return copy.deepcopy(self._contents())
 
 
 class ModelWrapper(LockedWrapper, base.Wrapper):  # type: ignore[misc]

@@ -25,6 +25,7 @@ from streamsvm.structured.concepts.worlds import (
 from streamsvm.structured.learner import SentenceLearner
 from streamsvm.structured.words import NOTHING
 from streamsvm.support.declaration import FINITE, NOT_NEGATIVE, Field, NamedArrays
+from streamsvm.support.locked import guarded
 
 _EXPLORATIONS = ("order_free", "left_to_right")
 _WEIGHTED = ("concepts", "links")
@@ -143,7 +144,7 @@ class ConceptLabeler(SentenceLearner):
         FeatureError, LabelError
             The example cannot be used; the model has not changed.
         ModelBusyError
-            The caller is a signal handler, or the like, in the middle of this model's learning.
+            The caller is inside another call of this model: see `Learner.learn_one`.
 
         """
         self._learn(*self._read([x], [y]))
@@ -242,6 +243,7 @@ class ConceptLabeler(SentenceLearner):
         """
         return self.predict_many([x])[0]
 
+    @guarded
     def predict_many(self, X: Iterable[Any]) -> list[list[Any]]:
         """Return the concepts of the words of sentences.
 
@@ -261,17 +263,16 @@ class ConceptLabeler(SentenceLearner):
 
         """
         told = [read_told(x) for x in X]
-        with self.lock:
-            return [self._predict_next(t) for t in told]
+        return [self._predict_next(t) for t in told]
 
+    @guarded
     def scores_one(self, x: Any) -> list[dict[Any, float]]:
         """Return for each word the scores of concepts when it was labelled; `x` as in `learn_one`.
 
         The highest one is predicted, of equal ones the first.
         """
         told = read_told(x)
-        with self.lock:
-            candidates, found = self._searched(told)
+        candidates, found = self._searched(told)
         return [dict(zip(candidates, row, strict=True)) for row in found.scores.tolist()]
 
     def _predict_next(self, example: GroundedSentence) -> list[Any]:

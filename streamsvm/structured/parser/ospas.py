@@ -28,6 +28,7 @@ from streamsvm.structured.parser.parser import Parse, Parser, keys_of
 from streamsvm.structured.sequences.learner import LIMIT
 from streamsvm.structured.words import words_of
 from streamsvm.support.declaration import NamedArrays
+from streamsvm.support.locked import guarded
 
 _WIDEST = 20
 _MOST_SYMBOLS = 10_000
@@ -152,7 +153,7 @@ class OSPASParser(SentenceLearner):
         FeatureError, LabelError
             The sentence or a candidate cannot be used; the model has not changed.
         ModelBusyError
-            The caller is a signal handler, or the like, in the middle of this model's learning.
+            The caller is inside another call of this model: see `Learner.learn_one`.
 
         """
         self._learn([words_of(sentence)], [read_candidates(candidates)])
@@ -222,12 +223,14 @@ class OSPASParser(SentenceLearner):
         """
         return self.predict_many([sentence])[0]
 
+    @guarded
     def predict_many(self, X: Any) -> list[Parse]:
         """Return what each of several sentences is predicted to say; `X` as in `learn_many`."""
         sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
         with self.lock:
             return [self.parser.parse(sentence) for sentence in sentences]
 
+    @guarded
     def predict_symbols_many(self, X: Any) -> list[list[str | None]]:
         """Return the symbols of the words of each sentence alone, which is much faster."""
         sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
@@ -239,6 +242,7 @@ class OSPASParser(SentenceLearner):
         flat, stops = [names[label] for label in labels.tolist()], ends.tolist()
         return [flat[i:j] for i, j in pairwise(stops)]
 
+    @guarded
     def scores_one(self, sentence: Any) -> dict[Meaning, float]:
         """Return all meanings that can be put together from a sentence, and how sure they are."""
         with self.lock:

@@ -29,7 +29,7 @@ from streamsvm.structured.sequences.inference import Batch, new_solver
 from streamsvm.structured.sequences.learner import LIMIT, SequenceLearner
 from streamsvm.structured.sequences.model import LARANK
 from streamsvm.structured.sequences.targets import SequenceTargets
-from streamsvm.support.locked import learning
+from streamsvm.support.locked import guarded
 
 _GROWTH = 1e-9
 
@@ -232,7 +232,7 @@ class LaRankSequenceLabeler(SequenceLearner):
             return Certificate(None, "no support pattern was looked at yet")
         return Certificate(value, "of the support patterns, after each sentence")
 
-    @learning
+    @guarded
     def finish(
         self,
         X: Any = None,

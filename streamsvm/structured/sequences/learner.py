@@ -28,7 +28,7 @@ from streamsvm.structured.learner import StructuredLearner
 from streamsvm.structured.sentences import Sentences, each_of, read_sentences
 from streamsvm.structured.sequences.inference import Batch, KernelGreedy, SequenceSolver
 from streamsvm.structured.sequences.targets import SequenceTargets
-from streamsvm.support.locked import learning
+from streamsvm.support.locked import guarded
 from streamsvm.support.rows import SparseRows
 
 LIMIT = 2**23
@@ -112,7 +112,7 @@ class SequenceLearner(LabelsTokens, StructuredLearner):
         FeatureError, LabelError, ParameterError
             The sentence cannot be used; the model has not changed.
         ModelBusyError
-            The caller is a signal handler, or the like, in the middle of this model's learning.
+            The caller is inside another call of this model: see `Learner.learn_one`.
 
         """
         self._learn(read_sentences([x]), [y], w)
@@ -157,7 +157,7 @@ class SequenceLearner(LabelsTokens, StructuredLearner):
         self._learn(sentences_in(X), label_lists(y), w, predicted)
         return predicted
 
-    @learning
+    @guarded
     def _learn(
         self, sentences: Sentences, y: Sequence[Any], w: Any, predicted: list[Any] | None = None
     ) -> None:
@@ -272,10 +272,10 @@ class SequenceLearner(LabelsTokens, StructuredLearner):
         """
         return columns_like(X, self._predict(sentences_in(X)))
 
+    @guarded
     def _predict(self, sentences: Sentences) -> list[list[Any]]:
-        with self.lock:
-            codes, _ = self._codes_of(sentences, False)
-            flat = self.targets.labels_of(codes)
+        codes, _ = self._codes_of(sentences, False)
+        flat = self.targets.labels_of(codes)
         ends = sentences.first.tolist()
         return [flat[ends[i] : ends[i + 1]] for i in range(sentences.n)]
 
@@ -288,6 +288,7 @@ class SequenceLearner(LabelsTokens, StructuredLearner):
         x = vocabulary.known_rows(self.vocabulary, sentences, self.n_features)
         return self.solver.predict(x, sentences.first, n, margins), margins
 
+    @guarded
     def decision_function_one(self, x: Any) -> list[dict[Any, float]]:
         """Return the score of each label at each token.
 
@@ -303,10 +304,8 @@ class SequenceLearner(LabelsTokens, StructuredLearner):
         the best sequence that has the label there.
 
         """
-        sentences = read_sentences([x])
-        with self.lock:
-            _, margins = self._codes_of(sentences, True)
-            seen = self.targets.labels.seen
+        _, margins = self._codes_of(read_sentences([x]), True)
+        seen = self.targets.labels.seen
         return [dict(zip(seen, row, strict=True)) for row in margins.tolist()]
 
     def summary(self) -> str:

@@ -13,7 +13,7 @@ pair, they are LaRanks, and the third has a tenth of C.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,12 +152,10 @@ def prepared(learner: SeveralModels, labels: Any, model: Any) -> Any:
 
 
 def adopt(learner: SeveralModels, model: Any) -> None:
-    """Let a model share schema and lock of its learner, which alone may let it learn."""
+    """Let a model share schema and lock of its learner, which alone lets it learn."""
     # One schema for all, as rows are read once.
     model.schema, model.is_rehearsal_copy = learner.schema, True
     model.share_lock(learner.lock)
-    # So that it refuses to learn when a user asks for it.
-    model.is_learning = True
 
 
 def follows(other: Any, first: Any, kind: Kind) -> bool:
@@ -207,26 +205,6 @@ def learn_examples(model: Any, examples: Examples, seen: list[Any]) -> np.ndarra
     labels = LabelColumn(examples.classes, list(seen))
     margins = learn(model, examples.x, labels, examples.weights, np.ones(n, bool))
     return are_wrong(margins, labels.numbers(model.targets.number_of))
-
-
-def finish(
-    model: Any, progress: Callable[[float, int], None] | None, seconds: float | None
-) -> None:
-    """Let a model finish; `progress`, which may use it, cannot let it learn meanwhile."""
-
-    def told(violation: float, n_support_vectors: int) -> None:
-        model.is_learning = True
-        try:
-            if progress is not None:
-                progress(violation, n_support_vectors)
-        finally:
-            model.is_learning = False
-
-    model.is_learning = False
-    try:
-        model.finish(told, seconds=seconds)
-    finally:
-        model.is_learning = True
 
 
 @contextlib.contextmanager

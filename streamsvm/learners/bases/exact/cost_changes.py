@@ -14,7 +14,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.exact.exact_model import LEAST_COST, ExactModel
 from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
-from streamsvm.support.locked import locked, refuse_to_learn
+from streamsvm.support.locked import guarded
 
 LARGEST_C = 1e8
 
@@ -23,7 +23,6 @@ class CostedModel(ExactModel):
     """Base class of exact models whose errors have a cost, `C`."""
 
     C: float
-    is_learning: bool
 
     @abc.abstractmethod
     def costs_of_kept(self, problem: ExactProblem, C: float) -> np.ndarray:
@@ -33,7 +32,7 @@ class CostedModel(ExactModel):
     def left_out(self, problem: ExactProblem, estimate: bool) -> Any:
         """Return the result of `leave_one_out` of a problem that may change."""
 
-    @locked
+    @guarded
     def set_C(self, C: float) -> None:  # noqa: N802
         """Change the cost of errors; the solution is the exact one for it.
 
@@ -44,12 +43,10 @@ class CostedModel(ExactModel):
 
         """
         C = checked_C(C)
-        if self.is_learning:
-            refuse_to_learn()
         self.problem = with_costs(self.problem, self.costs_of_kept, C)
         self.C = C
 
-    @locked
+    @guarded
     def leave_one_out(self, estimate: bool = False) -> Any:
         """Predict each example by the model of all others.
 
@@ -68,7 +65,7 @@ class CostedModel(ExactModel):
         # Of a copy: looking changes nothing, whatever interrupts it.
         return self.left_out(copy.deepcopy(self.problem), estimate)
 
-    @locked
+    @guarded
     def leave_one_out_by_C(  # noqa: N802
         self, costs: Iterable[float], estimate: bool = False
     ) -> dict[float, float]:

@@ -23,7 +23,7 @@ from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.solvers.incremental.state import MARGIN
 from streamsvm.support.kernel_rows import kernel_diagonal
-from streamsvm.support.locked import locked, refuse_to_learn
+from streamsvm.support.locked import guarded, locked
 from streamsvm.support.row_columns import are_used, entries_of
 from streamsvm.support.rows import Rows, dense, shape, taken
 
@@ -56,7 +56,6 @@ class ExactModel:
     kernel: Any
     window: int | None
     lock: Any
-    is_learning: bool
     schema: Schema
     waiting: Candidates | None
     problem: ExactProblem
@@ -114,7 +113,7 @@ class ExactModel:
         whole.set_kernel(problem, kernel, own)
         self.problem = problem
 
-    @locked
+    @guarded
     def set_kernel(self, kernel: Any) -> None:
         """Change the kernel, or its gamma; the solution is the exact one with it.
 
@@ -130,8 +129,6 @@ class ExactModel:
 
         """
         kernels.check_kernel(kernel)
-        if self.is_learning:
-            refuse_to_learn()
         self._set_kernel(kernel)
         self.kernel = kernel
 
@@ -160,6 +157,7 @@ class ExactModel:
 
     # Taking examples back
 
+    @guarded
     def unlearn(self, ids: Iterable[int] | int) -> Unlearned:
         """Take examples back: see `unlearn_one`, and `LASVMClassifier.unlearn`.
 
@@ -175,15 +173,13 @@ class ExactModel:
 
         """
         wanted = checked_ids(ids)
-        with self.lock:
-            self.problem.settle()
-            if self.is_learning:
-                refuse_to_learn()
-            kept = self.keeps(wanted)
-            if kept.any():
-                self._remove(wanted[kept])
-            return Unlearned(wanted[kept].tolist(), wanted[~kept].tolist(), self.duality_gap())
+        self.problem.settle()
+        kept = self.keeps(wanted)
+        if kept.any():
+            self._remove(wanted[kept])
+        return Unlearned(wanted[kept].tolist(), wanted[~kept].tolist(), self.duality_gap())
 
+    @guarded
     def audit(self, ids: Iterable[int] | int) -> dict[int, Remains]:
         """Tell what the model has of examples: see `LASVMClassifier.audit`.
 
@@ -199,20 +195,17 @@ class ExactModel:
 
         """
         wanted = checked_ids(ids)
-        with self.lock:
-            self.problem.settle()
-            beta = dict(zip(self.numbers.tolist(), self.problem.state.beta.tolist(), strict=False))
-            words = [self.averages] if self.n_examples else []
-            waiting = [] if self.waiting is None else wanted[self.waiting.knows(wanted)].tolist()
-            found = {}
-            for number in wanted.tolist():
-                own = [beta[number]] if beta.get(number) else []
-                names = self.schema.names
-                features = [names[c] for c in self._dropped(np.array([number]))]
-                found[number] = Remains(
-                    own, number in beta, False, number in waiting, features, words
-                )
-            return found
+        self.problem.settle()
+        beta = dict(zip(self.numbers.tolist(), self.problem.state.beta.tolist(), strict=False))
+        words = [self.averages] if self.n_examples else []
+        waiting = [] if self.waiting is None else wanted[self.waiting.knows(wanted)].tolist()
+        found = {}
+        for number in wanted.tolist():
+            own = [beta[number]] if beta.get(number) else []
+            names = self.schema.names
+            features = [names[c] for c in self._dropped(np.array([number]))]
+            found[number] = Remains(own, number in beta, False, number in waiting, features, words)
+        return found
 
     def keeps(self, ids: np.ndarray) -> np.ndarray:
         """Return of which ids, int64 (n,), `unlearn` would remove something; bool (n,)."""
@@ -239,7 +232,7 @@ class ExactModel:
         """
         self.unlearn_many([id])
 
-    @locked
+    @guarded
     def unlearn_many(self, ids: Iterable[int]) -> None:
         """Take examples back: see `unlearn_one`.
 
@@ -254,10 +247,7 @@ class ExactModel:
             An id is not kept; nothing has changed.
 
         """
-        # First: code of the user may run while ids are listed.
         wanted = checked_ids(ids)
-        if self.is_learning:
-            refuse_to_learn()
         # An interrupted change is finished first: it may move slots.
         self.problem.settle()
         self.check_kept(wanted)
@@ -337,17 +327,19 @@ class ExactModel:
             How many they were.
 
         """
+        # `where` may predict.
         with self.lock:
-            self.problem.settle()
-            names = self.schema.names
-            rows, numbers = self.problem.rows(len(names)).tolist(), self.numbers.tolist()
-            found = [
-                number
-                for row, y, number in zip(rows, self._y_of_kept(), numbers, strict=True)
-                if where(dict(zip(names, row, strict=True)), *y)
-            ]
+            found = [number for x, y, number in self._kept() if where(x, *y)]
             self.unlearn_many(found)
         return len(found)
+
+    @guarded
+    def _kept(self) -> list[tuple[dict[Any, float], tuple[Any, ...], int]]:
+        """Return features by name, what comes with them, and the number of each example kept."""
+        self.problem.settle()
+        names, numbers = self.schema.names, self.numbers.tolist()
+        events = [dict(zip(names, x, strict=True)) for x in self.problem.rows(len(names)).tolist()]
+        return list(zip(events, self._y_of_kept(), numbers, strict=True))
 
     # Looking inside
 

@@ -17,7 +17,7 @@ from streamsvm.learners.bases import words
 from streamsvm.learners.bases.exact.exact_model import ExactModel, in_double
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, in_order
 from streamsvm.model_files import container
-from streamsvm.support.locked import Locked, learning, locked
+from streamsvm.support.locked import Locked, guarded, locked
 from streamsvm.support.rows import Rows, shape
 
 
@@ -72,10 +72,9 @@ class ExactStream(ExactModel, Locked, container.Saved):
 
         self._learn(read, y, w, ids)
 
-    @learning
+    @guarded
     def _learn(self, read: Callable[[], Any], y: np.ndarray | None, w: Any, ids: Any) -> None:
         """Learn the rows that `read` returns, and the names of new features."""
-        # While rows are read, methods of the user's objects run, which must not learn here.
         rows, new = read()
         self._learn_checked(rows, new, y, w, ids)
 
@@ -101,20 +100,20 @@ class ExactStream(ExactModel, Locked, container.Saved):
 
     # What is predicted
 
+    @guarded
     def decision_of(self, x: Mapping[Name, Any]) -> float:
         """Return f of an event."""
-        with self.lock:
-            self.problem.settle()
-            row = in_double(self.schema.row(x))
-            if isinstance(x, dict):
-                self.schema.note_predicted(x)
-            return float(self.problem.decisions(row)[0])
+        self.problem.settle()
+        row = in_double(self.schema.row(x))
+        if isinstance(x, dict):
+            self.schema.note_predicted(x)
+        return float(self.problem.decisions(row)[0])
 
+    @guarded
     def decisions_of(self, X: Any) -> np.ndarray:
         """Return f of the rows of a batch, float64 (n,)."""
-        with self.lock:
-            self.problem.settle()
-            return self.problem.decisions(in_double(batches.known_rows(self.schema, X, False)))
+        self.problem.settle()
+        return self.problem.decisions(in_double(batches.known_rows(self.schema, X, False)))
 
     # Looking inside
 

@@ -17,7 +17,7 @@ from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
 from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.learners.bases.kernel.trials import race
-from streamsvm.support.locked import refuse_to_learn
+from streamsvm.support.locked import guarded
 
 _log = logging.getLogger(__name__)
 
@@ -109,9 +109,7 @@ def improve(
     """
     made, stepped, growth = 0, 0, Growth(learner.dual)
     while learner.state is not None:
-        with learner.lock:
-            is_done, error, steps = some()
-            n_kept, dual = len(learner.kept_numbers()), learner.dual
+        is_done, error, steps, n_kept, dual = _some_of(learner, some)
         if is_done:
             return True
         before, made, stepped = made, made + max(steps, _LEAST_STEPS), stepped + steps
@@ -133,6 +131,14 @@ def improve(
     return True
 
 
+@guarded
+def _some_of(
+    learner: KernelLearner, some: Callable[[], tuple[bool, float, int]]
+) -> tuple[bool, float, int, int, float]:
+    """Make some steps; return what `some` does, the number of examples kept, and the dual."""
+    return *some(), len(learner.kept_numbers()), learner.dual
+
+
 class Growth:
     """Tells when the dual has ended to grow: in a round of a step for each example kept."""
 
@@ -147,12 +153,12 @@ class Growth:
         return dual - before <= GROWTH * abs(dual)
 
 
+@guarded
 def _rounding(learner: KernelLearner) -> float:
     """Return the error that rounding alone leaves in gradients: steps on it never end."""
-    with learner.lock:
-        coefficients = learner.expansion()[1]
-        largest = learner.state.diagonal[: len(coefficients)].max(initial=0.0)
-        return _ROUNDING * float(largest) * float(np.abs(coefficients).sum())
+    coefficients = learner.expansion()[1]
+    largest = learner.state.diagonal[: len(coefficients)].max(initial=0.0)
+    return _ROUNDING * float(largest) * float(np.abs(coefficients).sum())
 
 
 def look_again(
@@ -166,22 +172,23 @@ def look_again(
     Between its calls others may learn: their examples are looked at when the learner finishes
     again. It also ends when the rows of the reserve add at most `allowed()` to the gap.
     """
-    with learner.lock:
-        if learner.is_learning:
-            refuse_to_learn()
-        race.end(learner)
-        solver = reserving(learner)
-        revisits = solver.revisits(learner)
-        if revisits.comes_first:
-            revisits.learn_violating(allowed())
+    solver: Any = None
+    revisits: Any = None
+
+    @guarded
+    def look(learner: KernelLearner, is_first: bool) -> bool:
+        """Learn rows that violate optimality; return whether that changed the model."""
+        nonlocal solver, revisits
+        if is_first:
+            race.end(learner)
+        if learner.solver is not solver:
+            # Now, or since another thread has changed the kernel, the scale, or the classes.
+            solver = reserving(learner)
+            revisits = solver.revisits(learner)
+        return (revisits.comes_first or not is_first) and bool(revisits.learn_violating(allowed()))
+
+    look(learner, True)
     for _ in range(_MOST_LOOKS):
-        if not finish():
+        if not (finish() and look(learner, False)):
             return
-        with learner.lock:
-            if learner.solver is not solver:
-                # Another thread has learnt, and changed the kernel, the scale, or the classes.
-                solver = reserving(learner)
-                revisits = solver.revisits(learner)
-            if not revisits.learn_violating(allowed()):
-                return
     _log.warning("finish ended after %d looks at the reserve", _MOST_LOOKS)

@@ -68,7 +68,7 @@ class FreshValues:
         self._stores = deque(stores.with_scratch(state.store) for _ in range(n_threads))
         # Where the next block begins, with how many slots its values are, and who computes them.
         self._ahead: tuple[int, int, threads.SharedCalls] | None = None
-        # Not the state's own scratch: a signal handler may predict while others write to it.
+        # Not the state's own scratch: the solver reads one while others write to the other.
         own = getattr(state.block, "values", state.block)
         self._values, self._spare = np.empty_like(own), np.empty_like(own)
 

@@ -45,7 +45,7 @@ from streamsvm.support import states, stores
 from streamsvm.support.interruptions import Changes, change_together
 from streamsvm.support.kernel_rows import kernel_diagonal
 from streamsvm.support.kernel_rows.fresh_block import fill_values
-from streamsvm.support.locked import learning, locked
+from streamsvm.support.locked import guarded, locked
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse, taken
 from streamsvm.support.sparse_store import SparseStore
 
@@ -560,6 +560,7 @@ class KernelLearner(Learner):
         return self._dual_solver().kept_gap(len(self.schema))
 
     @of_dual
+    @guarded
     def duality_gap(self) -> float:
         """Return the measured duality gap, divided by the sum of the C_i.
 
@@ -696,8 +697,7 @@ class KernelLearner(Learner):
 
         """
         wanted = checked_ids(ids)
-        with self.lock:
-            return self._traces().remains(wanted)
+        return self._remains(wanted)
 
     @of_keepers
     def keeps(self, ids: np.ndarray) -> np.ndarray:
@@ -705,7 +705,11 @@ class KernelLearner(Learner):
         with self.lock:
             return self._traces().keeps(ids)
 
-    @learning
+    @guarded
+    def _remains(self, wanted: np.ndarray) -> dict[int, Remains]:
+        return self._traces().remains(wanted)
+
+    @guarded
     def _remove(self, wanted: np.ndarray) -> np.ndarray:
         """Remove what is kept of examples; return their ids."""
         traces = self._traces()

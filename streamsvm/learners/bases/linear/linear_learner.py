@@ -22,6 +22,7 @@ from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.state import LinearState
 from streamsvm.solvers.linear.step import Step
+from streamsvm.support.locked import guarded
 from streamsvm.support.rows import Rows, cut, dense, shape, sparse
 
 
@@ -225,6 +226,7 @@ class LinearLearner(Learner):
         """The learning rate of the next example: the factor of its loss gradient."""
         return self.solver.rate
 
+    @guarded
     def objective(self, X: Any, y: Any, w: Any = 1.0) -> float:
         """Return the objective that learning minimises: lambda / 2 ||w||^2 plus the mean loss.
 
@@ -244,13 +246,12 @@ class LinearLearner(Learner):
             Rows, labels or weights cannot be used.
 
         """
-        with self.lock:
-            x = batches.known_rows(self.schema, X, self.is_sparse)
-            labels = frames.labels_of(y, shape(x)[0])
-            check_present(labels)
-            seen, number_of = self.targets.labels.seen, self.targets.number_of
-            classes = labels.numbers(lambda label: number_of(label) if label in seen else -1.0)
-            return self.objective_of(x, classes, weights_of(w, len(labels)))
+        x = batches.known_rows(self.schema, X, self.is_sparse)
+        labels = frames.labels_of(y, shape(x)[0])
+        check_present(labels)
+        seen, number_of = self.targets.labels.seen, self.targets.number_of
+        classes = labels.numbers(lambda label: number_of(label) if label in seen else -1.0)
+        return self.objective_of(x, classes, weights_of(w, len(labels)))
 
     def objective_of(self, x: Rows, classes: np.ndarray, weights: np.ndarray) -> float:
         """Return the primal objective over rows; `classes` and `weights` are those of the rows."""

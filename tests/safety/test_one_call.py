@@ -1,0 +1,291 @@
+"""A model is used by one call at a time: what runs in the middle of a call is refused."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import streamsvm
+from streamsvm import (
+    ActiveLearner,
+    Compare,
+    ConformalSets,
+    Selective,
+    SGDQNClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    TrackingMonitor,
+)
+from streamsvm.errors import ModelBusyError
+from streamsvm.learners.bases.linear import linear_learner
+from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.solvers.linear import state as linear_state
+from tests.learners.test_all_learners import content, learnt, stream
+from tests.safety.programs import run
+from tests.slow import slow_but
+
+acting = []
+"""A function that runs at the next use of an object below, if there is one."""
+
+
+def act():
+    if acting:
+        acting.pop()()
+
+
+class Name(str):
+    """A name or label that acts when it is hashed; it is equal to its text."""
+
+    def __hash__(self):
+        act()
+        return str.__hash__(self)
+
+    def __eq__(self, other):
+        return str.__eq__(self, other)
+
+
+class ComparedName(Name):
+    """The same that acts when it is compared."""
+
+    def __hash__(self):
+        return str.__hash__(self)
+
+    def __eq__(self, other):
+        act()
+        return str.__eq__(self, other)
+
+
+class Value:
+    """A value that acts when it is converted."""
+
+    def __float__(self):
+        act()
+        return 0.25
+
+
+NEW = {"a": 1.0, "new": 2.0}, "1"
+CALLS = {
+    "learn": lambda model: model.learn_one(*NEW),
+    "learn a class": lambda model: model.learn_one({"a": 1.0}, "third"),
+    "learn a batch": lambda model: model.learn_many(np.ones((3, 1)), ["0", "1", "0"]),
+    "predict": lambda model: model.predict_one({"a": 1.0, "b": 0.0}),
+    "probabilities": lambda model: model.predict_proba_one({"a": 1.0}),
+    "margin": lambda model: model.decision_function_one({"a": 1.0}),
+    "predict a batch": lambda model: model.predict_many(np.ones((3, 2))),
+    "finish": lambda model: model.finish(),
+    "copy": copy.deepcopy,
+    "pickle": pickle.dumps,
+    "save": lambda model: model.save("nowhere"),
+    "unlearn": lambda model: model.unlearn([1]),
+}
+PLACES = {
+    "hash of a name": ({Name("a"): 0.5, "b": 0.1}, "1"),
+    "comparison of a name": ({ComparedName("a"): 0.5, "b": -0.1}, "1"),
+    "a new name": ({Name("new"): 0.5, "b": 0.1}, "0"),
+    "value": ({"a": Value(), "b": 0.2}, "0"),
+    "hash of a label": ({"a": 0.3, "b": -0.2}, Name("1")),
+    "comparison of a label": ({"a": -0.3, "b": 0.2}, ComparedName("0")),
+}
+
+
+def refused(model, calls=CALLS):
+    """Return a function that tries all calls of a model, and the names of those that it tried."""
+    tried = []
+
+    def try_all():
+        for name, call in calls.items():
+            if name in ("finish", "unlearn") and not (hasattr(model, name) and model.has_dual):
+                continue
+            with pytest.raises(ModelBusyError, match="in the middle of another call"):
+                call(model)
+            tried.append(name)
+
+    return try_all, tried
+
+
+def in_texts(events):
+    return [(x, str(y)) for x, y in events]
+
+
+LEARNERS = [one.name for one in registered_learners("rows")]
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_all_calls_are_refused_in_the_middle_of_learning_and_predicting(name):
+    learner = next(one for one in registered_learners("rows") if one.name == name)
+    models = [learner.cls(**learner.configurations[0]) for _ in range(2)]
+    for model in models:
+        learnt(model, in_texts(stream(40)))
+    model, twin = models
+    before = content(model)
+    for place, (x, y) in PLACES.items():
+        for call in (
+            lambda m, x=x, y=y: m.learn_one(x, y),
+            lambda m, x=x, y=y: m.learn_one(x, y, np.float32(0.5)),
+            lambda m, x=x: m.predict_one(x),
+            lambda m, y=y: m.learn_many(pd.DataFrame({"a": [0.1, 0.2], "b": 0.3}), [y, "0"]),
+        ):
+            try_all, tried = refused(model)
+            acting[:] = [try_all]
+            call(model)
+            was_used = not acting
+            acting.clear()
+            call(twin)
+            assert len(tried) >= len(CALLS) - 2 or not was_used, place
+        assert not model.is_busy and content(model) == content(twin) != before, place
+    for x, _ in stream(9):
+        assert model.decision_function_one(x) == twin.decision_function_one(x)
+
+
+class Observed(TrackingMonitor):
+    """A monitor that tries all calls when it is told of an example."""
+
+    def learnt(self, learnt):
+        acting[0]()
+        super().learnt(learnt)
+
+    def note(self, *facts):
+        acting[0]()
+        return super().note(*facts)
+
+
+@pytest.mark.parametrize("name", ["lasvm", "sgd"])
+def test_a_monitor_cannot_use_the_model_that_tells_it(name):
+    learner = next(one for one in registered_learners("rows") if one.name == name)
+    model = learner.cls(**learner.configurations[0])
+    monitor, (try_all, tried) = Observed(model), refused(model)
+    acting[:] = [try_all]
+    for x, y in in_texts(stream(30)):
+        monitor.learn_one(x, y)
+    acting.clear()
+    assert tried and model.n_examples == 30
+
+
+OF_SCALER = {
+    "learn": lambda scaler: scaler.learn_one({"a": 1.0}),
+    "transform": lambda scaler: scaler.transform_one({"a": 1.0}),
+    "learn a batch": lambda scaler: scaler.learn_many(pd.DataFrame({"a": [1.0, 2.0]})),
+    "copy": copy.deepcopy,
+    "save": lambda scaler: streamsvm.save(scaler, "nowhere"),
+}
+
+
+@pytest.mark.parametrize("reject", [None, 30.0])
+@pytest.mark.parametrize("what", ["learn_one", "transform_one"])
+def test_a_scaler(reject, what):
+    scaler, twin = StandardScaler(reject=reject), StandardScaler(reject=reject)
+    for i in range(6):
+        for one in (scaler, twin):
+            one.learn_one({"a": float(i), "b": 1.0})
+        for x in ({"a": Value(), "b": 0.0}, {Name("b"): 2.0, "c": 1.0}):
+            acting[:] = [refused(scaler, OF_SCALER)[0]]
+            getattr(scaler, what)(x)
+            assert not acting
+            getattr(twin, what)(x)
+    assert scaler.statistics == twin.statistics
+
+
+WRAPPERS = {
+    "compare": lambda m: Compare(m, SVMSGDClassifier(t0=2.0)),
+    "sets": ConformalSets,
+    "selective": Selective,
+    "active": lambda m: ActiveLearner(m, budget=1.0),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_wrappers(name):
+    model, twin = (WRAPPERS[name](SVMSGDClassifier(t0=1.0)) for _ in range(2))
+    for i, (x, y) in enumerate(stream(30)):
+        for one in (model, twin):
+            one.predict_one(x)
+            one.learn_one(x, y)
+        odd = {"a": Value(), "b": float(i % 3)}
+        acting[:] = [refused(model, {"learn": lambda m, x=x: m.learn_one(x, 1)})[0]]
+        model.learn_one(odd, 1)
+        assert not acting
+        twin.learn_one(odd, 1)
+    assert model.predict_proba_one(x) == twin.predict_proba_one(x)
+
+
+SIGNALS = """
+import random, signal, sys, time
+import streamsvm
+from streamsvm.errors import ModelBusyError
+
+model, draw = getattr(streamsvm, sys.argv[1])(), random.Random(0)
+learnt, refused = [0], [0]
+
+def event():
+    x = {name: draw.gauss(0.0, 1.0) for name in "abcd"}
+    return x, x["a"] * x["b"] > 0.0
+
+for _ in range(200):
+    model.learn_one(*event())
+
+def handler(number, frame):
+    model.n_examples, model.memory_usage
+    try:
+        model.learn_one(*event())
+        learnt[0] += 1
+        model.predict_one(event()[0])
+    except ModelBusyError:
+        refused[0] += 1
+    signal.setitimer(signal.ITIMER_REAL, draw.uniform(2e-5, 1e-3))
+
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 1e-3)
+began, i = time.monotonic(), 0
+while time.monotonic() - began < 1.5 or not refused[0]:
+    model.learn_one(*event(), w=0.5 if i % 3 else 1.0)
+    i += 1
+# Not by its timer, which a pending call of the handler would set again.
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+assert model.n_examples == 200 + learnt[0] + i, (model.n_examples, learnt, i)
+model.learn_one(*event())
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    slow_but(
+        ["LASVMClassifier", "SVMSGDClassifier", "AdaptiveSVMClassifier", "LaRankClassifier"],
+        "LASVMClassifier",
+    ),
+)
+def test_a_signal_handler_that_learns(name):
+    run(SIGNALS, name)
+
+
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+@pytest.mark.parametrize("t0", [None, 10.0])
+@pytest.mark.parametrize(
+    ("module", "place"), [(linear_state, "new_state"), (linear_learner, "spread_to")]
+)
+def test_an_interruption_while_a_third_class_comes(monkeypatch, cls, t0, module, place):
+    """Labels, outputs and first rows are the old ones or the new ones."""
+    events = [({"a": float(i % 7) - 3.0, "b": 1.0}, "pq"[i % 7 > 3]) for i in range(40)]
+    models = [cls(t0=t0) for _ in range(2)]
+    for x, y in events:
+        for model in models:
+            model.learn_one(x, y)
+    x = {"a": 1.0, "b": 2.0}
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    before = models[0].decision_function_one(x), models[0].weights, models[0].intercept
+    with monkeypatch.context() as patch:
+        patch.setattr(module, place, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            models[0].learn_one(x, "third")
+    assert (models[0].decision_function_one(x), models[0].weights, models[0].intercept) == before
+    assert models[0].classes == ["p", "q"]
+    for model in models:
+        model.learn_one(x, "third")
+        for event, y in events:
+            model.learn_one(event, y)
+    assert models[0].weights == models[1].weights
+    assert models[0].predict_proba_one(x) == models[1].predict_proba_one(x)
