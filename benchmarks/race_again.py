@@ -30,7 +30,7 @@ from river import drift
 from benchmarks.common import numeric
 from benchmarks.drift_streams import Events, streams
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
-from streamsvm.learners.bases.kernel import feature_scales
+from streamsvm.models.kernel import feature_scales
 
 KEPT = 1024
 STREAMS = (

@@ -41,7 +41,7 @@ def margins(
         n_rows += len(batch)
         first = first or next(iter(batch.rejects), None)
         if not len(batch):  # of a topic: nothing came, or nothing that can be read
-            yield batch, np.zeros(0, bool), learner.targets.zeros(0)
+            yield batch, np.zeros(0, bool), learner.targets.outputs.zeros(0)
             continue
         unlearnt.add(batch.features)
         matrix = matrix_of(learner, batch.features, len(batch))

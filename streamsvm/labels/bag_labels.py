@@ -18,6 +18,7 @@ from streamsvm.labels.class_labels import (
 )
 from streamsvm.labels.label_column import LabelColumn, holds_lists
 from streamsvm.labels.targets import ClassTargets
+from streamsvm.models.outputs import BagOutputs, classes_of
 from streamsvm.monitor.hits import NO_CANDIDATE
 from streamsvm.support.bag_calibration import update_labels_and_bags
 from streamsvm.support.label_values import is_too_large, too_large
@@ -136,6 +137,7 @@ class BagTargets(ClassTargets):
     """
 
     new_labels = BagLabels
+    new_outputs = BagOutputs
 
     def number_of(self, label: Any) -> float:
         """Return the number of a label, -1.0 of a bag."""
@@ -164,8 +166,19 @@ class BagTargets(ClassTargets):
         found = sorted(starts)
         return list(zip(found, [*found[1:], len(labels)], strict=True)) if len(labels) else []
 
-    def in_bags(self, labels: LabelColumn, out: np.ndarray) -> None:
-        """Set 1.0 in `out`, float64 (n, classes), for the candidates of the rows that have bags."""
+    def new_in(self, label: Any) -> list[Any]:
+        """Return the candidates that were not seen yet, or the label if it was not."""
+        new: list[Any] = self.labels.new_in(label)
+        return new
+
+    def in_bags(self, labels: LabelColumn) -> np.ndarray | None:
+        """Return 1.0 for the candidates of rows that have bags, float64 (n, classes).
+
+        None: there are no bags.
+        """
+        if not any(isinstance(label, frozenset) for label in labels.values):
+            return None
+        out = np.zeros((len(labels), self.n_classes))
         numbers, values = self.labels.numbers, labels.values
         # Only of the bags that occur: the column may list those of a whole batch.
         codes, own = np.unique(labels.codes, return_inverse=True)
@@ -177,11 +190,12 @@ class BagTargets(ClassTargets):
         counts = sizes[own]
         ends = np.cumsum(counts)
         if not len(ends) or not ends[-1]:
-            return
+            return out
         rows = np.repeat(np.arange(len(own)), counts)
         # Entry t of a row is entry t of its bag.
         of_bag = np.arange(ends[-1]) - np.repeat(ends - counts - firsts, counts)
         out[rows, places[of_bag]] = 1.0
+        return out
 
     def best_of(self, labels: LabelColumn, scores: np.ndarray) -> list[Any]:
         """Return the candidate of each bag that has the highest score, the bag if none was seen."""
@@ -203,26 +217,6 @@ class BagTargets(ClassTargets):
     ) -> None:
         """Update the calibration; that of a bag by the probability of all its candidates."""
         if labels is None or not (numbers < 0.0).any():
-            super().calibrate(margins, _classes_of(numbers))
+            super().calibrate(margins, classes_of(numbers))
             return
-        bags = np.zeros_like(margins)
-        self.in_bags(labels, bags)
-        update_labels_and_bags(self.calibration, margins, numbers, bags)
-
-    def losses(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Return the mean pairwise loss of rows; a bag counts by its best candidate."""
-        k, rows = self.n_classes, np.arange(len(numbers))
-        own = margins[rows, _classes_of(numbers).astype(np.int64)]
-        pairs = np.maximum(0.0, 1.0 - own[:, None] + margins[:, :k])
-        # The pair of the label with itself has the loss 1.
-        found: np.ndarray = (pairs.sum(axis=1) - 1.0) / max(1, k - 1)
-        return found
-
-    def correctness(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Return the score of the label, or best candidate, less the largest other one."""
-        return super().correctness(_classes_of(numbers), margins)
-
-
-def _classes_of(numbers: np.ndarray) -> np.ndarray:
-    """Return the number of the label, or of the best candidate, of each row."""
-    return np.where(numbers < 0.0, -1.0 - numbers, numbers)
+        update_labels_and_bags(self.calibration, margins, numbers, self.in_bags(labels))

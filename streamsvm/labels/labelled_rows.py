@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.targets import Targets
+from streamsvm.models.rows import NumberedRows
 from streamsvm.support.rows import Rows, cut
 
 
@@ -26,6 +27,10 @@ class LabelledRows(NamedTuple):
         x, *others = self
         facts: list[Any] = [*others]
         return LabelledRows(cut(x, start, stop), *(fact[start:stop] for fact in facts))
+
+    def numbered(self, bags: np.ndarray | None) -> NumberedRows:
+        """Return them as models learn them; `bags` are as in `NumberedRows`."""
+        return NumberedRows(self.x, self.y, self.w, self.numbers, self.diagonal, bags)
 
     def numbered_by(self, targets: Targets) -> LabelledRows:
         """Return them with what other targets make of the labels."""

@@ -15,12 +15,8 @@ import numpy as np
 
 from streamsvm.labels.class_labels import ClassLabels, TwoLabels
 from streamsvm.labels.label_column import MISSING, LabelColumn
+from streamsvm.models.outputs import GrowingOutputs, Outputs, ProblemOutputs, Scores
 from streamsvm.support import calibration as platt
-
-
-def sides_of(numbers: np.ndarray) -> np.ndarray:
-    """Return -1 for each number 0 of two classes, and +1 for each 1: float64 (n,)."""
-    return np.where(numbers > 0.0, 1.0, -1.0)
 
 
 def _is_first_larger(seen: list[Any]) -> bool:
@@ -45,14 +41,16 @@ class Targets:
     All kinds, also those that do not derive from this one, have `labels`, of which `seen` are in
     files and `most` is the limit; `n_classes`; `having`; and `labels_of` what a solver returned.
     `SequenceTargets` has no more but its own reader. Another kind for rows has all methods here: of
-    a label `number_of` and `labels.check`, and of margins their `zeros`, labels, decisions,
-    probabilities, `calibrate` and `losses`.
+    a label `number_of` and `labels.check`; of margins their `outputs`, which say what they mean,
+    labels, decisions, probabilities and `calibrate`.
     """
 
     new_labels: ClassVar[type] = TwoLabels
+    new_outputs: ClassVar[type[Outputs]] = Outputs
 
     def __init__(self, labels: Any = None, calibration: np.ndarray | None = None) -> None:
         self.labels = self.new_labels() if labels is None else labels
+        self.outputs = self.new_outputs(len(self.labels.seen))
         # Changed in place.
         self.calibration = self.new_calibration() if calibration is None else calibration
         # What margins are multiplied by for users. Labels are compared here, once.
@@ -66,7 +64,7 @@ class Targets:
     @property
     def has_one_margin(self) -> bool:
         """Whether an example has one margin, and no score for each class."""
-        return True
+        return self.outputs.has_one_margin
 
     @property
     def ordered(self) -> list[Any]:
@@ -105,6 +103,14 @@ class Targets:
         """Return the labels that one stands for: itself, or the candidates of a bag."""
         return [label]
 
+    def new_in(self, label: Any) -> list[Any]:
+        """Return the labels that one stands for which were not seen yet."""
+        return [] if self.knows(label) else [label]
+
+    def in_bags(self, labels: LabelColumn) -> np.ndarray | None:
+        """Return the candidates of rows that have bags, float64 (n, classes); None: no bags."""
+        return None
+
     def knows(self, label: Any) -> bool:
         """Tell whether a label was seen."""
         return label in self.labels.numbers
@@ -130,10 +136,6 @@ class Targets:
         else:
             platt.update_temperature(self.calibration, margins, numbers)
 
-    def zeros(self, n: int) -> np.ndarray:
-        """Return the margins of n rows, all 0."""
-        return np.zeros(n) if self.has_one_margin else np.zeros((n, self.n_classes))
-
     def label_of(self, margin: Any) -> Any:
         """Return the label that a margin, or a list of scores, predicts; None before any label."""
         seen = self.labels.seen
@@ -158,10 +160,6 @@ class Targets:
             codes[0] = (margins[0, :n_known].argmax() if n_known > 1 else 0) if n_known else MISSING
         return LabelColumn(codes, seen)
 
-    def scores_of(self, margins: np.ndarray) -> np.ndarray:
-        """Return margins, or scores, without what else a solver has written."""
-        return margins
-
     def decision(self, margin: Any) -> Any:
         """Return the result of `decision_function_one` for a margin, or for a list of scores."""
         if self.has_one_margin:
@@ -175,7 +173,7 @@ class Targets:
 
     def decisions(self, margins: np.ndarray) -> np.ndarray:
         """Return the result of `decision_function_many` for the margins of n rows."""
-        return self.direction * self.scores_of(margins)
+        return self.direction * self.outputs.scores_of(margins)
 
     def probabilities(self, margin: Any, n_examples: int) -> dict[Any, float]:
         """Return {label: probability} at a margin or a list of scores, after n examples."""
@@ -223,51 +221,19 @@ class Targets:
         found = np.array([platt.softmax(self.calibration, row) for row in scores])
         return found.reshape(scores.shape)
 
-    def losses(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Return the hinge loss of each margin, or 1 - own score + best other one of each row."""
-        return np.maximum(0.0, 1.0 - self.correctness(numbers, margins))
-
-    def correctness(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Return y f(x) of each margin, or own score - best other one; below 0 it is wrong.
-
-        Without another class it is infinite.
-        """
-        if margins.ndim == 1:
-            return sides_of(numbers) * margins
-        rows, own = np.arange(len(numbers)), numbers.astype(np.int64)
-        others = margins[:, : self.n_classes].copy()
-        others[rows, own] = -np.inf
-        found: np.ndarray = margins[rows, own] - others.max(axis=1, initial=-np.inf)
-        return found
-
-    def distances(self, margins: np.ndarray) -> np.ndarray:
-        """Return how far rows are from the border: |f(x)|, or the best score - the second best."""
-        if margins.ndim == 1:
-            return np.abs(margins)
-        best = margins[:, : self.n_classes].argmax(axis=1)
-        return self.correctness(best.astype(np.float64), margins)
-
 
 class ClassTargets(Targets):
     """Labels of which each has a score: the one with the highest is predicted."""
 
     new_labels = ClassLabels
-
-    @property
-    def has_one_margin(self) -> bool:
-        """False."""
-        return False
+    new_outputs = Scores
 
 
 class GrowingTargets(Targets):
     """Labels with one margin while there are up to two of them, then with a score for each."""
 
     new_labels = ClassLabels
-
-    @property
-    def has_one_margin(self) -> bool:
-        """Whether there are up to two labels."""
-        return len(self.labels.seen) <= 2
+    new_outputs = GrowingOutputs
 
     def new_calibration(self) -> np.ndarray:
         """Return the calibration of these labels: of two, by a part of the margins."""
@@ -284,12 +250,9 @@ class GrowingTargets(Targets):
 
 
 class ProblemTargets(GrowingTargets):
-    """Labels with one margin while there are up to two, then with scores and probabilities.
+    """The same, where the solver of several classes calibrates itself: see `ProblemOutputs`."""
 
-    Of several labels a row has their scores, then the logarithms of their probabilities, which
-    the solver computes from the margins of its binary problems, and calibrates; and last the least
-    margin of its own label, if it was learnt, else of the best one.
-    """
+    new_outputs = ProblemOutputs
 
     def new_calibration(self) -> np.ndarray:
         """Return the calibration of one margin; an empty one for several labels."""
@@ -302,19 +265,7 @@ class ProblemTargets(GrowingTargets):
         if self.has_one_margin:
             Targets.calibrate(self, margins, numbers)
 
-    def zeros(self, n: int) -> np.ndarray:
-        """Return the margins of n rows, all 0."""
-        return np.zeros(n) if self.has_one_margin else np.zeros((n, 2 * self.n_classes + 1))
-
-    def scores_of(self, margins: np.ndarray) -> np.ndarray:
-        """Return margins, or scores, without probabilities."""
-        return margins if self.has_one_margin else margins[:, : self.n_classes]
-
     def _softmax(self, margins: np.ndarray) -> np.ndarray:
         k = self.n_classes
         p: np.ndarray = np.exp(margins[:, k : 2 * k])
         return p / p.sum(axis=1, keepdims=True)
-
-    def distances(self, margins: np.ndarray) -> np.ndarray:
-        """Return |f(x)| of rows; of several labels what the solver wrote of rows not learnt yet."""
-        return np.abs(margins) if margins.ndim == 1 else margins[:, -1]

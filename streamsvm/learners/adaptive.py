@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from typing import Any
-
-import numpy as np
 
 from streamsvm._parameter_checks import (
     check_class_weight,
@@ -16,36 +13,23 @@ from streamsvm._parameter_checks import (
     check_size,
 )
 from streamsvm.errors import ParameterError
-from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import GrowingTargets
-from streamsvm.learners.bases import rehearsal
-from streamsvm.learners.bases.adaptive import (
-    fresh_start,
-    members,
-    members_file,
-    repeated_labels,
-    standby,
-)
-from streamsvm.learners.bases.adaptive.several_models import SeveralModels
-from streamsvm.learners.bases.adaptive.standby import EVERY
-from streamsvm.learners.bases.event_path import Bound, EventPath
-from streamsvm.learners.bases.kept_examples import WRONG, KeptExamples
-from streamsvm.learners.bases.late_rows import row_after, rows_where
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.models.adaptive import fresh_start, members
+from streamsvm.models.adaptive.adaptive_model import AdaptiveModel
+from streamsvm.models.adaptive.group import Settings
+from streamsvm.models.kernel import threads
+from streamsvm.models.kernel.kernel_model import KernelModel
+from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.adaptive import last_label as last_label_step
-from streamsvm.solvers.adaptive import state as adaptive_state
-from streamsvm.solvers.adaptive import step
-from streamsvm.solvers.adaptive.state import AdaptiveState
-from streamsvm.support import states
+from streamsvm.solvers.adaptive.state import LAST_DRIFT, N_DRIFTS
+from streamsvm.support import density
 from streamsvm.support.locked import guarded
-from streamsvm.support.rows import Rows, dense, shape
-
-_log = logging.getLogger(__name__)
 
 
-class AdaptiveSVMClassifier(SeveralModels):
+class AdaptiveSVMClassifier(Learner):
     """Online SVM for streams that drift: several models learn, and the best of late predicts.
 
     Four models learn the stream: `LASVMClassifier` for two classes, `LaRankClassifier` for more.
@@ -121,7 +105,7 @@ class AdaptiveSVMClassifier(SeveralModels):
     Attributes
     ----------
     in_use
-        The model that predicts now, a learner of its own, to be looked at only.
+        The model that predicts now, a `KernelModel`, to be looked at only.
     n_drifts, last_drift
         How many drifts were noticed: errors became far more, or the models began anew; and the
         number of the last example before the latest one, 0: none.
@@ -152,6 +136,8 @@ class AdaptiveSVMClassifier(SeveralModels):
 
     new_targets = GrowingTargets
     compiles_classes_apart = True
+    has_dual = False
+    model: AdaptiveModel
 
     def __init__(
         self,
@@ -171,26 +157,32 @@ class AdaptiveSVMClassifier(SeveralModels):
         max_classes: int | None = 200,
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
-        super().__init__(limit, check_size("hashing", hashing), missing)
         check_cost(C)
         check_number("cache_mb", cache_mb, 0)
-        check_size("window", window)
+        check_class_weight(class_weight)
+        settings = Settings(
+            C,
+            scale,
+            check_size("window", window),
+            check_size("max_support_vectors", max_support_vectors, 2),
+            sparse,
+            limit,
+            cache_mb,
+            threads.check_n_jobs(n_jobs),
+            check_seed(seed),
+            max_classes,
+        )
+        is_sparse = density.check_sparse(sparse, hashing)
+        model = AdaptiveModel(settings, is_sparse, last_label, fresh_start.LENGTHS[-1])
+        super().__init__(model, limit, check_size("hashing", hashing), missing)
         self.C, self.scale, self.class_weight = C, scale, class_weight
         self.window, self.max_support_vectors = window, max_support_vectors
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
-        self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, check_seed(seed)
+        self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, seed
         self.last_label, self.max_classes = last_label, max_classes
         self.targets.labels.most = check_size("max_classes", max_classes, 2)
-        self.is_sparse = density.check_sparse(sparse, hashing)
-        check_class_weight(class_weight)
         # Checks the other parameters.
-        members.new_first(self, self.targets.labels)
-        # The first model alone, until `EVERY` examples were learnt; then one of each kind.
-        self.models: list[Any] = []
-        self.state = self.empty_state()
-        # What is added to the scores of the next event.
-        self.offsets = np.zeros(1)
-        self.recent = KeptExamples("recent_", WRONG, fresh_start.LENGTHS[-1])
+        members.new_first(model, [])
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -199,153 +191,15 @@ class AdaptiveSVMClassifier(SeveralModels):
         yield {"window": 200, "scale": False, "C": 0.5, "seed": 42}
         yield {"max_support_vectors": 50, "seed": 42}
 
-    # The models
-
-    def empty_state(self) -> AdaptiveState:
-        """Return an empty state."""
-        state: AdaptiveState = states.new(AdaptiveState, {"models": len(members.KINDS)})
-        return state
-
-    def add_class(self, label: Any) -> None:
-        """Add a class, if it is new."""
-        if self.targets.knows(label):
-            return
-        targets = self.targets.with_label(label)
-        labels = targets.labels
-        if len(labels.seen) <= 3:
-            # Other models predict from now on.
-            self.state.repeats[:] = 0.0
-        offsets = repeated_labels.offsets_for(self, labels)
-        changed: dict[str, Any] = {"targets": targets, "offsets": offsets}
-        is_other_kind = len(labels.seen) == 3
-        if is_other_kind:
-            # Models of other classes than before learn again what is kept.
-            if self.models:
-                examples = self.recent.last(self.recent.n_examples, len(self.schema))
-                are_all = len(self.models) > 1
-                changed["models"] = members.begun(self, labels, examples, are_all)
-                standby.begin_anew(self, changed, len(examples.classes))
-                return
-        else:
-            changed["models"] = members.with_class(self, labels, label)
-        # In one step: an interruption comes before or after it.
-        self.__dict__.update(changed)
-
-    def _after_examples(self, n: int) -> None:
-        """Compare the models after n examples, if that is due: see `EVERY`."""
-        if n % EVERY or not self.models:
-            return
-        if not self.is_sparse and any(member.is_sparse for member in self.models):
-            self.become_sparse()
-        standby.note_predictions(self)
-        step.note_risen(self.state, EVERY)
-        if step.notices_drift(self.state, n):
-            _log.info("drift at example %d: errors are far more than before", n)
-        if standby.is_calm(self, n):
-            return
-        left = standby.catch_up(self)
-        left = standby.choose(self, n, left)
-        standby.renew_others(self, left)
-        # So that events are read for the model that predicts now, whatever it has learnt.
-        self.in_use.make_room(len(self.schema))
-        if step.errs_more(self.state):
-            examples = fresh_start.examples_for(self)
-            if examples is not None:
-                kept, are_all = len(examples.classes), len(self.models) > 1
-                begun = members.begun(self, self.targets.labels, examples, are_all)
-                adaptive_state.begin_anew(self.state)
-                standby.begin_anew(self, {"models": begun}, kept)
-                if adaptive_state.is_new_drift(self.state, n):
-                    adaptive_state.note_drift(self.state, n)
-                _log.info("drift: after example %d models begin anew with the last %d", n, kept)
-
-    # Learning
-
-    def learn_rows(self, rows: LabelledRows) -> np.ndarray:
-        """Learn rows, of number 0 only predict; return margins before."""
-        classes = rows.y.astype(np.int64)
-        repeated_labels.note_learnt(self, rows)
-        if not self.models:
-            self.models = [members.new_first(self, self.targets.labels)]
-        parts, start, seen = [], 0, self.n_examples
-        while start < len(rows.y):
-            stop = row_after(rows.numbers, start, EVERY - seen % EVERY)
-            part, own = rows.part(start, stop), classes[start:stop]
-            learnt = part.numbers > 0
-            model, before = self.in_use, self.in_use.n_examples
-            try:
-                margins = members.learn(model, part.x, part.labels, part.w, learnt)
-            finally:
-                # After an interruption, too; the others never learn what is not in `recent`.
-                self.n_learnt[0] = seen + model.n_examples - before
-            parts.append(repeated_labels.corrected(self, margins, part.y, learnt))
-            kept = np.flatnonzero(learnt)
-            if len(kept):
-                wrong = members.are_wrong(margins[kept], part.y[kept])
-                self.recent.add(rows_where(part.x, learnt), own[kept], part.w[kept], wrong)
-                self.state.waiting[:] += len(kept)
-            start, seen = stop, seen + len(kept)
-            if len(kept):
-                self._after_examples(seen)
-        return np.concatenate(parts)
-
-    def after_event(self, path: EventPath, number: float, cost: float) -> None:
-        """Update the learner after an event was learnt by `EventPath`."""
-        # First, so that it is counted whatever interrupts the rest.
-        n = self.n_learnt[0] = self.n_examples + 1
-        model, row = self.in_use, path.row()
-        scores = path.margins[0, : self.offsets.size].tolist()
-        model.after_event(path, number, cost)
-        wrong = members.is_wrong(scores, number)
-        self.recent.add_one(row, (int(number), path.weight, wrong))
-        self.state.waiting[:] += 1
-        if n % EVERY == 0:
-            self._after_examples(n)
-            rehearsal.look(self)
-
-    def diagonal_of(self, x: Rows) -> np.ndarray:
-        """Return k(x, x) of rows, which is not used."""
-        # Not used: of an RBF kernel it is 1, and each model computes its own.
-        return np.ones(shape(x)[0], np.float32)
-
-    def become_sparse(self) -> None:
-        """Store rows as their nonzero features from now on, unless they shall be dense."""
-        if self.sparse is not False:
-            self.is_sparse = True
-            for member in self.models:
-                member.become_sparse()
+    def factor_of(self, label: Any) -> float:
+        """Return what C is multiplied by for examples with this label."""
+        return 1.0 if self.class_weight is None else float(self.class_weight.get(label, 1.0))
 
     def _check_ids(self, ids: Any) -> None:
         if ids is not None:
             raise ParameterError(
                 "ids: the models learn the last examples, whatever they are; leave the ids out"
             )
-
-    # Events: of the arrays of the model in use, but with the labels of all
-
-    def event_parts(self) -> Bound:
-        """Return the objects that compiled code uses for an event."""
-        model = self.in_use
-        if model is None:
-            return None, None, None, self.targets
-        state, kernel, schedule, _ = model.event_parts()
-        return state, kernel, schedule, self.targets
-
-    def event_model(self) -> Any:
-        """Return the learner whose arrays an `EventPath` uses."""
-        return self.in_use
-
-    def dense_rows(self) -> np.ndarray:
-        """Return the rows kept."""
-        return dense(self.recent.last(self.recent.n_examples, len(self.schema)).x)
-
-    def takes_every_row(self) -> bool:
-        """Tell whether the learner accepts every row of finite values."""
-        return self.in_use is not None and bool(self.in_use.takes_every_row())
-
-    def cost_of(self, label: Any, number: float) -> float:
-        """Return the cost of the next example, if it has this label."""
-        return 1.0 if self.in_use is None else float(self.in_use.cost_of(label, number))
 
     @guarded
     def finish(
@@ -372,20 +226,88 @@ class AdaptiveSVMClassifier(SeveralModels):
         """
         if seconds is not None:
             check_number("seconds", seconds, 0)
-        standby.note_predictions(self)
-        standby.catch_up(self, np.inf)
-        for m, member in enumerate(self.models):
-            with members.recent_in_reserve(self, m):
-                member.finish(progress, seconds=seconds)
-        # From now on rows are predicted, rather than the next event.
-        last_label_step.stop(self.state.repeats, self.offsets)
+        self.model.finish(progress, seconds)
 
-    # Copies and files
+    # Inspection
+
+    @property
+    def models(self) -> list[KernelModel]:
+        """The models: the first alone until 32 examples were learnt, then one of each kind."""
+        return self.model.models
+
+    @property
+    def in_use(self) -> KernelModel | None:
+        """The model that predicts now; None before the first example."""
+        return self.model.used
+
+    @property
+    def n_drifts(self) -> int:
+        """How often a drift was noticed: errors became far more, or the models began anew."""
+        return int(self.model.state.info[N_DRIFTS])
+
+    @property
+    def last_drift(self) -> int:
+        """The number of the last example before the latest drift was noticed; 0: none was."""
+        return int(self.model.state.info[LAST_DRIFT])
+
+    @property
+    def drifts(self) -> str:
+        """The drifts noticed so far, in words."""
+        if not self.n_drifts:
+            return "none noticed"
+        return f"{self.n_drifts}, the last at example {self.last_drift:,}"
+
+    @property
+    def description(self) -> str:
+        """The parameters of the model in use."""
+        model = self.in_use
+        used = f"C={self.C:g}"
+        if model is not None:
+            used = f"in use: RBF(gamma={model.kernel.gamma:.3g}), C={model.C:g}"
+        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
+        return f"{used}{weights}{self._repeating}"
+
+    @property
+    def _repeating(self) -> str:
+        is_used = self.model.state.repeats[last_label_step.IN_USE]
+        return ", labels repeat: the last one counts" if is_used else ""
+
+    @property
+    def chosen(self) -> str | None:
+        """Scale and width of the first model in words, and of the model in use if it is another."""
+        model, models = self.in_use, self.models
+        chosen = models[0].chosen if models else None
+        if chosen is None:
+            return None
+        if model is not None and model is not models[0]:
+            chosen += f"; the model in use has gamma {model.kernel.gamma:.2g}, C {model.C:g}"
+        return chosen + self._repeating
+
+    @property
+    def n_support_vectors(self) -> int:
+        """Number of examples with a nonzero coefficient in the model in use."""
+        return 0 if self.in_use is None else self.in_use.n_vectors
+
+    @property
+    def certificate(self) -> Certificate:
+        """No bound on the mean gap, and why."""
+        return Certificate(None, "no certificate: the models change with the stream")
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts of all models since they began: steps, kernel values, hits of the cache."""
+        return self.model.counters | self._ignored()
+
+    @property
+    def kappa(self) -> float:
+        """The share of the steps of the model in use that changed nothing."""
+        return 0.0 if self.in_use is None else self.in_use.kappa
+
+    # Copies
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)
-        for member in self.models:
-            members.adopt(self, member)
+        self.model.after_copy(threads.check_n_jobs(self.n_jobs))
 
 
-register_learner(AdaptiveSVMClassifier, "adaptive", **members_file.IN_FILES)
+register_learner(AdaptiveSVMClassifier, "adaptive")

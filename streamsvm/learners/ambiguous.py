@@ -22,20 +22,19 @@ from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.bag_labels import BAGS, BagTargets, bag_of, bags_of, judged_one
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.learners.bases.bag_events import OF_BAG, BagPath
 from streamsvm.learners.bases.event_path import EventPath
-from streamsvm.learners.bases.kernel import finishing
-from streamsvm.learners.bases.kernel.ambiguous_solver import (
-    AmbiguousSolver,
-    LinearAmbiguousSolver,
-)
 from streamsvm.learners.bases.kernel.availability import of_primal
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.models.kernel import finishing
+from streamsvm.models.kernel.ambiguous_solver import (
+    AmbiguousSolver,
+    LinearAmbiguousSolver,
+)
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.learnt import learnt_one
 from streamsvm.solvers.ambiguous import blocks
@@ -224,7 +223,7 @@ class AmbiguousSVMClassifier(KernelLearner):
         is_usual = len(bag) > 1 and 0.0 <= w <= LARGEST_FACTOR
         if not is_usual or (observer is not None and observer.asks_probabilities):
             return False
-        cost = self.cost_of(None, OF_BAG) * w
+        cost = self.model.cost_of(OF_BAG) * w
         began = working_time() if observer is not None else 0.0
         path, label_index = self.event_path, -1
         if path is not None and x.__class__ is dict:
@@ -234,7 +233,8 @@ class AmbiguousSVMClassifier(KernelLearner):
             label_index, path = self._read_and_learn(x, target, BagPath.learn_bag)
         if label_index < 0 or path is None:
             return False
-        self.after_event(path, OF_BAG, cost)
+        if self.model.after_event(path, OF_BAG, cost):
+            self._look_ahead()
         if observer is not None:
             self._tell_of_bag(observer, path, bag, label_index, w, working_time() - began)
         return True
@@ -260,28 +260,6 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     def _learn_batch(self, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None) -> LabelColumn:
         return super()._learn_batch(X, bags_of(y), w, ids, late)
-
-    def add_class(self, label: Any) -> None:
-        """Add a label, or those of a bag that are new."""
-        for one in self._bags.labels.new_in(label):
-            super().add_class(one)
-
-    def margins_of_learning(self, rows: LabelledRows) -> np.ndarray:
-        """Return what the solver reads of bags, and replaces by the scores of rows."""
-        margins = super().margins_of_learning(rows)
-        self._bags.in_bags(rows.labels, margins)
-        return margins
-
-    def learn_rows(self, rows: LabelledRows) -> np.ndarray:
-        """Learn rows; the numbers of bags become those of their best candidates."""
-        margins = super().learn_rows(rows)
-        of_bags = np.flatnonzero(rows.y < 0.0)
-        if len(of_bags):
-            bags = np.zeros_like(margins)
-            self._bags.in_bags(rows.labels, bags)
-            best = np.where(bags[of_bags] > 0.0, margins[of_bags], -np.inf).argmax(axis=1)
-            rows.y[of_bags] = -1.0 - best
-        return margins
 
     def finish(
         self,
@@ -310,17 +288,17 @@ class AmbiguousSVMClassifier(KernelLearner):
         limits = finishing.Limits(seconds, _MOST_SWEEPS)
 
         def some() -> tuple[bool, float, int]:
-            state, d = self.state, len(self.schema)
-            n, kernel, before = int(state.info[0].n), self.bound_kernel(state), self.kept_gap()
+            model, state = self.model, self.state
+            n, kernel, before = int(state.info[0].n), model.bound_kernel(state), model.kept_gap()
             # Ctrl-C can interrupt between two parts.
-            size = max(1, _PART // max(1, n * len(self.classes)))
+            d, size = model.n_features, max(1, _PART // max(1, n * model.n_classes))
             for first in range(0, n, size):
                 blocks.sweep(state, kernel, first, min(n, first + size), d)
-            gap = self.kept_gap().total
-            return gap <= share * self.dual, gap, n if before.total > 0.0 else 0
+            gap = model.kept_gap().total
+            return gap <= share * model.dual, gap, n if before.total > 0.0 else 0
 
         if self.has_dual:
-            finishing.improve(self, some, progress, limits)
+            finishing.improve(self.model, some, finishing.Asked(limits, progress, self.alone))
 
     def best_candidates(self, X: Any, y: Any, ids: Any = None) -> list[Any]:
         """Return the best candidate of each bag by its score: bags shrunk by the model itself.

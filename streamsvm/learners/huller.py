@@ -12,9 +12,9 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_number, check_seed
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
-from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.huller import state as huller_state
 from streamsvm.solvers.huller import step as huller
@@ -147,8 +147,7 @@ class HullerClassifier(KernelLearner):
     @property
     def bias(self) -> float:
         """The constant b of the decision function."""
-        turn, biases = self.targets.direction, self.solver.biases
-        return turn * biases[0] if biases else 0.0
+        return self._bias
 
 
 register_learner(HullerClassifier, "huller")

@@ -9,25 +9,19 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_size
+from streamsvm._parameter_checks import check_class_weight, check_size
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.labelled_rows import LabelledRows
-from streamsvm.labels.targets import sides_of
-from streamsvm.learners.bases.event_path import Bound
-from streamsvm.learners.bases.exact import exact_file
-from streamsvm.learners.bases.exact.cost_changes import CostedModel, checked_C, with_costs
-from streamsvm.learners.bases.exact.exact_model import in_double
+from streamsvm.learners.bases.exact.cost_changes import CostedModel, checked_C
 from streamsvm.learners.bases.exact.results import Influence, LeaveOneOut
-from streamsvm.learners.bases.kernel.class_costs import ClassCosts
 from streamsvm.learners.bases.kernel.remains import checked_ids
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, in_order
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.models.exact.exact_classes import ExactClasses
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.incremental import without
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.support.locked import guarded, locked
-from streamsvm.support.rows import Rows
 
 
 class IncrementalSVMClassifier(CostedModel, Learner):
@@ -96,6 +90,8 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         "weights, and the calibration of probabilities"
     )
 
+    model: ExactClasses
+
     def __init__(
         self,
         kernel: Any = None,
@@ -107,14 +103,28 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         missing: str = "mean",
         selection: Selection | None = None,
     ) -> None:
-        super().__init__(check_size("max_features", max_features) or LIMIT, None, missing)
-        self.kernel, self.C, self.max_features = kernel, checked_C(C), max_features
-        self.class_weight, self.cache_mb = class_weight, cache_mb
         self.window = check_size("window", window, 2)
-        self.begin(kernel, self.window, cache_mb, np.inf)
+        model = ExactClasses(kernel, checked_C(C), self.window, cache_mb)
+        super().__init__(model, check_size("max_features", max_features) or LIMIT, None, missing)
+        check_class_weight(class_weight, True)
+        self.kernel, self.max_features, self.cache_mb = kernel, max_features, cache_mb
+        self.class_weight = class_weight
+        model.costs = model.costs.weighted([], class_weight == "balanced")
         self.choose_by(selection)
-        self.costs = ClassCosts(class_weight, takes_balanced=True)
-        self.state = None
+
+    @property
+    def C(self) -> float:  # type: ignore[override]  # noqa: N802
+        """The cost of errors."""
+        return self.model.C
+
+    @C.setter
+    def C(self, C: float) -> None:  # noqa: N802
+        self.model.C = C
+
+    def factor_of(self, label: Any) -> float:
+        """Return what C is multiplied by for examples with this label."""
+        given = self.class_weight
+        return float(given.get(label, 1.0)) if isinstance(given, dict) else 1.0
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -122,79 +132,18 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         yield {}
         yield {"kernel": kernels.Linear(), "C": 10.0, "class_weight": "balanced", "window": 40}
 
-    # What all learners have
-
-    def empty_state(self) -> None:
-        """Return None: the arrays are those of the problem."""
-
-    def margins_of(self, x: Rows) -> np.ndarray:
-        """Return the margins of n rows over the features seen, float64 (n,)."""
-        # What an interruption has left unfinished is finished first.
-        self.problem.settle()
-        return self.problem.decisions(in_double(x))
-
-    def become_sparse(self) -> None:
-        """Do nothing: rows are kept with all their features."""
-
-    def event_parts(self) -> Bound:
-        """Return no parts: an event is a batch of one row."""
-        return None, None, None, self.targets
-
-    def takes_every_row(self) -> bool:
-        """Tell whether the learner accepts every row of finite values."""
-        return kernels.product_of(type(self.problem.kernel)) == "distance"
-
-    def cost_of(self, label: Any, number: float) -> float:
-        """Return the C_i of the next example, if it has this label, for an example weight of 1."""
-        return self.C if self.class_weight is None else self.costs.of_next(self.C, label, number)
-
     def costs_now(self, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these classes would have now."""
-        return self.costs.now(self.C, classes, self.targets.labels.seen) * weights
+        return self.model.costs.now(self.C, classes) * weights
 
-    def add_class(self, label: Any) -> None:
-        """Add a class, if it is new."""
-        if not self.targets.knows(label):
-            self.targets = self.targets.with_label(label)
+    def costs_of_kept(self, problem: ExactProblem, C: float) -> np.ndarray:
+        """Return the C_i that all examples of a problem would have now, for a weight of 1."""
+        return self.model.costs_of_kept(problem, C)
 
     @property
     def bias(self) -> float:
         """The constant b of the decision function."""
         return self.targets.direction * self.problem.bias
-
-    # Learning
-
-    def learn_rows(self, rows: LabelledRows) -> np.ndarray:
-        """Learn rows, of number 0 only predict; return the margins from before each."""
-        self.problem.settle()
-        x = in_double(rows.x)
-        n, margins = len(x), np.zeros(len(x))
-        costs = np.zeros(n)
-        learnt = np.flatnonzero(rows.numbers > 0)
-        if len(learnt):
-            labels = rows.labels.take(learnt)
-            costs[learnt] = self.costs.of_rows(self.C, rows.y[learnt], labels) * rows.w[learnt]
-        for r in range(n):
-            margins[r] = self.problem.decisions(x[r : r + 1])[0]
-            if rows.numbers[r] > 0:
-                self._learn_row(x[r], rows.part(r, r + 1), float(costs[r]))
-        return margins
-
-    def _learn_row(self, x: np.ndarray, row: LabelledRows, cost: float) -> None:
-        y, n = float(sides_of(row.y)[0]), self.n_examples + 1
-        self.add_example(x, y, cost, int(row.numbers[0]), float(row.w[0]), y)
-        self.costs.count(row.y)
-        if n & (n - 1) == 0 and self.costs.is_balanced and self.costs.counts.min() > 0:
-            self.problem = with_costs(self.problem, self.costs_of_kept, self.C)
-
-    def is_negative(self, y: float) -> bool:
-        """Tell whether the coefficient of an example is 0 or less."""
-        return y < 0.0
-
-    def costs_of_kept(self, problem: ExactProblem, C: float) -> np.ndarray:
-        """Return the C_i that all examples of a problem would have now, for a weight of 1."""
-        y = problem.facts["y"][: problem.n]
-        return self.costs.now(C, np.maximum(0.0, y), self.targets.labels.seen)
 
     # Looking at examples
 
@@ -271,9 +220,4 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         return f"{self.problem.kernel!r}, C={self.C:g}{weights}{window}"
 
 
-register_learner(
-    IncrementalSVMClassifier,
-    "incremental",
-    more=exact_file.as_file,
-    read_more=exact_file.read,
-)
+register_learner(IncrementalSVMClassifier, "incremental")

@@ -13,7 +13,7 @@ from streamsvm._parameter_checks import check_number
 from streamsvm.features import frames
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.exact import exact_file
+from streamsvm.learners.bases.exact import stream_file
 from streamsvm.learners.bases.exact.exact_stream import ExactStream
 from streamsvm.model_files.codec import register
 
@@ -123,7 +123,7 @@ class IncrementalOneClassSVM(ExactStream, base.AnomalyDetector):
 
     def learn_example(self, x: np.ndarray, y: float, weight: float, number: int) -> None:
         """Learn a row, float64 (features,)."""
-        self.add_example(x, 0.0, weight, number, weight, y)
+        self.model.add_example(x, 0.0, weight, number, weight, y)
 
     def score_one(self, x: Mapping[Name, Any]) -> float:
         """Return the anomaly score of an event.
@@ -159,4 +159,4 @@ class IncrementalOneClassSVM(ExactStream, base.AnomalyDetector):
         return (() for _ in range(self.problem.n))
 
 
-register(IncrementalOneClassSVM, more=exact_file.stream_as_file, read_more=exact_file.read_stream)
+register(IncrementalOneClassSVM, more=stream_file.as_file, read_more=stream_file.read)

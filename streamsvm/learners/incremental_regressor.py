@@ -15,7 +15,7 @@ from streamsvm.errors import LabelError
 from streamsvm.features import frames
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.exact import exact_file
+from streamsvm.learners.bases.exact import stream_file
 from streamsvm.learners.bases.exact.cost_changes import CostedModel, checked_C
 from streamsvm.learners.bases.exact.exact_stream import ExactStream
 from streamsvm.learners.bases.exact.results import LeftOut
@@ -133,7 +133,7 @@ class IncrementalSVMRegressor(CostedModel, ExactStream, base.MiniBatchRegressor)
 
     def learn_example(self, x: np.ndarray, y: float, weight: float, number: int) -> None:
         """Learn a row, float64 (features,)."""
-        self.add_example(x, y - self.epsilon, self.C * weight, number, weight, y)
+        self.model.add_example(x, y - self.epsilon, self.C * weight, number, weight, y)
 
     def predict_one(self, x: Mapping[Name, Any]) -> float:
         """Return the number predicted for an event; 0.0 before the first example."""
@@ -177,4 +177,4 @@ def _number_of(y: Any) -> float:
     return number
 
 
-register(IncrementalSVMRegressor, more=exact_file.stream_as_file, read_more=exact_file.read_stream)
+register(IncrementalSVMRegressor, more=stream_file.as_file, read_more=stream_file.read)

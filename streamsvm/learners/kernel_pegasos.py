@@ -10,8 +10,8 @@ from streamsvm._parameter_checks import check_number
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
-from streamsvm.learners.bases.kernel.perceptron_solver import PerceptronSolver
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.models.kernel.perceptron_solver import PerceptronSolver
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.perceptron.step import PEGASOS
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,19 +18,17 @@ from streamsvm._parameter_checks import (
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.targets import ClassTargets
-from streamsvm.learners.bases.kernel import finishing
-from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
-from streamsvm.learners.bases.kernel.larank_solver import LaRankSolver
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.models.kernel import finishing
+from streamsvm.models.kernel.bounds import IDS_AND_WINDOW, covered_by
+from streamsvm.models.kernel.larank_solver import LaRankSolver
 from streamsvm.monitor.certificate import Certificate, papers_bound
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import bounds_of
-from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import step as larank
-from streamsvm.support.declaration import Field, NamedArrays, Range
 from streamsvm.support.locked import locked
 
 _CANDIDATES, _MOST_CANDIDATES = 16, 4096
@@ -155,14 +152,10 @@ class LaRankClassifier(KernelLearner):
         gamma: str = "auto",
         seed: int | None = None,
         max_classes: int | None = 1000,
-        max_support_patterns: int | None = None,
         reserve: int | None = None,
         missing: str = "mean",
         selection: Selection | None = None,
     ) -> None:
-        if max_support_patterns is not None:
-            warnings.warn(_RENAMED, DeprecationWarning, stacklevel=2)
-            max_support_vectors = max_support_patterns
         if K is not None and reserve:
             raise ParameterError(_ALL_KEPT.format(reserve=reserve, K=K))
         kept = finishing.new_reserve(0 if K is not None else reserve, window, max_support_vectors)
@@ -196,8 +189,7 @@ class LaRankClassifier(KernelLearner):
         self.K, self.candidates, self.window = K, candidates, window
         self.max_support_vectors, self.max_classes = max_support_vectors, max_classes
         self.targets.labels.most = check_size("max_classes", max_classes, 2)
-        # None, so that a clone gets the value only as max_support_vectors, without a warning.
-        self.seed, self.max_support_patterns, self.reserve = seed, None, reserve
+        self.seed, self.reserve = seed, reserve
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -245,25 +237,14 @@ class LaRankClassifier(KernelLearner):
         """
         check_number("share", share, 0)
         limits = finishing.Limits(seconds)
-
-        def allowed() -> float:
-            return max(self.C_, share * self.dual) if share > 0.0 else 0.0
-
-        def some() -> tuple[bool, float, int]:
-            state, d, kernel = self.state, len(self.schema), self.bound_kernel(self.state)
-            before = int(state.info[0].n_steps)
-            worst = larank_finish.finish_some(state, kernel, self.solver.schedule, d)
-            enough = share > 0.0 and self.kept_gap().total <= allowed()
-            return worst <= self.tau or enough, float(worst), int(state.info[0].n_steps) - before
-
-        finishing.look_again(self, lambda: finishing.improve(self, some, progress, limits), allowed)
+        finishing.finish(self.model, finishing.Asked(limits, progress, self.alone), share)
 
     # Inspection
 
     @property
     def n_support_patterns(self) -> int:
         """Number of examples kept: with coefficients, or one of at most 16 whose margin is 1."""
-        return 0 if self.state is None else int(self.state.info[0].n_alive)
+        return self.model.n_vectors
 
     @locked
     def support_vectors(self) -> SupportPatterns:
@@ -305,17 +286,6 @@ class LaRankClassifier(KernelLearner):
         return covered_by(self.window, self.max_support_vectors)
 
 
-def _as_file(learner: LaRankClassifier) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the reserve, for model files."""
-    return learner.solver.kept_rows.as_file()
-
-
-def _read(learner: LaRankClassifier, content: dict[str, Any], arrays: NamedArrays) -> None:
-    """Set the reserve from a model file."""
-    k = learner.targets.n_classes
-    learner.solver.kept_rows.read(content, arrays, len(learner.schema), k)
-
-
 _ALL_KEPT = (
     "reserve={reserve!r} with K={K!r}: K keeps all examples, and leaves none for a reserve; leave "
     "one of them out"
@@ -323,15 +293,6 @@ _ALL_KEPT = (
 _NO_CERTIFICATE = (
     "no certificate: because LaRank drops examples; with K= it keeps all, and has a certificate"
 )
-_RENAMED = "max_support_patterns is called max_support_vectors now, as in the other learners"
 
 
-register_learner(
-    LaRankClassifier,
-    "larank",
-    renamed={"max_support_patterns": "max_support_vectors"},
-    older={"max_classes": None},  # there was no limit
-    attributes={"draws": ("solver.draws", Field((1,), np.uint64, range=Range(1)))},
-    more=_as_file,
-    read_more=_read,
-)
+register_learner(LaRankClassifier, "larank")

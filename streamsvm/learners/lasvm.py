@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -19,26 +18,21 @@ from streamsvm._parameter_checks import (
 from streamsvm.errors import ParameterError
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import ProblemTargets
-from streamsvm.learners.bases.kernel import finishing
-from streamsvm.learners.bases.kernel.bounds import IDS_AND_WINDOW, covered_by, merging_by
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
-from streamsvm.learners.bases.kernel.lasvm_solver import LASVMSolver, PairsSolver
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
-from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.learners.bases.kernel.support_vectors import in_problems
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.models.kernel import finishing
+from streamsvm.models.kernel.bounds import IDS_AND_WINDOW, covered_by, merging_by
+from streamsvm.models.kernel.lasvm_solver import LASVMSolver, PairsSolver
+from streamsvm.models.rows import NumberedRows
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.selection.strategies import Selection
-from streamsvm.solvers.bounds import UNBOUNDED, bounds_of
+from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.lasvm import step as lasvm
-from streamsvm.solvers.lasvm_pairs import files, inspection
-from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays
+from streamsvm.solvers.lasvm_pairs import inspection
 from streamsvm.support.locked import guarded, locked
-
-_FINISH_STEPS = 100_000
-"""Number of REPROCESS steps in one compiled call: others can predict between two."""
 
 
 class LASVMClassifier(KernelLearner):
@@ -189,7 +183,6 @@ class LASVMClassifier(KernelLearner):
     compiles_classes_apart = True
     takes_balanced = True
     has_dual = gives_back = True
-    solver: LASVMSolver
 
     def __init__(
         self,
@@ -271,10 +264,8 @@ class LASVMClassifier(KernelLearner):
             finally:
                 self._wants_scores = before
 
-    def margins_of_learning(self, rows: LabelledRows) -> np.ndarray:
-        """Return an array of zeros for what the solver writes of rows when it learns them."""
-        is_short = self._is_several and not self._wants_scores and self.observer is None
-        return np.zeros((len(rows.y), 1)) if is_short else super().margins_of_learning(rows)
+    def _learn_rows(self, rows: NumberedRows) -> np.ndarray:
+        return self.model.learn(rows, self._wants_scores or self.observer is not None)
 
     def finish(
         self,
@@ -311,18 +302,8 @@ class LASVMClassifier(KernelLearner):
 
         """
         limits = finishing.Limits(seconds)
-        guarded(KernelLearner.rebalance)(self)
-        # Its steps keep to no bounds: without them the same machine code serves all.
-        schedule = self.solver.schedule._replace(second_order=1.0, bounds=UNBOUNDED)
-        some = functools.partial(self._finish_some, schedule)
-        finishing.look_again(self, lambda: finishing.improve(self, some, progress, limits))
-
-    def _finish_some(self, schedule: Any) -> tuple[bool, float, int]:
-        """Make some `_FINISH_STEPS` steps; return what `finishing.improve` wants to know."""
-        solver, d = self.solver, len(self.schema)
-        kernel = solver.bound_kernel(solver.state)
-        is_over = solver.finishing.finish_some(solver.state, kernel, schedule, d, _FINISH_STEPS)
-        return self.delta <= self.tau, self.delta, 0 if is_over else _FINISH_STEPS
+        self.alone(self.model.rebalance)
+        finishing.finish(self.model, finishing.Asked(limits, progress, self.alone))
 
     # Inspection
 
@@ -333,10 +314,9 @@ class LASVMClassifier(KernelLearner):
     @property
     def bias(self) -> Any:
         """The constant b of the decision function; of several classes {(a, b): b} by problem."""
-        found = self.solver.biases
-        if self._is_several:
-            return dict(zip(self._problems(), found, strict=True))
-        return self.targets.direction * found[0] if found else 0.0
+        if not self._is_several:
+            return self._bias
+        return dict(zip(self._problems(), self.solver.biases, strict=True))
 
     def _problems(self) -> list[tuple[Any, Any]]:
         """Return the two labels of each problem of several classes; None: all other labels."""
@@ -379,8 +359,8 @@ class LASVMClassifier(KernelLearner):
             if targets.n_classes < 2:
                 return {}
             negative, positive = targets.ordered
-            return {(positive, negative): targets.decision(self.margins_of(row)[0])}
-        margins = solver.problem_margins(row, self.sizes(len(self.schema)))[0]
+            return {(positive, negative): targets.decision(self.model.margins_of(row)[0])}
+        margins = solver.problem_margins(row, self.model.sizes(len(self.schema)))[0]
         return dict(zip(self._problems(), margins.tolist(), strict=True))
 
     @locked
@@ -389,29 +369,8 @@ class LASVMClassifier(KernelLearner):
         if not self._is_several or self.state is None:
             return super().support_vectors()
         labels = (self.state.y, self.targets.labels.seen)
-        return in_problems(self.feature_names, *self.expansion(), labels, self._problems())
-
-
-def _as_file(learner: LASVMClassifier) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return counts of classes, the reserve, and the problems of several, for model files."""
-    content, arrays = reserving(learner).kept_rows.as_file()
-    arrays["counts"] = learner.costs.counts
-    if isinstance(learner.solver, PairsSolver) and learner.state is not None:
-        arrays |= files.to_arrays(learner.state)
-    return content, arrays
-
-
-def _read(learner: LASVMClassifier, content: dict[str, Any], arrays: NamedArrays) -> None:
-    """Set what `_as_file` returned."""
-    k, solver, d = learner.targets.n_classes, learner.solver, len(learner.schema)
-    counts = arrays.take("counts", Field((max(2, k),), range=NOT_NEGATIVE), {})
-    learner.costs = learner.costs.counting(counts)
-    reserving(learner).kept_rows.read(content, arrays, d, k)
-    if isinstance(solver, PairsSolver) and solver.state is not None:
-        if solver.state.info[0].n_classes > k:
-            raise ValueError("there are problems of more classes than labels")
-        solver.state = files.with_arrays(
-            solver.state, arrays, solver.is_one_vs_rest, solver.cache_bytes, d
+        return in_problems(
+            self.feature_names, *self.model.expansion(len(self.schema)), labels, self._problems()
         )
 
 
@@ -419,6 +378,4 @@ register_learner(
     LASVMClassifier,
     "lasvm",
     variants=({}, {"class_weight": "balanced", "max_support_vectors": 100}),
-    more=_as_file,
-    read_more=_read,
 )

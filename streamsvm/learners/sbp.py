@@ -12,9 +12,9 @@ from streamsvm._parameter_checks import MOST_STEPS, check_number, check_seed, ch
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
-from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
 from streamsvm.solvers.sbp import finish as sbp_finish
@@ -245,7 +245,7 @@ class SBPClassifier(KernelLearner):
     def _finish_some(self, n: int) -> None:
         solver = self.solver
         kernel, numbers = solver.bound_kernel(solver.state), solver.schedule.numbers
-        sbp_finish.finish_some(solver.state, kernel, numbers, len(self.schema), n)
+        sbp_finish.finish_some(solver.state, kernel, numbers, self.model.n_features, n)
 
     # Inspection
 
@@ -268,8 +268,7 @@ class SBPClassifier(KernelLearner):
     @property
     def bias_(self) -> float:
         """The constant of the decision function."""
-        turn, biases = self.targets.direction, self.solver.biases
-        return turn * biases[0] if biases else 0.0
+        return self._bias
 
 
 register_learner(SBPClassifier, "sbp", variants=({}, {"window": 100}))

@@ -7,11 +7,10 @@ from typing import Any
 
 from streamsvm._parameter_checks import check_seed
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.linear.linear_file import LINEAR_FILE
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
-from streamsvm.learners.bases.linear.linear_schedule import schedule_of
-from streamsvm.learners.bases.linear.linear_solver import LinearSolver
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.models.linear.linear_schedule import schedule_of
+from streamsvm.models.linear.linear_solver import LinearSolver
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.linear.step import SGDQN
 
@@ -107,4 +106,4 @@ class SGDQNClassifier(LinearLearner):
         yield {"power": 0.0, "sparse": True, "skip": 4}
 
 
-register_learner(SGDQNClassifier, "sgdqn", **LINEAR_FILE)
+register_learner(SGDQNClassifier, "sgdqn")

@@ -9,12 +9,12 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_cost, check_number, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.kernel import finishing
-from streamsvm.learners.bases.kernel.bounds import covered_by, merging_by
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
-from streamsvm.learners.bases.kernel.tracking_solver import LinearTrackingSolver, TrackingSolver
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.models.kernel import finishing
+from streamsvm.models.kernel.bounds import covered_by, merging_by
+from streamsvm.models.kernel.tracking_solver import LinearTrackingSolver, TrackingSolver
 from streamsvm.monitor.certificate import Certificate, papers_bound, steps_for
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import Reservoir, bounds_of
@@ -136,7 +136,7 @@ class TrackingSVMClassifier(KernelLearner):
         selection: Selection | None = None,
     ) -> None:
         self.K, self.epsilon, self.process, self.gradients = K, epsilon, process, gradients
-        self.kernel, self.C, self.class_weight = kernel, C, class_weight
+        self.kernel, self.C, self._class_weight = kernel, C, class_weight
         self.window = check_size("window", window)
         self.reservoir = check_size("reservoir", reservoir)
         self.max_support_vectors = check_size("max_support_vectors", max_support_vectors, 2)
@@ -201,12 +201,13 @@ class TrackingSVMClassifier(KernelLearner):
         """
 
         def some() -> tuple[bool, float, int]:
-            solver, state, d = self.solver, self.state, len(self.schema)
+            solver, state, d = self.solver, self.state, self.model.n_features
             kernel, schedule = solver.bound_kernel(state), solver.schedule
             worst = tracking_finish.finish_some(solver.step, state, kernel, schedule, d)
             return worst <= tracking_finish.tau_of(schedule), worst, tracking_finish.STEPS
 
-        finishing.improve(self, some, progress, finishing.Limits(seconds))
+        asked = finishing.Asked(finishing.Limits(seconds), progress, self.alone)
+        finishing.improve(self.model, some, asked)
 
     # Inspection
 

@@ -25,13 +25,10 @@ from streamsvm.model_files.json_values import (
     as_json,
     checked,
     distinct,
-    kernel_as_json,
-    kernel_from_json,
     parameters_as_json,
     parameters_from_json,
 )
 from streamsvm.support.declaration import Field, NamedArrays, as_int
-from streamsvm.support.state_arrays import as_arrays, from_arrays
 
 LARGEST_COUNT = 2**53
 """The largest count that a file may hold: at a million a second, that of 285 years."""
@@ -171,13 +168,10 @@ def to_file(part: Any) -> Content:
         if not part.is_sparse and statistics.size:
             arrays["missing"] = statistics
         arrays["calibration"] = part.targets.calibration
-        if hasattr(part, "kernel_"):
-            content["kernel_"] = kernel_as_json(part.kernel_)
-            records, own = part.preparation.as_file(part)
-            content, arrays = content | records, arrays | own
-        if part.state is not None:
-            records, own = as_arrays(part.state, _sizes(part))
-            content, arrays = content | records, arrays | own
+        # It may have learnt nothing since the last feature came.
+        part.model.n_features = part.schema.buckets or len(part.schema)
+        records, own = part.model.as_file()
+        content, arrays = content | records, arrays | own
         if part.waiting is not None:
             records, own = part.waiting.as_file(len(part.schema))
             content, arrays = content | records, arrays | own
@@ -215,20 +209,12 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
         owner, _, attribute = path.rpartition(".")
         of = attrgetter(owner)(part) if owner else part
         setattr(of, attribute, left.take(name, declared, _sizes(part)))
-    if hasattr(part, "kernel_"):
-        part.solver.kernel = kernel_from_json(checked(content.get("kernel_"), dict, "kernel_"))
-        part.preparation.read(part, content, left)
     if _is_learner_of_rows(part):
-        _read_state(part, content, left, tuple(how.attributes))
+        part.model.read(content, left)
         if part.waiting is not None:
             part.waiting.read(content, left, len(part.schema), part.targets.n_classes)
-    is_kernel_model = hasattr(part, "kernel_") and part.state is not None
-    if is_kernel_model:
-        part.mend_diagonal()
     how.read_more(part, content, left)
     left.check_all_taken()
-    if is_kernel_model:
-        part.mend_gradients()
     how.check(part)
     return part
 
@@ -288,23 +274,12 @@ def _read_learner(
             raise ValueError("missing: the sums or counts of features contradict each other")
         part.schema.missing.keep(found)
     part.schema.n_ignored = as_int("n_ignored", content.get("n_ignored", 0), 0)
-    part.is_sparse = checked(content.get("is_sparse", False), bool, "is_sparse")
-    if part.hashing is not None and not part.is_sparse:
+    is_sparse = part.model.is_sparse = checked(content.get("is_sparse"), bool, "is_sparse")
+    if part.hashing is not None and not is_sparse:
         raise ValueError("is_sparse is false, but rows of hashed features are sparse")
     part.know_labels(labels_in(content, part.targets.labels.most))
-    part.n_learnt[0] = as_int("n_examples", content.get("n_examples"), 0)
+    part.model.n_features = part.schema.buckets or len(names)
+    part.model.n_learnt[0] = as_int("n_examples", content.get("n_examples"), 0)
     # After the labels, since the shape of the calibration depends on their number.
     new = part.targets.calibration
     part.targets.calibration = arrays.take("calibration", Field(new.shape, new.dtype), {})
-
-
-def _read_state(
-    part: Any, content: dict[str, Any], arrays: NamedArrays, given: tuple[str, ...]
-) -> None:
-    """Set the state, if there is one; `given` are names of attributes, which have been set."""
-    if "info" in content or "info" in arrays:
-        empty = part.empty_state()
-        cache_bytes = part.solver.cache_bytes if hasattr(part, "kernel_") else 0
-        part.state = from_arrays(empty, content, arrays, _sizes(part), cache_bytes, given)
-    elif part.n_examples and part.empty_state() is not None:
-        raise ValueError("there are examples, but no state")

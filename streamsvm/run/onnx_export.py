@@ -19,14 +19,13 @@ from streamsvm import __version__, kernels
 from streamsvm.errors import ParameterError
 from streamsvm.features.missing import PRESENT, REJECT, SUM, ZERO, is_usual
 from streamsvm.features.names import Name
-from streamsvm.labels.targets import ClassTargets
 from streamsvm.learners.active import ActiveLearner
-from streamsvm.learners.bases.adaptive.several_models import SeveralModels
-from streamsvm.learners.bases.kernel.ambiguous_solver import LinearAmbiguousSolver
-from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
-from streamsvm.learners.bases.kernel.lasvm_solver import PairsSolver
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
+from streamsvm.models.kernel.ambiguous_solver import LinearAmbiguousSolver
+from streamsvm.models.kernel.kernel_model import KernelModel
+from streamsvm.models.kernel.lasvm_solver import PairsSolver
+from streamsvm.models.outputs import Scores
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.onnx_graph import Graph
@@ -112,7 +111,7 @@ def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
     with learner.lock:
         _check(learner)
         if not isinstance(learner, LinearLearner):
-            _kernel_learner(learner)
+            _kernel_model(learner)
         names = list(learner.schema.names)
         texts = _texts(names, features)
         own = [name for of in texts.values() for name in of]
@@ -254,17 +253,17 @@ def _decision(graph: Graph, learner: Learner, rows: str) -> tuple[str, str | Non
     Beside it probabilities, if they do not follow from these alone.
     """
     if isinstance(learner, LinearLearner) or not isinstance(
-        _kernel_learner(learner).solver, PairsSolver
+        _kernel_model(learner).solver, PairsSolver
     ):
         return _margins(graph, learner, rows), None
-    model = _kernel_learner(learner)
+    model = _kernel_model(learner)
     scores, p = _of_problems(graph, model, _margins(graph, learner, rows))
-    return scores, p if model is learner else None
+    return scores, p if model is learner.model else None
 
 
-def _of_problems(graph: Graph, model: KernelLearner, margins: str) -> tuple[str, str]:
+def _of_problems(graph: Graph, model: KernelModel, margins: str) -> tuple[str, str]:
     """Add scores and probabilities of classes: see `solvers.lasvm_pairs.scores`."""
-    of, k = model.solver.state.problems, len(model.classes)
+    of, k = model.solver.state.problems, model.n_classes
     n = len(of.table)
     own, others = np.zeros((2, n, k))
     for i, (positive, negative) in enumerate(of.segments[["positive", "negative"]].tolist()):
@@ -302,13 +301,13 @@ def _margins(graph: Graph, learner: Learner, rows: str) -> str:
         weights = turn * learner.solver.predicting_weights()[:, :d]
         x = graph.add("Cast", rows, to=graph.float64)
         return graph.affine(x, weights.T, turn * np.array(learner.solver.biases()))
-    model = _kernel_learner(learner)
+    model = _kernel_model(learner)
     if model.preparation.factors is not None:
         rows = graph.add("Mul", rows, graph.constant(model.preparation.factors_in_use(d)))
     x = graph.add("Cast", rows, to=graph.float64)
     if isinstance(model.solver, LinearAmbiguousSolver):
         return graph.affine(x, *model.solver.predicting_weights(d))
-    kernel, z, coefficients, bias = _expansion(model, d)
+    kernel, z, coefficients, bias = _expansion(model, learner, d)
     if isinstance(kernel, kernels.Linear):
         return graph.affine(x, kernel.scale * (z.T @ coefficients), bias)
     if isinstance(kernel, kernels.Polynomial):
@@ -332,15 +331,15 @@ def _margins(graph: Graph, learner: Learner, rows: str) -> str:
     return graph.affine(values, coefficients, bias)
 
 
-def _kernel_learner(learner: Learner) -> KernelLearner:
-    """Return the learner whose kernel expansion predicts; refuse one that has none."""
-    model = learner.in_use if isinstance(learner, SeveralModels) else learner
-    is_known = learner.targets.has_one_margin or isinstance(model.targets, ClassTargets)
-    if not isinstance(model, KernelLearner) or not (
-        is_known or isinstance(model.solver, PairsSolver)
-    ):
+def _kernel_model(learner: Learner) -> KernelModel:
+    """Return the model whose kernel expansion predicts; refuse a learner that has none."""
+    model = learner.model.in_use
+    if not isinstance(model, KernelModel):
         raise _refused(learner)
-    kernel = model.kernel_
+    is_known = learner.targets.has_one_margin or isinstance(model.outputs, Scores)
+    if not (is_known or isinstance(model.solver, PairsSolver)):
+        raise _refused(learner)
+    kernel = model.kernel
     if type(kernel) not in (kernels.RBF, kernels.Linear, kernels.Polynomial):
         raise ParameterError(f"the kernel {type(kernel).__name__} cannot be exported to ONNX")
     return model
@@ -355,17 +354,19 @@ def _refused(learner: Learner) -> ParameterError:
     )
 
 
-def _expansion(model: KernelLearner, d: int) -> _Expansion:
-    """Return the expansion of a kernel learner; refuse one that has another decision function."""
+def _expansion(model: KernelModel, learner: Learner, d: int) -> _Expansion:
+    """Return the expansion of a learner's model; refuse one with another decision function."""
     stored, alpha, _ = model.solver.expansion(d)
     is_of_problems = isinstance(model.solver, PairsSolver)
-    k = 1 if model.targets.has_one_margin else len(model.classes)
+    k = 1 if model.outputs.has_one_margin else model.n_classes
     k = len(model.solver.biases) if is_of_problems else k
     coefficients = np.asarray(alpha, np.float64)
     coefficients = (coefficients[:, None] if coefficients.ndim == 1 else coefficients)[:, :k]
     kept = np.flatnonzero(np.abs(coefficients).max(axis=1, initial=0.0))
     if not len(kept):
-        raise ParameterError(f"{_shown(model)} has no support vectors: there is nothing to export")
+        raise ParameterError(
+            f"{_shown(learner)} has no support vectors: there is nothing to export"
+        )
     rows, coefficients = dense(stored)[kept], coefficients[kept]
     bias = np.array(model.solver.biases or [0.0] * k)
     # The mean of votes, for one, is another function.
@@ -376,10 +377,10 @@ def _expansion(model: KernelLearner, d: int) -> _Expansion:
     else:
         margins = model.margins_of(model.preparation.unscaled(some)).reshape(len(some), -1)[:, :k]
     z = rows.astype(np.float64)
-    found = _values(model.kernel_, some.astype(np.float64), z) @ coefficients + bias
-    sizes = np.sqrt(np.outer(_sizes(model.kernel_, some), _sizes(model.kernel_, z)))
+    found = _values(model.kernel, some.astype(np.float64), z) @ coefficients + bias
+    sizes = np.sqrt(np.outer(_sizes(model.kernel, some), _sizes(model.kernel, z)))
     if not (np.abs(found - margins) <= _FAR * (sizes @ np.abs(coefficients) + np.abs(bias))).all():
-        raise _refused(model)
+        raise _refused(learner)
     differ = float((_chosen(found, is_of_problems) != _chosen(margins, is_of_problems)).mean())
     if differ > _MOST_DIFFERENT:
         raise ParameterError(
@@ -387,8 +388,8 @@ def _expansion(model: KernelLearner, d: int) -> _Expansion:
             f"{np.abs(coefficients).max():.1e} cancel, so that the model's decisions are rounding "
             "errors; scale the features, or take another kernel or learner"
         )
-    turn = model.targets.direction
-    return _Expansion(model.kernel_, z, turn * coefficients, turn * bias)
+    turn = learner.targets.direction
+    return _Expansion(model.kernel, z, turn * coefficients, turn * bias)
 
 
 def _chosen(decisions: np.ndarray, is_of_problems: bool) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.labels.class_labels import plain
-from streamsvm.learners.bases.kernel import threads
+from streamsvm.models.kernel import threads
 from streamsvm.monitor.history import History
 from streamsvm.monitor.hits import NO_CANDIDATE, Hits
 

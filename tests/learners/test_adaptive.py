@@ -16,7 +16,7 @@ from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.learners.bases.adaptive import members, standby
-from streamsvm.learners.bases.kept_examples import WRONG, KeptExamples
+from streamsvm.models.kept_examples import WRONG, KeptExamples
 from streamsvm.solvers.adaptive import last_label, step
 from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.support.rows import SparseRows, dense

@@ -16,12 +16,12 @@ import streamsvm
 from streamsvm import TrackingMonitor
 from streamsvm.errors import LabelError, ParameterError, StreamSVMError
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.kernel import kernel_solver
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
-from streamsvm.learners.bases.linear import linear_solver
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import codec
+from streamsvm.models.kernel import kernel_solver
+from streamsvm.models.linear import linear_solver
 from streamsvm.support.interruptions import append_result
 from tests.slow import compiles
 

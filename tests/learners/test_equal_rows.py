@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 
 import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
-from streamsvm.learners.bases.kernel.reserves.revisits import narrowing
+from streamsvm.models.kernel.revisits import narrowing
 from streamsvm.monitor.tracker import TrackingMonitor
 
 GAMMA, N = 0.5, 240

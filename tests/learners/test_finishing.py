@@ -7,7 +7,7 @@ import pytest
 
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.kernel import finishing
+from streamsvm.models.kernel import finishing
 from streamsvm.support.locked import Locked
 
 RBF = kernels.RBF(gamma=0.5)

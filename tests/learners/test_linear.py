@@ -16,8 +16,8 @@ from sklearn.svm import LinearSVC
 
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor, load
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.learners.bases.linear import rate_search
 from streamsvm.model_files import codec
+from streamsvm.models.linear import rate_search
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear import step
 from streamsvm.support import calibration

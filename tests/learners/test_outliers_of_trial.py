@@ -8,7 +8,7 @@ import pytest
 import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from streamsvm.errors import ModelFileError
-from streamsvm.learners.bases.kernel.feature_scales import (
+from streamsvm.models.kernel.feature_scales import (
     HIGH,
     LOW,
     NO_LIMIT,

@@ -18,8 +18,8 @@ from streamsvm import (
 )
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
-from streamsvm.learners.bases.kernel.trials import race
 from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.models.trials import race
 
 OF_DUAL = ("dual", "duality_gap", "kept_gap", "kept_numbers", "at_bound")
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm.learners.bases.linear.rate_search import RateSearchRows
+from streamsvm.models.linear.rate_search import RateSearchRows
 from streamsvm.support.rows import SparseRows, cut, dense, sparse
 
 D = 9

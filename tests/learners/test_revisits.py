@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 import streamsvm
 from streamsvm import LASVMClassifier, kernels
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.kernel import finishing
-from streamsvm.learners.bases.kernel.reserves import reserve as reserves
-from streamsvm.learners.bases.kernel.reserves import revisits
-from streamsvm.learners.bases.kernel.reserves.reserve import FACTS, STRETCHES, Reserve
+from streamsvm.models.kernel import finishing, revisits
+from streamsvm.models.kernel import reserve as reserves
+from streamsvm.models.kernel.reserve import FACTS, STRETCHES, Reserve
 from streamsvm.solvers.lasvm_pairs import state as pairs_state
 from streamsvm.support.rows import dense, sparse, taken
 from tests.learners.test_lasvm import optimum, rows

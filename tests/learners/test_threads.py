@@ -21,8 +21,8 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.cli.report import report_rows
-from streamsvm.learners.bases.kernel import fresh_values, kernel_batches, kernel_solver, threads
-from streamsvm.learners.bases.kernel.fresh_values import FreshValues
+from streamsvm.models.kernel import fresh_values, kernel_batches, kernel_solver, threads
+from streamsvm.models.kernel.fresh_values import FreshValues
 from streamsvm.run.report import RunReport
 from tests.learners.test_all_learners import content
 from tests.slow import slow_but

@@ -23,11 +23,11 @@ from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.features.matrices import Matrix
 from streamsvm.learners.bases.adaptive import members
-from streamsvm.learners.bases.kept_examples import Examples
-from streamsvm.learners.bases.kernel.trials import race, relevance, trial
 from streamsvm.learners.bases.late_rows import LateRows
-from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.model_files import codec
+from streamsvm.models.trials import race, relevance, trial
+from streamsvm.models.kept_examples import Examples
+from streamsvm.models.scaled_rows import scaled_rows
 from tests.learners.test_lasvm import optimum
 from tests.reference.slow_relevance import slow_relevance
 from tests.slow import slow_but

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 import streamsvm
 from streamsvm import kernels
 from streamsvm.errors import FeatureError, ParameterError, StreamSVMError
-from streamsvm.learners.bases.kernel import finishing
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.models.kernel import finishing
 from tests.interruptions import needs_ctrl_c
 
 LARGE = 3.4e38

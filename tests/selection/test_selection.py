@@ -21,9 +21,9 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.errors import ModelFileError, ParameterError
-from streamsvm.learners.bases.kernel.kept_values import kept_values
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import codec
+from streamsvm.models.kernel.kept_values import kept_values
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from streamsvm.selection import Active, AutoActive, Gradient, Random

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamsvm.learners.bases.kept_examples import WRONG, KeptExamples
+from streamsvm.models.kept_examples import WRONG, KeptExamples
 from streamsvm.support import row_blocks
 from streamsvm.support.declaration import COUNT, NamedArrays
 from streamsvm.support.row_blocks import RowBlocks

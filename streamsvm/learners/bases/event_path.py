@@ -36,18 +36,12 @@ from streamsvm.learners.bases.event_calls import (
     predict_dense,
     predict_sparse,
 )
-from streamsvm.learners.bases.scaled_rows import padded
+from streamsvm.models.model import Model, Parts
+from streamsvm.models.scaled_rows import padded
 from streamsvm.solvers.one_event import solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
-
-Bound = tuple[Any, Any, Any, Targets]
-"""State, kernel, schedule and targets of a learner.
-
-A learner that changes one of them in a way that concerns an `EventPath` replaces the object. So a
-path is valid as long as the learner has the very objects that the path is bound to.
-"""
 
 
 class EventLearner(Protocol):
@@ -55,28 +49,24 @@ class EventLearner(Protocol):
 
     schema: Schema
     targets: Targets
-    is_sparse: bool
-    repeats: tuple[np.ndarray, ...] | None
-
-    def event_parts(self) -> Bound:
-        """Return the objects that compiled code uses for an event, if its state is not None."""
+    model: Model
 
 
 class EventPath:
     """Predicts and learns events by one compiled call each, for one state of a learner.
 
-    Its `model`, whose arrays are used, is the learner or one of its models; `bound` is what its
-    `event_parts` returned. `margins`, float64 (1, outputs), are those of the last event, as the
-    solver wrote them before it was learnt.
+    `parts` are what the model's `event_parts` returned: it is valid as long as the model has these
+    very objects. `margins`, float64 (1, outputs), are those of the last event, as the solver wrote
+    them before it was learnt.
     """
 
-    def __init__(self, learner: EventLearner, model: Any, bound: Bound) -> None:
-        state, _, schedule, targets = bound
-        schema, is_sparse, room = learner.schema, learner.is_sparse, model.room_for_features()
-        self.bound, self.room, self.is_sparse = bound, room, is_sparse
-        n_outputs, kernel = model.targets.zeros(1).size, model.bound_kernel(state)
-        preparation, last_label = getattr(model, "preparation", None), learner.repeats
-        factors = None if preparation is None else preparation.factors
+    def __init__(self, learner: EventLearner, parts: Parts) -> None:
+        (state, _, schedule), targets = parts, learner.targets
+        model = learner.model.in_use
+        schema, is_sparse, room = learner.schema, model.is_sparse, model.room_for_features()
+        self.parts, self.targets, self.room, self.is_sparse = parts, targets, room, is_sparse
+        n_outputs, kernel = model.outputs.zeros(1).size, model.bound_kernel(state)
+        factors, last_label = model.factors, learner.model.repeats
         n = LONGEST if is_sparse else room
         self.margins = np.zeros((1, n_outputs))
         self._row_values, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
@@ -138,13 +128,11 @@ class EventPath:
         self._bound_values = Arguments(**values)
         self._arguments = self._bound_values.address
 
-    def is_bound_to(self, bound: Bound) -> bool:
-        """Tell whether the path is bound to these very objects: see `Bound`."""
+    def is_bound_to(self, parts: Parts) -> bool:
+        """Tell whether the path is bound to these very objects."""
         # Compared one by one, as each event does this: a loop takes three times as long.
-        own = self.bound
-        return (
-            bound[0] is own[0] and bound[1] is own[1] and bound[2] is own[2] and bound[3] is own[3]
-        )
+        own = self.parts
+        return parts[0] is own[0] and parts[1] is own[1] and parts[2] is own[2]
 
     def _write_plain(self, learner: EventLearner, x: Mapping[Name, Any]) -> int:
         """Write a plain event into the buffer; return its number of features, or -1.
@@ -157,12 +145,12 @@ class EventPath:
         n_names = schema.n_names
         # In one expression, and one by one: it takes a fifth of the time of an event. Names may be
         # known for which the state has no room yet, after an interruption.
-        state, kernel, schedule, targets = learner.event_parts()
-        own_state, own_kernel, own_schedule, own_targets = self.bound
+        state, kernel, schedule = learner.model.event_parts()
+        own_state, own_kernel, own_schedule = self.parts
         if not (
             state is own_state
             and schedule is own_schedule
-            and targets is own_targets
+            and learner.targets is self.targets
             and kernel is own_kernel
             and learner.schema is schema
             and n_names <= self.room

@@ -13,7 +13,7 @@ from river import base
 from streamsvm._compiling import clock, working_time
 from streamsvm._parameter_checks import LARGEST_FACTOR, numbers_of, weights_of
 from streamsvm.errors import BadEventError, ParameterError
-from streamsvm.features import batches, frames
+from streamsvm.features import absent, batches, frames
 from streamsvm.features.event_reader import Event, EventReader, are_usable
 from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
@@ -22,15 +22,18 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases import late_rows, rehearsal, selecting, words
-from streamsvm.learners.bases.event_path import Bound, EventPath
+from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
+from streamsvm.models.model import Model
+from streamsvm.models.rows import NumberedRows, row_after, rows_where
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.monitor.learnt import Learnt, learnt_one
 from streamsvm.selection.candidates import Candidates
 from streamsvm.selection.strategies import NAMES, Selection
-from streamsvm.support.locked import Locked, guarded, refuse
+from streamsvm.support.interruptions import change_together
+from streamsvm.support.locked import Locked, guarded, refuse, together
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
 _NUMBERS = (float, int, bool)
@@ -47,10 +50,8 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     ----------
     schema, targets
         The features, and the labels, that the learner knows.
-    is_sparse
-        Whether rows are stored as their nonzero features.
-    state
-        The arrays of the solver; None before the first example, so that clones are cheap.
+    model
+        What it learns with: rows of numbers in, margins out.
 
     """
 
@@ -71,87 +72,68 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     waiting: Candidates | None = None
     """The rule by which examples are chosen, and those that wait; None: all are learnt."""
 
-    repeats: tuple[np.ndarray, ...] | None = None
-    """What `solvers.adaptive.last_label` needs; None: it is not used."""
+    is_rehearsal_copy = False
+    """Whether it only compiles: see `rehearsal`."""
 
-    is_rehearsal_copy: bool  # if there is one
-    state: Any
-
-    def __init__(self, max_features: int, buckets: int | None, missing: str = "mean") -> None:
+    def __init__(
+        self, model: Model, max_features: int, buckets: int | None, missing: str = "mean"
+    ) -> None:
         super().__init__()
+        self.model = model
         # The monitor that is told of each example learnt.
         self.observer: TrainingObserver | None = None
         self.schema = Schema(limit=max_features, buckets=buckets, missing=missing)
         self.missing = missing
-        self.is_sparse = buckets is not None
         self.targets = self.new_targets()
-        # An array, because compiled code increases it.
-        self.n_learnt = np.zeros(1, np.int64)
         self.event_reader: EventReader | None = None
         self.event_path: EventPath | None = None
 
     def __repr__(self) -> str:
         return words.short(self)
 
-    # To be defined by a subclass
-
     @property
     @abc.abstractmethod
     def description(self) -> str:
         """The parameters in use that matter most, in a few words."""
 
-    @abc.abstractmethod
-    def empty_state(self) -> Any:
-        """Return an empty state with room for the features and labels seen."""
+    # What it learns with
 
-    @abc.abstractmethod
-    def diagonal_of(self, x: Rows) -> np.ndarray:
-        """Return k(x, x) of rows; raise `FeatureError` if the kernel cannot take one."""
+    @property
+    def state(self) -> Any:
+        """The arrays of the model; None before the first example."""
+        return self.model.state
 
-    @abc.abstractmethod
-    def learn_rows(self, rows: LabelledRows) -> np.ndarray:
-        """Learn rows, of number 0 only predict (their labels come later); return margins before."""
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are stored as their nonzero features."""
+        return self.model.is_sparse
 
-    @abc.abstractmethod
-    def margins_of(self, x: Rows) -> np.ndarray:
-        """Return the margins of n rows over the features seen, float64 (n,) or (n, classes)."""
+    @property
+    def n_learnt(self) -> np.ndarray:
+        """The number of examples learnt, int64 (1,)."""
+        return self.model.n_learnt
 
-    @abc.abstractmethod
-    def become_sparse(self) -> None:
-        """Store rows as their nonzero features from now on."""
+    def factor_of(self, label: Any) -> float:
+        """Return what C is multiplied by for examples with this label."""
+        return 1.0
 
-    @abc.abstractmethod
-    def event_parts(self) -> Bound:
-        """Return the objects that compiled code uses for an event, if `state` is not None."""
-
-    @abc.abstractmethod
-    def cost_of(self, label: Any, number: float) -> float:
-        """Return the C_i of the next example, if it has this label, for an example weight of 1."""
-
-    @abc.abstractmethod
     def add_class(self, label: Any) -> None:
-        """Add a class, in one step, so that all matches after an interruption."""
-
-    def takes_every_row(self) -> bool:
-        """Tell whether the learner accepts every row of finite values."""
-        return True
-
-    def after_event(self, path: EventPath, number: float, cost: float) -> None:
-        """Update gamma, rate and class weights after an event was learnt by `EventPath`."""
-
-    def event_model(self) -> Learner:
-        """Return the learner whose arrays an `EventPath` uses, of which `event_parts` tells.
-
-        With such arrays it has `bound_kernel` and `room_for_features`: see `KernelLearner`.
-        """
-        return self
-
-    def predicted_before_class(self, x: Rows) -> LabelColumn | None:
-        """Return what is predicted for a row before its class is added, if that changes models."""
+        """Add a class, if it is new: a batch may also be cut before an example of a known one."""
+        for one in self.targets.new_in(label):
+            changes = self.model.with_class(self.factor_of(one))
+            # In one step: an interruption comes before or after it.
+            targets = {"targets": self.targets.with_label(one)}
+            change_together([(self.__dict__, targets), *changes])
+            self.model.after_class()
 
     def know_labels(self, seen: list[Any]) -> None:
         """Set the labels of a learner that has learnt nothing, as a file has them."""
-        self.targets = self.new_targets(self.targets.labels.having(seen))
+        for label in seen:
+            self.add_class(label)
+
+    def alone(self, function: Callable[[], Any]) -> Any:
+        """Return what a function returns, for which the learner is guarded."""
+        return together([self], function)
 
     # Events
 
@@ -285,7 +267,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             return False
         if number is None:
             return False
-        cost = self.cost_of(y, number) * w
+        cost = self.model.cost_of(number) * w
         observer = self.observer
         if observer is not None and observer.asks_probabilities:
             return False
@@ -298,7 +280,8 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             label_index, path = self._read_and_learn(x, (number, cost, w))
         if label_index < 0 or path is None:
             return False
-        self.after_event(path, number, cost)
+        if self.model.after_event(path, number, cost):
+            self._look_ahead()
         if observer is not None:
             self._tell(observer, path, number, label_index, w, working_time() - began)
         return True
@@ -335,7 +318,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         if path is None or event is None:
             return -1, None
         if event[4]:
-            takes_all = self.takes_every_row() and self.schema.missing.policy != "reject"
+            takes_all = self.model.takes_every_row() and self.schema.missing.policy != "reject"
             if not (takes_all and are_usable(event)):
                 return -1, None
             # Before learning, so that after an interruption every column in use has a name.
@@ -343,6 +326,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             if len(self.schema) != event[1]:
                 # Names that compare otherwise each time: the general path refuses them.
                 return -1, None
+            self.model.n_features = event[1]
         return learn_by(path, event, *target), path
 
     def _read_event(self, x: Mapping[Name, Any], learning: bool) -> Event | None:
@@ -355,17 +339,17 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     def _path_for(self, event: Event) -> EventPath | None:
         """Return the path bound to the current state; None if the event must fall back."""
         path: EventPath | None = self.event_path
-        bound = self.event_parts()
+        parts = self.model.event_parts()
         statistics = self.schema.missing.statistics
-        if path is None or not path.is_bound_to(bound) or path.statistics is not statistics:
-            state, model = bound[0], self.event_model()
-            if (
-                state is None
-                or len(self.targets.labels.seen) < 2
-                or model.is_sparse != self.is_sparse
-            ):
+        if (
+            path is None
+            or path.targets is not self.targets
+            or path.statistics is not statistics
+            or not path.is_bound_to(parts)
+        ):
+            if parts[0] is None or len(self.targets.labels.seen) < 2:
                 return None
-            path = self.event_path = self.new_event_path(self, model, bound)
+            path = self.event_path = self.new_event_path(self, parts)
         return path if event[1] <= path.room else None
 
     def _margin_one(self, x: Mapping[Name, Any]) -> Any:
@@ -377,10 +361,10 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         """Return the margin of an event by the general path, which takes every event."""
         row = self.schema.known_row(x) if self.is_sparse else self.schema.row(x)
         if not self.targets.labels.seen:
-            return self.targets.zeros(1)[0].tolist()
+            return self.targets.outputs.zeros(1)[0].tolist()
         if isinstance(x, dict):
             self.schema.note_predicted(x)
-        return self.margins_of(row)[0].tolist()
+        return self.model.margins_of(row)[0].tolist()
 
     def _learn_generally(self, x: Mapping[Name, Any], y: Any, w: Any) -> None:
         """Learn an event by the general path, as a batch of one row."""
@@ -391,7 +375,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         weights = weights_of(w, 1)
         labels = self.targets.labels.check(LabelColumn.of([y]))
         row, statistics = missing.filled(row, [*schema.names, *new], True)
-        diagonal = self.diagonal_of(row)
+        diagonal = self.model.diagonal_of(row)
         schema.extend(new)
         if shape(row)[1] > len(schema):
             raise BadEventError("names of features must compare in the same way each time")
@@ -400,7 +384,13 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         self.learn_checked(row, labels, weights, None, diagonal)
         if clock.functions > compiled:
             rehearsal.compile_ahead(self)
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Look whether something is to be compiled, or said, after a number of events."""
         rehearsal.look(self)
+        if self.n_examples == absent.NOTICED_AT:
+            absent.notice(self)
 
     # Batches
 
@@ -486,7 +476,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         """Return a batch to learn as rows, NaN where a value is missing, and the new features."""
         matrix = batches.matrix_of(X, self.schema)
         if isinstance(matrix, SparseMatrix):
-            self.become_sparse()
+            self.model.become_sparse()
         return batches.rows_of(self.schema, matrix, self.is_sparse)
 
     @guarded
@@ -501,13 +491,13 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         x = batches.known_rows(self.schema, X, self.is_sparse)
         n = shape(x)[0]
         if not self.targets.labels.seen:
-            return self.targets.zeros(n)
+            return self.targets.outputs.zeros(n)
         if self.is_sparse or not isinstance(x, SparseRows):
-            return self.margins_of(x)
+            return self.model.margins_of(x)
         # In parts: all rows, made dense, may not fit into memory.
         starts = range(0, n, _PART)
-        parts = [self.margins_of(dense(cut(x, i, min(i + _PART, n)))) for i in starts]
-        return np.concatenate([self.targets.zeros(0), *parts])
+        parts = [self.model.margins_of(dense(cut(x, i, min(i + _PART, n)))) for i in starts]
+        return np.concatenate([self.targets.outputs.zeros(0), *parts])
 
     @property
     def last_number(self) -> int:
@@ -544,7 +534,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         schema = self.schema
         is_learnt = True if late is None else late.is_learnt
         x, statistics = schema.missing.filled(x, [*schema.names, *new], is_learnt)
-        diagonal = self.diagonal_of(x)
+        diagonal = self.model.diagonal_of(x)
         schema.extend(new)
         schema.missing.keep(statistics)
         return self.learn_checked(x, labels, weights, numbers, diagonal, late)
@@ -586,18 +576,23 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             # The first example of a new class is predicted with the classes before it.
             n_known, first = len(self.targets.labels.seen), None
             if not self.targets.knows(labels[start]):
-                first = self.predicted_before_class(cut(whole.x, start, start + 1))
+                first = self._predicted_before_class(cut(whole.x, start, start + 1))
             self.add_class(labels[start])
             known = n_known if n_known < len(self.targets.labels.seen) else None
             column = self._learn_run(whole.part(start, stop), known, late, start, first)
             predicted.append(column)
         return LabelColumn.joined(predicted)
 
+    def _predicted_before_class(self, x: Rows) -> LabelColumn | None:
+        """Return what is predicted for a row before its class is added, if that changes models."""
+        margins = self.model.margins_before_class(x) if self.targets.n_classes > 1 else None
+        return None if margins is None else self.targets.labels_of(margins)
+
     def _parts(self, runs: list[tuple[int, int]], numbers: np.ndarray) -> Iterator[tuple[int, int]]:
         """Yield the runs, cut where the learner's monitor wants to be told of the examples."""
         for start, stop in runs:
             while self.observer is not None and stop - start > self.observer.wanted():
-                cut_at = late_rows.row_after(numbers[:stop], start, self.observer.wanted())
+                cut_at = row_after(numbers[:stop], start, self.observer.wanted())
                 if cut_at == stop:
                     break
                 yield start, cut_at
@@ -621,7 +616,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         began = working_time()
         n, observer = self.n_examples, self.observer
         rows = rows.numbered_by(self.targets)
-        margins = self.learn_rows(rows)
+        margins = self._learn_rows(rows.numbered(self.targets.in_bags(rows.labels)))
         predicted: LabelColumn = self.targets.labels_of(margins, n_known)
         if first is not None:
             predicted = LabelColumn.joined([first, predicted[1:]])
@@ -630,12 +625,14 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         if late is not None:
             earlier = late.note(start, predicted)
             is_learnt = numbers > 0
-            x, kept = late_rows.rows_where(x, is_learnt), np.flatnonzero(is_learnt)
+            x, kept = rows_where(x, is_learnt), np.flatnonzero(is_learnt)
             classes, margins, w, numbers = classes[kept], margins[kept], w[kept], numbers[kept]
             labels, predicted = labels.take(kept), predicted.take(kept)
             if observer is not None and earlier:
                 observer.expect(earlier)
-        self.n_learnt[0] = n + len(labels)
+        self.model.n_learnt[0] = n + len(labels)
+        if n < absent.NOTICED_AT <= n + len(labels):
+            absent.notice(self)
         if observer is not None and len(labels):
             guesses = predicted.tolist()
             of_labels = (self.targets.judged(labels, guesses).tolist(), guesses)
@@ -646,6 +643,10 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         if len(self.targets.labels.seen) > 1:
             self.targets.calibrate(margins, classes, labels)
         return everything
+
+    def _learn_rows(self, rows: NumberedRows) -> np.ndarray:
+        """Let the model learn rows; return the margins from before each."""
+        return self.model.learn(rows)
 
     # Learning with a selection: see `selecting`
 
@@ -658,15 +659,6 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             )
         self.selection = selection
         self.waiting = None if selection is None else Candidates(selection)
-
-    def margins_of_arrivals(self, candidates: Candidates, x: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Return the margins of rows that come, and their kernel values: none, for this learner."""
-        margins = self.margins_of(x)
-        return margins, np.zeros((len(margins), 0), np.float32)
-
-    def margins_of_waiting(self, candidates: Candidates) -> np.ndarray:
-        """Return the margins of all candidates."""
-        return self.margins_of(candidates.rows(len(self.schema)))
 
     # What can be asked without learning
 
@@ -692,8 +684,8 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
     @property
     def memory_parts(self) -> dict[str, int]:
-        """Bytes of each part of the model; a learner that has one part only names none."""
-        return {}
+        """Bytes of each part of the model, and of the ``names`` of features."""
+        return self.model.memory_parts | {"names": self.schema.memory_usage}
 
     @property
     def memory_usage(self) -> int:
@@ -732,13 +724,17 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         # River asks this.
         return self.most_classes != 2
 
+    def margins_of(self, x: Rows) -> np.ndarray:
+        """Return the margins of n rows over the features seen, as its `outputs` say."""
+        return self.model.margins_of(x)
+
     def probabilities_of(self, margin: Any) -> dict[Any, float]:
         """Return {label: calibrated probability} at a margin, or at a list of scores."""
         return self.targets.probabilities(margin, self.n_examples)
 
     def losses_of(self, classes: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the hinge loss of each example, given the number of its class."""
-        return self.targets.losses(classes, margins)
+        return self.targets.outputs.losses(classes, margins)
 
     def matrix_of(self, X: Any) -> Matrix | SparseMatrix:
         """Return a batch as a matrix that names its columns, to be learnt or predicted."""
@@ -782,4 +778,10 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
     def _contents(self) -> dict[str, Any]:
         # A copied monitor attaches itself to the copied learner.
-        return {**super()._contents(), "observer": None, "event_path": None, "event_reader": None}
+        return {
+            **super()._contents(),
+            "observer": None,
+            "event_path": None,
+            "event_reader": None,
+            "model": self.model.for_copy(),
+        }

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.features import density
 from streamsvm.features.missing import EVENTS
+from streamsvm.support import density
 
 N_EVENTS = 1100
 """Events of a rehearsal: rate and gamma change for the last time after 1,024."""
@@ -42,7 +42,7 @@ def rehearsal_copy(model: Any, **changes: Any) -> Any:
             changes.setdefault(name, min(bound, most))
     changes.setdefault("selection", None)
     new = model.clone({name: value for name, value in changes.items() if name in known})
-    new.is_rehearsal_copy = True
+    new.is_rehearsal_copy = new.model.is_rehearsal = True
     return new
 
 
@@ -57,7 +57,7 @@ def compile_ahead(model: Any, turns_sparse: bool = False) -> None:
 
     `turns_sparse` tells whether its rows, which are dense at first, become sparse.
     """
-    if is_on and not hasattr(model, "is_rehearsal_copy"):
+    if is_on and not model.is_rehearsal_copy:
         turns_sparse = turns_sparse or model.is_sparse
         # A learner that fails on made-up events (its own kernel, for example) compiles later.
         with contextlib.suppress(Exception):
@@ -69,10 +69,11 @@ def look(model: Any) -> None:
     if model.n_examples != LOOK or getattr(model, "sparse", False) is not None:
         return
     key = type(model), type(getattr(model, "kernel", None)), _expects_several(model)
-    rows_of = getattr(model, "dense_rows", None)
-    if not is_on or key in _looked_for or rows_of is None or hasattr(model, "is_rehearsal_copy"):
+    if not is_on or key in _looked_for or model.is_rehearsal_copy:
         return
-    if model.is_sparse or (_may_widen(model) and density.may_become_sparse(rows_of())):
+    if model.is_sparse or (
+        _may_widen(model) and density.may_become_sparse(model.model.dense_rows())
+    ):
         _looked_for.add(key)
         compile_ahead(model, turns_sparse=True)
 
@@ -113,7 +114,7 @@ def rehearse_events(model: Any, several: bool, turns_sparse: bool = False) -> No
     for i, (row, label) in enumerate(zip(x.tolist(), labels.tolist(), strict=True)):
         event: dict[Any, float] = dict(enumerate(row))
         if i == _CHANGE and turns_sparse:
-            model.become_sparse()
+            model.model.become_sparse()
         if i < 3 or i - _CHANGE in (0, 1, 2) or i > N_EVENTS - 4:
             model.predict_one(event)
             model.predict_proba_one(event)

@@ -15,9 +15,10 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.labelled_rows import LabelledRows
 from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases.late_rows import LateRows
+from streamsvm.models.model import Model
 from streamsvm.selection.candidates import FACTS, Candidates
 from streamsvm.selection.strategies import Counts
-from streamsvm.support.rows import Rows, cut, joined
+from streamsvm.support.rows import cut, joined
 
 LearnOne = Callable[[LabelledRows], LabelColumn]
 """Learns one checked row without a selection; returns what was predicted for it."""
@@ -28,6 +29,7 @@ class Choosing(Protocol):
 
     targets: Targets
     schema: Schema
+    model: Model
 
     @property
     def n_examples(self) -> int:
@@ -36,15 +38,6 @@ class Choosing(Protocol):
     @property
     def last_number(self) -> int:
         """The number from which examples that come without ids are counted on."""
-
-    def margins_of(self, x: Rows) -> np.ndarray:
-        """Return the margins of rows."""
-
-    def margins_of_arrivals(self, candidates: Candidates, x: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Return the margins of rows that come, and their kernel values."""
-
-    def margins_of_waiting(self, candidates: Candidates) -> np.ndarray:
-        """Return the margins of all candidates."""
 
 
 _WAITS, _LEARNT, _PREDICTED = range(3)
@@ -80,7 +73,7 @@ def learn(
             candidates.n_seen += 1
             column = _learn_chosen(learner, candidates, part, learn_one)
         elif kind == _PREDICTED:
-            column = learner.targets.labels_of(learner.margins_of(part.x))
+            column = learner.targets.labels_of(learner.model.margins_of(part.x))
         else:
             column = _arrive(learner, candidates, part, classes[at:stop], learn_one)
         if late is not None:
@@ -142,9 +135,9 @@ def _arrive(
     learn_one: LearnOne,
 ) -> LabelColumn:
     """Let rows come until the next choice; return what was predicted for those that came."""
-    margins, values = learner.margins_of_arrivals(candidates, rows.x)
+    margins, values = learner.model.margins_of_arrivals(candidates, rows.x)
     targets, selection = learner.targets, candidates.selection
-    distances, delta = targets.distances(margins), getattr(learner, "delta", 0.0)
+    distances, delta = targets.outputs.distances(margins), learner.model.delta
     counts = candidates.counts
     n, near, is_due = selection.arrivals(counts, distances, delta)
     facts = np.empty(n, FACTS)
@@ -165,11 +158,11 @@ def _learn_best(learner: Choosing, candidates: Candidates, learn_one: LearnOne) 
     """Learn the candidate that the selection prefers."""
     targets, facts = learner.targets, candidates.facts
     seen = targets.labels.seen
-    margins = learner.margins_of_waiting(candidates)
+    margins = learner.model.margins_of_waiting(candidates, len(learner.schema))
     if candidates.selection.uses_labels:
-        distances = targets.correctness(facts["class"], margins)
+        distances = targets.outputs.correctness(facts["class"], margins)
     else:
-        distances = targets.distances(margins)
+        distances = targets.outputs.distances(margins)
     # In the order of arrival, on which the places do not depend alone.
     order = facts["arrived"].argsort()
     ranks = candidates.selection.ranks(distances[order], candidates.draw)

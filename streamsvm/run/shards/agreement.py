@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import LabelError
-from streamsvm.features.density import FEWEST_FEATURES, LARGEST_SHARE
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.shards.exchange import Setting, ShardSummary
+from streamsvm.support.density import FEWEST_FEATURES, LARGEST_SHARE
 
 
 def setting_of(

@@ -121,7 +121,7 @@ class Expansion(NamedTuple):
     @classmethod
     def of(cls, learner: LASVMClassifier, setting: Setting) -> Expansion:
         """Return that of a learner that has learnt two labels or more."""
-        rows, found, numbers = learner.expansion()
+        rows, found, numbers = learner.model.expansion()
         found = found.reshape(len(numbers), -1)
         kept = np.flatnonzero(np.abs(found).max(axis=1, initial=0.0))
         kept = kept[np.argsort(numbers[kept])]

@@ -9,8 +9,8 @@ import numpy as np
 from streamsvm.features import batches
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.schema import Schema
-from streamsvm.labels.targets import sides_of
 from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.models.outputs import sides_of
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.shards.exchange import (
     CuttingPlane,

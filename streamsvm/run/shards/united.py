@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm.learners.bases.kernel.lasvm_solver import PairsSolver
-from streamsvm.learners.bases.kernel.reserves.reserving_solver import reserving
 from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.models.kernel.lasvm_solver import PairsSolver
+from streamsvm.models.kernel.reserving_solver import reserving
 from streamsvm.run.shards.exchange import Examples, Expansion, Setting
 from streamsvm.support.rows import shape
 
@@ -33,7 +33,7 @@ class United:
 
         Those that the learner has, in its reserve at least, are looked at by `solve`.
         """
-        reserve, n = reserving(self.learner).kept_rows, 0
+        reserve, n = reserving(self.learner.solver).kept_rows, 0
         known = np.concatenate([reserve.facts()["number"], self.learner.kept_numbers()])
         for examples in sent:
             new = examples.take(np.flatnonzero(~np.isin(examples.numbers, known)))
@@ -94,6 +94,6 @@ class United:
             learner.targets.calibration[:] = learner.targets.new_calibration()
             learner.targets.calibrate(margins, classes)
         else:
-            sizes = learner.sizes(len(learner.schema))
+            sizes = learner.model.sizes()
             classes = sample.codes.astype(np.float64)
-            learner.replace(solver=learner.solver.calibrated(sample.rows, classes, sizes))
+            learner.model.replace(solver=learner.solver.calibrated(sample.rows, classes, sizes))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from streamsvm.learners.bases.kernel.lasvm_solver import LASVMSolver
-from streamsvm.learners.bases.kernel.reserves.reserve import Reserve
+from streamsvm.models.kernel.lasvm_solver import LASVMSolver
+from streamsvm.models.kernel.reserve import Reserve
 from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm import step as two_step
 from streamsvm.solvers.lasvm_pairs import classes

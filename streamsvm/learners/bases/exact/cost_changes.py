@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import abc
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from streamsvm._parameter_checks import check_positive
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.exact.exact_model import LEAST_COST, ExactModel
-from streamsvm.solvers.incremental import whole
+from streamsvm.learners.bases.exact.exact_model import ExactModel
+from streamsvm.models.exact.exact_rows import with_costs
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.support.locked import guarded
 
@@ -43,7 +43,7 @@ class CostedModel(ExactModel):
 
         """
         C = checked_C(C)
-        self.problem = with_costs(self.problem, self.costs_of_kept, C)
+        self.model.problem = with_costs(self.problem, self.costs_of_kept, C)
         self.C = C
 
     @guarded
@@ -91,21 +91,6 @@ class CostedModel(ExactModel):
             problem = with_costs(problem, self.costs_of_kept, C)
             found[C] = float(self.left_out(copy.deepcopy(problem), estimate).error)
         return found
-
-
-def with_costs(
-    problem: ExactProblem, costs_of: Callable[[ExactProblem, float], np.ndarray], C: float
-) -> ExactProblem:
-    """Return a problem whose examples cost what they would with another C.
-
-    `costs_of` returns these costs, for a weight of 1.
-    """
-    # A copy: what interrupts it leaves the solution for the old costs.
-    problem = copy.deepcopy(problem)
-    problem.settle()
-    costs = costs_of(problem, C) * problem.facts["weight"][: problem.n]
-    whole.set_costs(problem, np.maximum(costs, LEAST_COST))
-    return problem
 
 
 def _ascending(costs: Iterable[float]) -> list[float]:

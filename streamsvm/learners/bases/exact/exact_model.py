@@ -9,42 +9,31 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_number
-from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.errors import ParameterError
 from streamsvm.features import forgetting
 from streamsvm.features.schema import Schema
-from streamsvm.learners.bases.kernel import auto_gamma, kernel_batches
 from streamsvm.learners.bases.kernel.remains import Remains, checked_ids
 from streamsvm.learners.bases.kernel.unlearning import Unlearned
+from streamsvm.models.exact.exact_rows import ExactRows
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.selection.candidates import Candidates
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.solvers.incremental.state import MARGIN
-from streamsvm.support.kernel_rows import kernel_diagonal
+from streamsvm.support.interruptions import change_together
 from streamsvm.support.locked import guarded, locked
 from streamsvm.support.row_columns import are_used, entries_of
-from streamsvm.support.rows import Rows, dense, shape, taken
-
-LARGEST_DIAGONAL = 1e8
-"""The largest k(x, x) of a row."""
-
-LEAST_COST = 1e-12
-"""An example with a lower cost is not kept, as one of weight 0."""
+from streamsvm.support.rows import taken
 
 
 class ExactModel:
-    """A model whose solution is exact; `problem` holds all that it has learnt.
+    """A learner whose solution is exact.
 
     Attributes
     ----------
-    problem
-        The examples and the solution.
-    moments
-        What gamma is computed from, if it follows the data.
-    n_passed
-        How many examples were learnt without being added: of weight 0, or with an id that is kept.
+    model
+        The examples and the solution, as rows of numbers.
 
     """
 
@@ -58,60 +47,12 @@ class ExactModel:
     lock: Any
     schema: Schema
     waiting: Candidates | None
-    problem: ExactProblem
-    moments: np.ndarray
-    n_passed: int
+    model: ExactRows
 
-    def begin(self, kernel: Any, window: int | None, cache_mb: float, tube: float) -> None:
-        """Begin with no example; `tube` is 2 epsilon of regression, else infinity."""
-        if kernel is not None:
-            kernels.check_kernel(kernel)
-        cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
-        kernel = kernels.RBF(gamma=1.0) if kernel is None else kernel
-        self.problem = ExactProblem(kernel, cache_bytes, tube)
-        self.n_passed, self.moments = 0, auto_gamma.new_moments(0)
-
-    # Learning
-
-    def add_example(
-        self, x: np.ndarray, target: float, cost: float, number: int, weight: float, y: float
-    ) -> None:
-        """Add a row, float64 (features,), with its target, whose coefficient is at most `cost`.
-
-        Of negative ones, y below 0 of classes, it is at least -cost. The oldest example leaves, if
-        there is a window. What it learns, and has, is kept with the number, weight and y.
-        """
-        problem, n = self.problem, self.n_examples + 1
-        if cost >= LEAST_COST and not np.any(self.numbers == number):
-            low, high = (-cost, 0.0) if self.is_negative(y) else (0.0, cost)
-            problem.add(x, target, low, high, number, weight, y)
-        else:
-            self.n_passed += 1
-        while self.window is not None and problem.n > self.window:
-            problem.remove(int(problem.facts["arrived"][: problem.n].argmin()))
-        if self.kernel is None and n <= auto_gamma.LAST_SET:
-            row = x.astype(np.float32)[None]
-            self.moments = auto_gamma.updated(self.moments, n - 1, row)
-            # At powers of two only.
-            gamma = problem.kernel.gamma if n & (n - 1) else auto_gamma.gamma_of(self.moments, n)
-            if auto_gamma.is_worth_it(problem.kernel.gamma, gamma):
-                self._set_kernel(kernels.RBF(gamma=gamma))
-
-    def is_negative(self, y: float) -> bool:
-        """Tell whether the coefficient of an example is 0 or less, to begin with."""
-        return False
-
-    def _set_kernel(self, kernel: Any) -> None:
-        # On a copy: what interrupts it leaves the solution with the old kernel.
-        problem = copy.deepcopy(self.problem)
-        own = np.array([problem.own_value(s, kernel) for s in range(problem.n)])
-        if not np.all(own <= LARGEST_DIAGONAL):
-            raise ParameterError(
-                f"{kernel!r}: of a kept row with itself it is {own.max():.3g}, of which an exact "
-                f"solution has too few digits left: at most {LARGEST_DIAGONAL:g}"
-            )
-        whole.set_kernel(problem, kernel, own)
-        self.problem = problem
+    @property
+    def problem(self) -> ExactProblem:
+        """The examples and the solution."""
+        return self.model.problem
 
     @guarded
     def set_kernel(self, kernel: Any) -> None:
@@ -129,26 +70,13 @@ class ExactModel:
 
         """
         kernels.check_kernel(kernel)
-        self._set_kernel(kernel)
-        self.kernel = kernel
-
-    def diagonal_of(self, x: Rows) -> np.ndarray:
-        """Return k(x, x) of rows, float32 (n,); raise `FeatureError` if one is out of range."""
-        kernel = self.problem.kernel
-        found = kernel_batches.checked_diagonal(kernel, kernel_diagonal.diagonal_of(kernel, x))
-        for r in np.flatnonzero(found > LARGEST_DIAGONAL)[:1]:
-            raise FeatureError(
-                f"row {r}: {kernel!r} of the row with itself is {found[r]:.3g}, of which an exact "
-                f"solution has too few digits left: at most {LARGEST_DIAGONAL:g}; scale the "
-                "features (StandardScaler)"
-            )
-        return found
+        self.model.set_kernel(kernel)
+        self.model.follows_rule, self.kernel = False, kernel
 
     @property
     def n_examples(self) -> int:
         """Number of examples learnt: what was added is counted, whatever interrupted the rest."""
-        self.problem.catch_up()
-        return self.problem.n_added + self.n_passed
+        return self.model.n_examples
 
     @property
     def last_number(self) -> int:
@@ -265,9 +193,10 @@ class ExactModel:
             return
         # On copies: what interrupts it takes none of them back.
         changed: dict[str, Any] = {}
+        of_model: dict[str, Any] = {}
         columns = None
         if slots.size or names.size:
-            changed["problem"] = problem = copy.deepcopy(problem)
+            of_model["problem"] = problem = copy.deepcopy(problem)
             if slots.size:
                 whole.remove_many(problem, slots.tolist())
         if names.size:
@@ -275,11 +204,12 @@ class ExactModel:
             nothing = np.zeros((0, len(self.schema)), np.float32)
             problem.take_columns(columns[columns < len(problem.columns)])
             changed["schema"] = forgetting.without(self.schema, nothing, columns)
-            changed["moments"] = entries_of(self.moments, columns).copy()
+            of_model["moments"] = entries_of(self.model.moments, columns).copy()
+            of_model["n_features"] = len(columns)
             changed |= {"event_path": None, "event_reader": None}
         if waiting is not None and (waits or columns is not None):
             changed["waiting"] = waiting.without(wanted, columns)
-        self.__dict__.update(changed)
+        change_together([(self.__dict__, changed), (self.model.__dict__, of_model)])
 
     def _dropped(self, wanted: np.ndarray) -> np.ndarray:
         """Return the columns, int64, in which rows with these ids have values, and no others."""
@@ -346,8 +276,7 @@ class ExactModel:
     @property
     def numbers(self) -> np.ndarray:
         """The numbers, or ids, of the examples kept, int64 (n_kept,): a view."""
-        numbers: np.ndarray = self.problem.facts["number"][: self.problem.n]
-        return numbers
+        return self.model.numbers
 
     @property
     def kernel_in_use(self) -> Any:
@@ -398,9 +327,7 @@ class ExactModel:
     @property
     def memory_parts(self) -> dict[str, int]:
         """Bytes of ``cache`` (kernel rows), ``examples``, and ``names``."""
-        cache = self.problem.state.rows.nbytes
-        parts = {"cache": cache, "examples": self.problem.nbytes - cache}
-        return parts | {"names": self.schema.memory_usage}
+        return self.model.memory_parts | {"names": self.schema.memory_usage}
 
     @property
     def certificate(self) -> Certificate:
@@ -448,9 +375,3 @@ class ExactModel:
         """
         state, n = self.problem.state, self.problem.n
         return np.asarray(state.kind[:n][state.beta[:n] != 0.0] != MARGIN)
-
-
-def in_double(x: Rows) -> np.ndarray:
-    """Return n rows as float64 (n, d)."""
-    rows = dense(x) if not isinstance(x, np.ndarray) else x
-    return rows.astype(np.float64).reshape(shape(x))

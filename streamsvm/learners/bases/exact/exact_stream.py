@@ -14,9 +14,10 @@ from streamsvm.features import batches
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.learners.bases import words
-from streamsvm.learners.bases.exact.exact_model import ExactModel, in_double
+from streamsvm.learners.bases.exact.exact_model import ExactModel
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, in_order
 from streamsvm.model_files import container
+from streamsvm.models.exact.exact_rows import ExactRows, in_double
 from streamsvm.support.locked import Locked, guarded, locked
 from streamsvm.support.rows import Rows, shape
 
@@ -52,7 +53,7 @@ class ExactStream(ExactModel, Locked, container.Saved):
         self.cache_mb = cache_mb
         limit = check_size("max_features", max_features) or LIMIT
         self.schema = Schema(limit=limit, missing=missing)
-        self.begin(kernel, self.window, cache_mb, tube)
+        self.model = ExactRows(kernel, self.window, cache_mb, tube)
 
     def __repr__(self) -> str:
         return words.short(self)
@@ -89,7 +90,7 @@ class ExactStream(ExactModel, Locked, container.Saved):
         if not n:
             return
         rows, statistics = schema.missing.filled(rows, [*schema.names, *new], True)
-        self.diagonal_of(rows)
+        self.model.diagonal_of(rows)
         schema.extend(new)
         schema.missing.keep(statistics)
         self.problem.settle()

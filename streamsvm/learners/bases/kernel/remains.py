@@ -11,8 +11,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.labels.targets import Targets
-from streamsvm.learners.bases.kernel.kernel_solver import DualSolver
-from streamsvm.learners.bases.kernel.preparation import Preparation
+from streamsvm.models.kernel.kernel_solver import DualSolver
+from streamsvm.models.kernel.preparation import Preparation
 from streamsvm.selection.candidates import Candidates
 from streamsvm.support.row_columns import are_used
 from streamsvm.support.rows import Rows, joined, sparse, taken

@@ -14,8 +14,8 @@ import numpy as np
 
 from streamsvm.features import forgetting
 from streamsvm.labels.targets import Targets
-from streamsvm.learners.bases.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.learners.bases.kernel.remains import Kept, Traces
+from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.support.row_columns import Columns
 from streamsvm.support.rows import Rows, joined, sparse, taken
 
@@ -42,8 +42,10 @@ class Unlearned(NamedTuple):
     gap: float
 
 
-def parts_without(traces: Traces, own: Kept, columns: Columns, room: Sizes) -> dict[str, Any]:
-    """Return the parts of a learner without these examples, over some columns.
+def parts_without(
+    traces: Traces, own: Kept, columns: Columns, room: Sizes
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parts of a learner, and of its model, without examples, over some columns.
 
     `room` is what its state has room for.
     """
@@ -61,17 +63,21 @@ def parts_without(traces: Traces, own: Kept, columns: Columns, room: Sizes) -> d
     waiting = traces.waiting
     if waiting is not None:
         waiting = waiting.without(numbers, columns)
-    parts = {"solver": solver, "preparation": preparation, "schema": schema, "waiting": waiting}
+    of_face: dict[str, Any] = {"schema": schema, "waiting": waiting}
+    of_model = {"solver": solver, "preparation": preparation, "n_features": len(schema)}
     if traces.is_known_well():
-        sizes = room._replace(n_features=len(schema), schema=schema)
-        parts |= _calibrated(solver, traces.targets, sizes)
-    return parts
+        sizes = room._replace(n_features=len(schema), n_known=len(schema))
+        targets, calibrated = _calibrated(solver, traces.targets, sizes)
+        of_face["targets"], of_model["solver"] = targets, calibrated
+    return of_face, of_model
 
 
 # The calibration of probabilities
 
 
-def _calibrated(solver: KernelSolver, targets: Targets, sizes: Sizes) -> dict[str, Any]:
+def _calibrated(
+    solver: KernelSolver, targets: Targets, sizes: Sizes
+) -> tuple[Targets, KernelSolver]:
     """Return targets, and solver, with a calibration by the last of the examples that are known.
 
     Their margins are those of the model now. Without their own terms, which would be those of
@@ -79,21 +85,21 @@ def _calibrated(solver: KernelSolver, targets: Targets, sizes: Sizes) -> dict[st
     others cannot take their place: probabilities would be far too unsure.
     """
     if solver.state is None or targets.n_classes < 2:
-        return {"targets": type(targets)(targets.labels)}
+        return type(targets)(targets.labels), solver
     x, classes = _last_known(solver, sizes)
     calibrated = solver.calibrated(x, classes, sizes)
     if calibrated is not None:
-        return {"solver": calibrated}
-    margins = targets.zeros(len(classes))
+        return targets, calibrated
+    margins = targets.outputs.zeros(len(classes))
     solver.write_margins(solver.state, x, margins)
     new = type(targets)(targets.labels)
     new.calibrate(margins, classes)
-    return {"targets": new}
+    return new, solver
 
 
 def _last_known(solver: KernelSolver, sizes: Sizes) -> tuple[Rows, np.ndarray]:
     """Return the last rows that are kept, or in the reserve, with classes."""
-    d = len(sizes.schema)
+    d = sizes.n_known
     rows, _, entered = solver.expansion(d)
     live = np.flatnonzero(entered > 0)
     blocks, numbers = [taken(rows, live)], entered[live]

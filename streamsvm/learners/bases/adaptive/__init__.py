@@ -1,1 +1,0 @@
-"""The models of `AdaptiveSVMClassifier`: how they begin, learn, sleep and begin anew."""

@@ -1,1 +1,0 @@
-"""Rows that a learner passed by, kept to be looked at again when it finishes."""

@@ -1,0 +1,1 @@
+"""Several kernel models that learn the same rows, of which the best of late predicts."""

@@ -1,0 +1,1 @@
+"""Kernel expansions: solvers, scales, width and costs as one model."""

@@ -1,0 +1,368 @@
+"""LASVM as the solver of a learner: one for two classes, and one for several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm.models.kernel import loaded
+from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.models.kernel.reserve import Reserve
+from streamsvm.models.kernel.reserving_solver import ReservingSolver
+from streamsvm.models.kernel.revisits import Revisits
+from streamsvm.models.kernel.revisits_of_classes import RevisitsOfClasses
+from streamsvm.models.outputs import Outputs, sides_of
+from streamsvm.solvers.bounds import UNBOUNDED, Budget
+from streamsvm.solvers.gap import KeptGap
+from streamsvm.solvers.lasvm import bounds as lasvm_bounds
+from streamsvm.solvers.lasvm import finish as lasvm_finish
+from streamsvm.solvers.lasvm import reweighting
+from streamsvm.solvers.lasvm import state as lasvm_state
+from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.solvers.lasvm.gap import lasvm_gap
+from streamsvm.solvers.lasvm_pairs import bounds as pairs_bounds
+from streamsvm.solvers.lasvm_pairs import classes, files, inspection, layout
+from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
+from streamsvm.solvers.lasvm_pairs import state as pairs_state
+from streamsvm.solvers.lasvm_pairs import step as pairs
+from streamsvm.solvers.lasvm_pairs.needed import may_leave_out
+from streamsvm.solvers.lasvm_pairs.problems import REST, members_of
+from streamsvm.support import stores
+from streamsvm.support.calibration import new_calibration, update_calibration
+from streamsvm.support.declaration import NamedArrays
+from streamsvm.support.dense_store import DenseStore
+from streamsvm.support.limits import usable_memory
+from streamsvm.support.rows import Rows, cut, shape
+
+_FINISH_STEPS = 100_000
+"""Number of steps between two reports of progress, and possible interruptions."""
+
+
+class LASVMSolver(ReservingSolver):
+    """LASVM for two classes.
+
+    `kept_rows` is an empty reserve; `is_one_vs_rest` tells whether several classes have a problem
+    each, and not one for each pair.
+    """
+
+    step, states = lasvm, reweighting
+    is_told_classes = True
+    revisits = Revisits
+    finishing: Any = lasvm_finish
+    """The module with `finish_some`, which makes steps on the rows kept, and `add_rows`."""
+
+    def __init__(
+        self,
+        kernel: Any,
+        schedule: lasvm.Schedule,
+        cache_mb: float | None,
+        kept_rows: Reserve,
+        is_one_vs_rest: bool,
+    ) -> None:
+        super().__init__(kernel, schedule, 200.0 if cache_mb is None else cache_mb)
+        # Rows of several problems, one by one out of a common store, take far longer to compute.
+        quarter = usable_memory() // 4
+        self._cache_of_several = quarter if cache_mb is None else self.cache_bytes
+        self.kept_rows, self.is_one_vs_rest = kept_rows, is_one_vs_rest
+
+    def fresh(self, kernel: Any, cache_bytes: int) -> KernelSolver:
+        """Return a solver of two classes with these settings that has learnt nothing."""
+        new = LASVMSolver.__new__(LASVMSolver)
+        changed = super().fresh(kernel, cache_bytes)
+        new.__dict__.update(changed.__dict__, _cache_of_several=cache_bytes)
+        return new
+
+    def continuing(self, other: KernelSolver) -> KernelSolver:
+        """Return a solver that goes on with what another one of the same settings has learnt."""
+        return super().continuing(other).changed(_cache_of_several=self._cache_of_several)
+
+    def new_state(self, sizes: Sizes) -> Any:
+        """Return an empty state."""
+        return lasvm_state.new_state(sizes.n_features, self.cache_bytes, sparse=sizes.is_sparse)
+
+    def of_classes(self, n_classes: int) -> KernelSolver:
+        """Return this solver, or that of several classes from the third one on."""
+        if n_classes < 3:
+            return self
+        new = PairsSolver.__new__(PairsSolver)
+        new.__dict__.update(self.__dict__, cache_bytes=self._cache_of_several)
+        if self.state is not None:
+            new.state = classes.from_two(self.state, self.is_one_vs_rest, new.cache_bytes)
+        return new
+
+    def may_be_read(self, state: Any) -> bool:
+        """Tell whether another thread may read stored rows while `learn` gets `is_read`.
+
+        A budget replaces rows, and sparse rows that are removed become empty at once.
+        """
+        return isinstance(state.store, DenseStore) and not isinstance(self.schedule.bounds, Budget)
+
+    def set_costs(self, costs: np.ndarray, n_features: int) -> None:
+        """Set the C_i of all examples, given those of the two classes."""
+        kernel = self.bound_kernel(self.state)
+        reweighting.set_costs(self.state, kernel, costs[0], costs[1], n_features)
+
+    def remove(self, slots: np.ndarray, n_features: int) -> None:
+        """Remove the examples in some slots; their coefficients are given to others."""
+        kernel = self.bound_kernel(self.state)
+        for s in slots.tolist():
+            lasvm_bounds.remove(self.state, kernel, s, n_features)
+        lasvm_state.squeeze(self.state)
+
+    def improve_some(self, n_features: int, allowed: float) -> tuple[bool, float, int]:
+        """See `ReservingSolver`: pairs of the largest gain, as hard problems need fewer of them."""
+        # Its steps keep to no bounds: without them the same machine code serves all.
+        schedule = self.schedule._replace(second_order=1.0, bounds=UNBOUNDED)
+        given = self.state, self.bound_kernel(self.state), schedule, n_features, _FINISH_STEPS
+        is_over, delta = self.finishing.finish_some(*given), self.delta
+        return delta <= schedule.tau, delta, 0 if is_over else _FINISH_STEPS
+
+    # The reserve
+
+    def violations(self, numbers: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Return by how much examples with these f(x), without b, would violate optimality."""
+        info = self.state.info[0]
+        if info.i < 0 or info.j < 0:
+            return np.zeros(len(f))
+        g = sides_of(numbers) - f
+        return np.where(numbers > 0.0, g - info.g_min, info.g_max - g)
+
+    def add_rows(self, rows: tuple[Any, ...]) -> None:
+        """See `ReservingSolver`; several classes need the problems of each row, too."""
+        done, n = 0, len(rows[1])
+        while done < n:
+            some = (cut(rows[0], done, n), *(part[done:] for part in rows[1:]))
+            done += self.finishing.add_rows(self.state, *some)
+            if done < n:
+                self.make_room()
+
+    def least_margins(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return y f(x) of rows."""
+        return sides_of(numbers) * margins
+
+    def least_margin(self, number: float, margins: np.ndarray) -> float:
+        """Return y f(x) of one event."""
+        margin: float = margins.item(-1)
+        return margin if number > 0.0 else -margin
+
+    # Inspection, by NumPy: it is fast enough for what is asked now and then, and is not compiled
+
+    def coefficients(self, n: int) -> np.ndarray:
+        """Return the coefficients of the slots in use; of several classes (n, problems)."""
+        return np.asarray(self.state.alpha[:n])
+
+    @property
+    def biases(self) -> list[float]:
+        """The constant b of the decision function, or of that of each problem."""
+        if self.state is None:
+            return []
+        info = self.state.info[0]
+        if info.i >= 0 and info.j >= 0:
+            return [float(0.5 * (info.g_max + info.g_min))]
+        return [float(info.g_max if info.i >= 0 else info.g_min if info.j >= 0 else 0.0)]
+
+    @property
+    def delta(self) -> float:
+        """The gradient gap of the worst pair."""
+        if self.state is None:
+            return 0.0
+        info = self.state.info[0]
+        return float(info.g_max - info.g_min) if info.i >= 0 and info.j >= 0 else 0.0
+
+    def kept_gap(self, n_features: int) -> KeptGap:
+        """Return the gap on the examples kept, not normalised."""
+        return lasvm_gap(self.state, self.biases[0])
+
+    def at_bound(self) -> np.ndarray:
+        """Return whether each support vector is at its upper bound C_i, in some problem."""
+        state = self.state
+        is_at_bound = (state.alpha == state.lower) | (state.alpha == state.upper)
+        return np.asarray(is_at_bound[state.alpha != 0.0])
+
+    def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
+        """Tell whether the gradients of the rows in the slots `at` are right."""
+        state, f = self.state, np.zeros(len(at))
+        if not loaded.are_extremes(state.info, state.gradient):
+            lasvm_state.refresh_extremes(state)
+        self.write_margins(state, rows, f)
+        wanted = state.y[at] - (f - self.biases[0])
+        return loaded.is_close(wanted, state.gradient[at], coefficients, state.diagonal)
+
+
+class PairsSolver(LASVMSolver):
+    """LASVM for several classes: a problem for each pair of them, or each class and the rest."""
+
+    step, states = pairs, pairs_finish
+    has_problems = True
+    revisits = RevisitsOfClasses
+    finishing = pairs_finish
+
+    def new_state(self, sizes: Sizes) -> Any:
+        """Return an empty state."""
+        return pairs_state.new_state(sizes.n_features, sizes.n_classes, sparse=sizes.is_sparse)
+
+    def new_margins(self, outputs: Outputs, n: int, has_scores: bool) -> np.ndarray:
+        """Return an array for what it writes of n rows: without scores the least margin only."""
+        return super().new_margins(outputs, n, has_scores) if has_scores else np.zeros((n, 1))
+
+    def of_classes(self, n_classes: int) -> KernelSolver:
+        """Return this solver: `state_for` adds the problems of further classes."""
+        return self
+
+    def state_for(self, sizes: Sizes) -> Any:
+        """Return the state, created or grown to hold so many features and classes."""
+        state = super().state_for(sizes)
+        if state.info[0].n_classes < sizes.n_classes:
+            kernel, d = self.bound_kernel(state), sizes.n_known
+            state = self.state = classes.with_classes(
+                state, kernel, sizes.n_classes, self.is_one_vs_rest, self.cache_bytes, d
+            )
+        return state
+
+    def grow(self, n_slots: int, n_features: int) -> None:
+        """Make room for so many slots and features, or for more members of the problems."""
+        store = self.state.store
+        if n_slots > store.entered.size or stores.wants_pairs(store):
+            self.state = classes.grown(self.state, self.cache_bytes)
+        else:
+            super().grow(n_slots, n_features)
+
+    def may_be_shared(self, d: int) -> bool:
+        """Tell whether threads may compute the kernel values: where the solver leaves none out."""
+        return not may_leave_out(self.state, d)
+
+    def set_costs(self, costs: np.ndarray, n_features: int) -> None:
+        """Set the C_i of all examples, given those of each class."""
+        pairs_finish.set_costs(self.state, self.bound_kernel(self.state), costs, n_features)
+
+    def remove(self, slots: np.ndarray, n_features: int) -> None:
+        """Remove the examples in some slots from all problems."""
+        kernel = self.bound_kernel(self.state)
+        for s in slots.tolist():
+            pairs_bounds.forget(self.state, kernel, s, n_features)
+        pairs_state.squeeze(self.state)
+
+    def problem_margins(self, x: Rows, sizes: Sizes) -> np.ndarray:
+        """Return the margins of rows in each problem, float64 (n, problems)."""
+        state = self.state_for(sizes)
+        out = np.zeros((shape(x)[0], len(state.problems.table)))
+        pairs.problem_margins_of(state, self.bound_kernel(state), x, out)
+        return out
+
+    def calibrated(self, x: Rows, numbers: np.ndarray, sizes: Sizes) -> KernelSolver:
+        """Return a solver whose problems are calibrated by the margins of rows of these classes."""
+        of = self.state.problems
+        calibration, margins = np.empty_like(of.calibration), self.problem_margins(x, sizes)
+        for p, (positive, negative) in enumerate(of.segments[["positive", "negative"]].tolist()):
+            own = np.flatnonzero((numbers == positive) | (numbers == negative) | (negative == REST))
+            calibration[p] = new_calibration()
+            side = np.where(numbers[own] == positive, 1.0, 0.0)
+            update_calibration(calibration[p], np.ascontiguousarray(margins[own, p]), side)
+        problems = of._replace(calibration=calibration)
+        return self.changed(state=self.state._replace(problems=problems))
+
+    def as_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return reserve and problems."""
+        content, arrays = super().as_file()
+        return content, arrays | ({} if self.state is None else files.to_arrays(self.state))
+
+    def read(self, content: dict[str, Any], arrays: NamedArrays, d: int, k: int) -> None:
+        """Set what `as_file` returned."""
+        super().read(content, arrays, d, k)
+        if self.state is not None:
+            if self.state.info[0].n_classes > k:
+                raise ValueError("there are problems of more classes than labels")
+            given = arrays, self.is_one_vs_rest, self.cache_bytes, d
+            self.state = files.with_arrays(self.state, *given)
+
+    @property
+    def n_members(self) -> int:
+        """Number of members of all problems."""
+        table = self.state.problems.table
+        return int((table["n"] - table["n_dead"]).sum())
+
+    # The reserve
+
+    def least_margins(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the least margin of the row's class, which is in the last column."""
+        return margins[:, -1]
+
+    def least_margin(self, number: float, margins: np.ndarray) -> float:
+        """Return the same for one event."""
+        margin: float = margins.item(-1)
+        return margin
+
+    # Inspection: over all problems
+
+    def coefficients(self, n: int) -> np.ndarray:
+        """Return the coefficients of the slots in use, float64 (n, problems)."""
+        return inspection.coefficients(self.state)
+
+    @property
+    def n_support_vectors(self) -> int:
+        """Number of examples with a nonzero coefficient in some problem."""
+        return 0 if self.state is None else inspection.n_support_vectors(self.state)
+
+    @property
+    def dual(self) -> float:
+        """The value of the dual objective, summed over the problems."""
+        return inspection.dual(self.state)
+
+    def squared_norm(self, n_features: int) -> float:
+        """Return the square of |w|, summed over the problems."""
+        return inspection.squared_norm(self.state)
+
+    @property
+    def biases(self) -> list[float]:
+        """The constant b of each problem."""
+        return [] if self.state is None else inspection.biases(self.state)
+
+    @property
+    def delta(self) -> float:
+        """The gradient gap of the worst pair of all problems."""
+        return 0.0 if self.state is None else inspection.delta(self.state)
+
+    def kept_gap(self, n_features: int) -> KeptGap:
+        """Return the gap on the examples kept, summed over the problems."""
+        return inspection.kept_gap(self.state)
+
+    def at_bound(self) -> np.ndarray:
+        """Return whether each support vector is at its upper bound C_i in some problem."""
+        return inspection.at_bound(self.state)
+
+    def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
+        """Tell whether the gradients of the rows in the slots `at` are right in all problems."""
+        state, of = self.state, self.state.problems
+        members, owner = members_of(of), np.repeat(np.arange(len(of.table)), of.table["n"])
+        starts = of.segments["start"].tolist()
+        if not all(
+            loaded.are_extremes(of.table[p : p + 1], of.gradient[start:])
+            for p, start in enumerate(starts)
+        ):
+            return False
+        f = np.zeros((len(at), len(of.table)))
+        pairs.problem_margins_of(state, self.bound_kernel(state), rows, f)
+        f -= np.array(self.biases)
+        place = np.full(int(state.info[0].n), -1)
+        place[at] = np.arange(len(at))
+        asked = (place[of.slot[members]] >= 0) & (of.lower[members] != of.upper[members])
+        members, owner = members[asked], owner[asked]
+        wanted = of.y[members] - f[place[of.slot[members]], owner]
+        return loaded.is_close(wanted, of.gradient[members], of.alpha, state.diagonal)
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of each part, without space for growth that was never written."""
+        parts = super().memory_parts
+        if self.state is not None:
+            of_members, of_values = layout.unused_bytes(self.state.problems)
+            values = self.state.problems.values.nbytes
+            parts["support_vectors"] -= values + of_members
+            parts["cache"] += values - of_values
+        return parts
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example, over all problems."""
+        return super().counters if self.state is None else inspection.counters(self.state)

@@ -1,0 +1,375 @@
+"""Second looks: rows of the reserve that violate optimality are learnt again, until none does.
+
+Each time f(x) is computed from the coefficients that have changed since the last time. Most rows
+are far from violating anything: of these it is computed only when no other row violates.
+
+Where the rows kept leave the bias an interval, those of the reserve that narrow it are kept, too:
+else its middle could be far from what is best for them, although none violates optimality.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from streamsvm.models.kernel import kernel_batches
+from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.models.kernel.reserving_solver import reserving
+from streamsvm.models.outputs import Outputs, sides_of
+from streamsvm.solvers.larank.state import new_state
+from streamsvm.solvers.lasvm import state as lasvm_state
+from streamsvm.support import stores
+from streamsvm.support.rows import Rows, SparseRows, shape, sparse, taken
+
+_NEAR = 0.25
+"""A row is near if its f(x) must change by at most this before it violates optimality."""
+
+NEARER = 0.1
+"""With rows that violate optimality, those are kept, too, whose f(x) must change by less.
+
+With two classes it is doubled each time: where f changes much between looks (large C), they become
+fewer.
+"""
+
+
+class Solved(Protocol):
+    """What is asked of the model whose reserve is looked at."""
+
+    solver: KernelSolver
+    outputs: Outputs
+    n_features: int
+    n_threads: int
+    is_sparse: bool
+
+    @property
+    def state(self) -> Any:
+        """The arrays of the solver."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+
+    def sizes(self, n_features: int | None = None) -> Sizes:
+        """Return what the state must have room for."""
+
+    def bound_kernel(self, state: Any) -> Any:
+        """Return the kernel in the form that solvers use."""
+
+    def expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return rows, coefficients and example numbers of the slots in use."""
+
+    def margins_of_scaled(self, x: Rows) -> np.ndarray:
+        """Return the margins of rows that are scaled as those kept."""
+
+    def diagonal_of(self, x: Rows) -> np.ndarray:
+        """Return k(x, x) of rows."""
+
+    def costs_now(self, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the C_i that examples of classes would have now."""
+
+
+_OF_LOOKS = ("n_looked", "look_sum", "look_squares", "look_most")
+
+
+class _Expansion(NamedTuple):
+    """The expansion of f at some moment."""
+
+    rows: Rows
+    alpha: np.ndarray  # of LaRank there is a column for each class
+    numbers: np.ndarray  # of the examples; 0 for a row that has left
+
+    def at(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the coefficients of examples, given by numbers that ascend; 0 if not in it."""
+        found, live = np.zeros((len(numbers), *self.alpha.shape[1:])), self.numbers != 0
+        found[np.searchsorted(numbers, self.numbers[live])] = self.alpha[live]
+        return found
+
+
+def narrowing(
+    g: np.ndarray, is_positive: np.ndarray, problem: np.ndarray, table: Any, tau: float
+) -> np.ndarray:
+    """Return the indices of rows, with gradient g, that narrow the interval of b of a problem.
+
+    `problem` is the index of each one in `table`, which has their extremes. No row violates
+    optimality beside those kept. Of rows that violate it beside each other all are returned, else
+    the one of each class that narrows an interval most, if it does so by more than tau.
+    """
+    is_started = (table["i"] >= 0) & (table["j"] >= 0)
+    high, low, counts = table["g_max"].copy(), table["g_min"].copy(), is_started[problem]
+    positive, negative = counts & is_positive, counts & ~is_positive
+    np.maximum.at(high, problem[positive], g[positive])
+    np.minimum.at(low, problem[negative], g[negative])
+    violates = np.where(is_positive, g - low[problem], high[problem] - g) > tau
+    violates &= counts & (high - low > tau)[problem]
+    narrows = positive & (high > table["g_max"] + tau)[problem] & (g == high[problem])
+    narrows |= negative & (low < table["g_min"] - tau)[problem] & (g == low[problem])
+    best = np.flatnonzero(narrows)
+    # Of equal ones the first.
+    _, first = np.unique(2 * problem[best] + is_positive[best], return_index=True)
+    return np.union1d(np.flatnonzero(violates), best[first])
+
+
+class Revisits:
+    """The rows of a model's reserve, with f(x) kept up to date while it finishes.
+
+    The model has two classes; the caller holds its lock here and in each call. Of more rows than
+    `most` so many are drawn, for `losses`.
+    """
+
+    comes_first = True
+    """Whether to look before `finish` makes a step: most rows that are missing are so already."""
+
+    def __init__(self, model: Solved, most: int | None = None) -> None:
+        self._model, self._n_classes = model, model.n_classes
+        x, self._facts = reserving(model.solver).kept_rows.rows()
+        # How many rows each of these stands for.
+        self._times = 1.0
+        if most is not None and len(self._facts) > most:
+            drawn = np.sort(np.random.default_rng(0).choice(len(self._facts), most, replace=False))
+            self._times = len(self._facts) / most
+            x, self._facts = taken(x, drawn), self._facts[drawn]
+        self._x: Rows = sparse(x) if model.is_sparse else x
+        n = len(self._facts)
+        self._f = np.zeros(n)
+        self._is_near = np.zeros(n, np.bool_)
+        # The expansion of which f is, for near rows and for others; None: f was not computed.
+        self._near_at: Any = None
+        self._far_at: Any = None
+        self._nearer = NEARER
+
+    def learn_violating(self, allowed: float = 0.0) -> bool:
+        """Learn the rows that violate optimality again; return whether that has changed the model.
+
+        If there are none, those that bound the bias are kept. None is learnt if the rows that are
+        not kept add no more than `allowed` to the duality gap.
+        """
+        model = self._model
+        if model.state is None or not len(self._facts):
+            return False
+        if model.n_classes != self._n_classes:
+            # Another thread has learnt a class meanwhile: the margins here are those from before.
+            return False
+        now = self.expansion()
+        if self._near_at is not None:
+            self._add_changes(self._is_near, self._near_at, now)
+            self._near_at = now
+        violating = self._violating(self._is_near, now, allowed)
+        if not violating.size:
+            self._update_all(now)
+            violating = self._violating(np.ones(len(self._f), np.bool_), now, allowed)
+        return self._learn(violating, now) if violating.size else self._keep_bounding(now)
+
+    def losses(self) -> tuple[float, float]:
+        """Return the summed losses and C_i of the rows that are not kept."""
+        if self._model.state is None or not len(self._facts):
+            return 0.0, 0.0
+        now = self.expansion()
+        self._update_all(now)
+        losses, costs = self._losses(now)
+        return self._times * float(costs @ losses), self._times * float(costs.sum())
+
+    def _losses(self, now: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the losses and C_i of the rows that are not kept."""
+        rows, model = self._outside(now), self._model
+        classes = self._facts["class"][rows]
+        margins = self._f[rows] + (model.solver.biases or [0.0])[0]
+        losses = model.outputs.losses(classes, margins)
+        return losses, model.costs_now(classes, self._facts["weight"][rows])
+
+    def _outside(self, now: Any) -> np.ndarray:
+        """Return the indices of rows that are not kept."""
+        return np.flatnonzero(~np.isin(self._facts["number"], now.numbers))
+
+    def _keep_bounding(self, now: Any) -> bool:
+        """Keep rows that narrow the interval of the bias; return whether there are any."""
+        rows = self._outside(now)
+        sides, info = sides_of(self._facts["class"][rows]), self._model.state.info
+        found = narrowing(
+            sides - self._f[rows], sides > 0.0, np.zeros(len(rows), np.int64), info,
+            self._model.solver.schedule.tau,
+        )  # fmt: skip
+        return found.size > 0 and self._add_rows(rows[found], (self._f[rows[found]],))
+
+    def expansion(self) -> Any:
+        """Return the expansion now, as copies."""
+        rows, alpha, numbers = self._model.expansion()
+        return _Expansion(rows, alpha.copy(), numbers.copy())
+
+    def _violating(self, among: np.ndarray, now: Any, allowed: float) -> np.ndarray:
+        """Return the indices of rows that are not kept and violate optimality.
+
+        None if they add at most `allowed` to the duality gap.
+        """
+        rows = np.flatnonzero(among)
+        wrong = self._wrong(rows, now)
+        is_violating = wrong > self._model.solver.schedule.tau
+        is_violating[is_violating] = ~np.isin(
+            self._facts["number"][rows[is_violating]], now.numbers
+        )
+        rows, wrong = rows[is_violating], wrong[is_violating]
+        if allowed > 0.0:
+            classes, weights = self._facts["class"][rows], self._facts["weight"][rows]
+            if self._model.costs_now(classes, weights) @ wrong <= allowed:
+                return rows[:0]
+        return rows
+
+    def _wrong(self, rows: np.ndarray, now: Any) -> np.ndarray:
+        """Return by how much rows, given by indices, would violate optimality."""
+        wrong: np.ndarray = reserving(self._model.solver).violations(
+            self._facts["class"][rows], self._f[rows]
+        )
+        return wrong
+
+    def _update_all(self, now: Any) -> None:
+        """Compute f of rows that are not near; then find out which are."""
+        if self._far_at is None:
+            self._compute(now)
+        else:
+            self._add_changes(~self._is_near, self._far_at, now)
+        self._near_at = self._far_at = now
+        self._is_near = self._wrong(np.arange(len(self._facts)), now) > -_NEAR
+
+    def _compute(self, now: Any) -> None:
+        """Compute f of all rows; of those kept it is known by their gradients."""
+        slots = np.argsort(now.numbers, kind="stable")
+        # The last one stands for all that are not found: no example has the number 0.
+        kept = np.append(now.numbers[slots], 0)
+        at = np.searchsorted(kept[:-1], self._facts["number"])
+        is_kept = kept[at] == self._facts["number"]
+        self._f[is_kept] = self._f_of_kept(slots[at[is_kept]])
+        others = np.flatnonzero(~is_kept)
+        self._f[others] = self._f_of(taken(self._x, others))
+
+    def _f_of_kept(self, slots: np.ndarray) -> np.ndarray:
+        state = self._model.state
+        found: np.ndarray = state.y[slots] - state.gradient[slots]
+        return found
+
+    def _f_of(self, x: Rows) -> np.ndarray:
+        return self._model.margins_of_scaled(x) - reserving(self._model.solver).biases[0]
+
+    def _add_changes(self, among: np.ndarray, before: Any, now: Any) -> None:
+        """Add to f of some rows what the expansion has changed by."""
+        numbers = np.union1d(before.numbers, now.numbers)
+        numbers = numbers[numbers != 0]
+        changes = now.at(numbers) - before.at(numbers)
+        # `any` over no axis is that of each number.
+        changed = changes.any(axis=tuple(range(1, changes.ndim)))
+        numbers, changes = numbers[changed], changes[changed]
+        indices = np.flatnonzero(among)
+        if not len(numbers) or not len(indices):
+            return
+        x = taken(self._x, indices)
+        for expansion in (now, before):
+            of_these = np.flatnonzero(np.isin(expansion.numbers, numbers))
+            alpha = changes[np.searchsorted(numbers, expansion.numbers[of_these])]
+            self._f[indices] += self._sums(x, taken(expansion.rows, of_these), alpha)
+            # What is left has gone from the expansion, and is in the one before.
+            left = ~np.isin(numbers, expansion.numbers)
+            numbers, changes = numbers[left], changes[left]
+
+    def _sums(self, x: Rows, rows: Rows, alpha: np.ndarray) -> np.ndarray:
+        """Return sum_s alpha_s k(row_s, x) of the rows x."""
+        n = len(x.start) - 1 if isinstance(x, SparseRows) else len(x)
+        sums = np.zeros((n, *alpha.shape[1:]))
+        if len(alpha):
+            solver, state = self._model.solver, self._state_of(rows, alpha)
+            kernel_batches.write_margins(solver, self._model.n_threads, state, x, sums)
+        return sums
+
+    def _state_of(self, rows: Rows, alpha: np.ndarray) -> Any:
+        """Return a state of these rows with these coefficients."""
+        model, n = self._model, len(alpha)
+        state = lasvm_state.new_state(model.n_features, 0, n, model.is_sparse)
+        state = state._replace(store=stores.filled(state.store, rows))
+        state.alpha[:n] = alpha
+        state.info[0].n = n
+        return state
+
+    def _arguments(self, indices: np.ndarray) -> tuple[Any, ...]:
+        """Return rows as a solver takes them."""
+        model, facts, x = self._model, self._facts[indices], taken(self._x, indices)
+        classes, weights, numbers = (
+            np.ascontiguousarray(facts[name]) for name in ("class", "weight", "number")
+        )
+        cost = model.costs_now(classes, weights)
+        return x, classes, cost, weights, numbers, model.diagonal_of(x)
+
+    def _learn(self, violating: np.ndarray, now: Any) -> bool:
+        """Make these rows, and others that nearly violate optimality, examples that are kept."""
+        rows = np.flatnonzero(self._is_near)
+        rows = rows[self._wrong(rows, now) > -self._nearer]
+        self._nearer *= 2.0
+        rows = np.union1d(rows[~np.isin(self._facts["number"][rows], now.numbers)], violating)
+        return self._add_rows(rows, (self._f[rows],))
+
+    def _add_rows(self, rows: np.ndarray, more: tuple[np.ndarray, ...]) -> bool:
+        """Make rows, given by indices, examples that are kept; tell whether some could be.
+
+        `more` is what the solver wants besides. None can be of rows whose class has the weight 0.
+        """
+        solver, arguments = reserving(self._model.solver), self._arguments(rows)
+        solver.state_for(self._model.sizes(shape(arguments[0])[1]))
+        before = solver.n_members
+        solver.add_rows((*arguments, *more))
+        return solver.n_members > before
+
+
+class RevisitsOfLaRank(Revisits):
+    """The same with the scores of a LaRank.
+
+    `_f` has a column for each class, and so have the coefficients of an expansion.
+    """
+
+    def __init__(self, model: Solved, most: int | None = None) -> None:
+        super().__init__(model, most)
+        self._f = np.zeros((len(self._facts), self._n_classes))
+
+    def expansion(self) -> Any:
+        """Return the expansion now, as copies."""
+        now = super().expansion()
+        # The state has room for more classes.
+        return now._replace(alpha=now.alpha[:, : self._n_classes])
+
+    def _f_of_kept(self, slots: np.ndarray) -> np.ndarray:
+        state = self._model.state
+        found: np.ndarray = -state.gradient[: self._n_classes, slots].T
+        found[np.arange(len(slots)), state.y[slots]] += 1.0
+        return found
+
+    def _f_of(self, x: Rows) -> np.ndarray:
+        return self._model.margins_of_scaled(x)
+
+    def _keep_bounding(self, now: Any) -> bool:
+        # There is no bias.
+        return False
+
+    def _state_of(self, rows: Rows, alpha: np.ndarray) -> Any:
+        model, (n, k) = self._model, alpha.shape
+        draws = self._model.state.draws.copy()
+        state = new_state(model.n_features, 0, draws, k, n, model.is_sparse)
+        state = state._replace(store=stores.filled(state.store, rows))
+        for c in range(k):
+            slots = np.flatnonzero(alpha[:, c])
+            state.coefficient[c, : len(slots)] = alpha[slots, c]
+            state.slot[c, : len(slots)] = slots
+            state.n_vectors[c] = len(slots)
+        state.info[0].n, state.info[0].n_classes = n, k
+        return state
+
+    def _learn(self, violating: np.ndarray, now: Any) -> bool:
+        """Learn rows again; return whether that made a step."""
+        model = self._model
+        state, steps = model.state, model.solver.counters["steps"]
+        looked = [state.info[0][name] for name in _OF_LOOKS]
+        draws = state.look_draws.copy()
+        rows = self._arguments(violating)
+        margins, sizes = model.outputs.zeros(len(violating)), model.sizes(shape(rows[0])[1])
+        kernel_batches.learn_part(model.solver, model.n_threads, sizes, rows, margins, [])
+        # Looks are at the model after an example of the stream, and none came.
+        state = model.state
+        for name, value in zip(_OF_LOOKS, looked, strict=True):
+            state.info[0][name] = value
+        state.look_draws[:] = draws
+        return bool(model.solver.counters["steps"] > steps)

@@ -1,0 +1,1 @@
+"""Linear functions of the features, by stochastic gradients."""

@@ -1,0 +1,199 @@
+"""What a model is: it learns rows of numbers, and returns margins."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, Protocol
+
+import numpy as np
+
+from streamsvm.models.outputs import Outputs
+from streamsvm.models.rows import NumberedRows
+from streamsvm.selection.candidates import Candidates
+from streamsvm.support.declaration import NamedArrays
+from streamsvm.support.interruptions import Changes, change_together
+from streamsvm.support.rows import Rows
+
+Content = tuple[dict[str, Any], dict[str, np.ndarray]]
+"""JSON values by name, and arrays by name."""
+
+
+class LearntEvent(Protocol):
+    """An event that compiled code has learnt, as `Model.after_event` is told of it."""
+
+    margins: np.ndarray
+    """float64 (1, outputs): from before, as the solver wrote them."""
+
+    @property
+    def weight(self) -> float:
+        """The example weight."""
+
+    def row(self) -> Rows:
+        """Return a copy of the row as it came, over the features seen."""
+
+
+Parts = tuple[Any, Any, Any]
+"""State, kernel and schedule of a model: what compiled code uses for an event.
+
+A model that changes one of them in a way that concerns compiled code replaces the object.
+"""
+
+
+class Model(abc.ABC):
+    """Learns rows of numbers of classes 0, 1, ...; it knows no names, labels, locks or River.
+
+    Attributes
+    ----------
+    outputs
+        What its margins mean, for the classes that it has.
+    n_learnt
+        int64 (1,): how many examples it has learnt; an array, as compiled code increases it.
+    n_features
+        How many features the rows had that it has learnt.
+    is_sparse
+        Whether rows are stored as their nonzero features.
+
+    """
+
+    is_rehearsal = False
+    """Whether it only compiles: then each of several models predicts in turn."""
+
+    outputs: Outputs
+    n_learnt: np.ndarray
+    n_features: int
+    is_sparse: bool
+    state: Any
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples learnt."""
+        return int(self.n_learnt[0])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.outputs.n_classes
+
+    @abc.abstractmethod
+    def learn(self, rows: NumberedRows) -> np.ndarray:
+        """Learn rows, of number 0 only predict; return the margins from before each."""
+
+    @abc.abstractmethod
+    def margins_of(self, x: Rows) -> np.ndarray:
+        """Return the margins of n rows over the features seen, as its `outputs` say."""
+
+    @abc.abstractmethod
+    def diagonal_of(self, x: Rows) -> np.ndarray:
+        """Return k(x, x) of rows; raise `FeatureError` if the kernel cannot take one."""
+
+    @abc.abstractmethod
+    def with_class(self, factor: float) -> list[Changes]:
+        """Return what changes as a class is added, whose C is multiplied by a factor.
+
+        These are attributes with their new values; the model is not changed.
+        """
+
+    def add_class(self, factor: float) -> None:
+        """Add a class, in one step."""
+        change_together(self.with_class(factor))
+        self.after_class()
+
+    def after_class(self) -> None:  # noqa: B027
+        """Do what follows when a class was added."""
+
+    def margins_before_class(self, x: Rows) -> np.ndarray | None:
+        """Return the margins of a row before its class is added, if that changes what predicts."""
+        return None
+
+    @abc.abstractmethod
+    def become_sparse(self) -> None:
+        """Store rows as their nonzero features from now on, unless they shall be dense."""
+
+    @abc.abstractmethod
+    def cost_of(self, number: float) -> float:
+        """Return the C_i of the next example, if it is of this class, for a weight of 1."""
+
+    # Events
+
+    @abc.abstractmethod
+    def event_parts(self) -> Parts:
+        """Return what compiled code uses for an event; the state is None if it cannot."""
+
+    @abc.abstractmethod
+    def bound_kernel(self, state: Any) -> Any:
+        """Return the kernel in the form that compiled code takes."""
+
+    @abc.abstractmethod
+    def room_for_features(self) -> int:
+        """Return the number of features that the state has room for."""
+
+    @property
+    def in_use(self) -> Model:
+        """The model whose arrays compiled code uses: itself, or one of those that it has."""
+        return self
+
+    @property
+    def factors(self) -> np.ndarray | None:
+        """What features are multiplied by before rows are compared, float32; None: by nothing."""
+        return None
+
+    # Candidates that wait to be chosen
+
+    @property
+    def delta(self) -> float:
+        """By how much optimality is violated, of solvers that know; 0 of others."""
+        return 0.0
+
+    def margins_of_arrivals(self, candidates: Candidates, x: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Return the margins of rows that come, and their kernel values: none, for this model."""
+        margins = self.margins_of(x)
+        return margins, np.zeros((len(margins), 0), np.float32)
+
+    def margins_of_waiting(self, candidates: Candidates, d: int) -> np.ndarray:
+        """Return the margins of all candidates, which have d features."""
+        return self.margins_of(candidates.rows(d))
+
+    def takes_every_row(self) -> bool:
+        """Tell whether it accepts every row of finite values."""
+        return True
+
+    @property
+    def repeats(self) -> tuple[np.ndarray, ...] | None:
+        """What `solvers.adaptive.last_label` needs; None: it is not used."""
+        return None
+
+    def after_event(self, event: LearntEvent, number: float, cost: float) -> bool:
+        """Take note of an event of this class that compiled code has learnt.
+
+        Returns whether it has adapted to the examples so far, as it does now and then.
+        """
+        return False
+
+    # Inspection, files, copies
+
+    def dense_rows(self) -> np.ndarray:
+        """Return rows that it keeps, dense; none, if it keeps none."""
+        return np.zeros((0, self.n_features), np.float32)
+
+    @abc.abstractmethod
+    def as_file(self) -> Content:
+        """Return what a file holds of it: JSON values and arrays."""
+
+    @abc.abstractmethod
+    def read(self, content: dict[str, Any], arrays: NamedArrays) -> None:
+        """Set what `as_file` returned; raise ValueError if it does not fit.
+
+        It has the classes, features and number of examples already, and has learnt nothing.
+        """
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of each part; a model that has one part only names none."""
+        return {}
+
+    def for_copy(self) -> Model:
+        """Return it without what a copy computes again."""
+        return self
+
+    def after_copy(self, n_threads: int) -> None:  # noqa: B027
+        """Add what `for_copy` left out; the process may have other cores."""

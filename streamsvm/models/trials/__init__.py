@@ -1,0 +1,1 @@
+"""Candidates that learn the same rows, compared by their errors beyond chance."""

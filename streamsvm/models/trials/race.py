@@ -1,0 +1,414 @@
+"""A race of candidates: each learns the first examples of a stream, a little after each event.
+
+The work after an event is bounded, by counts of what the solvers do, not by the clock: so the same
+examples always end a race at the same event. Only the best candidate so far and the one that learns
+now are in memory. When all have learnt the first examples, the best learns those that came
+meanwhile, faster than they come, and the race is over.
+
+A race is kept neither in files nor in copies: it can be run again, as it depends on nothing but the
+examples and on what `Begun` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from streamsvm.models.kernel import auto_gamma
+from streamsvm.models.kernel.class_costs import ClassCosts
+from streamsvm.models.kernel.feature_scales import FeatureScales
+from streamsvm.models.kernel.kernel_solver import KernelSolver
+from streamsvm.models.kernel.preparation import Preparation
+from streamsvm.models.outputs import Outputs
+from streamsvm.models.rows import NumberedRows
+from streamsvm.models.scaled_rows import scaled_rows
+from streamsvm.models.trials import relevance
+from streamsvm.models.trials.cost import Cost
+from streamsvm.models.trials.progressive_errors import ProgressiveErrors
+from streamsvm.models.trials.trial import LAST, Begun, Candidate, Choice, Trial
+from streamsvm.support import states
+from streamsvm.support.rows import cut, shape, sparse
+
+BUDGET = 2e7
+"""The work after an event, about that of so many nanoseconds: see `Cost`."""
+
+_MANY = 256
+"""From so many examples on, candidates that err far more do not learn all of them."""
+
+_LOOKS = (4, 2)
+"""When these are found: after the number of examples divided by these."""
+
+_FAR = 2.0
+"""By how many standard deviations these err more than the best (see `are_fewer_by`)."""
+
+_FAR_OF_FURTHER = 1.0
+"""The same for those with the larger C, which must err less by as much in the end."""
+
+SMOOTHER = (0.25, 10.0)
+"""What gamma and C of the best candidate are multiplied by for a further one."""
+
+WIDTHS_OF_SEVERAL = (SMOOTHER[0], 1.0)
+"""Of several classes its gamma as it is is tried with the larger C, too: there, one C and one gamma
+must do for pairs of classes whose borders differ, and a smoother border is too smooth for some."""
+
+_CLEARLY = 2.0
+"""By how many standard deviations weighted features must err less."""
+
+_WIDEST = 4.0
+"""Features are weighted with widths up to this one."""
+
+_OF_VALUE = 40.0
+"""The work for each value of the examples, to find the scales of features."""
+
+_OF_PAIR = 700.0
+"""The work for two classes, each of which may have a problem with the other, before learning."""
+
+_CACHE_BYTES = 64_000_000
+"""The most memory for kernel rows of a candidate: those of 1,024 examples need 4 for two classes,
+and 80 for hundreds."""
+
+
+class Racing(Protocol):
+    """What a race asks of the model that it is for, and what it replaces."""
+
+    preparation: Preparation
+    solver: KernelSolver
+    outputs: Outputs
+    costs: ClassCosts
+    n_features: int
+    is_sparse: bool
+
+    @property
+    def state(self) -> Any:
+        """The arrays of the solver."""
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples learnt."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+
+    def replace(self, **parts: Any) -> None:
+        """Replace parts by others in one step."""
+
+    def like(self, gamma: float, C: float, cache_bytes: int) -> Any:
+        """Return a model with the same settings that has learnt nothing, with an RBF and this C."""
+
+
+def begun(model: Racing, n: int, winner: Candidate | None) -> Begun:
+    """Return what a race needs to know that begins after n examples of a model."""
+    preparation = model.preparation
+    assert preparation.trial is not None
+    n_kept = preparation.trial.n_examples
+    variances = preparation.variances(n, model.n_features, model.is_sparse)
+    n_slots, draws = states.n_slots(model.state), model.solver.draws.copy()
+    return Begun(n, n_kept, n_slots, model.n_classes, winner, variances, draws)
+
+
+class Tried(NamedTuple):
+    """A candidate that learns the examples."""
+
+    candidate: Candidate
+    rank: int  # its place among the candidates: ties go to the first
+    errors: ProgressiveErrors
+    model: Any
+    factors: np.ndarray | None
+
+    def is_better(self, best: Tried) -> bool:
+        """Tell whether it shall be taken instead of the best so far."""
+        if self.rank < best.rank:
+            return not best.is_better(self)
+        if self.candidate.is_weighted != best.candidate.is_weighted:
+            # On the examples by which features were not weighted.
+            return self.errors.are_fewer_by(_CLEARLY, best.errors, self.errors.wrong.size // 2)
+        if self.candidate.C != best.candidate.C:
+            # A larger C makes hinge losses smaller anyway, and fits wrong labels.
+            return self.errors.are_fewer_by(1.0, best.errors)
+        if self.candidate.width == best.candidate.width:
+            return self.errors.are_fewer(best.errors)
+        # A narrower kernel needs more support vectors, and more examples if classes overlap.
+        return self.errors.are_clearly_fewer(best.errors)
+
+
+class Race:
+    """Candidates that learn the first examples of a model, which is not changed."""
+
+    def __init__(self, model: Racing, trial: Trial, begun: Begun) -> None:
+        self._model, self._trial, self.begun = model, trial, begun
+        self.n_candidates = 0
+        self.scales = FeatureScales()
+        self.relevance: np.ndarray | None = None
+        self._models: list[Any] = []
+        self._count, self._left = begun.n_kept, 0.0
+        self._work = self._run()
+
+    def advance(self, count: int, budget: float) -> Tried | None:
+        """Work within the budget; at the end return the best candidate, which has learnt all.
+
+        `count` is the number of examples that there are by now, one more each time.
+        """
+        self._count, self._left = count, budget
+        try:
+            next(self._work)
+        except StopIteration as end:
+            best: Tried = end.value
+            return best
+        return None
+
+    def leave(self) -> None:
+        """Free the memory of the candidates; the race is not advanced any more."""
+        self._work.close()
+        self._models = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the models."""
+        return sum(sum(model.memory_parts.values()) for model in self._models)
+
+    def changes(self, best: Tried, n: int) -> dict[str, Any]:
+        """Return the parts of the model, after n examples, that the race replaces by others."""
+        raced, model = self._model, best.model
+        preparation, is_last = raced.preparation, self.begun.n >= LAST
+        if model.n_classes != raced.n_classes:
+            # Only if the model was told of classes that do not come.
+            return {"preparation": preparation.changed(trial=None)} if is_last else {}
+        relevance = self.relevance if best.candidate.is_weighted else None
+        n_relevant = 0 if relevance is None else int((relevance == 1.0).sum())
+        is_scaled = best.factors is not None
+        choice = Choice(self.n_candidates, self.begun.n, is_scaled, n_relevant)
+        scales = None
+        if is_last and (is_scaled or preparation.scale == "auto") and not raced.is_sparse:
+            scales = self.scales
+            if not is_scaled:
+                scales.keep_weights()
+            scales.relevance = relevance
+            scales.begin_half()
+            self._learn_later(scales, n)
+        found: dict[str, Any] = {"choice": choice, "C": model.C, "factors": best.factors}
+        found |= {"scales": scales, "trial": None if is_last else self._trial}
+        solver = raced.solver.continuing(model.solver)
+        return {"solver": solver, "preparation": preparation.changed(**found)}
+
+    def _learn_later(self, scales: FeatureScales, n: int) -> None:
+        """Let scales learn the examples that came since the race began, up to number n."""
+        x, start = self._later(self.begun.n_kept, self._count)[0], self.begun.n
+        while start < n:
+            stop = min(n, auto_gamma.next_power_of_two(start))
+            scales.learn_some(cut(x, start - self.begun.n, stop - self.begun.n), start)
+            start = stop
+            if start & (start - 1) == 0:
+                scales.begin_half()
+
+    def _later(self, start: int, stop: int) -> Any:
+        """Return the examples after the first `start` ones, up to number `stop`."""
+        trial = self._trial
+        found = trial.last(trial.n_examples - start, self._model.n_features)
+        return found.part(0, stop - start)
+
+    # The work, which pauses when the budget is spent
+
+    def _run(self) -> Generator[None, None, Tried]:
+        work = _OF_VALUE * self.begun.n_kept * self._model.n_features
+        if work > BUDGET / 4.0:
+            # After the next event: other work, too, is due at powers of two.
+            yield
+        self._prepare()
+        self._left -= work
+        candidates = self._candidates()
+        self.relevance = yield from self._relevance(self.begun.n_kept // 2)
+        if self.relevance is not None:
+            candidates += dict.fromkeys(
+                Candidate(c.width, True, c.C, True) for c in candidates if c.width <= _WIDEST
+            )
+        self.n_candidates = len(candidates)
+        # That of the race before first: then others soon turn out to err far more.
+        order = sorted(range(len(candidates)), key=lambda i: candidates[i] != self.begun.winner)
+        best: Tried | None = None
+        for rank in order:
+            best = yield from self._better(self._tried(candidates[rank], rank), best, _FAR)
+        assert best is not None
+        if best.candidate.is_weighted:
+            # That weights pay was told by examples that had not chosen them: now all may choose.
+            before, self.relevance = self.relevance, (yield from self._relevance(self.begun.n_kept))
+            is_new = before is None or self.relevance is None or (before != self.relevance).any()
+            if self.relevance is not None and is_new:
+                tried = self._tried(best.candidate, self.n_candidates)
+                best = yield from self._better(tried, best, _FAR)
+                self.n_candidates += 1
+                before = self.relevance if best is tried else before
+            self.relevance = before
+        preparation = self._model.preparation
+        if preparation.finds_C and preparation.gamma == "auto":
+            first = best.candidate
+            for factor in WIDTHS_OF_SEVERAL if self.begun.n_classes > 2 else SMOOTHER[:1]:
+                further = first._replace(width=first.width * factor, C=first.C * SMOOTHER[1])
+                tried = self._tried(further, self.n_candidates)
+                best = yield from self._better(tried, best, _FAR_OF_FURTHER)
+                self.n_candidates += 1
+        self._models = [best.model]
+        while best.model.n_examples < self._count:
+            count = self._count
+            yield from self._learn(best, self._later(best.model.n_examples, count), count)
+        return best
+
+    def _better(self, tried: Tried, best: Tried | None, far: float) -> Generator[None, None, Tried]:
+        """Let a candidate learn the examples; return the better one of it and the best so far.
+
+        It learns no more if it errs more than that by over `far` standard deviations.
+        """
+        self._models = [one.model for one in (tried, best) if one is not None]
+        n = self.begun.n_kept
+        stops = [n // part for part in _LOOKS] if best is not None and n >= _MANY else []
+        for stop in [*stops, n]:
+            start = tried.model.n_examples
+            yield from self._learn(tried, self._examples.part(start, stop), stop)
+            tried.errors.settle(self._is_new[:stop])
+            if best is not None and stop < n and best.errors.are_fewer_by(far, tried.errors):
+                break
+        else:
+            if best is None or tried.is_better(best):
+                return tried
+        return best
+
+    def _learn(self, tried: Tried, examples: Any, stop: int) -> Iterator[None]:
+        """Let a candidate learn the examples before number `stop` that it lacks."""
+        (x, classes, weights, numbers), model = examples, tried.model
+        if self._is_told(model.n_classes):
+            self._add_classes(model, classes.max(initial=-1) + 1)
+        first, cost = model.n_examples, Cost(model)
+        while model.n_examples < stop:
+            if self._left <= 0.0:
+                yield
+            start = model.n_examples - first
+            part = slice(start, start + min(stop - model.n_examples, cost.affordable(self._left)))
+            rows = scaled_rows(cut(x, part.start, part.stop), tried.factors)
+            y, diagonal = classes[part].astype(np.float64), model.diagonal_of(rows)
+            fresh = NumberedRows(rows, y, weights[part], numbers[part], diagonal)
+            for run in _runs(classes[part], model.n_classes):
+                own = fresh.part(*run)
+                is_new = own.y[0] >= model.n_classes
+                self._add_classes(model, int(own.y[0]) + 1)
+                tried.errors.add(own.y, model.learn(own), model.outputs, is_new)
+            self._left -= cost.of_last()
+
+    def _add_classes(self, model: Any, n: int) -> None:
+        """Let a candidate have at least n classes."""
+        while model.n_classes < n:
+            model.add_class(float(self._model.costs.factors[model.n_classes]))
+
+    def _prepare(self) -> None:
+        """Read the examples."""
+        model, begun = self._model, self.begun
+        trial = self._trial
+        found = trial.last(trial.n_examples, model.n_features)
+        if model.is_sparse:
+            found = found._replace(x=sparse(found.x))
+        self._examples: Any = found.part(0, begun.n_kept)
+        x, classes, weights, numbers = self._examples
+        # A model of the adaptive learner may begin with examples that lack some classes, or have
+        # them in another order. LASVM's are told all classes first, as it is slow to add one
+        # midway; it has no problem of a class without examples, so that they learn the same.
+        came = classes[np.sort(np.unique(classes, return_index=True)[1])]
+        n_classes = begun.n_classes
+        is_early = self._is_told(n_classes) or not np.array_equal(came, np.arange(n_classes))
+        self._n_known = n_classes if is_early else 0
+        self.scales.learn_first(x)
+        self._variances = np.pad(begun.variances, (0, shape(x)[1] - begun.variances.size))
+        # Rows that come again, in further epochs, are not counted: all candidates know them.
+        self._is_new = np.zeros(begun.n_kept, bool)
+        self._is_new[np.unique(numbers, return_index=True)[1]] = True
+        self._is_new &= weights > 0.0
+
+    def _is_told(self, n_classes: int) -> bool:
+        """Tell whether a candidate of so many classes is told at once of all that come."""
+        return self._model.solver.is_told_classes and n_classes > 2
+
+    def _candidates(self) -> list[Candidate]:
+        model, candidates = self._model, self._trial.candidates
+        if model.is_sparse:
+            return list(dict.fromkeys(c._replace(is_scaled=False) for c in candidates))
+        if model.preparation.scale == "auto" and self.scales.are_alike(self._variances):
+            return [c for c in candidates if not c.is_scaled]
+        return list(candidates)
+
+    def _relevance(self, n: int) -> Generator[None, None, np.ndarray | None]:
+        """Return what features are multiplied by, from the first n examples, or None."""
+        if self._model.is_sparse or self._model.preparation.scale != "auto":
+            return None
+        is_used = self._is_new[:n]
+        x, classes = (fact[: is_used.size][is_used] for fact in self._examples[:2])
+        work = relevance.search(x, classes, BUDGET / 2.0)
+        while True:
+            if self._left <= 0.0:
+                yield
+            try:
+                self._left -= next(work)
+            except StopIteration as end:
+                weights: np.ndarray | None = end.value
+                return weights
+
+    def _tried(self, candidate: Candidate, rank: int) -> Tried:
+        """Return a candidate that has learnt nothing yet."""
+        raced, d = self._model, shape(self._examples[0])[1]
+        factors = self.scales.factors() if candidate.is_scaled else None
+        if factors is not None and candidate.is_weighted:
+            factors *= self.relevance
+        if raced.is_sparse:
+            variance = float(self._variances.sum())
+        else:
+            variance = self.scales.total(factors, self._variances)
+        gamma = candidate.width * auto_gamma.gamma_for(variance, self.begun.variances.size)
+        most = min(raced.solver.cache_bytes, _CACHE_BYTES)
+        model = raced.like(gamma, candidate.C, most)
+        if self.begun.draws.size and raced.solver.seed is None:
+            # A model without a seed of its own and its copies must go on with the same draws.
+            model.solver.draws = self.begun.draws.copy()
+        self._add_classes(model, self._n_known)
+        # As much room as the model needs, at once: to grow takes as long as to learn so few. That
+        # which it has may be another one after loading.
+        model.solver.grow_for(self.begun.n_slots, model.sizes(d))
+        self._left -= _OF_PAIR * self.begun.n_classes**2
+        return Tried(candidate, rank, ProgressiveErrors(), model, factors)
+
+
+def step(model: Racing, n: int) -> None:
+    """Begin a race if one is due after n examples, and work on it."""
+    trial = model.preparation.trial
+    if trial is not None and trial.is_due(n):
+        trial.begin(begun(model, n, trial.winner))
+    _advance(model, n, BUDGET)
+
+
+def end(model: Racing) -> None:
+    """End the race that is on, if there is one, whatever it takes."""
+    _advance(model, model.n_examples, 1e300)
+
+
+def _advance(model: Racing, n: int, budget: float) -> None:
+    trial = model.preparation.trial
+    if trial is None or trial.begun is None:
+        return
+    # It is put back when nothing has interrupted its step. Without it, after an interruption, in a
+    # copy, or from a file, all steps so far are made again.
+    running, trial.race = trial.race, None
+    if running is None:
+        running = Race(model, trial, trial.begun)
+        for later in range(n - trial.begun.n, 0, -1):
+            running.advance(trial.n_examples - later, BUDGET)
+    best = running.advance(trial.n_examples, budget)
+    if best is None:
+        trial.race = running
+        return
+    model.replace(**running.changes(best, n))
+    trial.begun, trial.winner = None, best.candidate
+
+
+def _runs(classes: np.ndarray, n_known: int) -> list[tuple[int, int]]:
+    """Return ranges of rows, split at the first row of each class that is not known."""
+    values, firsts = np.unique(classes, return_index=True)
+    starts = np.union1d(0, firsts[values >= n_known]).tolist()
+    return list(zip(starts, [*starts[1:], len(classes)], strict=True))
