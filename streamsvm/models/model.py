@@ -12,7 +12,8 @@ from streamsvm.models.rows import NumberedRows
 from streamsvm.selection.candidates import Candidates
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.interruptions import Changes, change_together
-from streamsvm.support.rows import Rows
+from streamsvm.support.rows import Rows, shape
+from streamsvm.support.state_arrays import as_arrays, from_arrays
 
 Content = tuple[dict[str, Any], dict[str, np.ndarray]]
 """JSON values by name, and arrays by name."""
@@ -83,15 +84,23 @@ class Model(abc.ABC):
         """Return the margins of n rows over the features seen, as its `outputs` say."""
 
     @abc.abstractmethod
-    def diagonal_of(self, x: Rows) -> np.ndarray:
-        """Return k(x, x) of rows; raise `FeatureError` if the kernel cannot take one."""
+    def become_sparse(self) -> None:
+        """Store rows as their nonzero features from now on, unless they shall be dense."""
 
-    @abc.abstractmethod
+    def diagonal_of(self, x: Rows) -> np.ndarray:
+        """Return k(x, x) of rows, 0 without a kernel; `FeatureError` if it cannot take one."""
+        return np.zeros(shape(x)[0], np.float32)
+
+    def cost_of(self, number: float) -> float:
+        """Return the C_i of the next example, if it is of this class, for a weight of 1."""
+        return 1.0
+
     def with_class(self, factor: float) -> list[Changes]:
         """Return what changes as a class is added, whose C is multiplied by a factor.
 
         These are attributes with their new values; the model is not changed.
         """
+        return [(self.__dict__, {"outputs": type(self.outputs)(self.n_classes + 1)})]
 
     def add_class(self, factor: float) -> None:
         """Add a class, in one step."""
@@ -105,23 +114,15 @@ class Model(abc.ABC):
         """Return the margins of a row before its class is added, if that changes what predicts."""
         return None
 
-    @abc.abstractmethod
-    def become_sparse(self) -> None:
-        """Store rows as their nonzero features from now on, unless they shall be dense."""
-
-    @abc.abstractmethod
-    def cost_of(self, number: float) -> float:
-        """Return the C_i of the next example, if it is of this class, for a weight of 1."""
-
     # Events
 
     @abc.abstractmethod
     def event_parts(self) -> Parts:
         """Return what compiled code uses for an event; the state is None if it cannot."""
 
-    @abc.abstractmethod
     def bound_kernel(self, state: Any) -> Any:
-        """Return the kernel in the form that compiled code takes."""
+        """Return the kernel in the form that compiled code takes; None: it takes none."""
+        return None
 
     @abc.abstractmethod
     def room_for_features(self) -> int:
@@ -175,16 +176,29 @@ class Model(abc.ABC):
         """Return rows that it keeps, dense; none, if it keeps none."""
         return np.zeros((0, self.n_features), np.float32)
 
-    @abc.abstractmethod
+    @property
+    def lengths(self) -> dict[str, int]:
+        """The lengths of the axes of its state."""
+        n = self.n_classes
+        return {"features": self.n_features, "classes": n, "sides": max(2, n)}
+
+    def empty_state(self) -> Any:
+        """Return an empty state with room for its features and classes, to be read from a file."""
+        raise NotImplementedError
+
     def as_file(self) -> Content:
         """Return what a file holds of it: JSON values and arrays."""
+        return ({}, {}) if self.state is None else as_arrays(self.state, self.lengths)
 
-    @abc.abstractmethod
     def read(self, content: dict[str, Any], arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit.
 
         It has the classes, features and number of examples already, and has learnt nothing.
         """
+        if "info" in content or "info" in arrays:
+            self.state = from_arrays(self.empty_state(), content, arrays, self.lengths)
+        elif self.n_examples:
+            raise ValueError("there are examples, but no state")
 
     @property
     def memory_parts(self) -> dict[str, int]:

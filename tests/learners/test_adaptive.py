@@ -15,7 +15,7 @@ import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
-from streamsvm.learners.bases.adaptive import members, standby
+from streamsvm.models.adaptive import members, standby
 from streamsvm.models.kept_examples import WRONG, KeptExamples
 from streamsvm.solvers.adaptive import last_label, step
 from streamsvm.solvers.adaptive import state as adaptive_state
@@ -56,7 +56,7 @@ def test_the_choice_is_that_of_the_twin():
     wrong = np.random.default_rng(0).random((4, 3000)) < np.array([[0.3], [0.2], [0.25], [0.2]])
     wrong[0, 1000:1500], wrong[1, 1500:2000] = False, True
     chosen, faded = slow_choice(wrong, step.FADE, step.LEAD, 50)
-    state, found = AdaptiveSVMClassifier().empty_state(), []
+    state, found = AdaptiveSVMClassifier().model.empty_state(), []
     for part in np.split(wrong, 60, axis=1):
         used = int(state.info[adaptive_state.IN_USE])
         found += [used] * 50
@@ -76,7 +76,7 @@ def test_the_choice_is_that_of_the_twin():
 @pytest.mark.parametrize("length", [400, 1500])
 def test_drifts_are_noticed_as_by_the_twin(shares, length):
     wrong = np.random.default_rng(0).random(len(shares) * length) < np.repeat(shares, length)
-    state, found = AdaptiveSVMClassifier().empty_state(), []
+    state, found = AdaptiveSVMClassifier().model.empty_state(), []
     for n in range(32, len(wrong) + 1, 32):
         step.note_predictions(state, wrong[n - 32 : n])
         if step.notices_drift(state, n):
@@ -218,7 +218,7 @@ def test_of_several_classes_that_overlap_the_lasvm_among_the_models_predicts(tmp
     assert model.decision_function_many(x).shape == (2240, 4)
     # As in files of versions before: that model is another one, and alone begins anew.
     older = members.KINDS_OF_MANY[2]
-    model.models[2] = members.new_other(model, model.targets.labels, first, older)
+    model.models[2] = members.new_other(model.model, model.model.factors_of_classes, first, older)
     model.state.info[adaptive_state.IN_USE] = 0
     model.state.asleep[0] = 0
     seen = [member.n_examples for member in model.models]
@@ -285,14 +285,14 @@ def test_of_several_classes_models_that_are_renewed_wake_and_others_soon_sleep(
 ):
     x, y = stream(1100, n_classes=n_classes, seed=1)
     model = learnt(AdaptiveSVMClassifier(seed=1), x, y)
-    state, n = model.state, model.recent.n_examples
+    state, n = model.state, model.model.recent.n_examples
     assert model.models[0].preparation.trial is None
     used = int(state.info[adaptive_state.IN_USE])
     near, far = [m for m in range(4) if m != used][:2]
     # The best other model errs more by a fiftieth.
     state.faded[:], state.waiting[:], state.asleep[:] = 0.5, 0, 0
     state.faded[[used, near]], state.risen[0] = (0.1, 0.12), 0
-    standby.choose(model, 1280, standby.BUDGET)
+    standby.choose(model.model, 1280, standby.BUDGET)
     assert state.asleep[near] == (n_classes > 2) and state.asleep[far] and not state.asleep[used]
     # What sleeps keeps next to no kernel rows.
     cached = [member.memory_parts["cache"] for member in model.models]
@@ -301,13 +301,13 @@ def test_of_several_classes_models_that_are_renewed_wake_and_others_soon_sleep(
     monkeypatch.setattr(step, "fall_asleep", lambda state, away: None)
     state.asleep[:], state.faded[[near, far]] = 1, (0.12, 0.15)
     state.asleep[used] = 0
-    standby.choose(model, 2048, 0.0)
+    standby.choose(model.model, 2048, 0.0)
     assert not state.asleep[near] and state.asleep[far] == (n_classes > 2)
     state.asleep[far] = 1
     # The first model rescales its rows, so that one that sleeps begins anew.
     sleeper = model.models[far]
     monkeypatch.setattr(members, "follows", lambda other, first, kind: other is not sleeper)
-    standby.renew_others(model, standby.BUDGET)
+    standby.renew_others(model.model, standby.BUDGET)
     assert model.models[far] is not sleeper
     if n_classes == 2:
         assert state.asleep[far] and state.waiting[far] == n
@@ -583,7 +583,7 @@ def test_labels_that_are_sorted_say_nothing_of_the_next_one():
     x, y = runs(1200)
     order = np.argsort(y, kind="stable")
     model = learnt(AdaptiveSVMClassifier(), x[order], y[order])
-    assert not model.state.repeats[last_label.IN_USE] and not model.offsets.any()
+    assert not model.state.repeats[last_label.IN_USE] and not model.model.offsets.any()
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -82,7 +82,7 @@ def test_a_copy_knows_what_was_asked_where_labels_repeat(sparse, delay, tmp_path
         model.predict_one(event)
         if i >= delay:
             model.learn_one(events[i - delay], labels[i - delay])
-    assert model.offsets.any()
+    assert model.model.offsets.any()
     for n_asked in range(3):
         others = {how: copied(model, tmp_path / "m.svm") for how, copied in COPIES.items()}
         wanted = model.decision_function_one(events[n_asked])

@@ -237,7 +237,7 @@ def test_events_of_weight_0_and_weights_of_numpy_take_the_event_path(learner, mo
     for one in (model, twin):
         for x, y in stream[:40]:
             one.learn_one(x, y)
-    if model.event_parts()[0] is None:
+    if model.model.event_parts()[0] is None:
         pytest.skip("it has no compiled path for events")
     weights = [0.0, 0, False, True, np.float64(0.0), np.float32(2.0), np.int64(3), np.bool_(True)]
     for (x, y), w in zip(stream[40:], weights, strict=False):

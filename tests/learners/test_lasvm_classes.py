@@ -99,9 +99,9 @@ def test_f_of_the_reserve_is_up_to_date():
     x, y = rows(300, seed=1, noise=0.4)
     model = LASVMClassifier(kernel=RBF, C=20.0, reserve=300)
     model.learn_many(x, y)
-    looks, goes_on = model.solver.revisits(model), True
+    looks, goes_on = model.solver.revisits(model.model), True
     while goes_on:
-        while not model._finish_some(model.solver.schedule):
+        while not model.solver.improve_some(model.model.n_features, 0.0)[0]:
             pass
         goes_on = looks.learn_violating()
     sides, bias = model._problems(), model.bias

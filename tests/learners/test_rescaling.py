@@ -9,9 +9,9 @@ from scipy.spatial.distance import cdist
 import streamsvm
 from streamsvm import LaRankClassifier, LASVMClassifier
 from streamsvm.errors import ModelFileError
-from streamsvm.models.trials import race
 from streamsvm.models.kernel.feature_scales import HALF, FeatureScales, differ
 from streamsvm.models.scaled_rows import scaled_rows
+from streamsvm.models.trials import race
 from streamsvm.support.feature_statistics import COUNT, VARIANCE
 from tests.learners.test_trial import LEARNERS, content, learnt, stream
 
@@ -135,7 +135,7 @@ def test_raw_rows_and_sparse_rows_keep_no_statistics():
     assert learnt(LASVMClassifier(scale=False), x, y).preparation.scales is None
     model = learnt(new(LASVMClassifier), x, y)
     assert model.preparation.scales is not None
-    model.become_sparse()
+    model.model.become_sparse()
     learnt(model, *changing(1000))
     assert model.preparation.scales is None
 

@@ -168,9 +168,9 @@ def test_the_dual_never_falls_and_f_is_up_to_date(seed, C, most):
     x, y = rows(250, seed=seed, noise=0.5)
     model = LASVMClassifier(kernel=RBF, C=C, reserve=most)
     model.learn_many(x, y)
-    looks, duals = revisits.Revisits(model), [model.dual]
+    looks, duals = revisits.Revisits(model.model), [model.dual]
     while True:
-        while not model._finish_some(model.solver.schedule):
+        while not model.solver.improve_some(model.model.n_features, 0.0)[0]:
             pass
         duals.append(model.dual)
         goes_on = looks.learn_violating()

@@ -33,7 +33,7 @@ def held(model):
 
 def beta_of(model, n, k):
     """Return the coefficients of examples 1 .. n, whose classes are 0 .. k - 1."""
-    found, (_, coefficients, entered) = np.zeros((n, k)), model.expansion()
+    found, (_, coefficients, entered) = np.zeros((n, k)), model.model.expansion()
     live = entered > 0
     order = [model.classes.index(c) for c in range(k)]
     found[entered[live] - 1] = coefficients[live][:, order]

@@ -85,7 +85,7 @@ def finished(model):
 def check_optimisation(model):
     """Constraints hold, and what is kept up to date is what would be computed afresh."""
     solver, d = model.solver, len(model.schema)
-    coefficients, numbers = model.expansion()[1:]
+    coefficients, numbers = model.model.expansion()[1:]
     of_labels = isinstance(model, (LaRankClassifier, AmbiguousSVMClassifier))
     sums = coefficients.sum(axis=1 if of_labels else 0)
     if not isinstance(model, TrackingSVMClassifier):
@@ -168,7 +168,7 @@ def test_nothing_of_it_is_in_memory_or_in_a_file(name, tmp_path, monkeypatch):
     probe = copy.deepcopy(model)
     # Before it finishes: a file may be written there, too.
     monkeypatch.setattr(type(model), "finish", lambda self: None)
-    rows, _, numbers = model.expansion()
+    rows, _, numbers = model.model.expansion()
     of_kernel = np.zeros(0)
     if model.kernel_ is KERNEL:
         x = dense(rows).astype(float)
@@ -199,14 +199,16 @@ def test_nothing_of_it_is_in_memory_or_in_a_file(name, tmp_path, monkeypatch):
 def test_a_coefficient_goes_where_the_slow_twin_sends_it(monkeypatch):
     model = learnt("two", stream("two"))
     monkeypatch.setattr(LASVMClassifier, "finish", lambda self: None)
-    rows, alpha, numbers = (np.array(part) for part in model.expansion())
+    rows, alpha, numbers = (np.array(part) for part in model.model.expansion())
     at, live = int(np.flatnonzero(numbers == OWN)[0]), np.flatnonzero(numbers)
     gram = np.exp(-KERNEL.gamma * ((rows[:, None] - rows[None]) ** 2).sum(axis=2, dtype=float))
     y, cost = model.state.y[: len(alpha)].copy(), np.where(numbers != 0, 1.0, 0.0)
     dual, lost = model.dual, float(model.state.info[0].lost)
     model.unlearn(OWN)
     expected = slow_unlearning.without(gram, y, alpha, cost, at)
-    of = dict(zip(model.expansion()[2].tolist(), model.expansion()[1].tolist(), strict=True))
+    of = dict(
+        zip(model.model.expansion()[2].tolist(), model.model.expansion()[1].tolist(), strict=True)
+    )
     found = [of[number] for number in numbers[live].tolist() if number != OWN]
     np.testing.assert_allclose(found, expected[live[live != at]], atol=1e-5)
     assert model.dual == pytest.approx(slow_unlearning.dual(gram, y, expected), abs=1e-4)
@@ -281,7 +283,7 @@ def test_statistics_are_those_of_the_others():
     np.testing.assert_allclose(
         model.schema.missing.statistics[:, :3], other.schema.missing.statistics[:, :3], rtol=1e-6
     )
-    np.testing.assert_array_equal(model.costs.counts, other.costs.counts)
+    np.testing.assert_array_equal(model.model.costs.counts, other.model.costs.counts)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import codec
 from streamsvm.models.kernel.kept_values import kept_values
+from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from streamsvm.selection import Active, AutoActive, Gradient, Random
@@ -131,7 +132,7 @@ def test_batches_events_and_files_give_the_same_model(name, rule, tmp_path):
 
 
 def bring_up_to_date(model):
-    sizes, waiting = model.sizes(len(model.schema)), model.waiting
+    sizes, waiting = model.model.sizes(), model.waiting
     scaled = model.preparation.scaled
     kept_values(waiting).bring_up_to_date(model.solver, sizes, waiting, scaled)
 
@@ -215,18 +216,18 @@ def test_an_interruption_neither_loses_nor_doubles_an_example(monkeypatch):
     X, y = as_batch(list(stream(400)))
     ids = np.arange(1, 401)
     model = LASVMClassifier(**KERNEL, selection=Active(10, 0.3))
-    learn, calls = LASVMClassifier.learn_rows, []
+    learn, calls = KernelModel.learn, []
 
-    def interrupted(self, rows):
+    def interrupted(self, rows, has_scores=True):
         calls.append(1)
         if len(calls) % 20 == 0:
             raise KeyboardInterrupt
-        margins = learn(self, rows)
+        margins = learn(self, rows, has_scores)
         if len(calls) % 20 == 10:
             raise KeyboardInterrupt
         return margins
 
-    monkeypatch.setattr(LASVMClassifier, "learn_rows", interrupted)
+    monkeypatch.setattr(KernelModel, "learn", interrupted)
     done, n_interrupted = 0, 0
     while done < 400:
         try:

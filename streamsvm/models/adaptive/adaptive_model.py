@@ -22,7 +22,6 @@ from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.support.declaration import NamedArrays, as_int
 from streamsvm.support.interruptions import Changes
 from streamsvm.support.rows import shape
-from streamsvm.support.state_arrays import as_arrays, from_arrays
 
 _log = logging.getLogger(__name__)
 
@@ -174,7 +173,7 @@ class AdaptiveModel(Group):
 
     def as_file(self) -> Content:
         """Return what a file holds of it: JSON values and arrays."""
-        content, arrays = as_arrays(self.state, {"features": self.n_features})
+        content, arrays = super().as_file()
         arrays |= self.recent.as_arrays(self.n_features)
         contents = []
         for m, model in enumerate(self.models):
@@ -189,8 +188,7 @@ class AdaptiveModel(Group):
 
     def read(self, content: dict[str, Any], arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""
-        sizes = {"features": self.n_features, "classes": self.n_classes}
-        self.state = from_arrays(self.empty_state(), content, arrays, sizes)
+        super().read(content, arrays)
         self.recent.read(arrays, self.n_features, self.n_classes)
         contents = content.get("models")
         if not isinstance(contents, list) or len(contents) not in (0, 1, N_MODELS):

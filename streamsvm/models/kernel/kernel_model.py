@@ -12,7 +12,6 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import FeatureError
 from streamsvm.model_files.json_values import checked, kernel_as_json, kernel_from_json
-from streamsvm.models.trials import race
 from streamsvm.models.kernel import auto_gamma, definiteness, kernel_batches, loaded
 from streamsvm.models.kernel.class_costs import ClassCosts
 from streamsvm.models.kernel.kept_values import kept_values
@@ -22,6 +21,7 @@ from streamsvm.models.kernel.reserving_solver import ReservingSolver, reserving
 from streamsvm.models.model import Content, LearntEvent, Model, Parts
 from streamsvm.models.outputs import Outputs, sides_of
 from streamsvm.models.rows import NumberedRows, row_after
+from streamsvm.models.trials import race
 from streamsvm.monitor.certificate import Looks
 from streamsvm.selection.candidates import Candidates
 from streamsvm.solvers.gap import KeptGap
@@ -548,11 +548,6 @@ class KernelModel(Model):
 
     # Files
 
-    @property
-    def _lengths(self) -> dict[str, int]:
-        n = self.n_classes
-        return {"features": self.n_features, "classes": n, "sides": max(2, n)}
-
     def as_file(self) -> Content:
         """Return what a file holds of it: JSON values and arrays."""
         content, arrays = self.preparation.as_file(self.n_examples, self.n_features)
@@ -560,7 +555,7 @@ class KernelModel(Model):
         if self.costs.is_balanced:
             arrays["counts"] = self.costs.counts
         if self.state is not None:
-            records, own = as_arrays(self.state, self._lengths)
+            records, own = as_arrays(self.state, self.lengths)
             content, arrays = content | records, arrays | own
         records, own = self.solver.as_file()
         return content | records, arrays | own
@@ -578,7 +573,7 @@ class KernelModel(Model):
             self.costs = self.costs.counting(arrays.take("counts", field, {}))
         if "info" in content or "info" in arrays:
             empty, room = solver.new_state(self.sizes()), solver.cache_bytes
-            solver.state = from_arrays(empty, content, arrays, self._lengths, room, given)
+            solver.state = from_arrays(empty, content, arrays, self.lengths, room, given)
             self._mend_diagonal()
         elif self.n_examples:
             raise ValueError("there are examples, but no state")

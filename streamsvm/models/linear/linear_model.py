@@ -21,7 +21,6 @@ from streamsvm.support import density
 from streamsvm.support.declaration import NamedArrays, Range, as_float
 from streamsvm.support.interruptions import Changes
 from streamsvm.support.rows import Rows, cut, dense, shape, sparse
-from streamsvm.support.state_arrays import as_arrays, from_arrays
 
 _T0 = Range(1e-300, 1e300)
 
@@ -71,6 +70,14 @@ class LinearModel(Model):
     def state(self) -> LinearState | None:
         """The weights; None before the first example."""
         return self.solver.state
+
+    @state.setter
+    def state(self, state: LinearState | None) -> None:
+        self.solver.state = state
+
+    def empty_state(self) -> LinearState:
+        """Return an empty state with room for its features and classes."""
+        return self.solver.new_state(self.n_outputs, self.n_features)
 
     @property
     def n_outputs(self) -> int:
@@ -156,10 +163,6 @@ class LinearModel(Model):
                 # The first examples have nothing left to decide.
                 self.solver.first_rows = None
 
-    def diagonal_of(self, x: Rows) -> np.ndarray:
-        """Return k(x, x) of rows, which is not used: no row of finite values is refused."""
-        return np.zeros(shape(x)[0])
-
     # Events
 
     def event_parts(self) -> Parts:
@@ -207,17 +210,9 @@ class LinearModel(Model):
 
     # Files and copies
 
-    @property
-    def _lengths(self) -> dict[str, int]:
-        n = self.n_classes
-        return {"features": self.n_features, "classes": n, "sides": max(2, n)}
-
     def as_file(self) -> Content:
         """Return what a file holds of it: JSON values and arrays."""
-        content: dict[str, Any] = {}
-        arrays: dict[str, np.ndarray] = {}
-        if self.state is not None:
-            content, arrays = as_arrays(self.state, self._lengths)
+        content, arrays = super().as_file()
         rows = self.solver.first_rows
         if rows is not None and rows.n_rows != self.n_examples:
             # Ctrl-C came between learning an example and keeping it: no reader would take the rows.
@@ -227,17 +222,13 @@ class LinearModel(Model):
 
     def read(self, content: dict[str, Any], arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""
+        super().read(content, arrays)
         solver = self.solver
-        if "info" in content or "info" in arrays:
-            empty = solver.new_state(self.n_outputs, self.n_features)
-            solver.state = from_arrays(empty, content, arrays, self._lengths)
-        elif self.n_examples:
-            raise ValueError("there are examples, but no state")
         t0 = as_float("t0", content.get("t0"))
         _T0.check("t0", t0, {})
         solver.schedule, solver.first_rows = solver.schedule._replace(t0=t0), None
         if checked(content.get("has_first"), bool, "has_first"):
-            rows = RateSearchRows.from_arrays(arrays, self.n_examples, self._lengths)
+            rows = RateSearchRows.from_arrays(arrays, self.n_examples, self.lengths)
             if rows.is_sparse and not self.is_sparse:
                 raise ValueError("the first rows are sparse, but is_sparse is false")
             solver.first_rows = rows
