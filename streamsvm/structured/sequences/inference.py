@@ -33,7 +33,7 @@ from streamsvm.support.rows import SparseRows
 class Batch(NamedTuple):
     """Sentences to learn."""
 
-    x: SparseRows  # a row for each token
+    x: Any  # a row for each token: SparseRows, or float32 (tokens, d) with a kernel
     first: np.ndarray  # int64 (sentences + 1,): the first token of each sentence
     labels: np.ndarray  # int32 (tokens,)
     known: np.ndarray  # int64 (sentences,): labels seen when the sentence is learnt
@@ -109,6 +109,10 @@ class SequenceSolver(ABC):
         """Return what the functions need besides, for the patterns and for fresh sentences."""
         return ()
 
+    def parts(self) -> tuple[Any, ...]:
+        """Return what `learn` of `steps` learns with."""
+        return self.model, self.patterns, self.schedule
+
     # Learning
 
     def learn(self, batch: Batch) -> None:
@@ -116,8 +120,7 @@ class SequenceSolver(ABC):
         scratch = self.scratch(batch.first)
 
         def run(done: int) -> Any:
-            own = self.model, self.patterns, self.schedule
-            return self.steps.learn(*own, *batch, self.draws, done, *scratch)
+            return self.steps.learn(*self.parts(), *batch, self.draws, done, *scratch)
 
         self.run(run, batch.known.size, longest_of(batch.first))
 
@@ -233,6 +236,14 @@ class Greedy(SequenceSolver):
         """Return how many examples sentences are."""
         return int(first[-1] - first[0])
 
+    def bound(self) -> Any:
+        """Return the kernel in the form that compiled functions take; None: linear."""
+        return None
+
+    def parts(self) -> tuple[Any, ...]:
+        """Return what `learn` of `steps` learns with."""
+        return *super().parts(), self.bound()
+
     def predict(self, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
         """Return the labels of all tokens, int32; fill `margins` if they have rows."""
         labels = np.zeros(x.start.size - 1, np.int32)
@@ -242,7 +253,7 @@ class Greedy(SequenceSolver):
     def improve(self, n: int) -> None:
         """Make steps on each support pattern; there are n labels."""
         order, n_optimize = self.schedule.order, self.schedule.n_optimize
-        greedy.improve(self.model, self.patterns, order, n, n_optimize)
+        greedy.improve(self.model, self.patterns, self.bound(), order, n, n_optimize)
 
     def at_bound(self) -> np.ndarray:
         """Return which of the nonzero coefficients are at their upper bound."""
@@ -328,7 +339,6 @@ class KernelGreedy(Greedy):
 
     """
 
-    steps = kernel_tokens
     most_features = MOST_FEATURES
 
     def __init__(
@@ -368,15 +378,8 @@ class KernelGreedy(Greedy):
         """Learn a batch."""
         begin = int(batch.first[0])
         rows = self.dense(batch.x, begin, int(batch.first[-1]))
-        first, labels = batch.first - begin, batch.labels[begin:]
-
-        def run(done: int) -> Any:
-            own = self.model, self.patterns, self.schedule, self.bound()
-            return kernel_tokens.learn(
-                *own, rows, first, labels, batch.known, batch.cost, self.draws, done
-            )
-
-        self.run(run, first.size - 1, longest_of(first))
+        first = batch.first - begin
+        super().learn(batch._replace(x=rows, first=first, labels=batch.labels[begin:]))
 
     def predict(self, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
         """Return the labels of all tokens, int32; fill `margins` if they have rows."""
@@ -387,11 +390,6 @@ class KernelGreedy(Greedy):
         if len(margins):
             margins[:] = scores[:, :n]
         return labels
-
-    def improve(self, n: int) -> None:
-        """Make steps on each support pattern; there are n labels."""
-        order, n_optimize = self.schedule.order, self.schedule.n_optimize
-        kernel_tokens.improve(self.model, self.patterns, self.bound(), order, n, n_optimize)
 
     def square_norm(self, d: int, n: int) -> float:
         """Return |w|^2."""
