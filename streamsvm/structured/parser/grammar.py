@@ -25,17 +25,8 @@ class Grammar:
     """Symbols and relations, and which symbols were arguments of which relations in which role.
 
     It never changes: `including` returns a larger one, which a parser takes as a whole, so that an
-    interruption leaves no part without the others.
-
-    Parameters
-    ----------
-    numbers
-        Symbols, in the order of their numbers, with these.
-    relation_of
-        The same of relations, by symbol and number of arguments.
-    seen
-        bool (relations, roles, symbols).
-
+    interruption leaves no part without the others. Symbols, and relations by symbol and number of
+    arguments, are in the order of their numbers; `seen` is bool (relations, roles, symbols).
     """
 
     def __init__(

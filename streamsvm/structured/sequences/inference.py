@@ -55,24 +55,8 @@ def longest_of(first: np.ndarray) -> int:
 class SequenceSolver(ABC):
     """What both kinds of inference share; a subclass names its compiled functions.
 
-    Parameters
-    ----------
-    schedule
-        How to learn.
-    is_averaged
-        Whether predictions are by the mean of the weights after each sentence.
-    window
-        After how many patterns one leaves; None: none does.
-    seed
-        Seed of the random draws of patterns.
-
-    Attributes
-    ----------
-    model, patterns
-        The weights, and the support patterns.
-    draws
-        The state of the generator of draws.
-
+    With `is_averaged`, predictions are by the mean of the weights after each sentence; after
+    `window` further examples a pattern leaves; `seed` is that of the random draws of patterns.
     """
 
     steps: Any
@@ -326,18 +310,7 @@ MOST_FEATURES = 4096
 
 
 class KernelGreedy(Greedy):
-    """Labels are predicted from left to right; tokens are compared by a kernel.
-
-    Parameters
-    ----------
-    kernel
-        A kernel of `streamsvm.kernels`.
-    cache_bytes
-        Bytes for rows of the kernel matrix.
-    schedule, window, seed
-        As of `SequenceSolver`.
-
-    """
+    """Labels are predicted from left to right; tokens are compared by a kernel."""
 
     most_features = MOST_FEATURES
 
