@@ -120,8 +120,9 @@ def _allowed(seen: np.ndarray) -> np.ndarray:
     sorts, found = np.arange(seen.shape[2]), np.zeros_like(seen)
     used = list(zip(*np.nonzero(seen.any(axis=2)), strict=True))
     for role in used:
-        merged = sorts[seen[role]]
-        sorts[np.isin(sorts, merged)] = merged[0]
+        merged = np.zeros(sorts.size, np.bool_)
+        merged[sorts[seen[role]]] = True
+        sorts[merged[sorts]] = merged.argmax()
     for role in used:
         found[role] = sorts == sorts[seen[role].argmax()]
     return found

@@ -15,16 +15,12 @@ import numpy as np
 
 from streamsvm._parameter_checks import check_size
 from streamsvm.errors import ParameterError
-from streamsvm.structured.sequences import (
-    exact,
-    greedy,
-    kernel_tokens,
-    sentence_patterns,
-    token_patterns,
-)
+from streamsvm.structured.sequences import exact, greedy, kernel_tokens, sentence_patterns
 from streamsvm.structured.sequences.kernel_tokens import KernelTokens
 from streamsvm.structured.sequences.model import LANES, Model, Schedule, grown, new_model
 from streamsvm.structured.sequences.pairs import new_scratch
+from streamsvm.structured.sequences.token_patterns import TokenPatterns
+from streamsvm.support import states
 from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.rows import SparseRows
@@ -192,10 +188,15 @@ class Greedy(SequenceSolver):
     """Labels are predicted from left to right; the patterns are tokens."""
 
     steps = greedy
+    kind: type = TokenPatterns
+    cache_bytes = 0
 
     def new_patterns(self) -> Any:
         """Return no patterns, with room for some."""
-        return token_patterns.new_patterns(self.schedule.order, LANES, self.window)
+        sizes = {"slots": 64, "features": 1, "classes": LANES}
+        sizes |= {"order": self.schedule.order, "window": self.window}
+        sparse = self.kind is TokenPatterns
+        return states.new(self.kind, sizes, sparse=sparse, cache_bytes=self.cache_bytes)
 
     def grow(self, features: int, classes: int, most_features: int) -> None:
         """Make room for so many features and classes; no prediction changes."""
@@ -204,9 +205,12 @@ class Greedy(SequenceSolver):
         if classes > self.patterns.beta.shape[1]:
             self.patterns = self.grown(0, classes)
 
-    def grown(self, slots: int, classes: int) -> Any:
-        """Return the patterns with room for so many."""
-        return token_patterns.grown(self.patterns, slots, classes)
+    def grown(self, slots: int, classes: int, features: int = 0) -> Any:
+        """Return the patterns with room for at least so many."""
+        old = self.patterns
+        slots, features = max(slots, old.label.size), max(features, states.n_columns(old))
+        classes = max(classes, old.beta.shape[1])
+        return states.grown(old, slots, features, self.cache_bytes, classes)
 
     def with_room(self, longest: int) -> Any:
         """Return the patterns with more room, for a sentence of up to so many tokens."""
@@ -312,7 +316,7 @@ MOST_FEATURES = 4096
 class KernelGreedy(Greedy):
     """Labels are predicted from left to right; tokens are compared by a kernel."""
 
-    most_features = MOST_FEATURES
+    kind, most_features = KernelTokens, MOST_FEATURES
 
     def __init__(
         self,
@@ -325,23 +329,14 @@ class KernelGreedy(Greedy):
         self.kernel, self.cache_bytes = kernel, cache_bytes
         super().__init__(schedule, False, window, seed)
 
-    def new_patterns(self) -> KernelTokens:
-        """Return no patterns, with room for some."""
-        order = self.schedule.order
-        return kernel_tokens.new_patterns(order, LANES, self.window, self.cache_bytes)
-
     def grow(self, features: int, classes: int, most_features: int) -> None:
         """Make room for so many features and classes; no prediction changes."""
         known = self.patterns.store.panels.shape[1]
         if features > known:
             room = min(2 * features, MOST_FEATURES) if known > 1 else features
-            self.patterns = kernel_tokens.grown(self.patterns, 0, 0, room, self.cache_bytes)
+            self.patterns = self.grown(0, 0, room)
         # The patterns are in the place of weights.
         super().grow(0, classes, most_features)
-
-    def grown(self, slots: int, classes: int) -> KernelTokens:
-        """Return the patterns with room for so many."""
-        return kernel_tokens.grown(self.patterns, slots, classes, 0, self.cache_bytes)
 
     def bound(self) -> Any:
         """Return the kernel in the form that compiled functions take."""

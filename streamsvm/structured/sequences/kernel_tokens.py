@@ -16,7 +16,7 @@ import numpy as np
 
 from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.structured.sequences.model import add_moves, change_moves, shift
-from streamsvm.support import active_set, states, stores
+from streamsvm.support import active_set, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import NOT_NEGATIVE, count_of, field, index_of
 from streamsvm.support.dense_store import DenseStore
@@ -26,8 +26,6 @@ from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import RowCache, kernel_row
 from streamsvm.support.state_parts import CACHE, STORE
 from streamsvm.support.states import declare
-
-_FEWEST = 64
 
 
 class KernelTokens(NamedTuple):
@@ -47,21 +45,6 @@ class KernelTokens(NamedTuple):
 
 
 declare(KernelTokens)
-
-
-def new_patterns(order: int, classes: int, window: int, budget: int) -> KernelTokens:
-    """Return an empty set of patterns of one feature, with `budget` bytes for kernel rows."""
-    sizes = {"slots": _FEWEST, "features": 1, "order": order, "classes": classes, "window": window}
-    patterns: KernelTokens = states.new(KernelTokens, sizes, cache_bytes=budget)
-    return patterns
-
-
-def grown(old: KernelTokens, slots: int, classes: int, d: int, budget: int) -> KernelTokens:
-    """Return the patterns with room for at least so many slots, classes and features."""
-    slots, classes = max(slots, old.label.size), max(classes, old.beta.shape[1])
-    d = max(d, states.n_columns(old))
-    patterns: KernelTokens = states.grown(old, slots, d, budget, classes)
-    return patterns
 
 
 @compiled_within

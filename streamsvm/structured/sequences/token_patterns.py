@@ -18,14 +18,12 @@ from streamsvm.structured.sequences.model import (
     change_moves,
     load_early,
 )
-from streamsvm.support import active_set, sparse_store, states
+from streamsvm.support import active_set, sparse_store
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import NOT_NEGATIVE, count_of, field, index_of
 from streamsvm.support.sparse_store import LIVE, WANTED, SparseStore
 from streamsvm.support.state_parts import STORE
 from streamsvm.support.states import declare
-
-_FEWEST = 64
 
 
 class TokenPatterns(NamedTuple):
@@ -41,20 +39,6 @@ class TokenPatterns(NamedTuple):
 
 
 declare(TokenPatterns)
-
-
-def new_patterns(order: int, classes: int, window: int) -> TokenPatterns:
-    """Return an empty set of patterns; `window` is 0 for none."""
-    sizes = {"slots": _FEWEST, "features": 1, "order": order, "classes": classes, "window": window}
-    patterns: TokenPatterns = states.new(TokenPatterns, sizes, sparse=True)
-    return patterns
-
-
-def grown(old: TokenPatterns, slots: int, classes: int) -> TokenPatterns:
-    """Return the patterns with room for at least so many slots and classes, and for `WANTED`."""
-    slots, classes = max(slots, old.label.size), max(classes, old.beta.shape[1])
-    patterns: TokenPatterns = states.grown(old, slots, 1, n_classes=classes)
-    return patterns
 
 
 @compiled_within
