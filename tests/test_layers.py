@@ -35,6 +35,7 @@ USERS_OF_STRUCTURED = {
     "streamsvm.run.sentence_feeder",
     "streamsvm.cli.sentences",
 }
+OF_COMPILED = {"_compile", "errors", "solvers", "structured", "support"}
 UNPICKLERS = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 OF_RIVER_AND_CTYPES = {"_get_params", "_unit_test_params", "_handle", "_name"}
@@ -91,6 +92,10 @@ def test_structured_learning_is_in_one_place():
             of_learners = [n for n in names if n.startswith("streamsvm.learners")]
             # Not of one family of learners.
             assert all(re.fullmatch(r"streamsvm\.learners\.bases(\.\w+)?", n) for n in of_learners)
+            if "streamsvm._compile" in names:
+                # What is compiled is compiled again when something that it imports changes.
+                below = {n.split(".")[1] for n in names if n.startswith("streamsvm.")}
+                assert below <= OF_COMPILED, module
         elif used := {n for n in names if n.startswith("streamsvm.structured")}:
             if module != "streamsvm.structured":
                 assert used == {"streamsvm.structured"}, f"{module}: import from the package"

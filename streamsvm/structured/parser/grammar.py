@@ -25,17 +25,8 @@ class Grammar:
     """Symbols and relations, and which symbols were arguments of which relations in which role.
 
     It never changes: `including` returns a larger one, which a parser takes as a whole, so that an
-    interruption leaves no part without the others.
-
-    Parameters
-    ----------
-    numbers
-        Symbols, in the order of their numbers, with these.
-    relation_of
-        The same of relations, by symbol and number of arguments.
-    seen
-        bool (relations, roles, symbols).
-
+    interruption leaves no part without the others. Symbols, and relations by symbol and number of
+    arguments, are in the order of their numbers; `seen` is bool (relations, roles, symbols).
     """
 
     def __init__(
@@ -129,8 +120,9 @@ def _allowed(seen: np.ndarray) -> np.ndarray:
     sorts, found = np.arange(seen.shape[2]), np.zeros_like(seen)
     used = list(zip(*np.nonzero(seen.any(axis=2)), strict=True))
     for role in used:
-        merged = sorts[seen[role]]
-        sorts[np.isin(sorts, merged)] = merged[0]
+        merged = np.zeros(sorts.size, np.bool_)
+        merged[sorts[seen[role]]] = True
+        sorts[merged[sorts]] = merged.argmax()
     for role in used:
         found[role] = sorts == sorts[seen[role].argmax()]
     return found

@@ -15,7 +15,7 @@ from streamsvm import kernels
 from streamsvm.model_files.codec import Content, labels_in
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sequences import sentence_patterns
-from streamsvm.structured.sequences.inference import Exact, KernelGreedy, SequenceSolver
+from streamsvm.structured.sequences.inference import Exact, Greedy, KernelGreedy, SequenceSolver
 from streamsvm.structured.sequences.label_pool import LabelPool
 from streamsvm.structured.sequences.learner import SequenceLearner
 from streamsvm.structured.sequences.model import LARANK
@@ -96,22 +96,25 @@ def _read_more(learner: SequenceLearner, content: dict[str, Any], arrays: NamedA
     sizes = _sizes_of_model(solver, d, k)
     solver.model = from_arrays(solver.model, content, arrays, sizes, given=("cost",))
     solver.draws[:] = arrays.take("draws", DRAWS, {})
-    if solver.schedule.method != LARANK:
-        return
-    if isinstance(solver, Exact):
+    if solver.schedule.method == LARANK and isinstance(solver, Exact):
         solver.patterns = _sentences_from(arrays, content, solver.window, d, k)
-        return
-    of_patterns, budget = {"features": d, "classes": k}, 0
-    if isinstance(solver, KernelGreedy):
-        budget = solver.cache_bytes
-    patterns = from_arrays(solver.patterns, content, arrays, of_patterns, budget)
+    elif solver.schedule.method == LARANK and isinstance(solver, Greedy):
+        solver.patterns = _tokens_from(arrays, content, solver, d, k)
+
+
+def _tokens_from(
+    arrays: NamedArrays, content: dict[str, Any], solver: Greedy, d: int, k: int
+) -> Any:
+    """Return patterns that are tokens."""
+    sizes = {"features": d, "classes": k}
+    patterns = from_arrays(solver.patterns, content, arrays, sizes, solver.cache_bytes)
     if not isinstance(solver, KernelGreedy):
         # Without scratch for dense rows: their products are not needed.
         old = patterns.store
         rows = sparse_store.rows_of(old, int(patterns.active.counts[0].n), d)
         store = stores.filled(sparse_store.new_store(old.start.size, 1), rows)
         patterns = patterns._replace(store=store._replace(entered=old.entered, weight=old.weight))
-    solver.patterns = patterns
+    return patterns
 
 
 def _sentences_from(

@@ -19,9 +19,13 @@ A look at a random pattern (see `support.looks`) follows each sentence; it makes
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within, prefetch
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
+from streamsvm.structured.sequences import kernel_tokens, token_patterns
+from streamsvm.structured.sequences.kernel_tokens import KernelTokens
 from streamsvm.structured.sequences.model import (
     LARANK,
     PERCEPTRON,
@@ -30,20 +34,14 @@ from streamsvm.structured.sequences.model import (
     change,
     change_moves,
     drawn_pattern,
-    load_early,
     mean_weights,
     note_look,
     note_pattern,
     note_step,
+    shift,
     square_of,
 )
-from streamsvm.structured.sequences.token_patterns import (
-    have_room,
-    release,
-    remove,
-    scores_of,
-    smallest,
-)
+from streamsvm.structured.sequences.token_patterns import TokenPatterns
 from streamsvm.support import active_set, sparse_store
 from streamsvm.support.assigning import assign
 from streamsvm.support.draws import below
@@ -51,6 +49,23 @@ from streamsvm.support.rows import SparseRows
 
 _TINY = 1e-12
 """A coefficient smaller than this share of C is 0 but for rounding."""
+
+
+def _of_patterns(argument: int, by_weights: Any, by_kernel: Any) -> Any:
+    """Return the function for patterns of either kind, by the type of an argument."""
+    return chosen_by(argument, {TokenPatterns: by_weights, KernelTokens: by_kernel})
+
+
+scores_of = _of_patterns(1, token_patterns.scores_of, kernel_tokens.scores_of)
+shift_scores = _of_patterns(1, token_patterns.shift_scores, kernel_tokens.shift_scores)
+square_of_pattern = _of_patterns(
+    0, token_patterns.square_of_pattern, kernel_tokens.square_of_pattern
+)
+have_room = _of_patterns(0, token_patterns.have_room, kernel_tokens.have_room)
+new_scores = _of_patterns(0, token_patterns.new_scores, kernel_tokens.new_scores)
+release = _of_patterns(0, token_patterns.release, kernel_tokens.release)
+fetch = _of_patterns(0, token_patterns.fetch, kernel_tokens.fetch)
+fetch_weights = _of_patterns(1, token_patterns.fetch_weights, kernel_tokens.fetch_weights)
 
 
 @compiled_within
@@ -90,13 +105,10 @@ def move(beta, label, cost, up, down, step):
 
 
 @compiled_within
-def process_old(model, patterns, order, slot, n, scores, only_vectors):
+def process_old(model, patterns, kernel, order, slot, n, scores, only_vectors):
     """Make a PROCESSOLD or OPTIMIZE step on a pattern; return the gain in the dual."""
-    store = patterns.store
-    begin = store.start[slot]
-    stop = begin + store.length[slot]
     scores_of(model, patterns, order, slot, scores)
-    square = 2.0 * (store.norm[slot] + order)
+    square = 2.0 * (square_of_pattern(patterns, slot) + order)
     beta, label, cost = patterns.beta[slot], patterns.label[slot], patterns.cost[slot]
     up, down, step = choose_step(scores, beta, label, cost, n, square, only_vectors)
     model.info[0].n_steps += 1
@@ -107,45 +119,70 @@ def process_old(model, patterns, order, slot, n, scores, only_vectors):
     note_step(model.info[0], rise, step, square)
     loss = (0.0 if down == label else 1.0) - (0.0 if up == label else 1.0)
     move(beta, label, cost, up, down, step)
-    change(model.weights, store.columns, store.values, begin, stop, up, down, step)
-    change_moves(model.moves, order, patterns.past[slot], up, down, step)
+    shift_scores(model, patterns, kernel, order, slot, up, down, step)
     if beta[label] == 0.0:
         release(patterns, slot)
     return step * (loss - rise - 0.5 * step * square)
 
 
 @compiled_inner
-def _reprocess(model, patterns, schedule, n, draws, picks, scores):
+def smallest(patterns):
+    """Return the slot of the pattern with the smallest coefficients; there is at least one."""
+    active = patterns.active
+    best = active.members[0]
+    for m in range(active.counts[0].n_members):
+        slot = active.members[m]
+        if patterns.beta[slot, patterns.label[slot]] < patterns.beta[best, patterns.label[best]]:
+            best = slot
+    return best
+
+
+@compiled_inner
+def remove(model, patterns, kernel, order, slot):
+    """Remove a pattern, and what it gave to the scores."""
+    label, scores = patterns.label[slot], np.zeros(patterns.beta.shape[1])
+    square = 2.0 * (square_of_pattern(patterns, slot) + order)
+    for c in range(scores.size):
+        step = patterns.beta[slot, c]
+        if c != label and step != 0.0:
+            scores_of(model, patterns, order, slot, scores)
+            # Its coefficient is negative: this takes from the label what it gave.
+            note_step(model.info[0], scores[label] - scores[c], step, square)
+            shift_scores(model, patterns, kernel, order, slot, label, c, step)
+    release(patterns, slot)
+
+
+@compiled_inner
+def _make_room(model, patterns, kernel, schedule):
+    """Remove a pattern if there are as many as are kept."""
+    if patterns.active.counts[0].n_members >= schedule.limit:
+        remove(model, patterns, kernel, schedule.order, smallest(patterns))
+        model.info[0].n_forgotten += 1
+
+
+@compiled_inner
+def _reprocess(model, patterns, kernel, schedule, n, draws, picks, scores):
     """Make one PROCESSOLD and some OPTIMIZE steps on random support patterns."""
-    active, store, order = patterns.active, patterns.store, schedule.order
+    active, order = patterns.active, schedule.order
     if active.counts[0].n_members == 0:
         return
-    columns = store.columns.reshape(1, -1)
-    # Drawn in advance, as the memory of random patterns takes longer to arrive than a step takes.
+    # Drawn in advance, so that what they need can be on its way.
     for o in range(1 + schedule.n_optimize):
-        slot = active.members[below(draws, active.counts[0].n_members)]
-        picks[o] = slot
-        prefetch(columns, 0, store.start[slot])
-        prefetch(columns, 0, min(store.start[slot] + 16, columns.size - 1))
-        for c in range(0, n, 8):
-            prefetch(patterns.beta, slot, c)
+        picks[o] = active.members[below(draws, active.counts[0].n_members)]
+        fetch(patterns, picks[o], n)
     for o in range(1 + schedule.n_optimize):
         if o < schedule.n_optimize:
-            begin = store.start[picks[o + 1]]
-            load_early(model.weights, store.columns, begin, begin + store.length[picks[o + 1]])
+            fetch_weights(model, patterns, picks[o + 1])
         # A pattern may have left in the meantime.
         if active.place[picks[o]] >= 0:
-            process_old(model, patterns, order, picks[o], n, scores, o > 0)
+            process_old(model, patterns, kernel, order, picks[o], n, scores, o > 0)
 
 
 @compiled_inner
 def _enter(model, patterns, schedule, x, t, number, label, past, cost, beta):
     """Make a token a support pattern; tokens are numbered from 1."""
-    active = patterns.active
-    if active.counts[0].n_members >= schedule.limit:
-        remove(model, patterns, schedule.order, smallest(patterns))
-        model.info[0].n_forgotten += 1
-    slot = active_set.enter(active, number)
+    _make_room(model, patterns, None, schedule)
+    slot = active_set.enter(patterns.active, number)
     row = SparseRows(x.start[t : t + 2], x.columns, x.values, x.d)
     sparse_store.put(patterns.store, slot, row)
     patterns.store.entered[slot] = number
@@ -157,7 +194,9 @@ def _enter(model, patterns, schedule, x, t, number, label, past, cost, beta):
 
 
 @compiled_inner
-def process_new(model, patterns, schedule, x, t, number, label, past, cost, n, scores, beta):
+def _process_by_weights(
+    model, patterns, schedule, kernel, x, t, number, label, past, cost, n, scores, beta
+):
     """Make a PROCESSNEW step on a fresh token; `past` are the labels before, `beta` is scratch."""
     order, begin, stop = schedule.order, x.start[t], x.start[t + 1]
     scores[:] = 0.0
@@ -190,6 +229,41 @@ def process_new(model, patterns, schedule, x, t, number, label, past, cost, n, s
 
 
 @compiled_inner
+def _process_by_kernel(
+    model, patterns, schedule, kernel, x, t, number, label, past, cost, n, scores, beta
+):
+    """Make a PROCESSNEW step on a fresh token, row t of x; as `_process_by_weights`."""
+    order, info, x = schedule.order, model.info[0], x[t : t + 1]
+    kernel_tokens.start_scores(model, patterns, kernel, order, x, past, scores)
+    beta[:] = 0.0
+    # With any positive square it tells whether there is a step.
+    _, _, step = choose_step(scores, beta, label, cost, n, 1.0, np.bool_(False))
+    info.n_steps += 1
+    if step <= 0.0:
+        return
+    _make_room(model, patterns, kernel, schedule)
+    slot = kernel_tokens.entered(patterns, kernel, x, number, scores)
+    patterns.label[slot], patterns.cost[slot] = label, cost
+    for s in range(order):
+        patterns.past[slot, s] = past[s]
+    # Once more, as another pattern may have left.
+    scores_of(model, patterns, order, slot, scores)
+    square, own = 2.0 * (patterns.diagonal[slot] + order), patterns.beta[slot]
+    up, down, step = choose_step(scores, own, label, cost, n, square, np.bool_(False))
+    if step <= 0.0:
+        release(patterns, slot)
+        return
+    info.n_moved += 1
+    note_step(info, scores[up] - scores[down], step, square)
+    note_pattern(info, cost, square, 1.0)
+    move(own, label, cost, up, down, step)
+    shift_scores(model, patterns, kernel, order, slot, up, down, step)
+
+
+process_new = _of_patterns(1, _process_by_weights, _process_by_kernel)
+
+
+@compiled_inner
 def part_of(scores, label, cost, beta, n):
     """Return the part of a token: C_i max(0, max_c h(c) - h(y)) + sum_c beta_c (h(c) - h(y))."""
     worst, total = 0.0, 0.0
@@ -218,7 +292,7 @@ def _look(model, patterns, order, n, scores):
 
 
 @compiled
-def learn(model, patterns, schedule, x, first, labels, known, cost, draws, done):
+def learn(model, patterns, schedule, kernel, x, first, labels, known, cost, draws, done):
     """Learn sentences in order; return how many are learnt, fewer than all if room is short.
 
     x: SparseRows, a row for each token; first: int64 (sentences + 1,), the first token of each;
@@ -226,43 +300,35 @@ def learn(model, patterns, schedule, x, first, labels, known, cost, draws, done)
     sentence included; cost: float64 (sentences,), C times the weight; done: how many are learnt
     already. There is room for all features and labels of x.
     """
-    model, patterns, x = borrowed(model), borrowed(patterns), borrowed(x)
-    scores = np.zeros(model.weights.shape[1], np.float32)
+    model, patterns, kernel, x = borrowed((model, patterns, kernel, x))
+    scores = new_scores(patterns)
     beta = np.zeros(scores.size)
     past = np.zeros(max(1, schedule.order), np.int32)
     picks = np.zeros(1 + schedule.n_optimize, np.int64)
     active, info = patterns.active, model.info[0]
     for i in range(done, first.size - 1):
         begin, stop = first[i], first[i + 1]
-        if not have_room(patterns, stop - begin, x.start[stop] - x.start[begin]):
+        if not have_room(patterns, x, begin, stop):
             return i
         past[:] = 0
         for t in range(begin, stop):
             active.counts[0].n_offered += 1
             old = active_set.expired(active)
             if old >= 0:
-                remove(model, patterns, schedule.order, old)
+                remove(model, patterns, kernel, schedule.order, old)
                 info.n_forgotten += 1
             c = cost[i] * model.cost[labels[t]]
             process_new(
-                model, patterns, schedule, x, t, active.counts[0].n_offered, labels[t], past, c,
-                known[i], scores, beta,
+                model, patterns, schedule, kernel, x, t, active.counts[0].n_offered, labels[t],
+                past, c, known[i], scores, beta,
             )  # fmt: skip
             for _ in range(schedule.n_reprocess):
-                _reprocess(model, patterns, schedule, known[i], draws, picks, scores)
+                _reprocess(model, patterns, kernel, schedule, known[i], draws, picks, scores)
             shift(past, labels[t])
         _look(model, patterns, schedule.order, known[i], scores)
         info.n_sentences += 1
         info.n_tokens += stop - begin
     return first.size - 1
-
-
-@compiled_within
-def shift(past, label):
-    """Put a label in front of those before the next token."""
-    for s in range(past.size - 1, 0, -1):
-        past[s] = past[s - 1]
-    past[0] = label + 1
 
 
 @compiled
@@ -303,7 +369,7 @@ def predict(model, order, x, first, n, labels, margins):
 def kept_gap(model, patterns, order, n):
     """Return the gap over the support patterns, and the sum of their C_i."""
     model, patterns = borrowed((model, patterns))
-    scores = np.zeros(model.weights.shape[1], np.float32)
+    scores = new_scores(patterns)
     active, gap, costs = patterns.active, 0.0, 0.0
     for m in range(active.counts[0].n_members):
         slot = active.members[m]
@@ -347,29 +413,28 @@ def learn_again(model, patterns, schedule, x, first, labels, cost, slots, n, don
     beta, past = np.zeros(scores.size), np.zeros(max(1, schedule.order), np.int32)
     store, active = patterns.store, patterns.active
     for i in range(done, first.size - 1):
-        if not have_room(
-            patterns, first[i + 1] - first[i], x.start[first[i + 1]] - x.start[first[i]]
-        ):
+        if not have_room(patterns, x, first[i], first[i + 1]):
             return i
         for t in range(first[i], first[i + 1]):
             slot = slots[t]
             if slot >= 0 and active.place[slot] >= 0 and store.entered[slot] == t + 1:
-                process_old(model, patterns, schedule.order, slot, n, scores, np.bool_(False))
+                process_old(model, patterns, None, schedule.order, slot, n, scores, np.bool_(False))
                 continue
             _past_of(labels, first[i], t, past)
             c = cost[i] * model.cost[labels[t]]
-            process_new(model, patterns, schedule, x, t, t + 1, labels[t], past, c, n, scores, beta)
+            process_new(
+                model, patterns, schedule, None, x, t, t + 1, labels[t], past, c, n, scores, beta
+            )
     return first.size - 1
 
 
 @compiled
-def improve(model, patterns, order, n, n_optimize):
+def improve(model, patterns, kernel, order, n, n_optimize):
     """Make PROCESSOLD and then OPTIMIZE steps on each support pattern."""
-    model, patterns = borrowed((model, patterns))
-    scores = np.zeros(model.weights.shape[1], np.float32)
-    active = patterns.active
+    model, patterns, kernel = borrowed((model, patterns, kernel))
+    scores, active = new_scores(patterns), patterns.active
     slots = active.members[: active.counts[0].n_members].copy()
     for o in range(1 + n_optimize):
         for slot in slots:
             if active.place[slot] >= 0:
-                process_old(model, patterns, order, slot, n, scores, o > 0)
+                process_old(model, patterns, kernel, order, slot, n, scores, o > 0)

@@ -15,16 +15,12 @@ import numpy as np
 
 from streamsvm._parameter_checks import check_size
 from streamsvm.errors import ParameterError
-from streamsvm.structured.sequences import (
-    exact,
-    greedy,
-    kernel_tokens,
-    sentence_patterns,
-    token_patterns,
-)
+from streamsvm.structured.sequences import exact, greedy, kernel_tokens, sentence_patterns
 from streamsvm.structured.sequences.kernel_tokens import KernelTokens
 from streamsvm.structured.sequences.model import LANES, Model, Schedule, grown, new_model
 from streamsvm.structured.sequences.pairs import new_scratch
+from streamsvm.structured.sequences.token_patterns import TokenPatterns
+from streamsvm.support import states
 from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.rows import SparseRows
@@ -33,7 +29,7 @@ from streamsvm.support.rows import SparseRows
 class Batch(NamedTuple):
     """Sentences to learn."""
 
-    x: SparseRows  # a row for each token
+    x: Any  # a row for each token: SparseRows, or float32 (tokens, d) with a kernel
     first: np.ndarray  # int64 (sentences + 1,): the first token of each sentence
     labels: np.ndarray  # int32 (tokens,)
     known: np.ndarray  # int64 (sentences,): labels seen when the sentence is learnt
@@ -55,24 +51,8 @@ def longest_of(first: np.ndarray) -> int:
 class SequenceSolver(ABC):
     """What both kinds of inference share; a subclass names its compiled functions.
 
-    Parameters
-    ----------
-    schedule
-        How to learn.
-    is_averaged
-        Whether predictions are by the mean of the weights after each sentence.
-    window
-        After how many patterns one leaves; None: none does.
-    seed
-        Seed of the random draws of patterns.
-
-    Attributes
-    ----------
-    model, patterns
-        The weights, and the support patterns.
-    draws
-        The state of the generator of draws.
-
+    With `is_averaged`, predictions are by the mean of the weights after each sentence; after
+    `window` further examples a pattern leaves; `seed` is that of the random draws of patterns.
     """
 
     steps: Any
@@ -109,6 +89,10 @@ class SequenceSolver(ABC):
         """Return what the functions need besides, for the patterns and for fresh sentences."""
         return ()
 
+    def parts(self) -> tuple[Any, ...]:
+        """Return what `learn` of `steps` learns with."""
+        return self.model, self.patterns, self.schedule
+
     # Learning
 
     def learn(self, batch: Batch) -> None:
@@ -116,8 +100,7 @@ class SequenceSolver(ABC):
         scratch = self.scratch(batch.first)
 
         def run(done: int) -> Any:
-            own = self.model, self.patterns, self.schedule
-            return self.steps.learn(*own, *batch, self.draws, done, *scratch)
+            return self.steps.learn(*self.parts(), *batch, self.draws, done, *scratch)
 
         self.run(run, batch.known.size, longest_of(batch.first))
 
@@ -205,10 +188,15 @@ class Greedy(SequenceSolver):
     """Labels are predicted from left to right; the patterns are tokens."""
 
     steps = greedy
+    kind: type = TokenPatterns
+    cache_bytes = 0
 
     def new_patterns(self) -> Any:
         """Return no patterns, with room for some."""
-        return token_patterns.new_patterns(self.schedule.order, LANES, self.window)
+        sizes = {"slots": 64, "features": 1, "classes": LANES}
+        sizes |= {"order": self.schedule.order, "window": self.window}
+        sparse = self.kind is TokenPatterns
+        return states.new(self.kind, sizes, sparse=sparse, cache_bytes=self.cache_bytes)
 
     def grow(self, features: int, classes: int, most_features: int) -> None:
         """Make room for so many features and classes; no prediction changes."""
@@ -217,9 +205,12 @@ class Greedy(SequenceSolver):
         if classes > self.patterns.beta.shape[1]:
             self.patterns = self.grown(0, classes)
 
-    def grown(self, slots: int, classes: int) -> Any:
-        """Return the patterns with room for so many."""
-        return token_patterns.grown(self.patterns, slots, classes)
+    def grown(self, slots: int, classes: int, features: int = 0) -> Any:
+        """Return the patterns with room for at least so many."""
+        old = self.patterns
+        slots, features = max(slots, old.label.size), max(features, states.n_columns(old))
+        classes = max(classes, old.beta.shape[1])
+        return states.grown(old, slots, features, self.cache_bytes, classes)
 
     def with_room(self, longest: int) -> Any:
         """Return the patterns with more room, for a sentence of up to so many tokens."""
@@ -233,6 +224,14 @@ class Greedy(SequenceSolver):
         """Return how many examples sentences are."""
         return int(first[-1] - first[0])
 
+    def bound(self) -> Any:
+        """Return the kernel in the form that compiled functions take; None: linear."""
+        return None
+
+    def parts(self) -> tuple[Any, ...]:
+        """Return what `learn` of `steps` learns with."""
+        return *super().parts(), self.bound()
+
     def predict(self, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
         """Return the labels of all tokens, int32; fill `margins` if they have rows."""
         labels = np.zeros(x.start.size - 1, np.int32)
@@ -242,7 +241,7 @@ class Greedy(SequenceSolver):
     def improve(self, n: int) -> None:
         """Make steps on each support pattern; there are n labels."""
         order, n_optimize = self.schedule.order, self.schedule.n_optimize
-        greedy.improve(self.model, self.patterns, order, n, n_optimize)
+        greedy.improve(self.model, self.patterns, self.bound(), order, n, n_optimize)
 
     def at_bound(self) -> np.ndarray:
         """Return which of the nonzero coefficients are at their upper bound."""
@@ -315,21 +314,9 @@ MOST_FEATURES = 4096
 
 
 class KernelGreedy(Greedy):
-    """Labels are predicted from left to right; tokens are compared by a kernel.
+    """Labels are predicted from left to right; tokens are compared by a kernel."""
 
-    Parameters
-    ----------
-    kernel
-        A kernel of `streamsvm.kernels`.
-    cache_bytes
-        Bytes for rows of the kernel matrix.
-    schedule, window, seed
-        As of `SequenceSolver`.
-
-    """
-
-    steps = kernel_tokens
-    most_features = MOST_FEATURES
+    kind, most_features = KernelTokens, MOST_FEATURES
 
     def __init__(
         self,
@@ -342,23 +329,14 @@ class KernelGreedy(Greedy):
         self.kernel, self.cache_bytes = kernel, cache_bytes
         super().__init__(schedule, False, window, seed)
 
-    def new_patterns(self) -> KernelTokens:
-        """Return no patterns, with room for some."""
-        order = self.schedule.order
-        return kernel_tokens.new_patterns(order, LANES, self.window, self.cache_bytes)
-
     def grow(self, features: int, classes: int, most_features: int) -> None:
         """Make room for so many features and classes; no prediction changes."""
         known = self.patterns.store.panels.shape[1]
         if features > known:
             room = min(2 * features, MOST_FEATURES) if known > 1 else features
-            self.patterns = kernel_tokens.grown(self.patterns, 0, 0, room, self.cache_bytes)
+            self.patterns = self.grown(0, 0, room)
         # The patterns are in the place of weights.
         super().grow(0, classes, most_features)
-
-    def grown(self, slots: int, classes: int) -> KernelTokens:
-        """Return the patterns with room for so many."""
-        return kernel_tokens.grown(self.patterns, slots, classes, 0, self.cache_bytes)
 
     def bound(self) -> Any:
         """Return the kernel in the form that compiled functions take."""
@@ -368,15 +346,8 @@ class KernelGreedy(Greedy):
         """Learn a batch."""
         begin = int(batch.first[0])
         rows = self.dense(batch.x, begin, int(batch.first[-1]))
-        first, labels = batch.first - begin, batch.labels[begin:]
-
-        def run(done: int) -> Any:
-            own = self.model, self.patterns, self.schedule, self.bound()
-            return kernel_tokens.learn(
-                *own, rows, first, labels, batch.known, batch.cost, self.draws, done
-            )
-
-        self.run(run, first.size - 1, longest_of(first))
+        first = batch.first - begin
+        super().learn(batch._replace(x=rows, first=first, labels=batch.labels[begin:]))
 
     def predict(self, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
         """Return the labels of all tokens, int32; fill `margins` if they have rows."""
@@ -387,11 +358,6 @@ class KernelGreedy(Greedy):
         if len(margins):
             margins[:] = scores[:, :n]
         return labels
-
-    def improve(self, n: int) -> None:
-        """Make steps on each support pattern; there are n labels."""
-        order, n_optimize = self.schedule.order, self.schedule.n_optimize
-        kernel_tokens.improve(self.model, self.patterns, self.bound(), order, n, n_optimize)
 
     def square_norm(self, d: int, n: int) -> float:
         """Return |w|^2."""

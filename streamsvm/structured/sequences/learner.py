@@ -41,20 +41,8 @@ _PART = 512
 class SequenceLearner(LabelsTokens, StructuredLearner):
     """A River estimator for sentences; a subclass adds the constructor's signature.
 
-    Parameters
-    ----------
-    solver
-        What it learns with.
-    cost
-        C, or the size of the perceptron's steps.
-    others
-        As in `LaRankSequenceLabeler`.
-
-    Attributes
-    ----------
-    targets, vocabulary, n_features
-        The labels; the features, and how many of them were learnt.
-
+    `cost` is C, or the size of the perceptron's steps; other parameters are as in
+    `LaRankSequenceLabeler`.
     """
 
     takes = "sentences"

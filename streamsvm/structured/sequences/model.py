@@ -207,3 +207,11 @@ def note_look(info, part):
     # Not outside of its bounds by rounding.
     looks.record(info, min(bound, max(0.0, part)), bound, 1.0)
     info.n_looked += 1
+
+
+@compiled_within
+def shift(past, label):
+    """Put a label in front of those before the next token."""
+    for s in range(past.size - 1, 0, -1):
+        past[s] = past[s - 1]
+    past[0] = label + 1

@@ -154,7 +154,7 @@ def tokens_of(patterns, slot):
     start[0] = store.start[slot]
     for t in range(lengths.size):
         start[t + 1] = start[t] + lengths[t]
-    return SparseRows(start, store.columns, store.values, np.int64(0))
+    return SparseRows(start, store.columns, store.values, 0)
 
 
 @compiled_inner

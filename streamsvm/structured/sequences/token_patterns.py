@@ -10,23 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled_inner, compiled_within
+from streamsvm._compile import compiled_inner, compiled_within, prefetch
 from streamsvm.structured.sequences.model import (
     add_moves,
     add_scores,
     change,
     change_moves,
-    note_step,
-    square_of,
+    load_early,
 )
-from streamsvm.support import active_set, sparse_store, states
+from streamsvm.support import active_set, sparse_store
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import NOT_NEGATIVE, count_of, field, index_of
 from streamsvm.support.sparse_store import LIVE, WANTED, SparseStore
 from streamsvm.support.state_parts import STORE
 from streamsvm.support.states import declare
-
-_FEWEST = 64
 
 
 class TokenPatterns(NamedTuple):
@@ -44,27 +41,20 @@ class TokenPatterns(NamedTuple):
 declare(TokenPatterns)
 
 
-def new_patterns(order: int, classes: int, window: int) -> TokenPatterns:
-    """Return an empty set of patterns; `window` is 0 for none."""
-    sizes = {"slots": _FEWEST, "features": 1, "order": order, "classes": classes, "window": window}
-    patterns: TokenPatterns = states.new(TokenPatterns, sizes, sparse=True)
-    return patterns
-
-
-def grown(old: TokenPatterns, slots: int, classes: int) -> TokenPatterns:
-    """Return the patterns with room for at least so many slots and classes, and for `WANTED`."""
-    slots, classes = max(slots, old.label.size), max(classes, old.beta.shape[1])
-    patterns: TokenPatterns = states.grown(old, slots, 1, n_classes=classes)
-    return patterns
+@compiled_within
+def have_room(patterns, x, begin, stop):
+    """Tell whether tokens begin .. stop-1 fit; if not, the patterns must be `grown` first."""
+    counts, store = patterns.active.counts[0], patterns.store
+    n_entries = x.start[stop] - x.start[begin]
+    fits = 4 * (store.counts[LIVE] + n_entries) <= 3 * store.columns.size
+    store.counts[WANTED] = 0 if fits else n_entries
+    return fits and patterns.label.size - counts.n + counts.n_free >= stop - begin
 
 
 @compiled_within
-def have_room(patterns, n_tokens, n_entries):
-    """Tell whether so many tokens fit; if not, the patterns must be `grown` first."""
-    counts, store = patterns.active.counts[0], patterns.store
-    fits = 4 * (store.counts[LIVE] + n_entries) <= 3 * store.columns.size
-    store.counts[WANTED] = 0 if fits else n_entries
-    return fits and patterns.label.size - counts.n + counts.n_free >= n_tokens
+def new_scores(patterns):
+    """Return room for the scores of all labels."""
+    return np.zeros(patterns.beta.shape[1], np.float32)
 
 
 @compiled_within
@@ -77,25 +67,36 @@ def scores_of(model, patterns, order, slot, out):
     add_moves(model.moves, order, patterns.past[slot], out)
 
 
-@compiled_inner
-def remove(model, patterns, order, slot):
-    """Remove a pattern, and what it gave to the weights."""
-    store, label = patterns.store, patterns.label[slot]
-    begin = store.start[slot]
+@compiled_within
+def square_of_pattern(patterns, slot):
+    """Return |x|^2 of a pattern."""
+    return patterns.store.norm[slot]
+
+
+@compiled_within
+def shift_scores(model, patterns, kernel, order, slot, up, down, step):
+    """Move `step` from label `down` to label `up` of a pattern; the weights give the scores."""
+    store, begin = patterns.store, patterns.store.start[slot]
     stop = begin + store.length[slot]
-    scores = np.zeros(patterns.beta.shape[1], np.float32)
-    scores_of(model, patterns, order, slot, scores)
-    square = square_of(store.values, begin, stop) + order
-    for c in range(patterns.beta.shape[1]):
-        # A direction for each label, which are orthogonal to each other.
-        note_step(model.info[0], np.float64(scores[c]), -patterns.beta[slot, c], square)
-    for c in range(patterns.beta.shape[1]):
-        step = patterns.beta[slot, c]
-        if c != label and step != 0.0:
-            # Its coefficient is negative: this takes from the label what it gave.
-            change(model.weights, store.columns, store.values, begin, stop, label, c, step)
-            change_moves(model.moves, order, patterns.past[slot], label, c, step)
-    release(patterns, slot)
+    change(model.weights, store.columns, store.values, begin, stop, up, down, step)
+    change_moves(model.moves, order, patterns.past[slot], up, down, step)
+
+
+@compiled_within
+def fetch(patterns, slot, n):
+    """Ask for the memory of a pattern, which takes longer to arrive than a step takes."""
+    columns, start = patterns.store.columns.reshape(1, -1), patterns.store.start[slot]
+    prefetch(columns, 0, start)
+    prefetch(columns, 0, min(start + 16, columns.size - 1))
+    for c in range(0, n, 8):
+        prefetch(patterns.beta, slot, c)
+
+
+@compiled_within
+def fetch_weights(model, patterns, slot):
+    """Ask for the weights of the features of a pattern."""
+    store, begin = patterns.store, patterns.store.start[slot]
+    load_early(model.weights, store.columns, begin, begin + store.length[slot])
 
 
 @compiled_inner
@@ -104,15 +105,3 @@ def release(patterns, slot):
     patterns.beta[slot] = 0.0
     sparse_store.release(patterns.store, slot)
     active_set.leave(patterns.active, slot)
-
-
-@compiled_inner
-def smallest(patterns):
-    """Return the slot of the pattern with the smallest coefficients; there is at least one."""
-    active = patterns.active
-    best = active.members[0]
-    for m in range(active.counts[0].n_members):
-        slot = active.members[m]
-        if patterns.beta[slot, patterns.label[slot]] < patterns.beta[best, patterns.label[best]]:
-            best = slot
-    return best

@@ -17,7 +17,6 @@ from streamsvm.structured.sequences import (
     greedy,
     inference,
     sentence_patterns,
-    token_patterns,
 )
 from streamsvm.structured.sequences.pairs import new_scratch
 
@@ -404,7 +403,7 @@ def test_a_label_that_learns_is_refused():
 
 @pytest.mark.parametrize(
     ("inference", "module", "remove"),
-    [("greedy", greedy, token_patterns.remove), ("exact", exact, sentence_patterns.remove)],
+    [("greedy", greedy, greedy.remove), ("exact", exact, sentence_patterns.remove)],
 )
 def test_an_interruption_while_learning_loses_no_pattern(inference, module, remove, monkeypatch):
     model, learn, calls = LaRankSequenceLabeler(inference, seed=1), module.learn, []
@@ -427,7 +426,10 @@ def test_an_interruption_while_learning_loses_no_pattern(inference, module, remo
     # All weights are made of the patterns that are left.
     active = model.solver.patterns.active
     for slot in active.members[: active.counts[0].n_members].copy():
-        scratch = [new_scratch(10, *model.solver.model.weights.shape)] if module is exact else []
-        remove(model.solver.model, model.solver.patterns, model.order_, slot, *scratch)
+        m, p = model.solver.model, model.solver.patterns
+        if module is exact:
+            remove(m, p, model.order_, slot, new_scratch(10, *m.weights.shape))
+        else:
+            remove(m, p, None, model.order_, slot)
     assert np.abs(model.solver.model.weights).max() < 1e-4
     model.learn_many(X, Y)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from streamsvm.structured.sequences import sentence_patterns, token_patterns
+from streamsvm.structured.sequences import greedy, sentence_patterns
 from streamsvm.structured.sequences.inference import Exact, Greedy
 from streamsvm.structured.sequences.model import PASSIVE_AGGRESSIVE, PERCEPTRON
 from streamsvm.structured.sequences.pairs import new_scratch
@@ -162,7 +162,7 @@ def norm_of(stream):
 
 def remove(stream, slot):
     if isinstance(stream.solver, Greedy):
-        token_patterns.remove(stream.model, stream.patterns, stream.order, slot)
+        greedy.remove(stream.model, stream.patterns, None, stream.order, slot)
     else:
         scratch = new_scratch(10, *stream.model.weights.shape)
         sentence_patterns.remove(stream.model, stream.patterns, stream.order, slot, scratch)
