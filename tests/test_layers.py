@@ -16,7 +16,7 @@ LAYERS = [
     {"support", "confidence"},
     {"solvers"},
     {"monitor", "page"},
-    {"labels", "features", "model_files", "selection"},
+    {"labels", "features", "model_files", "models", "selection"},
     {"preprocessing"},
     {"learners"},
     {"structured"},
@@ -73,14 +73,32 @@ def test_imports_go_down(path):
 def test_what_all_learners_share_imports_nothing_of_some():
     bases = ROOT / "streamsvm" / "learners" / "bases"
     families = {path.name for path in bases.iterdir() if (path / "__init__.py").exists()}
-    assert families == {"adaptive", "exact", "kernel", "linear"}
+    assert families == {"exact", "kernel", "linear"}
     above = {family: {family} for family in families}
-    above |= {family: {family, "kernel"} for family in ("adaptive", "exact")}
+    above["exact"].add("kernel")
     for path in bases.rglob("*.py"):
         allowed = above.get(path.relative_to(bases).parts[0], set())
         for name in imports(path):
             family = name.removeprefix("streamsvm.learners.bases.").split(".")[0]
             assert family not in families - allowed, f"{path.name} imports {name}"
+
+
+def test_models_know_rows_of_numbers_only():
+    """No names, labels, locks, learners or River: what they use knows none either."""
+    low = "_compile _compiling _parameter_checks errors kernels losses support solvers models"
+    may = {f"streamsvm.{part}" for part in low.split()} | {
+        "streamsvm.model_files.json_values",
+        "streamsvm.monitor.certificate",
+        "streamsvm.selection.candidates",
+    }
+    for path in (ROOT / "streamsvm" / "models").rglob("*.py"):
+        modules = {name for name, _ in _froms(ast.parse(path.read_text()))}
+        used = {name for name in modules if name.partition(".")[0] in ("streamsvm", "river")}
+        wrong = {
+            n for n in used - {"streamsvm"} if not any(f"{n}.".startswith(f"{m}.") for m in may)
+        }
+        assert not wrong, (path.name, wrong)
+        assert "support.locked" not in path.read_text(), path.name
 
 
 def test_structured_learning_is_in_one_place():

@@ -309,7 +309,7 @@ def test_a_forked_process_has_threads_of_its_own():
 
 def test_the_interpreter_ends_while_threads_sleep_or_work():
     code = (
-        "import time; from streamsvm.learners.bases.kernel import threads;"
+        "import time; from streamsvm.models.kernel import threads;"
         "threads.make_calls(time.sleep, [(0.01,)] * 8, 4);"
         "threads.SharedCalls(time.sleep, [(60.0,)] * 8, 4).begin(); print('end')"
     )
