@@ -117,7 +117,7 @@ class Label:
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
 @pytest.mark.parametrize("names", ["strings", "others"])
 def test_a_class_that_comes_while_the_label_is_looked_up(cls, k, names):
-    """The sign of a label among two is not taken for its number among three."""
+    """A label learnt while another one is looked up keeps its number."""
     x, own = {"x": 1.0, "y": -2.0, "z": 0.5}, {"x": -1.0, "y": 2.0, "z": 1.5}
     if names == "others":
         x, own = ({(name, 1): value for name, value in event.items()} for event in (x, own))
