@@ -28,7 +28,7 @@ learn_event: Any = chosen_by(0, _learn)
 Its arguments: state, kernel, schedule, spare, x, is_last, y, cost, weight, numbers, margins,
 solver. x is the row, float32 (1, d), finite, or `SparseRows`, and `spare` a store of one row that
 may be overwritten. `is_last` tells whether `margins_of_event` had this row last. y, cost and weight
-are float64 (1,): +1 or -1, or the class if there are several outputs; C_i; the example weight.
+are float64 (1,): the number of the class; C_i; the example weight.
 numbers, int64 (at least 1,), is that of the example. margins, float64 (1, outputs), are written:
 from before the row was learnt. `solver` is what `learn_rows_for` returned.
 """

@@ -1,6 +1,6 @@
 """Probabilities from margins, calibrated online (Platt scaling).
 
-P(+1 | f) = 1 / (1 + exp(-(slope f + offset))). Each margin f was computed *before* the model learnt
+P(class 1 | f) = 1 / (1 + exp(-(slope f + offset))). Each margin f was computed *before* the model learnt
 the example, so that the fit is not biased towards examples already learnt. The update is an online
 Newton step on the log loss. Its curvature is a discounted sum, in which the last few thousand
 examples count, so that the fit follows a drifting model.
@@ -25,7 +25,7 @@ def new_calibration() -> np.ndarray:
 
 @compiled
 def probability(calibration, margin):
-    """Return P(+1) at a margin."""
+    """Return P(class 1) at a margin."""
     z = calibration[0] * margin + calibration[1]
     # Beyond 30 the result is 0 or 1 to all digits that matter, and exp might overflow.
     return 1.0 / (1.0 + np.exp(-min(30.0, max(-30.0, z))))
@@ -33,7 +33,7 @@ def probability(calibration, margin):
 
 @compiled_inner
 def update_one(calibration, margin, y):
-    """Learn a margin with label y, +1 or -1."""
+    """Learn a margin of an example of class y, 0 or 1."""
     # Clipped: a very large margin tells no more than a large one.
     f = min(5.0, max(-5.0, margin))
     p = probability(calibration, f)
@@ -52,7 +52,7 @@ def update_one(calibration, margin, y):
 
 @compiled
 def update_calibration(calibration, margins, y):
-    """Learn margins, float64 (n,), with labels y, float64 (n,) of +1 and -1, in order."""
+    """Learn margins, float64 (n,), of examples of classes y, float64 (n,) of 0 and 1, in order."""
     for r in range(y.size):
         update_one(calibration, margins[r], y[r])
 

@@ -30,7 +30,7 @@ class Search(NamedTuple):
     solver: Step
     second: float  # where the second part of the weights begins, if there is one
     x: Any  # n rows: float32 (n, d), finite, or `SparseRows`
-    y: np.ndarray  # float64 (n,): +1 or -1 if there is one output, else classes 0, 1, ...
+    y: np.ndarray  # float64 (n,): numbers of classes
     weight: np.ndarray  # float64 (n,), at least 0
     schedule: Schedule  # but for its t0
     square: float  # the mean of ||x||^2, above 0
