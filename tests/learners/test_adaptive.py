@@ -16,6 +16,8 @@ from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.models.adaptive import members, standby
+from streamsvm.models.kernel.larank_solver import LaRankSolver
+from streamsvm.models.kernel.lasvm_solver import LASVMSolver
 from streamsvm.models.kept_examples import WRONG, KeptExamples
 from streamsvm.solvers.adaptive import last_label, step
 from streamsvm.solvers.adaptive import state as adaptive_state
@@ -98,7 +100,7 @@ def test_a_drift_is_noticed_whether_models_adapt_or_begin_anew(n_classes, seed):
 def test_a_drift_is_noticed_and_said(caplog):
     x, y = stream(4000, turn=2000)
     model = AdaptiveSVMClassifier()
-    with caplog.at_level(logging.INFO, "streamsvm.learners.adaptive"):
+    with caplog.at_level(logging.INFO, "streamsvm.models.adaptive"):
         right = np.array(model.predict_then_learn_many(x, y.tolist())) == y
     assert model.n_drifts == 1 and 2000 < model.last_drift <= 2400
     assert f"drift at example {model.last_drift}: " in caplog.text
@@ -164,8 +166,8 @@ def test_a_third_class_that_comes_late(late):
     learnt(many, x[777:], labels[777:])
     assert content(one) == content(many) and set(one.classes) == {"a", "b", "c", "d"}
     # A model of fewer classes than the learner could not be read from its file.
-    laranks = [member for member in one.models if isinstance(member, LaRankClassifier)]
-    assert {member.max_classes for member in laranks} == {one.most_classes} == {200}
+    laranks = [m.solver for m in one.models if isinstance(m.solver, LaRankSolver)]
+    assert {solver._max_classes for solver in laranks} == {one.most_classes} == {200}
     right = np.mean(np.array(one.predict_many(x[-200:])) == labels[-200:])
     assert right > 0.8
 
@@ -178,7 +180,6 @@ def test_copies_and_files_go_on_as_the_model_does(n, tmp_path):
     copies = [streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
     for other in (model, *copies):
         learnt(other, x[n:], y[n:], parts=(50,))
-        assert all(member.schema is other.schema for member in other.models)
     assert content(copies[0]) == content(copies[1]) == content(model)
     assert model.n_drifts >= 1
 
@@ -190,10 +191,10 @@ def test_the_other_models_compare_rows_as_the_first_does():
     assert first.chosen.startswith("scaled rows") and model.chosen.startswith(first.chosen)
     assert ("; the model in use has gamma" in model.chosen) == (model.in_use is not first)
     for other, width in zip(others, (1 / 4, 1 / 16, 4), strict=True):
-        assert other.kernel_.gamma == pytest.approx(width * first.kernel_.gamma)
+        assert other.kernel.gamma == pytest.approx(width * first.kernel.gamma)
         np.testing.assert_array_equal(other.preparation.factors, first.preparation.factors)
     assert [member.C for member in model.models] == [1.0, 10.0, 10.0, 1.0]
-    assert [member.window for member in model.models] == [10_000, 10_000, 10_000, 1000]
+    assert [m.solver.schedule.bounds.window for m in model.models] == [10_000] * 3 + [1000]
 
 
 def test_of_several_classes_that_overlap_the_lasvm_among_the_models_predicts(tmp_path):
@@ -208,7 +209,7 @@ def test_of_several_classes_that_overlap_the_lasvm_among_the_models_predicts(tmp
     )
     assert right > right_alone + 0.03
     first, _, third, _ = model.models
-    assert model.in_use is third and type(third) is LASVMClassifier
+    assert model.in_use is third and isinstance(third.solver, LASVMSolver)
     rows = dict(enumerate(x[0].tolist()))
     assert (
         list(model.decision_function_one(rows))
@@ -216,9 +217,9 @@ def test_of_several_classes_that_overlap_the_lasvm_among_the_models_predicts(tmp
         == [*model.classes]
     )
     assert model.decision_function_many(x).shape == (2240, 4)
-    # As in files of versions before: that model is another one, and alone begins anew.
-    older = members.KINDS_OF_MANY[2]
-    model.models[2] = members.new_other(model.model, model.model.factors_of_classes, first, older)
+    # A model of another kind is replaced, and alone begins anew.
+    kind = members.KINDS_OF_MANY[2]
+    model.models[2] = members.new_other(model.model, model.model.factors_of_classes, first, kind)
     model.state.info[adaptive_state.IN_USE] = 0
     model.state.asleep[0] = 0
     seen = [member.n_examples for member in model.models]
@@ -226,7 +227,7 @@ def test_of_several_classes_that_overlap_the_lasvm_among_the_models_predicts(tmp
     copy = streamsvm.load(tmp_path / "m.svm")
     for one in (model, copy):
         one.learn_many(x[:448], y[:448].tolist())
-    assert content(copy) == content(model) and type(model.models[2]) is LASVMClassifier
+    assert content(copy) == content(model) and isinstance(model.models[2].solver, LASVMSolver)
     assert model.models[0].n_examples >= seen[0]
 
 
@@ -383,7 +384,7 @@ def test_a_model_that_sleeps_before_it_learns_follows_new_scales():
 def test_memory_is_bounded_by_the_window():
     x, y = stream(1500, noise=1.0)
     model = learnt(AdaptiveSVMClassifier(window=100), x, y)
-    assert all(member.n_support_vectors <= 100 for member in model.models)
+    assert all(member.n_vectors <= 100 for member in model.models)
     assert model.memory_parts["recent"] < 2 * 1024 * 40
     assert model.memory_usage == sum(model.memory_parts.values())
 
@@ -397,7 +398,7 @@ def test_support_vectors_are_bounded(n_classes, tmp_path):
     one, many = (AdaptiveSVMClassifier(max_support_vectors=40, seed=1) for _ in range(2))
     by_events(one, x, y)
     learnt(many, x[:1200], y[:1200], parts=(5, 700))
-    assert {member.max_support_vectors for member in many.models} == {40}
+    assert {member.solver.schedule.bounds.limit for member in many.models} == {40}
     assert max(m.kept_numbers().size for m in many.models if m.n_examples) == 40
     many.save(tmp_path / "m.svm")
     copy = streamsvm.load(tmp_path / "m.svm")
@@ -415,7 +416,8 @@ def test_finish_leads_each_model_to_its_optimum():
     model = learnt(AdaptiveSVMClassifier(), x, y)
     before = [member.dual for member in model.models]
     model.finish()
-    assert all(m.delta <= m.tau and m.dual >= d for m, d in zip(model.models, before, strict=True))
+    for member, dual in zip(model.models, before, strict=True):
+        assert member.delta <= 1e-3 and member.dual >= dual
 
 
 def test_parameters_are_checked():
@@ -437,7 +439,7 @@ def test_files_that_contradict_themselves_are_refused(tmp_path):
         {"state": AdaptiveSVMClassifier().state._replace(asleep=np.ones(4, np.int64))},
     ):
         model = learnt(AdaptiveSVMClassifier(), x, y)
-        model.__dict__.update(change)
+        model.model.__dict__.update(change)
         model.save(tmp_path / "wrong.svm")
         with pytest.raises(ModelFileError):
             streamsvm.load(tmp_path / "wrong.svm")
@@ -485,7 +487,7 @@ def test_of_several_classes_each_support_vector_counts_once():
     x, y = rng.normal(size=(600, 4)), rng.integers(0, 4, 600)
     model = AdaptiveSVMClassifier(seed=1)
     model.learn_many(x, y)
-    assert 300 < model.n_support_vectors == model.in_use.n_support_patterns <= 600
+    assert 300 < model.n_support_vectors == model.in_use.n_vectors <= 600
 
 
 def test_of_more_than_fifty_classes_the_lasvm_is_replaced(monkeypatch, tmp_path):
@@ -494,11 +496,11 @@ def test_of_more_than_fifty_classes_the_lasvm_is_replaced(monkeypatch, tmp_path)
     y = np.where(np.arange(900) < 700, y % 4, y)
     one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
     learnt(many, x[:700], y[:700])
-    assert type(many.models[2]) is LASVMClassifier
+    assert isinstance(many.models[2].solver, LASVMSolver)
     predicted = many.predict_then_learn_many(x[700:], y[700:].tolist())
     assert by_events(one, x, y)[700:] == predicted
     assert content(one) == content(many) and len(one.classes) == 6
-    assert {type(member) for member in one.models} == {LaRankClassifier}
+    assert {type(member.solver) for member in one.models} == {LaRankSolver}
 
 
 def runs(n, n_classes=2, length=20.0, seed=0):
@@ -568,14 +570,13 @@ def test_a_class_that_cannot_be_added_to_one_model_is_added_to_none(monkeypatch)
     model, expected = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
     for one in (model, expected):
         learnt(one, x[early], y[early])
-    third = type(model.models[2])
     with monkeypatch.context() as patch:
-        patch.setattr(third, "add_class", lambda self, label: 1 / 0)
+        patch.setattr(type(model.models[2].solver), "of_classes", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             model.learn_one({0: 1.0}, "typo")
     for one in (model, expected):
         learnt(one, x[~early], y[~early])
-    assert [list(member.targets.labels.seen) for member in model.models] == [model.classes] * 4
+    assert {member.n_classes for member in model.models} == {len(model.classes)}
     assert model.predict_many(x).tolist() == expected.predict_many(x).tolist()
 
 
@@ -618,10 +619,10 @@ def test_models_catch_up_in_parts(n_classes, tmp_path, monkeypatch):
     monkeypatch.setattr(standby, "_costs_of", lambda *_: (standby.BUDGET, 1.0))
     learn_examples, sizes = members.learn_examples, []
 
-    def noted(model, examples, seen):
+    def noted(model, examples):
         if any(model is member for learner in (one, many) for member in learner.models):
             sizes.append(len(examples.classes))
-        return learn_examples(model, examples, seen)
+        return learn_examples(model, examples)
 
     monkeypatch.setattr(members, "learn_examples", noted)
     # Scale and width of the first model change in the trial, and all others begin anew.

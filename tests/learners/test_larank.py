@@ -189,12 +189,6 @@ def test_files_with_numbers_that_lie_outside_are_refused(name, value):
         codec.from_file(content, arrays)
 
 
-def test_the_older_name_of_the_bound_is_taken():
-    with pytest.warns(DeprecationWarning, match="max_support_vectors"):
-        model = LaRankClassifier(max_support_patterns=30)
-    assert model.max_support_vectors == model.clone().max_support_vectors == 30
-
-
 def test_image_segments():
     model = StandardScaler() | LaRankClassifier(C=10.0, seed=1)
     metric = evaluate.progressive_val_score(datasets.ImageSegments(), model, metrics.Accuracy())
@@ -230,18 +224,6 @@ def test_one_class_too_many_is_refused_and_the_limit_can_be_raised():
         LaRankClassifier().learn_many(*many_classes(1100))
     with pytest.raises(ParameterError, match="max_classes"):
         LaRankClassifier(max_classes=1)
-
-
-def test_a_file_from_before_there_was_a_limit_loads_with_its_classes():
-    model = LaRankClassifier(max_classes=None, seed=1)
-    model.learn_many(*many_classes(1100))
-    content, arrays = codec.to_file(model)
-    del content["parameters"]["max_classes"]
-    loaded = codec.from_file(content | {"class": "LaRankClassifier"}, arrays)
-    same(model, loaded)
-    for each in (model, loaded):
-        each.learn_one({0: 2000.0}, 2000)
-    same(model, loaded)
 
 
 def test_there_is_room_for_no_more_classes_than_the_limit():

@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 import streamsvm
 from streamsvm import LASVMClassifier, kernels
 from streamsvm.errors import FeatureError, LabelError, ParameterError
+from streamsvm.models.kernel import lasvm_solver
 
 NAMES = ["a", "b", "c"]
 
@@ -248,7 +249,7 @@ def test_weight_zero_never_becomes_a_support_vector():
     np.testing.assert_array_equal(model.support_vectors().coefficients, before)
 
 
-def test_finish_reports_and_may_be_interrupted():
+def test_finish_reports_and_may_be_interrupted(monkeypatch):
     x, y = rows(400, noise=2.0)
     model = LASVMClassifier(C=1000.0, kernel=kernels.RBF(gamma=5.0), delta_max=None, reprocess=0)
     model.learn_many(x, y)
@@ -259,12 +260,9 @@ def test_finish_reports_and_may_be_interrupted():
         calls.append((delta, n))
         raise KeyboardInterrupt
 
-    streamsvm.learners.lasvm._FINISH_STEPS, kept = 50, streamsvm.learners.lasvm._FINISH_STEPS
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            model.finish(stop)
-    finally:
-        streamsvm.learners.lasvm._FINISH_STEPS = kept
+    monkeypatch.setattr(lasvm_solver, "_FINISH_STEPS", 50)
+    with pytest.raises(KeyboardInterrupt):
+        model.finish(stop)
     assert len(calls) == 1
     model.finish()
     assert model.delta <= model.tau

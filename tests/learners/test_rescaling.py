@@ -48,7 +48,7 @@ def test_accuracy_recovers_when_scales_change(cls):
     x, y = changing(4000)
     followed = new(cls).predict_then_learn_many(x, y.tolist())
     frozen = learnt(new(cls), x[:1024], y[:1024], parts=())
-    race.end(frozen)
+    race.end(frozen.model)
     frozen.preparation.scales = None
     as_before = frozen.predict_then_learn_many(x[1024:], y[1024:].tolist())
     right = np.mean(np.array(followed)[-1500:] == y[-1500:])

@@ -89,7 +89,7 @@ def test_the_dual_never_falls_and_scores_are_up_to_date():
     x, y = rows(250, seed=3)
     model = LaRankClassifier(RBF, C=20.0, reserve=250, seed=1)
     model.learn_many(x, y)
-    looks, duals, goes_on = model.solver.revisits(model), [model.dual], True
+    looks, duals, goes_on = model.solver.revisits(model.model), [model.dual], True
     while goes_on:
         goes_on = looks.learn_violating()
         duals.append(model.dual)

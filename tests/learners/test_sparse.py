@@ -333,7 +333,7 @@ def test_results_do_not_depend_on_threads(cls, seed):
     thin_x, thin_y = text_like(seed, 1500, 4000)
     for x, y in ((dense_x, dense_y), (sp.csr_array(thin_x), thin_y)):
         one, three = (cls(kernels.RBF(gamma=0.01), seed=0, n_jobs=n) for n in (None, 3))
-        assert three.n_threads == 3
+        assert three.model.n_threads == 3
         predicted = one.predict_then_learn_many(x, y)
         assert predicted == three.predict_then_learn_many(x, y)
         np.testing.assert_array_equal(one.state.alpha, three.state.alpha)

@@ -53,7 +53,7 @@ def new_model(name, n_threads):
     cls, _, parameters = SETTINGS[name]
     model = cls(RBF, seed=1, **parameters)
     # Not by `n_jobs`, which is in files.
-    model.n_threads = n_threads
+    model.model.n_threads = n_threads
     return model
 
 

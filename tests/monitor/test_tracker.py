@@ -269,7 +269,7 @@ def test_compiling_is_no_part_of_the_speed(monkeypatch, way):
         monkeypatch.setattr(where.event_path, "learn_plain", slow(where.event_path.learn_plain))
         monitor.learn_one(*stream[0])
     else:
-        monkeypatch.setattr(where, "learn_rows", slow(where.learn_rows))
+        monkeypatch.setattr(where.model, "learn", slow(where.model.learn))
         monitor.learn_one(*stream[0], 0.0)
     assert monitor.measure()["n_examples"] == 21
     assert monitor.rates.seconds - before < 0.3 and max(monitor.rates._latencies[20:]) < 0.3

@@ -145,7 +145,7 @@ def test_kept_kernel_values_are_those_computed_anew():
             model.learn_one(x, y)
             if len(model.waiting):
                 bring_up_to_date(model)
-                kept = model.margins_of_waiting(model.waiting)
+                kept = model.model.margins_of_waiting(model.waiting, len(model.schema))
                 rows = model.waiting.rows(2)
                 assert (kept == model.margins_of(rows)).all(), name
 
@@ -165,7 +165,7 @@ def test_sparse_rows_and_new_features_and_classes(n_classes):
             assert len(model.waiting) > 0
     assert model.is_sparse
     bring_up_to_date(model)
-    kept = model.margins_of_waiting(model.waiting)
+    kept = model.model.margins_of_waiting(model.waiting, len(model.schema))
     expected = model.margins_of(model.waiting.rows(len(model.schema)))
     assert (np.atleast_2d(kept.T)[:3] == np.atleast_2d(expected.T)[:3]).all()
     assert model.waiting.n_taken < 150
