@@ -94,8 +94,8 @@ def of_learner(model: Any, x: np.ndarray, y: np.ndarray, C: float) -> tuple[floa
     model.finish()
     found = np.nan
     if isinstance(model, LASVMClassifier) and len(model.classes) == 2:
-        signs = np.where(y == model.targets.labels.positive, 1.0, -1.0)
-        found = objective(model.squared_norm, model.margins_of(np.asarray(x, np.float32)), signs, C)
+        signs = np.where(y == model.labels[1], 1.0, -1.0)
+        found = objective(model.squared_norm, model.decision_function_many(x), signs, C)
     return float(np.mean(before)), accuracy(), found
 
 

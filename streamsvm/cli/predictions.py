@@ -197,7 +197,7 @@ def _table(
 ) -> pa.Table:
     """Return predictions of the rows of a batch; `more` is from `said_by`."""
     rows = values.tolist()
-    label_of = learner.targets.label_of
+    label_of, decision = learner.targets.label_of, learner.targets.decision
     predicted = [label_of(m) if u else None for m, u in zip(rows, usable, strict=True)]
     own, score, k = np.zeros(len(rows)), np.zeros(len(rows)), len(learner.classes)
     of_class = {y: np.zeros(len(rows)) for y in learner.classes}
@@ -209,7 +209,7 @@ def _table(
         for y, column in of_class.items():
             column[i] = found.get(y, 0.0)
         # With several classes: the score of the predicted class.
-        score[i] = max(rows[i][:k], default=0.0) if values.ndim > 1 else rows[i]
+        score[i] = max(rows[i][:k], default=0.0) if values.ndim > 1 else decision(rows[i])
     columns = {
         "file": pa.array([batch.file] * len(batch), pa.string()),
         "row": pa.array(batch.rows),

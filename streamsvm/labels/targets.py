@@ -1,9 +1,9 @@
 """What a learner is to predict: its labels, and what margins say of them.
 
 A solver knows the number of each class, 0, 1, 2, ..., in the order in which they came. Margins are
-float64 (n,) where one tells two classes apart, above 0 for class 1; else they are scores, float64
-(n, classes), the highest of which predicts. Users see margins above 0 for the larger label, even if
-that is class 0: `decision` turns them.
+float64 (n,) where one tells two classes apart, above 0 for class 1, and at exactly 0 class 0 is
+predicted; else they are scores, float64 (n, classes), the highest of which predicts. Users see
+margins above 0 for the larger label, even if that is class 0: `decision` turns them.
 """
 
 from __future__ import annotations

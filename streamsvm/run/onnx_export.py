@@ -439,7 +439,9 @@ def _decide(
         # The exponentials of -z / 2 and z / 2, divided by their sum, are the probabilities.
         z = graph.add("MatMul", z, graph.constant(np.array([[-0.5, 0.5]])))
         decision = graph.add("Reshape", decision, graph.constant([-1]))
-        is_positive = graph.add("Greater", decision, graph.constant(0.0))
+        # At 0 the label that came first is predicted.
+        above = "Greater" if learner.targets.direction > 0.0 else "GreaterOrEqual"
+        is_positive = graph.add(above, decision, graph.constant(0.0))
         place = graph.add("Cast", is_positive, to=graph.int64)
     else:
         place = graph.add("ArgMax", decision, axis=1, keepdims=0)

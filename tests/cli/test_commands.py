@@ -215,6 +215,12 @@ def test_predict_gives_the_models_predictions(capsys):
         assert row["probability"] == pytest.approx(learner.predict_proba_one(x)[row["prediction"]])
     bad = table.slice(5, 1).to_pylist()[0]
     assert bad["row"] == 5 and bad["prediction"] is None and bad["probability"] is None
+    # The larger label is positive, also if it comes first.
+    write(y=~data["y"])
+    assert replay("data.parquet", "--scale", "--save", "other.svm") == 0
+    assert main(["predict", "other.svm", "data.parquet", "-o", "other.parquet"]) == 0
+    other = pq.read_table("other.parquet").to_pandas().drop(index=5)
+    assert (other["prediction"] == (other["decision_function"] > 0.0)).all()
     write("fewer.parquet", b=None, y=None)
     assert main(["predict", "m.svm", "fewer.parquet", "-o", "out.parquet"]) == 0
     assert "not in fewer.parquet, so missing everywhere: b" in capsys.readouterr().err

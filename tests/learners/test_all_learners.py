@@ -78,6 +78,37 @@ def matrix(events):
     return np.array([[x["a"], x["b"]] for x, _ in events], np.float32)
 
 
+def other_way(found):
+    """Return what a model says of the labels 0 and 1, as it would say it of 1 and 0."""
+    if isinstance(found, dict):
+        is_by_label = set(found) <= {0, 1}
+        found = found.items()
+        return {1 - k: v for k, v in found} if is_by_label else {k: -v for k, v in found}
+    return -np.array(found)
+
+
+@all_learners
+def test_the_larger_label_is_positive_whichever_comes_first(cls, parameters):
+    """To a solver a stream and the one with 0 and 1 exchanged are the same."""
+    events = list(stream(60))
+    mirrored = [(x, 1 - y) for x, y in events]
+    model, other = learnt(cls(**parameters), events), learnt(cls(**parameters), mirrored)
+    for x, _ in stream(20, seed=1):
+        assert other.predict_one(x) == 1 - model.predict_one(x)
+        assert other.decision_function_one(x) == other_way(model.decision_function_one(x))
+        assert other.predict_proba_one(x) == other_way(model.predict_proba_one(x))
+    rows = pa.RecordBatch.from_pylist([x for x, _ in stream(20, seed=1)])
+    margins, others = (one.decision_function_many(rows) for one in (model, other))
+    if margins.ndim > 1:
+        # Columns are those of the labels in the order in which they came.
+        assert (others == margins).all()
+        return
+    assert (others == -margins).all()
+    for name in ("bias", "bias_", "intercept", "weights"):
+        if hasattr(model, name) and name not in inspect.signature(cls).parameters:
+            assert getattr(other, name) == other_way(getattr(model, name))
+
+
 def test_the_readme_has_each_learner_in_its_table():
     readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", readme, re.MULTILINE))

@@ -148,7 +148,8 @@ def test_a_monitor_follows_the_objective(cls):
     expected = losses.mean()
     if cls is KernelPegasosClassifier:
         expected += 0.5 * model.l2 * model.squared_norm
-    assert model.objective_of(x, signs, np.ones(len(y))) == pytest.approx(expected, rel=1e-6)
+    classes = np.array([model.targets.number_of(label) for label in y.tolist()])
+    assert model.objective_of(x, classes, np.ones(len(y))) == pytest.approx(expected, rel=1e-6)
     assert np.isfinite(monitor.get()["objective"])
     assert model.certificate.value is None and model.certificate.reason.startswith("no certificate")
 

@@ -157,7 +157,8 @@ def test_with_all_rows_in_reserve_one_pass_reaches_libsvms_optimum(C, weights, i
     signs = np.where(y, 1.0, -1.0)[own]
     fresh = alpha @ signs - 0.5 * alpha @ gram_of(x)[np.ix_(own, own)] @ alpha
     assert model.dual == pytest.approx(fresh, rel=1e-5)
-    cost = model.costs_now(signs, np.broadcast_to(w, 400)[own])
+    classes = np.array([model.targets.number_of(label) for label in y[own].tolist()])
+    cost = model.costs_now(classes, np.broadcast_to(w, 400)[own])
     assert abs(alpha.sum()) < 1e-9 * C * 400
     assert (alpha * signs > 0.0).all() and (abs(alpha) <= cost * (1.0 + 1e-12)).all()
 

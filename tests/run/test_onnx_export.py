@@ -159,13 +159,16 @@ def test_texts_are_taken_by_their_columns(given):
 
 def test_no_bias_is_invented_where_the_model_has_none():
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime checks the graphs")
-    model = KernelPerceptronClassifier(kernels.RBF(0.5), seed=1)
     x, far = np.random.default_rng(1).normal(size=(300, 4)), np.full((1, 4), 1e4)
-    model.learn_many(x, (x[:, 0] * x[:, 1] > 0).tolist())
-    session = runtime.InferenceSession(to_onnx(model).SerializeToString())
-    label, decision, _ = session.run(None, {"features": far})
-    assert decision == model.decision_function_many(far) == 0.0
-    assert label.tolist() == model.predict_many(far).tolist()
+    y = x[:, 0] * x[:, 1] > 0
+    # Where nothing decides, the label that came first is predicted.
+    for labels in (y, ~y):
+        model = KernelPerceptronClassifier(kernels.RBF(0.5), seed=1)
+        model.learn_many(x, labels.tolist())
+        session = runtime.InferenceSession(to_onnx(model).SerializeToString())
+        label, decision, _ = session.run(None, {"features": far})
+        assert decision == model.decision_function_many(far) == 0.0
+        assert label.tolist() == model.predict_many(far).tolist() == [labels[0]]
 
 
 @pytest.mark.parametrize("scale", [1e2, 1e3])

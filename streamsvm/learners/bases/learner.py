@@ -207,9 +207,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
         Returns
         -------
-        A float: above 0 the larger of the two labels is predicted. From LaRank, and from others
-        with more than two labels, {label: score}: the label with the highest score is predicted.
-        Before the first label 0.0, from LaRank {}.
+        A float: above 0 the larger of the two labels is predicted, at exactly 0 the one that came
+        first. From LaRank, and from others with more than two labels, {label: score}: the label
+        with the highest score is predicted. Before the first label 0.0, from LaRank {}.
 
         """
         return self.targets.decision(self._margin_one(x))
@@ -483,7 +483,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     def margins_many(self, X: Any) -> np.ndarray:
         """Return the margins of the rows of a batch, as `Targets` takes them.
 
-        As `decision_function_many`; several classes may have further columns.
+        Those of two classes are above 0 for class 1; several classes may have further columns.
         """
         return self._margins_many(X)
 

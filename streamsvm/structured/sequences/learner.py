@@ -219,8 +219,8 @@ class SequenceLearner(LabelsTokens, StructuredLearner):
         labels = self.targets.labels_of(codes)
         numbers = np.arange(self.n_tokens - n, self.n_tokens) + 1
         none = np.zeros(n)
-        signs = codes.astype(float)
-        return Learnt(x, signs, labels, guessed, none, none + 1.0, numbers, seconds)
+        classes = codes.astype(float)
+        return Learnt(x, classes, labels, guessed, none, none + 1.0, numbers, seconds)
 
     # Predicting
 

@@ -49,36 +49,36 @@ class SequenceTargets:
         rows = list(column_of(y, "labels", LabelError))  # another thread may shorten y
         if len(rows) != sentences.n:
             raise LabelError(f"labels for {len(rows)} sentences, and {sentences.n} sentences")
-        seen, signs = self.labels.seen, self.labels.numbers
+        seen, numbers = self.labels.seen, self.labels.numbers
         found, known = np.empty(sentences.n_tokens, np.int32), np.empty(sentences.n, np.int64)
         ends = sentences.first.tolist()
         for i, labels in enumerate(rows):
             given = _listed(labels, i, ends[i + 1] - ends[i])
             try:
-                codes = [signs.get(label, MISSING) for label in given]
+                codes = [numbers.get(label, MISSING) for label in given]
             except TypeError as error:
                 raise LabelError(f"a label is no hashable: {error}") from error
             if MISSING in codes:
                 if seen is self.labels.seen:
-                    seen, signs = [*seen], {**signs}
-                codes = [self._number_of(label, signs, seen) for label in given]
+                    seen, numbers = [*seen], {**numbers}
+                codes = [self._number_of(label, numbers, seen) for label in given]
             found[ends[i] : ends[i + 1]] = codes
             known[i] = len(seen)
         return found, known, self if seen is self.labels.seen else self.having(seen)
 
-    def _number_of(self, label: Any, signs: dict[Any, float], seen: list[Any]) -> float:
+    def _number_of(self, label: Any, numbers: dict[Any, float], seen: list[Any]) -> float:
         """Return the number of a label, which is added if it is new."""
         label = plain(label)
         if label is None or label != label:
             raise LabelError("a label is missing (None or NaN): learn needs one for each token")
-        if label not in signs:
+        if label not in numbers:
             if is_too_large(label):
                 raise LabelError(too_large(label))
             if self.labels.most is not None and len(seen) >= self.labels.most:
                 raise LabelError(too_many_classes(label, self.labels.most))
-            signs[label] = float(len(seen))
+            numbers[label] = float(len(seen))
             seen.append(label)
-        return signs[label]
+        return numbers[label]
 
 
 def _listed(labels: Any, i: int, n_tokens: int) -> list[Any]:
