@@ -25,7 +25,7 @@ NAMES = ("Bananas", "adult_train", "letter_train", "covtype_sample10k", *IN_ORDE
 
 def look_at_some(model: Any, rng: np.random.Generator) -> None:
     """Learn random rows of the reserve that are not kept, whether they violate or not."""
-    looks = model.solver.revisits(model)
+    looks = model.solver.revisits(model.model)
     outside = np.flatnonzero(~np.isin(looks._facts["number"], model.kept_numbers()))
     if len(outside):
         looks._learn(np.sort(rng.choice(outside, min(BLOCK, len(outside)), replace=False)))

@@ -70,7 +70,7 @@ def always(new: Callable[[], Any], events: Events) -> Outcome:
 
 
 def _freeze(model: Any) -> None:
-    model.preparation.scales = None
+    model.model.preparation.scales = None
 
 
 def again(
@@ -115,14 +115,14 @@ def learn(model: Any, x: Any, y: Any) -> bool:
 def like(model: Any) -> Any:
     """Return a new learner with the scale and width that another one uses."""
     fresh = type(model)(kernel=kernels.RBF(gamma=model.kernel_.gamma), seed=1)
-    fresh.schema, fresh.preparation.factors = model.schema, model.preparation.factors
+    fresh.schema, fresh.model.preparation.factors = model.schema, model.model.factors
     return fresh
 
 
 def is_other(fresh: Any, model: Any) -> bool:
     """Tell whether rows are scaled in one only, or gamma is another one by more than a factor 2."""
     ratio = fresh.kernel_.gamma / model.kernel_.gamma
-    are_scaled = [one.preparation.factors is not None for one in (fresh, model)]
+    are_scaled = [one.model.factors is not None for one in (fresh, model)]
     return are_scaled[0] != are_scaled[1] or not 0.5 <= ratio <= 2.0
 
 

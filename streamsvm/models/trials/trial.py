@@ -12,7 +12,7 @@ deviation (`progressive_errors`). The work is spread over the events that come t
 that none takes long: most trials are over at once, those of many classes or features hundreds of
 events later. After the last trial there is no cost; the examples are kept until then. As candidates
 learn rows that are scaled already, no row that was kept is ever scaled otherwise than the rows that
-come (later: `KernelLearner.rescale`). All errors count alike: weights that grow with time chose
+come (later: `KernelModel.rescale`). All errors count alike: weights that grow with time chose
 worse on our streams (`benchmarks.default_streams`).
 """
 

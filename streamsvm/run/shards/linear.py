@@ -120,9 +120,10 @@ class LinearTraining(Training):
 def as_learner(setting: Setting, w: np.ndarray, n_rows: int) -> Any:
     """Return a learner of so many rows with these weights, the last one of which is the bias."""
     learner = setting.new_learner()
-    learner.n_learnt[0] = n_rows
-    learner.is_sparse, learner.solver.first_rows = setting.is_sparse, None
-    state = learner.make_room(len(setting.names))
+    model = learner.model
+    model.n_learnt[0], model.n_features = n_rows, len(setting.names)
+    model.is_sparse, model.solver.first_rows = setting.is_sparse, None
+    state = model.make_room(model.n_features)
     state.weights[:] = 0.0
     state.weights[0, 0, : len(w) - 1] = w[:-1]
     info = state.info[0]
