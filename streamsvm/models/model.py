@@ -32,6 +32,9 @@ class LearntEvent(Protocol):
     def row(self) -> Rows:
         """Return a copy of the row as it came, over the features seen."""
 
+    def scaled_row(self) -> Rows:
+        """Return the same as the solver compares it: its features are multiplied by factors."""
+
 
 Parts = tuple[Any, Any, Any]
 """State, kernel and schedule of a model: what compiled code uses for an event.

@@ -70,6 +70,8 @@ class EventPath:
         n = LONGEST if is_sparse else room
         self.margins = np.zeros((1, n_outputs))
         self._row_values, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
+        # Those of the row as the solver compares it.
+        self._scaled_values = self._row_values if factors is None else np.zeros(n, np.float32)
         self._columns: Any = np.zeros((4, n if is_sparse else 1), np.int32)
         event_values: Any = np.zeros(n)
         self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
@@ -109,7 +111,7 @@ class EventPath:
             last_values=np.zeros(n, np.float32),
             statistics=self.statistics,
             factors=np.zeros(0, np.float32) if factors is None else padded(factors, room),
-            scaled_values=np.zeros(n, np.float32),
+            scaled_values=self._scaled_values,
             columns=self._columns,
             sort_keys=np.zeros(n if is_sparse else 1, np.uint32),
             start=self._start,
@@ -255,11 +257,18 @@ class EventPath:
 
     def row(self) -> Rows:
         """Return a copy of the row of the event that was learnt last."""
+        return self._copy_of(self._row_values)
+
+    def scaled_row(self) -> Rows:
+        """Return the same as the solver compares it."""
+        return self._copy_of(self._scaled_values)
+
+    def _copy_of(self, values: np.ndarray) -> Rows:
         d = self._d
         if not self.is_sparse:
-            return self._row_values[:d].reshape(1, d).copy()
+            return values[:d].reshape(1, d).copy()
         n, columns = int(self._start[1]), self._columns[SORTED_COLUMNS]
-        return SparseRows(self._start.copy(), columns[:n].copy(), self._row_values[:n].copy(), d)
+        return SparseRows(self._start.copy(), columns[:n].copy(), values[:n].copy(), d)
 
 
 def _not_plain(x: Mapping[Name, Any]) -> Any:

@@ -208,8 +208,8 @@ class KernelModel(Model):
         if isinstance(solver, ReservingSolver):
             margin = solver.wants(number, event.margins)
             if margin is not None and event.weight > 0.0:
-                row = preparation.scaled(event.row())
-                solver.kept_rows.add_one(row, (n, n, number, event.weight, margin))
+                fact = n, n, number, event.weight, margin
+                solver.kept_rows.add_one(event.scaled_row(), fact)
             solver.kept_rows.now = n
         if not preparation.note_event(event, number, n):
             return False
