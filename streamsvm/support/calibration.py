@@ -1,9 +1,9 @@
 """Probabilities from margins, calibrated online (Platt scaling).
 
-P(class 1 | f) = 1 / (1 + exp(-(slope f + offset))). Each margin f was computed *before* the model learnt
-the example, so that the fit is not biased towards examples already learnt. The update is an online
-Newton step on the log loss. Its curvature is a discounted sum, in which the last few thousand
-examples count, so that the fit follows a drifting model.
+P(class 1 | f) = 1 / (1 + exp(-(slope f + offset))). Each margin f was computed *before* the model
+learnt the example, so that the fit is not biased towards examples already learnt. The update is an
+online Newton step on the log loss. Its curvature is a discounted sum, in which the last few
+thousand examples count, so that the fit follows a drifting model.
 """
 
 from __future__ import annotations
