@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.features.events import check_number_feature, present, snapshot
+from streamsvm.features.events import check_number_feature, is_missing, present, snapshot
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema, in_order
 from streamsvm.support.rows import LARGEST
@@ -76,7 +76,7 @@ class EventReader:
                 return None
             if None in x.values():
                 x = present(x)
-            new = self._new_names(x, self.schema.n_names, learning)
+            new = self.new_names(x, self.schema.n_names, learning)
             if new is None:
                 return None
             get = x.get
@@ -86,13 +86,13 @@ class EventReader:
         except UNUSUAL:
             return None
 
-    def _new_names(self, x: dict[Name, Any], d: int, learning: bool) -> Any:
+    def new_names(self, x: dict[Name, Any], d: int, learning: bool) -> Any:
         """Return the new names of an event; None if the schema has no room for all of them."""
         index = self.schema.index
         if x.keys() <= index.keys():
             return ()
         # A new feature begins with its first value.
-        new = [name for name in present(x) if name not in index]
+        new = [n for n, value in x.items() if n not in index and not is_missing(value)]
         if learning:
             # Of an event read before, which was refused, some may not have fitted.
             self.schema.n_left_out = 0
@@ -118,15 +118,14 @@ class EventReader:
             if schema.buckets is not None:
                 columns = map(schema.hashed_columns.__getitem__, x)
             else:
-                new = self._new_names(x, d, learning) if learning else ()
-                if new is None:
-                    return None
-                if new:
-                    more = {name: d + i for i, name in enumerate(new)}
-                    get = schema.index.get
-                    columns = (get(name, more.get(name, -1)) for name in x)
-                else:
-                    columns = map(schema.index.get, x, repeat(-1))
+                columns = tuple(map(schema.index.get, x, repeat(-1)))
+                if learning and -1 in columns:
+                    new = self.new_names(x, d, learning)
+                    if new is None:
+                        return None
+                    at = {name: d + i for i, name in enumerate(new)}
+                    pairs = zip(x, columns, strict=True)
+                    columns = [c if c >= 0 else at.get(name, -1) for name, c in pairs]
             packed = packer("i", n)(*columns)
             return n, d + len(new), packer("d", n)(*x.values()), packed, new
         except UNUSUAL:

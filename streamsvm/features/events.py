@@ -43,13 +43,19 @@ def snapshot(x: Any) -> dict[Name, Any]:
     return content
 
 
+_USUAL = (float, int)
+
+
 def present(event: dict[Name, Any]) -> dict[Name, Any]:
     """Return an event without missing values: None and NaN."""
-    missing = [name for name, value in event.items() if _is_missing(value)]
+    missing = [name for name, value in event.items() if is_missing(value)]
     return {n: v for n, v in event.items() if n not in missing} if missing else event
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Tell whether a value is missing: None, NaN, or a null."""
+    if value.__class__ in _USUAL:
+        return bool(value != value)
     if isinstance(value, np.complexfloating):
         return False
     try:

@@ -32,6 +32,8 @@ def is_long(name: Name) -> bool:
 def check_equal_to_themselves(names: list[Name]) -> None:
     """Raise FeatureError if a name, as NaN, is not equal to itself: it could not be found again."""
     for name in names:
+        if name.__class__ is str:
+            continue
         try:
             is_equal = bool(name == name)
         except (TypeError, ValueError):
@@ -102,7 +104,9 @@ class Names:
 
     def fitting(self, names: Iterable[Name]) -> list[Name]:
         """Return those of the names that may be appended: short ones, while there is room."""
-        return [name for name in names if not is_long(name)] if self.room else []
+        # Few names fit, however long they are: their bytes need not be known.
+        has_room = len(self._names) * (4 * LONGEST_NAME + 500) < MOST_BYTES or self.room
+        return [name for name in names if not is_long(name)] if has_room else []
 
     @property
     def is_range(self) -> bool:
@@ -122,7 +126,7 @@ class Names:
             self._n_range = max(n, names.stop)
             return
         index = self.index
-        new = list(dict.fromkeys(name for name in names if name not in index))
+        new = [name for name in dict.fromkeys(names) if name not in index]
         if check is not None:
             check(new)
         self._names.extend(new)

@@ -37,7 +37,7 @@ class BagPath(EventPath):
         weight: float,
     ) -> int:
         """Learn an event if it is plain: see `learn_plain`; `bag` is as of `learn_bag`."""
-        d = self._write_plain(learner, x)
+        d = self._write_plain(learner, x, True)
         return -1 if d < 0 else self._learn_bag_written(d, bag, cost, weight)
 
     def learn_bag(self, event: Event, bag: set[int], cost: float, weight: float) -> int:
