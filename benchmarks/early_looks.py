@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks.default_streams import streams
 from streamsvm import LASVMClassifier, predict_then_learn_many
+from streamsvm.support.rows import taken
 
 FIRST, BLOCK, N_ROWS = 1024, 100, 6000
 IN_ORDER = ("elec2", "covtype_first20k")
@@ -28,7 +29,8 @@ def look_at_some(model: Any, rng: np.random.Generator) -> None:
     looks = model.solver.revisits(model.model)
     outside = np.flatnonzero(~np.isin(looks._facts["number"], model.kept_numbers()))
     if len(outside):
-        looks._learn(np.sort(rng.choice(outside, min(BLOCK, len(outside)), replace=False)))
+        rows = np.sort(rng.choice(outside, min(BLOCK, len(outside)), replace=False))
+        looks._add_rows(rows, (looks._f_of(taken(looks._x, rows)),))
 
 
 def run(x: np.ndarray, y: np.ndarray, how: str) -> tuple[float, float]:

@@ -151,7 +151,7 @@ def empty_table(
     rows = np.zeros(0, np.int64)
     kept_rows = pa.RecordBatch.from_pylist([], schema=kept) if len(kept) else None
     batch = Batch(nothing, pa.nulls(0), rows, file, kept=kept_rows)
-    values, usable = learner.targets.zeros(0), np.zeros(0, bool)
+    values, usable = learner.targets.outputs.zeros(0), np.zeros(0, bool)
     return _table(batch, usable, values, learner, probabilities, said_by(model))
 
 

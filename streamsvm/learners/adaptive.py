@@ -15,6 +15,7 @@ from streamsvm._parameter_checks import (
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.targets import GrowingTargets
+from streamsvm.learners.bases.kernel.support_vectors import vectors_of
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.adaptive import fresh_start, members
@@ -26,7 +27,7 @@ from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.adaptive import last_label as last_label_step
 from streamsvm.solvers.adaptive.state import LAST_DRIFT, N_DRIFTS
 from streamsvm.support import density
-from streamsvm.support.locked import guarded
+from streamsvm.support.locked import guarded, locked
 
 
 class AdaptiveSVMClassifier(Learner):
@@ -287,6 +288,11 @@ class AdaptiveSVMClassifier(Learner):
     def n_support_vectors(self) -> int:
         """Number of examples with a nonzero coefficient in the model in use."""
         return 0 if self.in_use is None else self.in_use.n_vectors
+
+    @locked
+    def support_vectors(self) -> Any:
+        """Return those of the model in use: see `KernelLearner.support_vectors`."""
+        return vectors_of(self.in_use, self.feature_names, self.targets)
 
     @property
     def certificate(self) -> Certificate:

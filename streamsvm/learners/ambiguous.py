@@ -419,7 +419,7 @@ class AmbiguousSVMClassifier(KernelLearner):
         if self.state is None or not self.has_dual:
             rows = as_matrix(np.zeros((0, len(names)), np.float32))
             return SupportPatterns(names, rows, np.zeros((0, len(seen))), [], seen)
-        rows, coefficients, _ = self.unscaled_expansion()
+        rows, coefficients, _ = self.model.unscaled_expansion(len(names))
         kept = np.flatnonzero(self.state.alpha[: len(coefficients)])
         labels = [bag_of([seen[y] for y in np.flatnonzero(bag)]) for bag in self.state.bag.T[kept]]
         return SupportPatterns(names, as_matrix(rows)[kept], coefficients[kept], labels, seen)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from streamsvm import kernels
 from streamsvm._parameter_checks import (
     MOST_STEPS,
@@ -20,7 +18,6 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.targets import ClassTargets
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
-from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel import finishing
 from streamsvm.models.kernel.bounds import IDS_AND_WINDOW, covered_by
@@ -29,7 +26,6 @@ from streamsvm.monitor.certificate import Certificate, papers_bound
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.larank import step as larank
-from streamsvm.support.locked import locked
 
 _CANDIDATES, _MOST_CANDIDATES = 16, 4096
 """The default of `candidates`, and the most: each step draws so many patterns."""
@@ -243,19 +239,6 @@ class LaRankClassifier(KernelLearner):
     def n_support_patterns(self) -> int:
         """Number of examples kept: with coefficients, or one of at most 16 whose margin is 1."""
         return self.model.n_vectors
-
-    @locked
-    def support_vectors(self) -> SupportPatterns:
-        """Return copies of the support patterns, in the order in which they entered the model."""
-        names, seen = self.feature_names, self.classes
-        if self.state is None:
-            rows = as_matrix(np.zeros((0, len(names)), np.float32))
-            return SupportPatterns(names, rows, np.zeros((0, len(seen))), [], seen)
-        rows, coefficients, entered = self.unscaled_expansion()
-        kept = np.flatnonzero(entered)
-        kept = kept[np.argsort(entered[kept], kind="stable")]
-        labels, found = [seen[c] for c in self.state.y[kept].tolist()], coefficients[kept]
-        return SupportPatterns(names, as_matrix(rows)[kept], found[:, : len(seen)], labels, seen)
 
     @property
     def certificate(self) -> Certificate:

@@ -21,7 +21,6 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.targets import ProblemTargets
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
-from streamsvm.learners.bases.kernel.support_vectors import in_problems
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel import finishing
 from streamsvm.models.kernel.bounds import IDS_AND_WINDOW, covered_by, merging_by
@@ -32,7 +31,7 @@ from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm_pairs import inspection
-from streamsvm.support.locked import guarded, locked
+from streamsvm.support.locked import guarded
 
 
 class LASVMClassifier(KernelLearner):
@@ -362,16 +361,6 @@ class LASVMClassifier(KernelLearner):
             return {(positive, negative): targets.decision(self.model.margins_of(row)[0])}
         margins = solver.problem_margins(row, self.model.sizes(len(self.schema)))[0]
         return dict(zip(self._problems(), margins.tolist(), strict=True))
-
-    @locked
-    def support_vectors(self) -> Any:
-        """See `KernelLearner.support_vectors`."""
-        if not self._is_several or self.state is None:
-            return super().support_vectors()
-        labels = (self.state.y, self.targets.labels.seen)
-        return in_problems(
-            self.feature_names, *self.model.expansion(len(self.schema)), labels, self._problems()
-        )
 
 
 register_learner(

@@ -75,12 +75,11 @@ class Regions:
 
     def _look(self) -> bool:
         """Choose the box, again when the vectors have become many more or fewer."""
-        model = getattr(self._learner, "in_use", self._learner)  # of several models
-        n = getattr(model, "n_support_vectors", None) or 0
-        if n < 10 or not hasattr(model, "support_vectors"):
+        n = getattr(self._learner, "n_support_vectors", None) or 0
+        if n < 10 or not hasattr(self._learner, "support_vectors"):
             return False
         if self._values or not 0.8 * self._n <= n <= 1.25 * self._n:
-            rows = model.support_vectors().rows
+            rows = self._learner.support_vectors().rows
             rows = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, np.float64)
             self._n, middle, spread = n, rows.mean(axis=0), 2.5 * rows.std(axis=0)
             if rows.shape[1] != 2 or not (spread > 0.0).all() or not np.isfinite(spread).all():

@@ -182,10 +182,9 @@ def _texts(report: RunReport) -> Iterator[str]:
 
 def _features(report: RunReport, learner: Learner) -> Iterator[str]:
     """Name the features that only grow, in the support vectors in the order of the stream."""
-    model = getattr(learner, "in_use", learner)
-    if report.epochs > 1 or not hasattr(model, "support_vectors"):
+    if report.epochs > 1 or not hasattr(learner, "support_vectors"):
         return
-    names, rows, *_ = model.support_vectors()
+    names, rows, *_ = learner.support_vectors()
     if not isinstance(rows, np.ndarray) or not rows.size:
         if hasattr(rows, "indices") and not report.clipped:
             yield from _large_beside_one_hot(names, rows)

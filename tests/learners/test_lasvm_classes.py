@@ -273,3 +273,13 @@ def test_a_kept_id_keeps_its_features(sparse, tmp_path):
     model.finish()
     loaded.finish()
     np.testing.assert_array_equal(loaded.decision_function_many(x), model.decision_function_many(x))
+
+
+def test_support_vectors_are_rows_as_they_came():
+    x, y = rows(300, k=3)
+    x *= np.float32([1.0, 1000.0, 1.0])
+    model = LASVMClassifier(scale=True, seed=1)
+    model.learn_many(x, y)
+    found = model.support_vectors()
+    np.testing.assert_allclose(found.rows, x[found.entered - 1], rtol=1e-6)
+    assert found.labels == y[found.entered - 1].tolist()

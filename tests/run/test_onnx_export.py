@@ -111,7 +111,7 @@ def test_the_graph_gives_labels_decisions_and_probabilities(model, labels_of):
     wanted_p = [[p[c] for c in classes] for p in found]
     np.testing.assert_allclose(probabilities, wanted_p, atol=1e-5)
     expected = np.array(learner.targets.labels_of(margins).tolist())
-    is_near = learner.targets.distances(margins) < 1e-5
+    is_near = learner.targets.outputs.distances(margins) < 1e-5
     assert len({*label.tolist()}) == len(classes) and is_near.mean() < 0.01
     assert ((label == expected) | is_near).all()
 

@@ -19,7 +19,7 @@ from streamsvm import (
     TrackingMonitor,
 )
 from streamsvm.errors import ModelBusyError
-from streamsvm.learners.bases.linear import linear_learner
+from streamsvm.learners.bases import learner as learners
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.solvers.linear import state as linear_state
 from tests.learners.test_all_learners import content, learnt, stream
@@ -262,7 +262,7 @@ def test_a_signal_handler_that_learns(name):
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
 @pytest.mark.parametrize("t0", [None, 10.0])
 @pytest.mark.parametrize(
-    ("module", "place"), [(linear_state, "new_state"), (linear_learner, "spread_to")]
+    ("module", "place"), [(linear_state, "new_state"), (learners, "change_together")]
 )
 def test_an_interruption_while_a_third_class_comes(monkeypatch, cls, t0, module, place):
     """Labels, outputs and first rows are the old ones or the new ones."""

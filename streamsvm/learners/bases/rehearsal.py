@@ -42,7 +42,10 @@ def rehearsal_copy(model: Any, **changes: Any) -> Any:
             changes.setdefault(name, min(bound, most))
     changes.setdefault("selection", None)
     new = model.clone({name: value for name, value in changes.items() if name in known})
-    new.is_rehearsal_copy = new.model.is_rehearsal = True
+    new.is_rehearsal_copy = True
+    if hasattr(new, "model"):
+        # Learners of sentences have none.
+        new.model.is_rehearsal = True
     return new
 
 

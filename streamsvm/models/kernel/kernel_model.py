@@ -423,6 +423,11 @@ class KernelModel(Model):
         """Return rows, coefficients and example numbers of the slots in use."""
         return self.solver.expansion(self.n_features if n_features is None else n_features)
 
+    def unscaled_expansion(self, n_features: int) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return what `expansion` does, with rows as they came."""
+        rows, coefficients, entered = self.expansion(n_features)
+        return self.preparation.unscaled(rows), coefficients, entered
+
     @property
     def delta(self) -> float:
         """The gradient gap of the worst pair, of solvers that choose pairs."""

@@ -15,7 +15,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.availability import of_dual, of_keepers, of_primal
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.remains import Remains, Traces, checked_ids
-from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, as_matrix, in_order
+from streamsvm.learners.bases.kernel.support_vectors import vectors_of
 from streamsvm.learners.bases.kernel.unlearning import Unlearned, parts_without
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.models.kernel import threads
@@ -136,11 +136,6 @@ class KernelLearner(Learner):
 
     # What can be asked without learning
 
-    def unscaled_expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return rows as they came, coefficients and example numbers of the slots in use."""
-        rows, coefficients, entered = self.model.expansion(len(self.schema))
-        return self.preparation.unscaled(rows), coefficients, entered
-
     @property
     def description(self) -> str:
         """The parameters in use that matter most: kernel, C, class weights."""
@@ -169,12 +164,7 @@ class KernelLearner(Learner):
         `ProblemVectors` or `SupportPatterns` for more.
 
         """
-        names = self.feature_names
-        if self.state is None:
-            rows = as_matrix(np.zeros((0, len(self.schema)), np.float32))
-            return SupportVectors(names, rows, np.zeros(0), [], np.zeros(0, np.int64))
-        (rows, alpha, entered), targets = self.unscaled_expansion(), self.targets
-        return in_order(names, rows, targets.direction * alpha, entered, targets.label_of_decision)
+        return vectors_of(self.model, self.feature_names, self.targets)
 
     @property
     def _bias(self) -> float:

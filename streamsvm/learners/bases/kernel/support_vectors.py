@@ -1,4 +1,4 @@
-"""The results of `support_vectors`: one type for binary kernel learners, one for LaRank."""
+"""The results of `support_vectors`, by what the margins of a kernel model mean."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.features.names import Name
+from streamsvm.labels.targets import Targets
+from streamsvm.models.kernel.kernel_model import KernelModel
+from streamsvm.models.outputs import Scores
+from streamsvm.solvers.lasvm_pairs import inspection
 from streamsvm.support.rows import Rows, SparseRows
 
 
@@ -58,6 +62,29 @@ class ProblemVectors(NamedTuple):
     problems: list[tuple[Any, Any]]  # the two labels of each problem; None: all other labels
 
 
+def vectors_of(
+    model: KernelModel | None, names: list[Name], targets: Targets
+) -> SupportVectors | SupportPatterns | ProblemVectors:
+    """Return copies of the support vectors of a model, in the order in which they entered it."""
+    seen, d = list(targets.labels.seen), len(names)
+    has_scores = model is not None and isinstance(model.outputs, Scores)
+    if model is None or model.state is None:
+        rows = as_matrix(np.zeros((0, d), np.float32))
+        if has_scores:
+            return SupportPatterns(names, rows, np.zeros((0, len(seen))), [], seen)
+        return SupportVectors(names, rows, np.zeros(0), [], np.zeros(0, np.int64))
+    state, (rows, found, entered) = model.state, model.unscaled_expansion(d)
+    if has_scores:
+        kept = np.flatnonzero(entered)
+        kept = kept[np.argsort(entered[kept], kind="stable")]
+        labels = [seen[c] for c in state.y[kept].tolist()]
+        return SupportPatterns(names, as_matrix(rows)[kept], found[kept, : len(seen)], labels, seen)
+    if model.outputs.has_one_margin:
+        return in_order(names, rows, targets.direction * found, entered, targets.label_of_decision)
+    problems = inspection.labels_of(state, seen)
+    return _in_problems(names, rows, found, entered, (state.y, seen), problems)
+
+
 def in_order(
     features: list[Name],
     rows: Rows,
@@ -75,7 +102,7 @@ def in_order(
     return SupportVectors(features, as_matrix(rows)[kept], alpha[kept], labels, entered[kept])
 
 
-def in_problems(
+def _in_problems(
     features: list[Name],
     rows: Rows,
     found: np.ndarray,
