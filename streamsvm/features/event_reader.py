@@ -53,9 +53,9 @@ def getter(names: list[Name]) -> Any:
     return itemgetter(*names)
 
 
-def are_usable(event: Event) -> bool:
-    """Tell whether all values of an event are missing or finite in single precision."""
-    return not bool((np.abs(np.frombuffer(event[2])) > LARGEST).any())
+def are_usable(values: bytes) -> bool:
+    """Tell whether all values, float64, are missing or finite in single precision."""
+    return not bool((np.abs(np.frombuffer(values)) > LARGEST).any())
 
 
 class EventReader:

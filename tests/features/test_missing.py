@@ -219,21 +219,6 @@ def test_a_run_counts_them_and_late_labels_give_the_same():
     assert late.decision_function_one(events[3]) == at_once.decision_function_one(events[3])
 
 
-def test_older_files_take_0(tmp_path):
-    events, labels = stream(60)
-    model = learnt(LASVMClassifier(), events, labels)
-    model.save(tmp_path / "m.svm")
-    again = streamsvm.load(tmp_path / "m.svm")
-    assert again.missing == "mean" and again.missing_values == model.missing_values
-    from streamsvm.model_files.codec import from_file, to_file
-
-    content, arrays = to_file(model)
-    del content["parameters"]["missing"]
-    arrays = {n: np.array(a) for n, a in arrays.items() if n != "missing"}
-    older = from_file(content | {"class": "LASVMClassifier"}, arrays)
-    assert older.missing == "zero"
-    assert older.predict_one({"a": 50.0}) == older.predict_one({"a": 50.0, "b": 0.0})
-
 
 def test_behind_a_scaler_they_are_still_missing():
     scaler = StandardScaler()

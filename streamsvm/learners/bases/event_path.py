@@ -24,7 +24,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamsvm.features.event_reader import LONGEST, UNUSUAL, Event, EventReader, getter, packer
+from streamsvm.features.event_reader import (
+    LONGEST,
+    UNUSUAL,
+    Event,
+    EventReader,
+    are_usable,
+    getter,
+    packer,
+)
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.labels.targets import Targets
@@ -41,7 +49,7 @@ from streamsvm.models.model import Model, Parts
 from streamsvm.models.scaled_rows import padded
 from streamsvm.solvers.one_event import solver_for
 from streamsvm.support import dense_store
-from streamsvm.support.rows import LARGEST, Rows, SparseRows
+from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
 
 
@@ -184,6 +192,7 @@ class EventPath:
         n, schema = len(x), self.schema
         if n > LONGEST or (n > schema.limit and not self._is_hashed):
             return -1
+        values = packer("d", n)(*x.values())
         if self._is_hashed:
             columns = tuple(map(schema.hashed_columns.__getitem__, x))
         else:
@@ -192,23 +201,27 @@ class EventPath:
             columns = tuple(map(index.get, x, repeat(-1)))
             self._has_unknown = -1 in columns
             if self._has_unknown and learning:
-                columns = self._with_new(learner, x, columns)
+                columns = self._with_new(learner, x, values, columns)
                 if not columns:
                     return -1
                 n_names = schema.n_names
-        self._write(packer("d", n)(*x.values()), packer("i", n)(*columns))
+        self._write(values, packer("i", n)(*columns))
         return n_names if self._buckets is None else self._buckets
 
     def _with_new(
-        self, learner: EventLearner, x: dict[Name, Any], columns: tuple[int, ...]
+        self,
+        learner: EventLearner,
+        x: dict[Name, Any],
+        values: bytes,
+        columns: tuple[int, ...],
     ) -> tuple[int, ...]:
         """Append the names of a sparse event that are new; return its columns, or none of them.
 
-        Then the event falls back, and nothing has changed: there is no room, or values may be out
-        of range.
+        Then the event falls back, and nothing has changed: there is no room, or a value is out of
+        range.
         """
         schema, model = self.schema, learner.model
-        if not model.takes_every_row() or not max(map(abs, x.values())) <= LARGEST:
+        if not (model.takes_every_row() and are_usable(values)):
             return ()
         d, new = schema.n_names, self._reader.new_names(x, schema.n_names, True)
         if new is None or d + len(new) > self.room:

@@ -319,7 +319,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             return -1, None
         if event[4]:
             takes_all = self.model.takes_every_row() and self.schema.missing.policy != "reject"
-            if not (takes_all and are_usable(event)):
+            if not (takes_all and are_usable(event[2])):
                 return -1, None
             # Before learning, so that after an interruption every column in use has a name.
             self.schema.extend(event[4])
