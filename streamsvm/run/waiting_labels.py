@@ -390,8 +390,6 @@ def _gathered(runs: list[tuple[_Part, list[int]]]) -> Batch:
     given = [part.ids for part in parts if part.ids is not None]
     ids = np.concatenate(given)[places] if given else None
     beside = [part.kept for part in parts if part.kept is not None]
-    # Checkpoints of earlier releases lack them.
-    is_kept = len(beside) == len(parts)
-    kept = pa.concat_batches(beside).take(pa.array(places)) if is_kept else None
+    kept = pa.concat_batches(beside).take(pa.array(places)) if beside else None
     facts: dict[str, Any] = {"weights": w, "ids": ids, "kept": kept}
     return Batch(features, pa.nulls(len(rows)), rows, None, files=files, **facts)

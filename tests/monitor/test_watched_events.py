@@ -185,17 +185,6 @@ def test_a_metric_that_fails_leaves_the_model_alone():
     assert monitor.model.n_examples == 200 and monitor.model.weights == alone.weights
 
 
-def test_monitors_of_older_releases():
-    monitor = TrackingMonitor(SVMSGDClassifier(), every=50)
-    old = {k: v for k, v in monitor.__getstate__().items()}
-    del old["asks_probabilities"], old["_noted"]
-    other = TrackingMonitor.__new__(TrackingMonitor)
-    other.__setstate__(old)
-    for x, y in stream(120, 5):
-        other.learn_one(x, y)
-    assert other.get()["n_examples"] == 120
-
-
 def interrupted_somewhere(call, at, code):
     """Call, and raise KeyboardInterrupt at that opcode of one function; return whether it was."""
     left = at

@@ -280,16 +280,6 @@ def test_another_run_is_refused(tmp_path):
         run(sparse(), tmp_path / "model.svm")
 
 
-def test_a_checkpoint_of_an_older_release_goes_on(tmp_path):
-    """Before late labels a checkpoint did not count what was taken."""
-    path = tmp_path / "run.ckpt"
-    run(sparse(), path, 800)
-    model, about, arrays = model_file.read(path)
-    del about["run"]["taken"]
-    path.write_bytes(model_file.encoded(model, about, arrays))
-    assert_same(run(sparse(), path), run(sparse()))
-
-
 def test_a_checkpoint_is_of_one_source(tmp_path):
     table, data = pq.read_table(BANANAS), tmp_path / "data.parquet"
 

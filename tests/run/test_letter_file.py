@@ -92,14 +92,6 @@ def test_runs_without_bad_events_make_no_file():
     assert report.dead_letters is None and not list(Path().iterdir())
 
 
-def test_a_state_of_an_older_release_touches_no_file():
-    Path("letters.jsonl").write_text("whoever's\n" * 3)
-    bad = BadEvents("dead-letter", "letters.jsonl")
-    bad.resume({"counts": {"missing label": 1}, "bytes": 10})
-    assert bad.total == 1 and bad.file is None
-    assert Path("letters.jsonl").read_text() == "whoever's\n" * 3
-
-
 def test_a_folder_that_cannot_be_written_ends_no_run(monkeypatch):
     monkeypatch.chdir("/proc")
     bad = BadEvents("dead-letter")
