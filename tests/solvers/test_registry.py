@@ -13,9 +13,10 @@ pytestmark = pytest.mark.skipif(not JIT, reason="there are no addresses without 
 
 
 def arguments(n=20, **parameters):
-    model = LASVMClassifier(**{"kernel": kernels.RBF(gamma=1.0)} | parameters)
+    learner = LASVMClassifier(**{"kernel": kernels.RBF(gamma=1.0)} | parameters)
     x = np.random.default_rng(0).normal(size=(n, 3))
-    model.learn_many(x, (x[:, 0] > 0.0).tolist())
+    learner.learn_many(x, (x[:, 0] > 0.0).tolist())
+    model = learner.model
     is_sparse = model.is_sparse
     spare = (sparse_store if is_sparse else dense_store).new_store(1, 3)
     parts = model.state, model.bound_kernel(model.state), model.event_parts()[2], spare
