@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
-import streamsvm
 from streamsvm import LASVMClassifier, kernels
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.models.kernel import lasvm_solver
