@@ -312,7 +312,6 @@ def _learner_and_model(options: argparse.Namespace) -> tuple[Any, Any]:
         return _loaded(options, given)
     found = _learner_of(options.learner or _default_learner(options, given))
     options.learner, cls = found.name, found.cls
-    given = {found.renamed.get(name, name): value for name, value in given.items()}
     known = inspect.signature(cls).parameters.keys()
     unknown = given.keys() - known - (set(_KERNEL_OPTIONS) if "kernel" in known else set())
     if options.selection is not None and "selection" in known:

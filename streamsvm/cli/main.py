@@ -33,7 +33,7 @@ _ELSEWHERE |= {
     "label": "`replay FILE --target COLUMN --learner sequence_larank`, or `predict MODEL FILE`",
     "label-topic": "`consume --learner sequence_larank --columns TOKENS --target LABELS`",
 }
-"""What is used here for commands that other tools, or older releases, have."""
+"""What is used here for commands that other tools have."""
 
 
 def parser() -> Parser:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from streamsvm.cli.parser import Group, label_of
-from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
+from streamsvm.learners.bases.registry import registered_learners
 
 _SEE = re.compile(r"As in `(\w+)`")
 
@@ -32,7 +32,7 @@ def parameters(without: tuple[str, ...]) -> list[Parameter]:
     for learner in registered_learners():
         hints, texts = typing.get_type_hints(vars(learner.cls)["__init__"]), texts_of(learner.cls)
         for name in inspect.signature(learner.cls).parameters:
-            if name in without or name in learner.renamed:
+            if name in without:
                 continue
             new = Parameter(name, kinds_of(hints[name]), {})
             known = found.setdefault(name, new)
@@ -82,10 +82,7 @@ def _entries(doc: str) -> list[tuple[list[str], str]]:
 
 
 def add_options(group: Group, found: list[Parameter]) -> None:
-    """Add an option for each parameter, and for older names of parameters.
-
-    The value of an option that is not given is None.
-    """
+    """Add an option for each parameter; the value of one that is not given is None."""
     for parameter in found:
         option = "--" + parameter.name.replace("_", "-")
         settings: dict[str, Any] = {"default": None, "help": _help_of(parameter)}
@@ -94,20 +91,6 @@ def add_options(group: Group, found: list[Parameter]) -> None:
         else:
             settings |= {"type": _reader_of(parameter.kinds), "metavar": _metavar(parameter)}
         group.add_argument(option, **settings)
-    for learner in registered_learners():
-        _add_older(group, learner, {parameter.name: parameter for parameter in found})
-
-
-def _add_older(group: Group, learner: RegisteredLearner, found: dict[str, Parameter]) -> None:
-    for older, name in learner.renamed.items():
-        if older in found:
-            continue  # it is a parameter of another learner: see `model_from`
-        group.add_argument(
-            "--" + older.replace("_", "-"),
-            dest=name,
-            type=_reader_of(found[name].kinds),
-            help=argparse.SUPPRESS,
-        )
 
 
 def _help_of(parameter: Parameter) -> str:

@@ -445,5 +445,4 @@ register_learner(
     AmbiguousSVMClassifier,
     "ambiguous",
     variants=({}, _RBF, _RBF | {"max_support_vectors": 100}),
-    older={"averaged": False, "bias_rate": 0.0},
 )

@@ -97,8 +97,6 @@ class LaRankClassifier(KernelLearner):
     max_classes
         At least 2, 1000 by default: one more class is refused, since memory and time grow with
         classes times support patterns. None: no limit.
-    max_support_patterns
-        The older name of `max_support_vectors`; deprecated.
     reserve
         How many rows that are no support patterns are kept for `finish`, which looks at them again,
         so that one pass ends near the optimum of a batch SVM; 0: none. Those with the smallest

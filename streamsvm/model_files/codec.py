@@ -7,10 +7,8 @@ trusted: values that do not fit raise ValueError.
 
 from __future__ import annotations
 
-import inspect
-import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -34,9 +32,7 @@ LARGEST_COUNT = 2**53
 """The largest count that a file may hold: at a million a second, that of 285 years."""
 
 _COUNTS = ("cache_counts", "info", "waiting", "uncounted", "risen")
-"""The arrays of counts; in JSON values their names begin with ``n_``."""
-
-_BOX = re.compile(r"(?<![a-z])box(?![a-z])")
+"""How the names of arrays of counts end; in JSON values they begin with ``n_``."""
 
 Content = tuple[dict[str, Any], dict[str, np.ndarray]]
 """JSON values by name, and arrays by name."""
@@ -65,10 +61,6 @@ class FileClass(NamedTuple):
 
     Axes of the declaration may be "features", "classes", and "sides": classes, but at least 2.
     """
-    renamed: Mapping[str, str] = {}
-    """Renamed parameters: {name in older files: name}."""
-    older: Mapping[str, Any] = {}
-    """Parameters that older files lack: {name: value that stands for what the release did then}."""
     prepare: Callable[[Any], Any] = _nothing_to_do
     """Called with the object before it is written; the caller holds its lock."""
     more: Callable[[Any], Content] = _nothing_more
@@ -152,7 +144,7 @@ def to_file(part: Any) -> Content:
     if how.write is not None:
         return how.write(part), {}
     how.prepare(part)
-    content = parameters_as_json(part, how.renamed)
+    content = parameters_as_json(part)
     if hasattr(part, "schema"):
         content["features"] = [as_json(name, "the feature name") for name in part.schema.names]
     arrays = {name: attrgetter(path)(part) for name, (path, _) in how.attributes.items()}
@@ -186,19 +178,12 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     OverflowError or MemoryError if a value does not fit. A file made by someone else may cause
     other exceptions, too.
     """
-    if "info" in content:
-        content = content | {"info": _of_today(content["info"])}
-    arrays = _of_today(arrays)
     how, left = _classes[content["class"]], NamedArrays(arrays)
     _check_counts(content, arrays)
     if how.read is not None:
         left.check_all_taken()
         return how.read(content)
-    known = inspect.signature(how.cls).parameters
-    older = {"missing": "zero"} if "missing" in known else {}
-    part: Any = how.cls(
-        **older | dict(how.older) | parameters_from_json(how.cls, content, how.renamed)
-    )
+    part: Any = how.cls(**parameters_from_json(how.cls, content))
     if hasattr(part, "schema"):
         names = distinct(content.get("features"), "features")
         if _is_learner_of_rows(part):
@@ -219,24 +204,26 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     return part
 
 
-def _of_today(values: Any) -> Any:
-    """Return values under the names of today: older files call the C_i boxes."""
-    if not isinstance(values, Mapping):
-        return values
-    return {_BOX.sub("cost", name): value for name, value in values.items()}
-
-
 def _check_counts(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Refuse counts that no learner reaches: a few examples later, they could not be saved."""
-    found: dict[str, Any] = {}
-    for values in (content, content.get("info"), content.get("counts")):
-        if isinstance(values, dict):
-            found |= {name: value for name, value in values.items() if name.startswith("n_")}
+    found = [*_counts_in(content)]
     # Other whole numbers may be ids, which users choose.
-    found |= {name: arrays[name].max(initial=0) for name in _COUNTS if name in arrays}
-    for name, value in found.items():
+    found += [(k, a.max(initial=0)) for k, a in arrays.items() if k.endswith(_COUNTS)]
+    for name, value in found:
         if isinstance(value, (int, np.integer)) and value > LARGEST_COUNT:
             raise ValueError(f"{name}: {value} is more than a count can be, {LARGEST_COUNT}")
+
+
+def _counts_in(content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the counts among JSON values, those of models within a model, too."""
+    for name, value in content.items():
+        if name.startswith("n_"):
+            yield name, value
+        if name in ("info", "counts"):
+            yield from _counts_in(value if isinstance(value, dict) else {})
+        elif name == "models" and isinstance(value, list):
+            for one in value:
+                yield from _counts_in(one if isinstance(one, dict) else {})
 
 
 def labels_in(content: Mapping[str, Any], most: int | None) -> list[Any]:

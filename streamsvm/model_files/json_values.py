@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -38,16 +37,13 @@ def as_json(value: Any, what: str) -> Any:
     )
 
 
-def parameters_as_json(part: Any, renamed: Mapping[str, str]) -> dict[str, Any]:
+def parameters_as_json(part: Any) -> dict[str, Any]:
     """Return the parameters of an object as JSON values.
 
     Kernel, class weights and selection have their own names, all others are in ``parameters``.
-    `renamed` is {older name: name}; older names are not written.
     """
     content: dict[str, Any] = {"parameters": {}}
     for name in inspect.signature(type(part)).parameters:
-        if name in renamed:
-            continue
         value = getattr(part, name)
         if name == _KERNEL:
             content[name] = kernel_as_json(value)
@@ -60,18 +56,15 @@ def parameters_as_json(part: Any, renamed: Mapping[str, str]) -> dict[str, Any]:
     return content
 
 
-def parameters_from_json(
-    cls: type, content: dict[str, Any], renamed: Mapping[str, str]
-) -> dict[str, Any]:
+def parameters_from_json(cls: type, content: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of a class by name from what `parameters_as_json` returned.
 
-    Older names, the keys of `renamed`, are read, too. Raises ModelFileError if the kernel is not
-    registered in this process, ValueError if a parameter is unknown or of a type that none has.
+    Raises ModelFileError if the kernel is not registered in this process, ValueError if a parameter
+    is unknown, or of a type that none has.
     """
     known = inspect.signature(cls).parameters
     found: dict[str, Any] = {}
     for name, value in checked(content.get("parameters", {}), dict, "parameters").items():
-        name = renamed.get(name, name)
         if name not in known or name in (_KERNEL, _CLASS_WEIGHT, _SELECTION, *found):
             raise ValueError(f"{cls.__name__} has no parameter {name!r:.40}")
         found[name] = checked_scalar(value, name)

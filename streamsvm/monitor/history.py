@@ -46,11 +46,6 @@ class History:
         self._records: list[dict[str, Any]] = []
         self._latest: deque[dict[str, Any]] = deque(maxlen=_LATEST)
 
-    def __setstate__(self, contents: dict[str, Any]) -> None:
-        # Pickles of older releases lack the latest records.
-        self._latest = deque(maxlen=_LATEST)
-        self.__dict__.update(contents)
-
     def __len__(self) -> int:
         return len(self._records)
 

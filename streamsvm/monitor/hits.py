@@ -153,15 +153,9 @@ class Hits:
             for s in self._starts
         ]
 
-    def resume(self, pairs: Iterable[tuple[Any, Any, int]], starts: list[Any] | None) -> None:
-        """Continue from pairs as in `add`, and what `state` returned.
-
-        None: an older file has no starts, so that "of late" begins now.
-        """
+    def resume(self, pairs: Iterable[tuple[Any, Any, int]], starts: list[Any]) -> None:
+        """Continue from pairs as in `add`, and what `state` returned."""
         self._count(pairs)
-        if starts is None:
-            self._starts = [self._start()]
-            return
         self._starts = [
             _Start(n, right, {y: k for y, k, _ in of}, {y: k for y, _, k in of})
             for n, right, of in starts

@@ -181,14 +181,6 @@ class Scores:
                 values[key] = float(part)
         return values
 
-    def __setstate__(self, contents: dict[str, Any]) -> None:
-        # Pickles of older releases have sums only.
-        if "hits" not in contents:
-            contents |= {"hits": Hits(), "_has_intervals": True, "recall_bounds": {}}
-            pairs = [(y, p, n) for (y, p), n in contents["pairs"].items()]
-            contents["hits"].resume(pairs, None)
-        self.__dict__.update(contents)
-
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the counts as JSON values, and the arrays, for `resume`."""
         matrices = [pairs_of(metric.cm) for metric in self.metrics]
@@ -198,14 +190,13 @@ class Scores:
         return state, {"recent": self._recent.astype(np.uint8)}
 
     def resume(self, state: dict[str, Any], arrays: NamedArrays) -> None:
-        """Continue from what `state` returned; older files lack the starts, or the pairs."""
+        """Continue from what `state` returned."""
         right, n, matrices = state["scores"]
-        self.hits.resume(state.get("pairs", []), state.get("block_starts"))
+        self.hits.resume(state["pairs"], state["block_starts"])
         self.hits.n, self.hits.right = n, right
-        if "pairs" in state:
-            self.pairs.update({(y, p): n for y, p, n in state["pairs"]})
-            recent = Field((arrays.length_of("recent", 0),), np.uint8, range=FLAG)
-            self._recent = arrays.take("recent", recent, {}) > 0
+        self.pairs.update({(y, p): n for y, p, n in state["pairs"]})
+        recent = Field((arrays.length_of("recent", 0),), np.uint8, range=FLAG)
+        self._recent = arrays.take("recent", recent, {}) > 0
         for metric, pairs in zip(self.metrics, matrices, strict=True):
             fill_matrix(metric.cm, pairs)
 

@@ -35,8 +35,7 @@ _FORWARDED = (
     "predict_set_many",
     "answer_one",
 )
-_SUMS = {"_n", "_n_before", "_due", "_wake", "_is_thorough"}
-_RENAMED = {f"_{name}": name for name in ("n_before", "passed_by", "rates", "scores", "seen")}
+_SUMS = ("_n", "n_before", "_due", "_wake", "_is_thorough")
 
 
 class TrackingMonitor(Presentation):
@@ -354,15 +353,14 @@ class TrackingMonitor(Presentation):
         """Return the counters and the last record as JSON values, for checkpoints."""
         with self._held():
             self._score()
-            sums = {name: getattr(self, _RENAMED.get(name, name)) for name in _SUMS}
+            sums = {name: getattr(self, name) for name in _SUMS}
             return {"sums": sums, "seen": self.seen.state(), "last": self._last}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Continue from what `state` returned; older files lack some values."""
-        for name in state["sums"].keys() & _SUMS:
-            setattr(self, _RENAMED.get(name, name), state["sums"][name])
-        if "seen" in state:
-            self.seen.resume(state["seen"])
+        """Continue from what `state` returned."""
+        for name in _SUMS:
+            setattr(self, name, state["sums"][name])
+        self.seen.resume(state["seen"])
         self._last = state["last"]
 
     def __copy__(self) -> TrackingMonitor:
@@ -393,8 +391,5 @@ class TrackingMonitor(Presentation):
             return copy.deepcopy(self._contents())
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
-        # Pickles of older releases lack these two, and have other names.
-        contents = {_RENAMED.get(name, name): value for name, value in contents.items()}
-        self._noted, self.asks_probabilities = [], contents["scores"].wants_probabilities
         self.__dict__.update(contents)
         self._attach()

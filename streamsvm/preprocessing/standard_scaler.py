@@ -42,9 +42,6 @@ from streamsvm.support.rows import LARGEST
 
 _MOST_LAYOUTS = 64
 
-_N_OLD = VARIANCE + 1
-"""Rows of statistics in older files."""
-
 
 class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
     """Scale features to mean 0 and variance 1, estimated from the stream so far.
@@ -384,19 +381,15 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         if before is not None and (refused >= 0).any():
             statistics[:] = before
 
-    # In files: statistics, float64 (3, features), as in older ones; and the other rows as "recent"
+    # Files
 
     def _as_arrays(self) -> Content:
         statistics = np.ascontiguousarray(self._statistics[:, : len(self.schema)])
-        return {}, {"statistics": statistics[:_N_OLD], "recent": statistics[_N_OLD:]}
+        return {}, {"statistics": statistics}
 
     def _read_arrays(self, content: dict[str, Any], arrays: NamedArrays) -> None:
-        sizes = {"features": len(self.schema)}
-        old = arrays.take("statistics", Field((_N_OLD, "features")), sizes)
-        recent = np.zeros((N_ROWS - _N_OLD, old.shape[1]))
-        if "recent" in arrays:  # older files have only the former
-            recent = arrays.take("recent", Field((N_ROWS - _N_OLD, "features")), sizes)
-        self._statistics = widened(np.concatenate([old, recent]), len(self.schema))
+        n = len(self.schema)
+        self._statistics = widened(arrays.take("statistics", Field((N_ROWS, n)), {}), n)
 
     def _check_arrays(self) -> None:
         if (self._statistics[[COUNT, VARIANCE, N_CLIPPED, RECENT, SQUARES]] < 0.0).any():

@@ -50,8 +50,7 @@ _log = logging.getLogger(__name__)
 # Parameters that a resumed run may change: they do not change the model.
 _CHANGEABLE = ("n_jobs", "cache_mb")
 LATE = "late."
-_OF_REPORT = ("rows", "learnt", "seconds")
-_NEWER = ("missing_texts", "compile_seconds", "wait_seconds")  # older files lack them
+_OF_REPORT = ("rows", "learnt", "seconds", "missing_texts", "compile_seconds", "wait_seconds")
 
 
 class Place(NamedTuple):
@@ -375,7 +374,7 @@ def check_run(path: Path, run: Any, model: Any, about: dict[str, Any]) -> None:
             f"{' | '.join(own_names)}: run it with the same learner, or use another file"
         )
     own = settings_of(run)
-    kept = _renamed(checked(about["settings"], dict, "the settings"), own)
+    kept = checked(about["settings"], dict, "the settings")
     differing = [
         f"{name} {kept.get(name)} there, {own.get(name)} here"
         for name in kept | own
@@ -394,18 +393,6 @@ def check_run(path: Path, run: Any, model: Any, about: dict[str, Any]) -> None:
         )
 
 
-def _renamed(kept: dict[str, str], own: dict[str, str]) -> dict[str, str]:
-    """Return settings of a file by their current names; newer parameters are as in `own`."""
-    classes = codec.registered()
-    for name in [name for name in kept if name in classes]:
-        how = classes[name]
-        kept = {how.renamed.get(key, key): value for key, value in kept.items()}
-        kept = {key: value for key, value in kept.items() if key not in _CHANGEABLE}
-        newer = inspect.signature(how.cls).parameters.keys() & own.keys()
-        kept = {key: own[key] for key in newer} | kept
-    return kept
-
-
 def settings_of(run: Any) -> dict[str, str]:
     """Return, as texts by name, the settings that a resumed run must have, too."""
     settings = {"positive": repr(run.positive)} | getattr(run.feeder, "settings", {})
@@ -419,14 +406,14 @@ def settings_of(run: Any) -> dict[str, str]:
             settings[file_name] = how.settings(step)
             continue
         for name in inspect.signature(how.cls).parameters:
-            if name not in _CHANGEABLE and name not in how.renamed:
+            if name not in _CHANGEABLE:
                 settings[whose + name] = repr(_setting(step, name))
         whose = "candidate's " if hasattr(step, "predict_one") else whose
     return settings
 
 
 def _setting(step: Any, name: str) -> Any:
-    """Return a parameter; for C "auto" the number, if none is tried: older files have that."""
+    """Return a parameter; for C "auto" the number, if none is tried."""
     value = getattr(step, name)
     if name == "C" and isinstance(value, str):
         return step.C_ if step.kernel is not None or step.gamma == "scale" else value
@@ -446,7 +433,7 @@ def _state_of(run: Run) -> dict[str, Any]:
     return {
         "place": run.place._asdict(),
         "taken": run.taken,
-        **{name: getattr(report, name) for name in _OF_REPORT + _NEWER},
+        **{name: getattr(report, name) for name in _OF_REPORT},
         "history": report.history.state(),
         "pairs": [[_plain(y), _plain(p), n] for y, p, n in pairs_of(run.confusion)],
         "block_starts": run.hits.state(_plain),
@@ -463,14 +450,13 @@ def _plain(label: Any) -> Any:
 
 def _fill(run: Run, state: dict[str, Any]) -> None:
     report, bad = run.report, run.bad
-    for name in _OF_REPORT + tuple(name for name in _NEWER if name in state):
+    for name in _OF_REPORT:
         setattr(report, name, state[name])
-    # Files from before late labels lack `taken`: it was the number of rows then.
-    run.taken = bad.n_events = state.get("taken", state["rows"])
+    run.taken = bad.n_events = state["taken"]
     report.history.resume(state["history"])
     fill_matrix(run.confusion, state["pairs"])
     if run.score is None:
-        run.hits.resume(state["pairs"], state.get("block_starts"))
+        run.hits.resume(state["pairs"], state["block_starts"])
     run.seen.update({y: n for y, n in state["seen"]})
     if run.score is not None:
         vars(run.score).update(state["chunks"])

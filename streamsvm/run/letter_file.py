@@ -74,13 +74,7 @@ class LetterFile:
         return {"run": self._run, "number": self._number, "bytes": size}
 
     def resume(self, settled: dict[str, Any]) -> None:
-        """Continue the file of a checkpoint; letters after it are removed, to be written again.
-
-        Older releases kept no ``run``: nobody knows whose letters their file holds, so it is left
-        as it is.
-        """
-        if "run" not in settled:
-            return
+        """Continue the file of a checkpoint; letters after it are removed, to be written again."""
         self._run, self._number = settled["run"], settled["number"]
         # Its first letter may have come after the checkpoint: then the number was not known yet.
         while (path := self._numbered()).exists() and not self._is_own(path):

@@ -61,8 +61,8 @@ class Progress:
     certificate: float | None = None
     compile_seconds: float = 0.0  # the part of `seconds` in which code was compiled
     wait_seconds: float = 0.0  # the part of `seconds` in which a stream had no events
-    learnt: int | None = None  # of the rows, those that `accuracy` is of; None: of older runs
-    n_right: int | None = None  # of `n_scored` predictions; None: of sentences, and older runs
+    learnt: int | None = None  # of the rows, those that `accuracy` is of
+    n_right: int | None = None  # of `n_scored` predictions; None: of sentences
     n_scored: int | None = None
     in_bags: bool = False  # right is what is in the bag
 

@@ -217,15 +217,14 @@ class LabelKeys:
         return {"early": early, "past": past, "forgotten": forgotten, "key_counts": counts}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Continue from what `state` returned; in files of older releases, labels have no times."""
+        """Continue from what `state` returned."""
         self._waiting = OrderedDict()
-        for key, label, *moment in state["early"]:
-            one = label, moment[0] if moment else math.nan
-            self._waiting.setdefault(key, deque()).append(one)
+        for key, label, moment in state["early"]:
+            self._waiting.setdefault(key, deque()).append((label, moment))
         self._n_waiting = len(state["early"])
-        self._past = OrderedDict(state.get("past", []))
-        self._forgotten = OrderedDict(state.get("forgotten", []))
-        self.counts = Counter(state.get("key_counts", {}))
+        self._past = OrderedDict(state["past"])
+        self._forgotten = OrderedDict(state["forgotten"])
+        self.counts = Counter(state["key_counts"])
 
 
 def times_of(batch: Batch) -> list[float]:

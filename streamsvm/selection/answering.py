@@ -219,8 +219,6 @@ class Answering(Locked):
             setattr(self, name, as_int(name, content.get(name), 0))
         guard, evidence, last = self.guard, self.evidence, len(DOUBTS) - 1
         given = checked(content.get("guard"), list, "the guard")
-        # Files of older versions have no `n_late`.
-        given = [*given, 0] if len(given) == len(_OF_GUARD) - 1 else given
         for name, value in zip(_OF_GUARD, given, strict=True):
             setattr(guard, name, as_int(name, value, 0, self.n_labelled))
         if max(guard.n_wrong, guard.n_late) > guard.n or self.n_answered > self.n_seen:

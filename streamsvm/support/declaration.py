@@ -72,7 +72,6 @@ class Field(NamedTuple):
     range: Range = FINITE
     n_used: str | None = None  # the scalar with the number of used entries; None: all are used
     scratch: bool = False  # the content is not needed after a call
-    optional: bool = False  # older files do not have it: it is then as in a new state
 
     def shape(self, sizes: Sizes) -> tuple[int, ...]:
         """Return the shape of the array for axes of these lengths."""
@@ -94,10 +93,9 @@ def field(
     range: Range = FINITE,
     n_used: str | None = None,
     scratch: bool = False,
-    optional: bool = False,
 ) -> Any:
     """Return the declaration of an array, as the default of a field: see `states.declare`."""
-    return Field(axes, dtype, fill, range, n_used, scratch, optional)
+    return Field(axes, dtype, fill, range, n_used, scratch)
 
 
 DRAWS = field(1, dtype=np.uint64, range=Range(1))
@@ -111,7 +109,6 @@ class Record(NamedTuple):
     initial: Mapping[str, float] = {}  # 0 for scalars that are not named
     ranges: Mapping[str, Range] = {}  # `COUNT` or `FINITE` for scalars that are not named
     reset: tuple[str, ...] = ()  # scalars that describe scratch: neither copied nor loaded
-    retired: tuple[str, ...] = ()  # scalars of older files that are not needed any more
 
     def new(self) -> Any:
         """Allocate the record."""
@@ -135,15 +132,15 @@ class Record(NamedTuple):
     def checked(self, what: str, values: Any, sizes: Sizes) -> dict[str, Any]:
         """Return the scalars in a JSON object from a file, without those named in `reset`.
 
-        Scalars that an older file does not have are missing in the result. ValueError: one is of
-        another type, out of its range, or unknown.
+        ValueError: one is missing, of another type, out of its range, or unknown.
         """
         if not isinstance(values, dict):
             raise ValueError(f"{what} is no JSON object")
+        for name in self.dtype.names or ():
+            if name not in values:
+                raise ValueError(f"{what}.{name} is missing")
         found = {}
         for name, value in values.items():
-            if name in self.retired:
-                continue
             if name not in (self.dtype.names or ()):
                 raise ValueError(f"{what}.{name} is unknown")
             whole = self.dtype[name].kind == "i"
@@ -196,11 +193,7 @@ class NamedArrays:
         array = self._taken(name)
         shape = field.shape(sizes)
         if field.n_used is not None:
-            n = (scalars or {}).get(field.n_used, 0)
-            # Older files have the unused entries, too.
-            if array.shape == shape and n <= len(array):
-                array = array[:n]
-            shape = (n, *shape[1:])
+            shape = ((scalars or {}).get(field.n_used, 0), *shape[1:])
         if array.dtype != np.dtype(field.dtype) or array.shape != shape:
             raise ValueError(
                 f"{name} is {array.dtype} {array.shape}, wanted {np.dtype(field.dtype)} {shape}"

@@ -31,8 +31,8 @@ SCALARS = [
 ROUNDING = 1e-9
 """What rounding may leave of a coefficient, as a share of the largest C_i so far."""
 
-DRAWS = field(1, dtype=np.uint64, fill=0x9E3779B97F4A7C15, range=Range(1), optional=True)
-"""The state of the generator of looks, see `support.draws`; older files do not have it."""
+DRAWS = field(1, dtype=np.uint64, fill=0x9E3779B97F4A7C15, range=Range(1))
+"""The state of the generator of looks, see `support.draws`."""
 
 TRIES = 32
 """How many draws are rejected before all examples are gone through; more if there are many."""

@@ -140,8 +140,7 @@ def _arrays(
     found: dict[str, np.ndarray] = {}
     for name, declared, _ in fields_of(empty):
         if isinstance(declared, Field) and not declared.scratch and name not in given:
-            if not declared.optional or name in arrays:
-                found[name] = arrays.take(name, declared, sizes, scalars)
+            found[name] = arrays.take(name, declared, sizes, scalars)
         elif name == "cache":
             found["cache_counts"] = arrays.take("cache_counts", _CACHE_COUNTS, sizes)
     return found

@@ -1,4 +1,4 @@
-"""LaRankClassifier: probabilities, classes that appear, bounds, threads, files of before."""
+"""LaRankClassifier: probabilities, classes that appear, bounds, threads."""
 
 import pickle
 

@@ -11,18 +11,26 @@ import pytest
 import streamsvm
 from streamsvm import kernels, load
 from streamsvm.errors import ModelFileError
+from streamsvm.learners.bases.registry import registered_learners
+from tests.model_files import models
 from tests.model_files.mutants import Content, leaves
 from tests.slow import slow_but
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted((ROOT / "tests" / "model_files" / "fixtures").glob("*.svm"))
 # More by choice: MUTANTS=5000.
 COUNT = os.environ.get("MUTANTS", "50")
 
 
-@pytest.mark.parametrize("path", slow_but(FILES, FILES[0]), ids=lambda path: path.stem)
-def test_spoilt_files_are_refused_or_harmless(path):
-    command = [sys.executable, "-m", "tests.model_files.mutants", str(path), "1", COUNT]
+def test_there_is_a_model_of_each_learner():
+    made = {type(make()) for make in models.MAKE.values()}
+    assert made >= {learner.cls for learner in registered_learners()}
+
+
+@pytest.mark.parametrize("name", slow_but(models.MAKE, "adaptive"))
+def test_spoilt_files_are_refused_or_harmless(name, tmp_path):
+    models.write(name, tmp_path / "m.svm")
+    command = [sys.executable, "-m", "tests.model_files.mutants", str(tmp_path / "m.svm"), "1"]
+    command.append(COUNT)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     said = f"{done.stdout[-400:]}\n{done.stderr[-4000:]}"
     assert done.returncode == 0, f"exit code {done.returncode}: {said}"
@@ -70,13 +78,14 @@ def test_wrong_sums_are_computed_again(name, tmp_path):
     assert np.array_equal(model.decision_function_many(x), read.decision_function_many(x))
 
 
-@pytest.mark.parametrize("stem", ["adaptive_classes", "lasvm_classes", "sequence_greedy", "sbp"])
-def test_counts_that_cannot_be_are_refused(stem, tmp_path):
-    raw = (ROOT / "tests" / "model_files" / "fixtures" / f"{stem}.svm").read_bytes()
+@pytest.mark.parametrize("name", ["adaptive_classes", "lasvm_classes", "sequence_greedy", "sbp"])
+def test_counts_that_cannot_be_are_refused(name, tmp_path):
+    models.write(name, tmp_path / "m.svm")
+    raw = (tmp_path / "m.svm").read_bytes()
     parts = Content(raw).parts
     paths = [p for p in leaves(parts) if str(p[-1]).startswith("n_") and "parameters" not in p]
-    names = [n for n in Content(raw).names if n.endswith(("cache_counts", "0.info", "0.waiting"))]
-    assert len(paths) > 5 and bool(names) == (stem != "sequence_greedy")
+    names = [n for n in Content(raw).names if n.endswith(("cache_counts", "info", "waiting"))]
+    assert len(paths) > 5 and bool(names) == (name != "sequence_greedy")
     for where in [*paths, *names]:
         content = Content(raw)
         if isinstance(where, str):

@@ -1,7 +1,6 @@
 """Intervals of accuracy and recall: what they count, of late, and after a pause."""
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from streamsvm import SVMSGDClassifier, TrackingMonitor
 from streamsvm.cli.report import report_rows
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.monitor import monitor_file
 from streamsvm.monitor.hits import Hits, figures
 from streamsvm.monitor.rates import Scores
 from streamsvm.run.checkpoint import Checkpoint
@@ -121,17 +119,6 @@ def test_a_monitor_s_file_and_a_checkpoint_keep_the_blocks(tmp_path):
     names = ("accuracy_low", "accuracy_high", "balanced_accuracy_low", "recall_intervals")
     for name in (*names, "of_late"):
         assert getattr(found, name) == getattr(expected, name)
-    # A file of an older release has no starts of blocks: "of late" begins when it is read.
-    content, arrays = monitor_file.to_file(whole)
-    content = json.loads(json.dumps(content))
-    del content["block_starts"]
-    older = TrackingMonitor(SVMSGDClassifier(seed=1))
-    monitor_file.fill(older, content, arrays)
-    hits = older.scores.hits
-    assert (hits.n, hits.right) == (whole.scores.hits.n, whole.scores.hits.right)
-    assert hits.recent == (0, 0) and hits.bounds()[0][:2] == whole.scores.hits.bounds()[0][:2]
-    hits.add([(True, True, hits.room)])
-    assert hits.recent[0] == 801 and not math.isnan(hits.bounds()[1].recent_low)
 
 
 def test_a_label_that_vanishes_changes_no_balanced_accuracy():

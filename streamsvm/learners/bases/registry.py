@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import streamsvm
@@ -15,9 +14,6 @@ class RegisteredLearner(NamedTuple):
 
     name: str
     cls: type
-    renamed: Mapping[str, str]
-    """Renamed parameters: {older name: name}; the constructor takes both."""
-
     variants: tuple[dict[str, Any], ...]
     """Parameters with which `warm` compiles it."""
 
@@ -38,23 +34,21 @@ _learners: dict[str, RegisteredLearner] = {}
 def register_learner(
     cls: type,
     name: str,
-    renamed: Mapping[str, str] | None = None,
     variants: tuple[dict[str, Any], ...] | None = None,
     **files: Any,
 ) -> None:
     """Register a learner for the command, `streamsvm warm`, model files and tests.
 
     The signature of the constructor names the parameters, and the docstring of the class explains
-    them. `renamed` is {older name: name}; the constructor takes both. `variants` are sets of
-    parameters that lead to different compiled code, for `warm`; None: the defaults, and a bound on
-    the support vectors if the learner takes one. `files` are the fields of `codec.FileClass`: what
-    model files hold besides parameters and state.
+    them. `variants` are sets of parameters that lead to different compiled code, for `warm`; None:
+    the defaults, and a bound on the support vectors if the learner takes one. `files` are the
+    fields of `codec.FileClass`: what model files hold besides parameters and state.
     """
     if variants is None:
         known = inspect.signature(cls).parameters
         variants = ({}, {"max_support_vectors": 100}) if "max_support_vectors" in known else ({},)
-    _learners[name] = RegisteredLearner(name, cls, renamed or {}, variants)
-    codec.register(cls, renamed=renamed or {}, **files)
+    _learners[name] = RegisteredLearner(name, cls, variants)
+    codec.register(cls, **files)
 
 
 def registered_learners(takes: str | None = None) -> list[RegisteredLearner]:

@@ -146,7 +146,7 @@ class Trial(KeptExamples):
         n_forgotten = self.n_forgotten = as_int("forgotten", content.get("forgotten", 0), 0, n)
         has_none = _PREFIX + "y" not in arrays
         if (has_none and n_forgotten < n) or (n >= LAST and "race" not in content):
-            # It is over, has not begun, or the file is older, and holds none of the examples.
+            # It is over, or has not begun.
             return n == 0
         self.read(arrays, d, n_classes)
         if self.n_examples + n_forgotten < n:
@@ -156,12 +156,11 @@ class Trial(KeptExamples):
         self._began_for = self._due_before(min(n, skipped - 1))
         winner, numbers = content.get("winner"), content.get("race")
         if winner is not None:
-            if not isinstance(winner, list) or len(winner) not in (3, 4):
+            if not isinstance(winner, list) or len(winner) != 4:
                 raise ValueError("winner is no list of width, scaling, C and weighting")
-            # Older files do not say whether features are weighted.
-            width, is_scaled, C, *rest = winner
+            width, is_scaled, C, is_weighted = winner
             width, C = as_float("winner", width), as_float("winner", C)
-            self.winner = Candidate(width, bool(is_scaled), C, any(rest))
+            self.winner = Candidate(width, bool(is_scaled), C, bool(is_weighted))
         if numbers is not None:
             if not isinstance(numbers, list) or len(numbers) != 4:
                 raise ValueError("race is no list of four numbers")

@@ -282,12 +282,9 @@ class FeatureScales:
         scales, n = cls(), arrays.length_of("is_flag", 0)
         if n > d:
             raise ValueError("scales are of more features than there are")
-        # Older files have no limits.
-        scales.grow(n)
         scales.statistics = arrays.take("scales", Field((N_ROWS, n)), {})
         scales.is_flag = arrays.take("is_flag", Field((n,), np.int32, range=Range(0, 1)), {}) == 1
-        if "scale_limits" in arrays:
-            scales.limits = arrays.take("scale_limits", Field((N_LIMITS, n)), {})
+        scales.limits = arrays.take("scale_limits", Field((N_LIMITS, n)), {})
         if "scale_weights" in arrays:
             field = Field((1 + n,), range=Range(0.0))
             scales.weights = arrays.take("scale_weights", field, {})

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm._parameter_checks import check_cost, check_positive
+from streamsvm.model_files.json_values import checked
 from streamsvm.models.contest.trial import LAST, Choice, Trial, candidates_of
 from streamsvm.models.kernel import auto_gamma
 from streamsvm.models.kernel.feature_scales import FeatureScales, stride
@@ -225,10 +226,9 @@ class Preparation:
             values = content["trial"]
             if not isinstance(values, list) or len(values) != 2:
                 raise ValueError("trial is no list of two numbers")
-            # Older files have factors only if scaled rows were chosen.
-            is_scaled = bool(content.get("scaled", "factors" in arrays))
+            is_scaled = checked(content.get("scaled"), bool, "scaled")
             n_candidates, n_examples = (as_int("trial", value, 1) for value in values)
-            n_relevant = as_int("relevant", content.get("relevant", 0), 0)
+            n_relevant = as_int("relevant", content.get("relevant"), 0)
             self.choice = Choice(n_candidates, n_examples, is_scaled, n_relevant)
             if self.finds_C:
                 self.C = check_positive("C_", as_float("C_", content.get("C_")))

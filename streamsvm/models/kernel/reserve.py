@@ -155,7 +155,7 @@ class Reserve(RowBlocks):
     def read(
         self, content: dict[str, Any], arrays: NamedArrays, n_features: int, n_classes: int
     ) -> None:
-        """Take over what `as_file` returned; an older file has nothing.
+        """Take over what `as_file` returned.
 
         The file is not trusted: ValueError if a value does not fit.
         """

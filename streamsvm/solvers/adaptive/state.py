@@ -22,22 +22,22 @@ class AdaptiveState(NamedTuple):
     faded: np.ndarray = field("models", range=Range(0.0, 1.0))
     """The share of errors, in which each example counts less than the next one."""
     info: np.ndarray = field(N_INFO, dtype=np.int64, range=COUNT)
-    waiting: np.ndarray = field("models", dtype=np.int64, range=COUNT, optional=True)
+    waiting: np.ndarray = field("models", dtype=np.int64, range=COUNT)
     """How many of the last examples are not in that share yet; the model in use has learnt them
     all the same, the others have not."""
-    uncounted: np.ndarray = field("models", dtype=np.int64, range=COUNT, optional=True)
+    uncounted: np.ndarray = field("models", dtype=np.int64, range=COUNT)
     """How many of these came before the model began anew: what it errs on them does not count."""
-    asleep: np.ndarray = field("models", dtype=np.int64, range=FLAG, optional=True)
+    asleep: np.ndarray = field("models", dtype=np.int64, range=FLAG)
     """1 of models that do not learn at present."""
-    alarm: np.ndarray = field(1, dtype=np.int64, range=FLAG, optional=True)
+    alarm: np.ndarray = field(1, dtype=np.int64, range=FLAG)
     """1 from when a drift is noticed until errors are as before."""
-    latest: np.ndarray = field(1, range=Range(0.0, 1.0), optional=True)
+    latest: np.ndarray = field(1, range=Range(0.0, 1.0))
     """The share of wrong predictions, in which examples count for a shorter time."""
-    risen: np.ndarray = field(1, dtype=np.int64, range=COUNT, optional=True)
+    risen: np.ndarray = field(1, dtype=np.int64, range=COUNT)
     """For how many examples errors have been far more than before; 0: they are not."""
-    repeats: np.ndarray = field(last_label.N_REPEATS, optional=True)
+    repeats: np.ndarray = field(last_label.N_REPEATS)
     """What is known of labels that repeat: see `last_label`."""
-    asked: np.ndarray = field(last_label.N_ASKED, dtype=np.int64, range=COUNT, optional=True)
+    asked: np.ndarray = field(last_label.N_ASKED, dtype=np.int64, range=COUNT)
     """The rows that were predicted of late: see `last_label`."""
 
 

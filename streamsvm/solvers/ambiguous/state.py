@@ -66,8 +66,8 @@ class LinearState(NamedTuple):
     store: RowStore | SparseStore = ROWS
     weights: np.ndarray = field("features", "classes")
     # Without parts if the last weights predict.
-    sums: np.ndarray = field("parts", "features", "classes", optional=True)
-    bias: np.ndarray = field(2, "classes", optional=True)  # of each label, and its sums
+    sums: np.ndarray = field("parts", "features", "classes")
+    bias: np.ndarray = field(2, "classes")  # of each label, and its sums
     info: Any = _INFO
     scores: np.ndarray = _OF_LABELS  # s_y of a row
     late: np.ndarray = _OF_LABELS  # the products of a row with the sums

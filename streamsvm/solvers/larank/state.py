@@ -113,9 +113,6 @@ class LaRankState(NamedTuple):
 def _check(state: LaRankState, sizes: dict[str, int]) -> None:
     """Raise ValueError if index arrays contradict each other: compiled code uses them unchecked."""
     n, k, info = sizes["slots"], sizes["classes"], state.info[0]
-    if info.own_sum == 0.0:
-        # Files of older releases do not have it.
-        info.own_sum = np.maximum(state.coefficient, 0.0).sum()
     own, n_own = state.own[:n, :k], state.n_own[:n]
     fits = bool((own[np.arange(k) < n_own[:, None]] < k).all())
     alive = state.alive[: int(info.n_alive)]

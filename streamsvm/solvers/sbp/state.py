@@ -89,7 +89,6 @@ class SBPState(NamedTuple):
             "r2": NOT_NEGATIVE,
         },
         reset=("ready",),
-        retired=("cost_least",),
     )
 
 

@@ -82,9 +82,6 @@ class TrackingState(NamedTuple):
 
 def check_touched(state: Any, sizes: dict[str, int]) -> None:
     """Raise ValueError if the list of touched slots contradicts the flags."""
-    if state.info[0].alpha_sum == 0.0:
-        # Files of older releases do not have it.
-        state.info[0].alpha_sum = np.abs(state.alpha).sum()
     touched = state.touched[: state.info[0].n_touched]
     flags = np.flatnonzero(state.is_touched[: sizes["slots"]])
     if len(touched) != len(flags) or not np.array_equal(np.sort(touched), flags):
