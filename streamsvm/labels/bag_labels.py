@@ -176,13 +176,13 @@ class BagTargets(ClassTargets):
 
         None: there are no bags.
         """
-        if not any(isinstance(label, frozenset) for label in labels.values):
-            return None
-        out = np.zeros((len(labels), self.n_classes))
         numbers, values = self.labels.numbers, labels.values
         # Only of the bags that occur: the column may list those of a whole batch.
         codes, own = np.unique(labels.codes, return_inverse=True)
         bags = [values[code] if code >= 0 else None for code in codes.tolist()]
+        if not any(isinstance(bag, frozenset) for bag in bags):
+            return None
+        out = np.zeros((len(labels), self.n_classes))
         lists = [[*map(numbers.__getitem__, b)] if isinstance(b, frozenset) else [] for b in bags]
         sizes = np.array([len(one) for one in lists], np.int64)
         places = np.array([*chain.from_iterable(lists)], np.int64)

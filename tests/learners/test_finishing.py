@@ -8,18 +8,16 @@ import pytest
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
 from streamsvm.errors import ParameterError
 from streamsvm.models.kernel import finishing
-from streamsvm.support.locked import Locked
 
 RBF = kernels.RBF(gamma=0.5)
 
 
-class Growing(Locked):
-    """A learner of 50 examples whose dual grows by a share of itself with each round."""
+class Growing:
+    """A model of 50 examples whose dual grows by a share of itself with each round."""
 
-    state, classes, n_support_vectors = object(), [0, 1, 2], 7
+    state, n_classes = object(), 3
 
     def __init__(self, growth, steps=50):
-        super().__init__()
         self.dual, self.rounds = 100.0, 0
         self.growth, self.steps = growth, steps
 
@@ -38,15 +36,15 @@ class Growing(Locked):
         return False, 0.5, self.steps
 
 
-def ends_after(monkeypatch, learner, limits=None, seconds=0.0):
+def ends_after(monkeypatch, model, limits=None, seconds=0.0):
     """Return after how many rounds it ends, each of which takes so many seconds."""
     ticks = count()
     monkeypatch.setattr(finishing, "_clocks", lambda: (seconds * next(ticks),) * 2)
     limits = limits or finishing.Limits(None)
-    goes_on = finishing.improve(learner, learner.some, None, limits)
+    goes_on = finishing.improve(model, model.some, finishing.Asked(limits))
     # Only where the dual hardly grows, as rows of the reserve may let it grow again.
-    assert goes_on is (learner.growth * 50 / learner.steps < 1e-9 and limits.calls > 0)
-    return learner.rounds
+    assert goes_on is (model.growth * 50 / model.steps < 1e-9 and limits.calls > 0)
+    return model.rounds
 
 
 def test_it_ends_when_the_dual_hardly_grows(monkeypatch, caplog):
