@@ -18,9 +18,9 @@ from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases.kernel.support_vectors import vectors_of
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.models.adaptive import fresh_start, members
-from streamsvm.models.adaptive.adaptive_model import AdaptiveModel
-from streamsvm.models.adaptive.group import Settings
+from streamsvm.models.contest import fresh_start, members
+from streamsvm.models.contest.adaptive_model import AdaptiveModel
+from streamsvm.models.contest.group import Settings
 from streamsvm.models.kernel import threads
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.monitor.certificate import Certificate
@@ -174,7 +174,7 @@ class AdaptiveSVMClassifier(Learner):
             max_classes,
         )
         is_sparse = density.check_sparse(sparse, hashing)
-        model = AdaptiveModel(settings, is_sparse, last_label, fresh_start.LENGTHS[-1])
+        model = AdaptiveModel(settings, is_sparse, last_label, fresh_start.MOST)
         super().__init__(model, limit, check_size("hashing", hashing), missing)
         self.C, self.scale, self.class_weight = C, scale, class_weight
         self.window, self.max_support_vectors = window, max_support_vectors

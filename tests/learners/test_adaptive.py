@@ -15,11 +15,11 @@ import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
-from streamsvm.models.adaptive import members, standby
+from streamsvm.models.contest import choice, members, standby, work
 from streamsvm.models.kept_examples import WRONG, KeptExamples
 from streamsvm.models.kernel.larank_solver import LaRankSolver
 from streamsvm.models.kernel.lasvm_solver import LASVMSolver
-from streamsvm.solvers.adaptive import last_label, step
+from streamsvm.solvers.adaptive import last_label
 from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.support.rows import SparseRows, dense
 from tests.learners.test_all_learners import content
@@ -57,16 +57,16 @@ def by_events(model, x, y):
 def test_the_choice_is_that_of_the_twin():
     wrong = np.random.default_rng(0).random((4, 3000)) < np.array([[0.3], [0.2], [0.25], [0.2]])
     wrong[0, 1000:1500], wrong[1, 1500:2000] = False, True
-    chosen, faded = slow_choice(wrong, step.FADE, step.LEAD, 50)
+    chosen, faded = slow_choice(wrong, choice.FADE, choice.LEAD, 50)
     state, found = AdaptiveSVMClassifier().model.empty_state(), []
     for part in np.split(wrong, 60, axis=1):
         used = int(state.info[adaptive_state.IN_USE])
         found += [used] * 50
         for m in range(4):
             if m != used:
-                step.fade(state, m, part[m])
-        step.note_predictions(state, part[used])
-        step.choose(state)
+                choice.fade(state, m, part[m])
+        choice.note_predictions(state, part[used])
+        choice.choose(state)
     np.testing.assert_array_equal(found, chosen)
     np.testing.assert_allclose(state.faded, faded, rtol=1e-12)
     assert len(set(found)) >= 3
@@ -80,11 +80,11 @@ def test_drifts_are_noticed_as_by_the_twin(shares, length):
     wrong = np.random.default_rng(0).random(len(shares) * length) < np.repeat(shares, length)
     state, found = AdaptiveSVMClassifier().model.empty_state(), []
     for n in range(32, len(wrong) + 1, 32):
-        step.note_predictions(state, wrong[n - 32 : n])
-        if step.notices_drift(state, n):
+        choice.note_predictions(state, wrong[n - 32 : n])
+        if choice.notices_drift(state, n):
             found.append(n)
-    slow, fast = (step.FADE, step.ALARM), (step.FADE_OF_LATEST, step.ALARM_OF_LATEST)
-    expected = slow_drifts(wrong, slow, fast, step.LIMIT, adaptive_state.APART, 32)
+    slow, fast = (choice.FADE, choice.ALARM), (choice.FADE_OF_LATEST, choice.ALARM_OF_LATEST)
+    expected = slow_drifts(wrong, slow, fast, choice.LIMIT, choice.APART, 32)
     assert found == expected and bool(found) == (max(shares) > 0.1)
     assert state.info[adaptive_state.N_DRIFTS] == len(found)
 
@@ -100,7 +100,7 @@ def test_a_drift_is_noticed_whether_models_adapt_or_begin_anew(n_classes, seed):
 def test_a_drift_is_noticed_and_said(caplog):
     x, y = stream(4000, turn=2000)
     model = AdaptiveSVMClassifier()
-    with caplog.at_level(logging.INFO, "streamsvm.models.adaptive"):
+    with caplog.at_level(logging.INFO, "streamsvm.models.contest"):
         right = np.array(model.predict_then_learn_many(x, y.tolist())) == y
     assert model.n_drifts == 1 and 2000 < model.last_drift <= 2400
     assert f"drift at example {model.last_drift}: " in caplog.text
@@ -292,7 +292,7 @@ def test_of_several_classes_models_that_are_renewed_wake_and_others_soon_sleep(
     cached = [member.memory_parts["cache"] for member in model.models]
     assert cached[far] < cached[used] / 2
     # At a power of two those wake that do not err more by far, before most fall asleep again.
-    monkeypatch.setattr(step, "fall_asleep", lambda state, away: None)
+    monkeypatch.setattr(choice, "fall_asleep", lambda state, away: None)
     state.asleep[:], state.faded[[near, far]] = 1, (0.12, 0.15)
     state.asleep[used] = 0
     standby.choose(model.model, 2048, 0.0)
@@ -608,15 +608,19 @@ def test_files_with_an_impossible_calibration_of_labels_that_repeat_are_refused(
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_models_catch_up_in_parts(n_classes, tmp_path, monkeypatch):
     """No comparison takes long: each lets models learn a part of what they wait for."""
-    monkeypatch.setattr(standby, "_costs_of", lambda *_: (standby.BUDGET, 1.0))
-    learn_examples, sizes = members.learn_examples, []
+
+    def expect(self, x):
+        self._of_row, self._further = standby.BUDGET, 1.0
+
+    monkeypatch.setattr(work.Work, "expect", expect)
+    learn_examples, sizes = standby.learn_examples, []
 
     def noted(model, examples):
         if any(model is member for learner in (one, many) for member in learner.models):
             sizes.append(len(examples.classes))
         return learn_examples(model, examples)
 
-    monkeypatch.setattr(members, "learn_examples", noted)
+    monkeypatch.setattr(standby, "learn_examples", noted)
     # Scale and width of the first model change in the trial, and all others begin anew.
     x, y = stream(2300, turn=2200, n_classes=n_classes)
     x *= np.float32([1.0, 100.0])

@@ -17,8 +17,8 @@ from streamsvm import (
 )
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.models.contest import race
 from streamsvm.models.kernel.kernel_model import KernelModel
-from streamsvm.models.trials import race
 
 OF_DUAL = ("dual", "duality_gap", "kept_gap", "kept_numbers", "at_bound")
 

@@ -14,10 +14,10 @@ import numpy as np
 from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
+from streamsvm.models.contest import race
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.kernel.reserve import Reserve
 from streamsvm.models.kernel.reserving_solver import reserving
-from streamsvm.models.trials import race
 
 _log = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import FeatureError
 from streamsvm.model_files.json_values import checked, kernel_as_json, kernel_from_json
+from streamsvm.models.contest import race
 from streamsvm.models.kernel import auto_gamma, definiteness, kernel_batches, loaded
 from streamsvm.models.kernel.class_costs import ClassCosts
 from streamsvm.models.kernel.kept_values import kept_values
@@ -21,7 +22,6 @@ from streamsvm.models.kernel.reserving_solver import ReservingSolver, reserving
 from streamsvm.models.model import Content, LearntEvent, Model, Parts
 from streamsvm.models.outputs import Outputs, sides_of
 from streamsvm.models.rows import NumberedRows, row_after
-from streamsvm.models.trials import race
 from streamsvm.monitor.certificate import Looks
 from streamsvm.selection.candidates import Candidates
 from streamsvm.solvers.gap import KeptGap

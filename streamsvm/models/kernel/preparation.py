@@ -9,12 +9,12 @@ import numpy as np
 
 from streamsvm._parameter_checks import check_cost, check_positive
 from streamsvm.model_files.json_values import checked
+from streamsvm.models.contest.trial import LAST, Choice, Trial, candidates_of
 from streamsvm.models.kernel import auto_gamma
 from streamsvm.models.kernel.feature_scales import FeatureScales, stride
 from streamsvm.models.model import LearntEvent
 from streamsvm.models.rows import NumberedRows, rows_where
 from streamsvm.models.scaled_rows import padded, scaled_rows, unscaled_rows
-from streamsvm.models.trials.trial import LAST, Choice, Trial, candidates_of
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
 from streamsvm.support.row_columns import Columns, entries_of
 from streamsvm.support.rows import Rows, shape

@@ -15,9 +15,6 @@ N_INFO = 5
 """The index of the model that predicts; examples, and wrong predictions, since the models began;
 how many drifts were noticed; and the number of the last example before that."""
 
-APART = 1000
-"""Within so many examples of a drift, what is noticed belongs to it."""
-
 
 class AdaptiveState(NamedTuple):
     """What is known of each model, and of the predictions."""
@@ -55,22 +52,3 @@ def _check(state: AdaptiveState, sizes: Sizes) -> None:
 
 
 declare(AdaptiveState, _check)
-
-
-def begin_anew(state: AdaptiveState) -> None:
-    """Note that all models begin anew."""
-    state.faded[:] = state.faded[state.info[IN_USE]]
-    state.risen[:] = 0
-    state.info[[N, N_WRONG]] = 0
-
-
-def is_new_drift(state: AdaptiveState, n: int) -> bool:
-    """Tell whether a drift after n examples would be another one than the last."""
-    return not state.info[N_DRIFTS] or n - state.info[LAST_DRIFT] >= APART
-
-
-def note_drift(state: AdaptiveState, n: int) -> None:
-    """Note that a drift was noticed after n examples."""
-    state.alarm[0] = 1
-    state.info[N_DRIFTS] += 1
-    state.info[LAST_DRIFT] = n

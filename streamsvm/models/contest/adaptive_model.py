@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from streamsvm.model_files.json_values import checked, kernel_from_json
-from streamsvm.models.adaptive import fresh_start, members, standby
-from streamsvm.models.adaptive.group import N_MODELS, Group
-from streamsvm.models.adaptive.standby import EVERY
+from streamsvm.models.contest import choice, fresh_start, members, standby
+from streamsvm.models.contest.group import N_MODELS, Group
+from streamsvm.models.contest.standby import EVERY
 from streamsvm.models.kernel import finishing
 from streamsvm.models.model import Content, LearntEvent
 from streamsvm.models.outputs import GrowingOutputs
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
-from streamsvm.solvers.adaptive import last_label, step
-from streamsvm.solvers.adaptive import state as adaptive_state
+from streamsvm.solvers.adaptive import last_label
+from streamsvm.solvers.adaptive.state import IN_USE
 from streamsvm.support.declaration import NamedArrays, as_int
 from streamsvm.support.interruptions import Changes
 from streamsvm.support.rows import shape
@@ -32,8 +32,8 @@ _SHARE = 0.01
 class AdaptiveModel(Group):
     """Lets models learn, compares them, and lets them begin anew when a drift is noticed."""
 
-    # What it was before a class came that all models must learn: the number of the model in use.
-    _used_before: int | None = None
+    # The number of the model in use when models began anew, until they learn what is kept.
+    used_before: int | None = None
 
     def with_class(self, factor: float) -> list[Changes]:
         """Return what changes as a class is added, whose C is multiplied by a factor."""
@@ -47,24 +47,21 @@ class AdaptiveModel(Group):
             "factors_of_classes": factors,
             "offsets": self.offsets_for(n, state.repeats),
             "state": state,
-            "_used_before": None,
+            "used_before": None,
         }
         if n == 3 and self.models:
             # Models of other classes than before learn again what is kept.
             examples = self.recent.last(self.recent.n_examples, self.n_features)
-            are_all = len(self.models) > 1
-            changed["models"] = members.begun(self, factors, examples, are_all)
-            used = standby.begin_anew(state, len(changed["models"]), len(examples.classes))
-            return [(self.__dict__, changed | {"_used_before": used})]
+            return [(self.__dict__, changed | standby.begun_anew(self, state, factors, examples))]
         found, further = list(self.models), []
         for m, kind in enumerate(members.kinds_of(n)[: len(found)]):
             if members.is_of(found[m], kind):
                 further += found[m].with_class(factor)
                 continue
             # Of so many classes there is another kind, which learns later what is kept.
-            if m == self.state.info[adaptive_state.IN_USE]:
-                members.use_first(self)
-                state.info[adaptive_state.IN_USE] = 0
+            if m == self.state.info[IN_USE]:
+                standby.use_first(self)
+                state.info[IN_USE] = 0
                 state.faded[0], state.waiting[0] = self.state.faded[0], self.state.waiting[0]
                 state.asleep[0] = 0
             found[m] = members.new_other(self, factors, found[0], kind)
@@ -72,9 +69,9 @@ class AdaptiveModel(Group):
         return [(self.__dict__, changed | {"models": found}), *further]
 
     def after_class(self) -> None:
-        """Let models that began anew with a class learn what is kept."""
-        if self._used_before is not None:
-            used, self._used_before = self._used_before, None
+        """Let models that have begun anew learn what is kept."""
+        if self.used_before is not None:
+            used, self.used_before = self.used_before, None
             standby.go_on_with(self, used, standby.BUDGET)
 
     # Learning
@@ -92,8 +89,9 @@ class AdaptiveModel(Group):
             learnt = part.numbers > 0
             model = self.used or self.models[0]
             before = model.n_examples
+            numbers = np.where(learnt, before + np.cumsum(learnt), 0)
             try:
-                margins = members.learn(model, part.x, part.y, part.w, learnt)
+                margins = model.outputs.scores_of(model.learn(part._replace(numbers=numbers)))
             finally:
                 # After an interruption, too; the others never learn what is not in `recent`.
                 self.n_learnt[0] = seen + model.n_examples - before
@@ -131,8 +129,8 @@ class AdaptiveModel(Group):
         if not self.is_sparse and any(model.is_sparse for model in self.models):
             self.become_sparse()
         standby.note_predictions(self)
-        step.note_risen(self.state, EVERY)
-        if step.notices_drift(self.state, n):
+        choice.note_risen(self.state, EVERY)
+        if choice.notices_drift(self.state, n):
             _log.info("drift at example %d: errors are far more than before", n)
         if standby.is_calm(self, n):
             return
@@ -142,7 +140,7 @@ class AdaptiveModel(Group):
         if self.used is not None:
             # So that events are read for the model that predicts now, whatever it has learnt.
             self.used.make_room(self.n_features)
-        if step.errs_more(self.state):
+        if self.state.risen[0]:
             self._begin_anew(n)
 
     def _begin_anew(self, n: int) -> None:
@@ -150,16 +148,13 @@ class AdaptiveModel(Group):
         examples = fresh_start.examples_for(self)
         if examples is None:
             return
-        kept, are_all = len(examples.classes), len(self.models) > 1
-        models = members.begun(self, self.factors_of_classes, examples, are_all)
-        state = copy.deepcopy(self.state)
-        adaptive_state.begin_anew(state)
-        used = standby.begin_anew(state, len(models), kept)
+        state, factors = copy.deepcopy(self.state), self.factors_of_classes
+        choice.begin_anew(state)
         # In one step: an interruption comes before or after it.
-        self.__dict__.update(models=models, state=state)
-        standby.go_on_with(self, used, standby.BUDGET)
-        if adaptive_state.is_new_drift(self.state, n):
-            adaptive_state.note_drift(self.state, n)
+        self.__dict__.update(standby.begun_anew(self, state, factors, examples))
+        self.after_class()
+        choice.note_drift(self.state, n)
+        kept = len(examples.classes)
         _log.info("drift: after example %d models begin anew with the last %d", n, kept)
 
     def become_sparse(self) -> None:
@@ -195,12 +190,13 @@ class AdaptiveModel(Group):
             raise ValueError("models is no list of the learner's models")
         if bool(contents) != bool(self.n_examples):
             raise ValueError("there are examples without models, or models without examples")
-        for m, own in enumerate(contents):
+        kinds = members.kinds_of(self.n_classes)
+        for m, (own, kind) in enumerate(zip(contents, kinds, strict=False)):
             if not isinstance(own, dict):
                 raise ValueError(f"model {m} is no JSON object")
             scale = self.settings.scale if m == 0 else "auto"
             kernel = None if m == 0 else kernel_from_json(own.get("kernel_"))
-            model = members.read_model(self, m, kernel, scale)
+            model = members.new_model(self, self.factors_of_classes, kind, kernel, scale)
             model.n_learnt[0] = as_int("n_examples", own.get("n_examples"), 0)
             model.is_sparse = checked(own.get("is_sparse"), bool, "is_sparse")
             model.read(own, NamedArrays(arrays.taken_with(f"model_{m}_")))

@@ -19,7 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm.models.adaptive.group import Group
+from streamsvm.models.contest import race
+from streamsvm.models.contest.errors import add_classes, learn_examples
+from streamsvm.models.contest.group import Group
 from streamsvm.models.kept_examples import Examples
 from streamsvm.models.kernel import finishing
 from streamsvm.models.kernel.bounds import merging_by
@@ -30,14 +32,10 @@ from streamsvm.models.kernel.preparation import Preparation
 from streamsvm.models.kernel.reserve import FACTS, Reserve
 from streamsvm.models.kernel.reserving_solver import ReservingSolver, reserving
 from streamsvm.models.outputs import ProblemOutputs, Scores
-from streamsvm.models.rows import NumberedRows
-from streamsvm.models.trials import race
-from streamsvm.solvers.adaptive import step
-from streamsvm.solvers.adaptive.state import IN_USE
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.larank import step as larank
 from streamsvm.solvers.lasvm import step as lasvm
-from streamsvm.support.rows import Rows, shape, sparse
+from streamsvm.support.rows import sparse
 
 
 class Kind(NamedTuple):
@@ -77,8 +75,13 @@ def kinds_of(n_classes: int) -> tuple[Kind, ...]:
     return KINDS_OF_SEVERAL if n_classes <= MOST_PAIRS else KINDS_OF_MANY
 
 
-def new_model(group: Group, kind: Kind, kernel: Any, scale: bool | str) -> KernelModel:
-    """Return a model of a kind that has no classes; without a kernel it finds scale and width."""
+def new_model(
+    group: Group, factors: list[float], kind: Kind, kernel: Any, scale: bool | str
+) -> KernelModel:
+    """Return a model of a kind for classes with these factors of C.
+
+    Without a kernel it finds scale and width.
+    """
     given = group.settings
     windows = [window for window in (given.window, kind.window) if window is not None]
     window, most = min(windows, default=None), given.max_support_vectors
@@ -90,7 +93,7 @@ def new_model(group: Group, kind: Kind, kernel: Any, scale: bool | str) -> Kerne
     else:
         schedule = _LARANK._replace(bounds=bounds_of(window, most))
         solver = LaRankSolver(kernel, schedule, cache_mb, reserve, given.seed, given.max_classes)
-    return KernelModel(
+    model = KernelModel(
         solver,
         ProblemOutputs if kind.is_lasvm else Scores,
         Preparation(kernel, given.C * kind.cost, scale, "auto"),
@@ -99,46 +102,32 @@ def new_model(group: Group, kind: Kind, kernel: Any, scale: bool | str) -> Kerne
         limit=given.limit,
         n_threads=given.n_threads,
     )
-
-
-def read_model(group: Group, m: int, kernel: Any, scale: bool | str) -> KernelModel:
-    """Return model number m of a group, to be read from a file."""
-    kind = kinds_of(group.n_classes)[m]
-    return _prepared(group, new_model(group, kind, kernel, scale), group.factors_of_classes)
+    add_classes(model, len(factors), factors)
+    model.n_features = group.n_features
+    return model
 
 
 def new_first(group: Group, factors: list[float]) -> KernelModel:
-    """Return a new first model for classes with these factors, which finds scale and width."""
-    kind = kinds_of(len(factors))[0]
-    return _prepared(group, new_model(group, kind, None, group.settings.scale), factors)
+    """Return a new first model, which finds scale and width."""
+    return new_model(group, factors, kinds_of(len(factors))[0], None, group.settings.scale)
 
 
 def new_other(group: Group, factors: list[float], first: KernelModel, kind: Kind) -> KernelModel:
     """Return a new model of a kind, which compares rows as the first model does."""
     kernel = kernels.RBF(gamma=first.kernel.gamma * kind.width)
-    model = new_model(group, kind, kernel, "auto")
+    model = new_model(group, factors, kind, kernel, "auto")
     model.preparation.factors = first.preparation.factors
-    return _prepared(group, model, factors)
-
-
-def _prepared(group: Group, model: KernelModel, factors: list[float]) -> KernelModel:
-    """Return a model with the classes and features of its group."""
-    for factor in factors:
-        model.add_class(factor)
-    model.n_features = group.n_features
     return model
 
 
-def begun(
-    group: Group, factors: list[float], examples: Examples, are_all: bool
-) -> list[KernelModel]:
-    """Return new models, of which the first has learnt examples: one of each kind, or only it."""
-    first = new_first(group, factors)
-    if len(examples.classes):
+def begun(group: Group, factors: list[float], examples: Examples) -> list[KernelModel]:
+    """Return new models instead of those of a group, of which the first has learnt examples."""
+    first, n = new_first(group, factors), len(examples.classes)
+    if n:
         if first.preparation.trial is not None:
-            first.preparation.trial.expect(len(examples.classes))
+            first.preparation.trial.expect(n)
         learn_examples(first, examples)
-    kinds = kinds_of(len(factors))[1:] if are_all else ()
+    kinds = kinds_of(len(factors))[1 : len(group.models)]
     return [first, *(new_other(group, factors, first, kind) for kind in kinds)]
 
 
@@ -147,54 +136,20 @@ def is_of(model: KernelModel, kind: Kind) -> bool:
     return isinstance(model.solver, LASVMSolver) == kind.is_lasvm
 
 
-def use_first(group: Group) -> None:
-    """Use the first model, which learns at once what it waits for."""
-    state, first = group.state, group.models[0]
-    if state.waiting[0]:
-        examples = group.recent.last(int(state.waiting[0]), group.n_features)
-        step.fade(state, 0, learn_examples(first, examples))
-    state.info[IN_USE] = state.asleep[0] = 0
-
-
 def follows(other: KernelModel, first: KernelModel, kind: Kind) -> bool:
     """Tell whether a model is of a kind, and compares rows as the first one does.
 
     If the first one has only rescaled its rows after its trial, the model does so, too.
     """
-    is_of_width = other.kernel.gamma == first.kernel.gamma * kind.width
-    if not is_of(other, kind) or not is_of_width:
+    if not is_of(other, kind) or other.kernel.gamma != first.kernel.gamma * kind.width:
         return False
-    own, found = other.preparation.factors, first.preparation.factors
-    if own is found:
-        return True
-    if own is not None and found is not None and np.array_equal(own, found):
+    own, found = other.factors, first.factors
+    if own is found or (own is not None and found is not None and np.array_equal(own, found)):
         return True
     if first.preparation.trial is not None or found is None or first.is_sparse or other.is_sparse:
         return False
     other.rescale(found)
     return True
-
-
-def learn(
-    model: KernelModel, x: Rows, y: np.ndarray, w: np.ndarray, is_example: np.ndarray
-) -> np.ndarray:
-    """Learn n rows, of classes that the model has; return the margins, or scores, from before.
-
-    `is_example`, bool (n,), is False for rows that are only predicted.
-    """
-    n = model.n_examples
-    if model.is_sparse:
-        x = sparse(x)
-    numbers = np.where(is_example, n + np.cumsum(is_example), 0)
-    margins = model.learn(NumberedRows(x, y, w, numbers, model.diagonal_of(x)))
-    return model.outputs.scores_of(margins)
-
-
-def learn_examples(model: KernelModel, examples: Examples) -> np.ndarray:
-    """Learn examples that were kept; return whether each was predicted wrong before."""
-    n, y = shape(examples.x)[0], examples.classes.astype(np.float64)
-    margins = learn(model, examples.x, y, examples.weights, np.ones(n, bool))
-    return model.outputs.are_wrong(y, margins)
 
 
 @contextlib.contextmanager

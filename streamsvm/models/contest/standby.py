@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.models.adaptive import members
-from streamsvm.models.adaptive.group import N_MODELS, Group
+from streamsvm.models.contest import choice, members
+from streamsvm.models.contest.errors import learn_examples
+from streamsvm.models.contest.group import N_MODELS, Group
+from streamsvm.models.contest.work import Work
 from streamsvm.models.kept_examples import Examples
-from streamsvm.solvers.adaptive import step
-from streamsvm.solvers.adaptive.state import IN_USE
-from streamsvm.support.rows import SparseRows
+from streamsvm.solvers.adaptive.state import IN_USE, AdaptiveState
 
 EVERY = 32
 """The models are compared at multiples of this number of examples."""
@@ -39,7 +39,7 @@ LONG = 1024
 """Errors that have been more for so many examples are what is usual now: models may sleep."""
 
 BUDGET = 4e7
-"""What models learn after a comparison, in about nanoseconds (see `_costs_of`)."""
+"""What models learn after a comparison, in about nanoseconds (see `Work`)."""
 
 RENEWED_AT = (32, 128, 1024)
 """The numbers of examples of the first model at which the others take its scale and gamma: it
@@ -52,7 +52,7 @@ def note_predictions(group: Group) -> None:
     n = int(state.waiting[state.info[IN_USE]])
     if n:
         predicted = group.recent.last(n, group.n_features).marks > 0
-        step.note_predictions(state, predicted)
+        choice.note_predictions(state, predicted)
 
 
 def is_calm(group: Group, n: int) -> bool:
@@ -87,51 +87,48 @@ def catch_up(group: Group, budget: float = BUDGET, fewest: int = 2 * EVERY) -> f
         examples = group.recent.last(waiting, group.n_features)
         if m >= len(group.models):
             # Until there are all models, the others count as the first.
-            step.fade(state, m, examples.marks > 0)
+            choice.fade(state, m, examples.marks > 0)
             continue
         # Of what is not kept any more it learns nothing.
         uncounted = max(0, int(state.uncounted[m]) - waiting + len(examples.classes))
-        model = group.models[m]
-        one, further = _costs_of(model, examples)
-        # Each may become a support vector, which the later ones are compared with.
-        most = (math.sqrt(one * one + 2.0 * further * budget) - one) / further
+        work = Work(group.models[m])
+        work.expect(examples.x)
         # What is usual between two comparisons is learnt at once: in parts it takes longer.
         least = EVERY_IF_CALM if waiting <= EVERY_IF_CALM and fewest else fewest
-        n = min(waiting, max(least, int(min(most, waiting))))
+        n = work.affordable(budget, waiting, least)
         if not n:
             continue
-        wrong = members.learn_examples(model, examples.part(0, n))
+        wrong = learn_examples(group.models[m], examples.part(0, n)).wrong
         n = len(wrong)
-        step.fade(state, m, wrong[uncounted:], len(examples.classes) - n)
+        choice.fade(state, m, wrong[uncounted:], len(examples.classes) - n)
         state.uncounted[m] = max(0, uncounted - n)
-        budget = max(0.0, budget - n * (one + 0.5 * further * n))
+        budget = max(0.0, budget - work.of_next(n))
         if state.waiting[m]:
             fewest = min(fewest, EVERY)
     return budget
 
 
-def _costs_of(model: Any, examples: Examples) -> tuple[float, float]:
-    """Return what it takes a model to learn an example, and what more for each support vector."""
-    x, n = examples.x, len(examples.classes)
-    # Nonzero features of sparse rows are looked for one by one.
-    of_row = 3.0 * len(x.values) / n if isinstance(x, SparseRows) else 0.1 * x.shape[1]
-    n_vectors, n_classes = model.n_vectors, model.n_classes
-    # Of several classes a LASVM has a problem of each class with each other.
-    of_class = 8000.0 if model.solver.has_problems else 100.0
-    further = 10.0 + of_row + 0.2 * n_classes
-    return 5000.0 + of_class * n_classes + further * n_vectors, further
+def begun_anew(
+    group: Group, state: AdaptiveState, factors: list[float], examples: Examples
+) -> dict[str, Any]:
+    """Return what changes in a group whose models begin anew; `state` is a copy, and updated.
 
-
-def begin_anew(state: Any, n_models: int, n: int) -> int:
-    """Note that models begin anew, of which the first has learnt n examples that the others learn.
-
-    Returns the number of the model that was in use.
+    The first has learnt examples, which the others learn by `go_on`.
     """
-    used = int(state.info[IN_USE])
+    models, used = members.begun(group, factors, examples), int(state.info[IN_USE])
     state.info[IN_USE] = 0
     state.asleep[:] = state.waiting[:] = state.uncounted[:] = 0
-    state.waiting[1:n_models] = state.uncounted[1:n_models] = n
-    return used
+    state.waiting[1 : len(models)] = state.uncounted[1 : len(models)] = len(examples.classes)
+    return {"models": models, "state": state, "used_before": used}
+
+
+def use_first(group: Group) -> None:
+    """Use the first model, which learns at once what it waits for."""
+    state = group.state
+    if state.waiting[0]:
+        examples = group.recent.last(int(state.waiting[0]), group.n_features)
+        choice.fade(state, 0, learn_examples(group.models[0], examples).wrong)
+    state.info[IN_USE] = state.asleep[0] = 0
 
 
 def renew_others(group: Group, budget: float) -> None:
@@ -155,7 +152,7 @@ def renew_others(group: Group, budget: float) -> None:
                 state.faded[m] = state.faded[used]
                 state.asleep[m] = int(group.outputs.has_one_margin)
             if m == used:
-                members.use_first(group)
+                use_first(group)
         models.append(model)
     group.models = models
     go_on_with(group, used, budget)
@@ -173,20 +170,20 @@ def choose(group: Group, n: int, budget: float) -> float:
 
     Called after `catch_up`. Models that wake learn within the budget; returns what is left of it.
     """
-    state, away, hopeless = group.state, step.AWAY, step.HOPELESS
+    state, away, hopeless = group.state, choice.AWAY, choice.HOPELESS
     if not group.outputs.has_one_margin:
-        away, hopeless = step.AWAY_OF_SEVERAL, step.HOPELESS_OF_SEVERAL
+        away, hopeless = choice.AWAY_OF_SEVERAL, choice.HOPELESS_OF_SEVERAL
     slept = state.asleep > 0
     may_sleep = n % SLEEP_EVERY == 0 and group.models[0].n_examples >= SLEEP_FROM
     if (_is_alarmed(state) or (may_sleep and n & (n - 1) == 0)) and state.asleep.any():
-        step.wake(state, math.inf if _is_alarmed(state) else hopeless)
+        choice.wake(state, math.inf if _is_alarmed(state) else hopeless)
         for m in np.flatnonzero(slept & (state.asleep == 0)).tolist():
             solver = group.models[m].solver
             solver.renew_cache(solver.cache_bytes)
         budget = catch_up(group, budget, 0)
-    step.choose(state)
+    choice.choose(state)
     if may_sleep and not _is_alarmed(state):
-        step.fall_asleep(state, away)
+        choice.fall_asleep(state, away)
         if group.models[0].preparation.trial is not None:
             # The others wait for the scale and the width that it finds.
             state.asleep[0] = 0

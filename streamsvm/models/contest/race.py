@@ -12,27 +12,25 @@ examples and on what `Begun` says.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from streamsvm.models.contest import relevance
+from streamsvm.models.contest.errors import Errors, add_classes, are_fewer, joined, learn_examples
+from streamsvm.models.contest.trial import LAST, Begun, Candidate, Choice, Trial
+from streamsvm.models.contest.work import Work
 from streamsvm.models.kernel import auto_gamma
 from streamsvm.models.kernel.class_costs import ClassCosts
 from streamsvm.models.kernel.feature_scales import FeatureScales
 from streamsvm.models.kernel.kernel_solver import KernelSolver
 from streamsvm.models.kernel.preparation import Preparation
 from streamsvm.models.outputs import Outputs
-from streamsvm.models.rows import NumberedRows
-from streamsvm.models.scaled_rows import scaled_rows
-from streamsvm.models.trials import relevance
-from streamsvm.models.trials.cost import Cost
-from streamsvm.models.trials.progressive_errors import ProgressiveErrors
-from streamsvm.models.trials.trial import LAST, Begun, Candidate, Choice, Trial
 from streamsvm.support import states
 from streamsvm.support.rows import cut, shape, sparse
 
 BUDGET = 2e7
-"""The work after an event, about that of so many nanoseconds: see `Cost`."""
+"""The work after an event, about that of so many nanoseconds: see `Work`."""
 
 _MANY = 256
 """From so many examples on, candidates that err far more do not learn all of them."""
@@ -41,7 +39,7 @@ _LOOKS = (4, 2)
 """When these are found: after the number of examples divided by these."""
 
 _FAR = 2.0
-"""By how many standard deviations these err more than the best (see `are_fewer_by`)."""
+"""By how many standard deviations these err more than the best (see `are_fewer`)."""
 
 _FAR_OF_FURTHER = 1.0
 """The same for those with the larger C, which must err less by as much in the end."""
@@ -53,8 +51,17 @@ WIDTHS_OF_SEVERAL = (SMOOTHER[0], 1.0)
 """Of several classes its gamma as it is is tried with the larger C, too: there, one C and one gamma
 must do for pairs of classes whose borders differ, and a smoother border is too smooth for some."""
 
+_BEYOND_CHANCE = 1.5
+"""By how many standard deviations another kernel must err less, if its losses are not smaller."""
+
 _CLEARLY = 2.0
-"""By how many standard deviations weighted features must err less."""
+"""The same of weighted features."""
+
+_OF_LARGER_C = 1.0
+"""The same of a larger C, which makes losses smaller anyway, and fits wrong labels."""
+
+_FEWEST = 2
+"""So many rows are learnt after each event at least: so the best catches up at some time."""
 
 _WIDEST = 4.0
 """Features are weighted with widths up to this one."""
@@ -109,29 +116,37 @@ def begun(model: Racing, n: int, winner: Candidate | None) -> Begun:
     return Begun(n, n_kept, n_slots, model.n_classes, winner, variances, draws)
 
 
-class Tried(NamedTuple):
-    """A candidate that learns the examples."""
+class Tried:
+    """A candidate that learns the examples, and how it predicts each before.
 
-    candidate: Candidate
-    rank: int  # its place among the candidates: ties go to the first
-    errors: ProgressiveErrors
-    model: Any
-    factors: np.ndarray | None
+    `rank` is its place among the candidates: ties go to the first. In `errors` those examples are
+    right, and without loss, that do not count.
+    """
+
+    def __init__(self, candidate: Candidate, rank: int, model: Any) -> None:
+        self.candidate, self.rank, self.model = candidate, rank, model
+        self.errors, self.parts = Errors(np.zeros(0, bool), np.zeros(0)), list[Errors]()
+
+    def settle(self, counts: np.ndarray) -> None:
+        """Set `errors` of the examples learnt; `counts`, bool (n,), says which of them count."""
+        wrong, losses = joined(self.parts)
+        self.errors = Errors(wrong & counts, np.where(counts, losses, 0.0))
 
     def is_better(self, best: Tried) -> bool:
         """Tell whether it shall be taken instead of the best so far."""
         if self.rank < best.rank:
             return not best.is_better(self)
+        start, deviations = 0, 0.0
         if self.candidate.is_weighted != best.candidate.is_weighted:
             # On the examples by which features were not weighted.
-            return self.errors.are_fewer_by(_CLEARLY, best.errors, self.errors.wrong.size // 2)
-        if self.candidate.C != best.candidate.C:
-            # A larger C makes hinge losses smaller anyway, and fits wrong labels.
-            return self.errors.are_fewer_by(1.0, best.errors)
-        if self.candidate.width == best.candidate.width:
-            return self.errors.are_fewer(best.errors)
-        # A narrower kernel needs more support vectors, and more examples if classes overlap.
-        return self.errors.are_clearly_fewer(best.errors)
+            start, deviations = self.errors.wrong.size // 2, _CLEARLY
+        elif self.candidate.C != best.candidate.C:
+            deviations = _OF_LARGER_C
+        elif self.candidate.width != best.candidate.width:
+            # A narrower kernel needs more support vectors, and more examples if classes overlap.
+            is_surer = self.errors.losses.sum() < best.errors.losses.sum()
+            deviations = 0.0 if is_surer else _BEYOND_CHANCE
+        return are_fewer(self.errors.wrong[start:], best.errors.wrong[start:], deviations)
 
 
 class Race:
@@ -178,7 +193,7 @@ class Race:
             return {"preparation": preparation.changed(trial=None)} if is_last else {}
         relevance = self.relevance if best.candidate.is_weighted else None
         n_relevant = 0 if relevance is None else int((relevance == 1.0).sum())
-        is_scaled = best.factors is not None
+        is_scaled = model.factors is not None
         choice = Choice(self.n_candidates, self.begun.n, is_scaled, n_relevant)
         scales = None
         if is_last and (is_scaled or preparation.scale == "auto") and not raced.is_sparse:
@@ -188,7 +203,7 @@ class Race:
             scales.relevance = relevance
             scales.begin_half()
             self._learn_later(scales, n)
-        found: dict[str, Any] = {"choice": choice, "C": model.C, "factors": best.factors}
+        found: dict[str, Any] = {"choice": choice, "C": model.C, "factors": model.factors}
         found |= {"scales": scales, "trial": None if is_last else self._trial}
         solver = raced.solver.continuing(model.solver)
         return {"solver": solver, "preparation": preparation.changed(**found)}
@@ -266,9 +281,10 @@ class Race:
         for stop in [*stops, n]:
             start = tried.model.n_examples
             yield from self._learn(tried, self._examples.part(start, stop), stop)
-            tried.errors.settle(self._is_new[:stop])
-            if best is not None and stop < n and best.errors.are_fewer_by(far, tried.errors):
-                break
+            tried.settle(self._is_new[:stop])
+            if best is not None and stop < n:
+                if are_fewer(best.errors.wrong[:stop], tried.errors.wrong, far):
+                    break
         else:
             if best is None or tried.is_better(best):
                 return tried
@@ -276,29 +292,18 @@ class Race:
 
     def _learn(self, tried: Tried, examples: Any, stop: int) -> Iterator[None]:
         """Let a candidate learn the examples before number `stop` that it lacks."""
-        (x, classes, weights, numbers), model = examples, tried.model
+        model, first, factors = tried.model, tried.model.n_examples, self._model.costs.factors
         if self._is_told(model.n_classes):
-            self._add_classes(model, classes.max(initial=-1) + 1)
-        first, cost = model.n_examples, Cost(model)
+            add_classes(model, examples.classes.max(initial=-1) + 1, factors)
+        work = Work(model)
         while model.n_examples < stop:
             if self._left <= 0.0:
                 yield
             start = model.n_examples - first
-            part = slice(start, start + min(stop - model.n_examples, cost.affordable(self._left)))
-            rows = scaled_rows(cut(x, part.start, part.stop), tried.factors)
-            y, diagonal = classes[part].astype(np.float64), model.diagonal_of(rows)
-            fresh = NumberedRows(rows, y, weights[part], numbers[part], diagonal)
-            for run in _runs(classes[part], model.n_classes):
-                own = fresh.part(*run)
-                is_new = own.y[0] >= model.n_classes
-                self._add_classes(model, int(own.y[0]) + 1)
-                tried.errors.add(own.y, model.learn(own), model.outputs, is_new)
-            self._left -= cost.of_last()
-
-    def _add_classes(self, model: Any, n: int) -> None:
-        """Let a candidate have at least n classes."""
-        while model.n_classes < n:
-            model.add_class(float(self._model.costs.factors[model.n_classes]))
+            n = work.affordable(self._left, stop - model.n_examples, _FEWEST)
+            part = examples.part(start, start + n)
+            tried.parts.append(learn_examples(model, part, part.marks, factors))
+            self._left -= work.of_last()
 
     def _prepare(self) -> None:
         """Read the examples."""
@@ -364,15 +369,16 @@ class Race:
         gamma = candidate.width * auto_gamma.gamma_for(variance, self.begun.variances.size)
         most = min(raced.solver.cache_bytes, _CACHE_BYTES)
         model = raced.like(gamma, candidate.C, most)
+        model.preparation.factors = factors
         if self.begun.draws.size and raced.solver.seed is None:
             # A model without a seed of its own and its copies must go on with the same draws.
             model.solver.draws = self.begun.draws.copy()
-        self._add_classes(model, self._n_known)
+        add_classes(model, self._n_known, raced.costs.factors)
         # As much room as the model needs, at once: to grow takes as long as to learn so few. That
         # which it has may be another one after loading.
         model.solver.grow_for(self.begun.n_slots, model.sizes(d))
         self._left -= _OF_PAIR * self.begun.n_classes**2
-        return Tried(candidate, rank, ProgressiveErrors(), model, factors)
+        return Tried(candidate, rank, model)
 
 
 def step(model: Racing, n: int) -> None:
@@ -405,10 +411,3 @@ def _advance(model: Racing, n: int, budget: float) -> None:
         return
     model.replace(**running.changes(best, n))
     trial.begun, trial.winner = None, best.candidate
-
-
-def _runs(classes: np.ndarray, n_known: int) -> list[tuple[int, int]]:
-    """Return ranges of rows, split at the first row of each class that is not known."""
-    values, firsts = np.unique(classes, return_index=True)
-    starts = np.union1d(0, firsts[values >= n_known]).tolist()
-    return list(zip(starts, [*starts[1:], len(classes)], strict=True))

@@ -26,11 +26,11 @@ import numpy as np
 
 from streamsvm.solvers.adaptive.state import (
     IN_USE,
+    LAST_DRIFT,
+    N_DRIFTS,
     N_WRONG,
     AdaptiveState,
     N,
-    is_new_drift,
-    note_drift,
 )
 
 FADE = 0.997
@@ -41,6 +41,8 @@ LIMIT = 2.0
 ALARM = 4.0
 FADE_OF_LATEST = 0.98
 ALARM_OF_LATEST = 6.0
+APART = 1000
+"""Within so many examples of a drift, what is noticed belongs to it."""
 
 
 def fade(state: AdaptiveState, m: int, wrong: np.ndarray, waiting: int = 0) -> None:
@@ -98,9 +100,11 @@ def wake(state: AdaptiveState, away: float) -> None:
     state.asleep[state.faded <= limit] = 0
 
 
-def errs_more(state: AdaptiveState) -> bool:
-    """Tell whether the model in use errs far more of late than predictions did before."""
-    return bool(state.risen[0])
+def begin_anew(state: AdaptiveState) -> None:
+    """Note that all models begin anew: what came before tells nothing of their errors."""
+    state.faded[:] = state.faded[state.info[IN_USE]]
+    state.risen[:] = 0
+    state.info[[N, N_WRONG]] = 0
 
 
 def note_risen(state: AdaptiveState, n: int) -> None:
@@ -122,9 +126,17 @@ def notices_drift(state: AdaptiveState, n: int) -> bool:
     excess = _excess(state, state.faded[state.info[IN_USE]], FADE)
     if excess <= LIMIT:
         state.alarm[0] = 0
-    if state.alarm[0] or not is_new_drift(state, n):
+    if state.alarm[0]:
         return False
     is_drift = excess > ALARM or _excess(state, state.latest[0], FADE_OF_LATEST) > ALARM_OF_LATEST
-    if is_drift:
-        note_drift(state, n)
-    return is_drift
+    return is_drift and note_drift(state, n)
+
+
+def note_drift(state: AdaptiveState, n: int) -> bool:
+    """Note a drift after n examples, if it is another one than the last; tell whether it is."""
+    if state.info[N_DRIFTS] and n - state.info[LAST_DRIFT] < APART:
+        return False
+    state.alarm[0] = 1
+    state.info[N_DRIFTS] += 1
+    state.info[LAST_DRIFT] = n
+    return True

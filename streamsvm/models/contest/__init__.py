@@ -1,0 +1,1 @@
+"""Kernel models that learn the same rows and are compared by their errors beyond chance."""

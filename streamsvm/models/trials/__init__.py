@@ -1,1 +1,0 @@
-"""Candidates that learn the same rows, compared by their errors beyond chance."""
