@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import streamsvm
 from connectors import ArrowSource, MemorySource, ParquetSource, one_hot
 from streamsvm import (
     AdaptiveSVMClassifier,
@@ -217,7 +216,6 @@ def test_a_run_counts_them_and_late_labels_give_the_same():
     learnt(late, *zip(*waiting, strict=True))
     assert late.missing_values == at_once.missing_values
     assert late.decision_function_one(events[3]) == at_once.decision_function_one(events[3])
-
 
 
 def test_behind_a_scaler_they_are_still_missing():

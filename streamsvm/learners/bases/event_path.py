@@ -147,7 +147,9 @@ class EventPath:
         own = self.parts
         return parts[0] is own[0] and parts[1] is own[1] and parts[2] is own[2]
 
-    def _write_plain(self, learner: EventLearner, x: Mapping[Name, Any], learning: bool) -> int:
+    def _write_plain(
+        self, learner: EventLearner, x: Mapping[Name, Any], learning: bool = False
+    ) -> int:
         """Write a plain event into the buffer; return its number of features, or -1.
 
         That is a dict of all known features, if rows are dense; of any, if they are sparse: the
