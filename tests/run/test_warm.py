@@ -141,7 +141,11 @@ def test_an_event_that_compiles_nothing_rehearses_nothing(rehearsed):
 
 @pytest.mark.parametrize(
     "kind",
-    slow_but([LaRankClassifier, LASVMClassifier, AdaptiveSVMClassifier], LASVMClassifier),
+    slow_but(
+        [LaRankClassifier, LASVMClassifier, AdaptiveSVMClassifier],
+        LASVMClassifier,
+        AdaptiveSVMClassifier,
+    ),
 )
 def test_after_some_events_that_look_sparse_sparse_rows_are_compiled_for(rehearsed, kind):
     """Later a LaRank on words compiled for 41 s in the middle of the stream."""

@@ -326,7 +326,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             if len(self.schema) != event[1]:
                 # Names that compare otherwise each time: the general path refuses them.
                 return -1, None
-            self.model.n_features = event[1]
+            self.model.n_features = self.model.in_use.n_features = event[1]
         return learn_by(path, event, *target), path
 
     def _read_event(self, x: Mapping[Name, Any], learning: bool) -> Event | None:

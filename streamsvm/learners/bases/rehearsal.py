@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.features.missing import EVENTS
+from streamsvm.models.model import Model
 from streamsvm.support import density
 
 N_EVENTS = 1100
@@ -43,9 +44,9 @@ def rehearsal_copy(model: Any, **changes: Any) -> Any:
     changes.setdefault("selection", None)
     new = model.clone({name: value for name, value in changes.items() if name in known})
     new.is_rehearsal_copy = True
-    if hasattr(new, "model"):
-        # Learners of sentences have none.
-        new.model.is_rehearsal = True
+    # Learners of sentences have none, or something else of this name.
+    if isinstance(of_new := getattr(new, "model", None), Model):
+        of_new.is_rehearsal = True
     return new
 
 

@@ -112,6 +112,8 @@ class AdaptiveModel(Group):
         # First, so that it is counted whatever interrupts the rest.
         n = self.n_learnt[0] = self.n_examples + 1
         row, scores = event.row(), event.margins[:, : self.offsets.size]
+        # One that was not in use may not know the latest features yet.
+        self.in_use.n_features = self.n_features
         self.in_use.after_event(event, number, cost)
         is_one = scores.shape[1] == 1
         found = scores.item() > 0.0 if is_one else scores[0].argmax()
