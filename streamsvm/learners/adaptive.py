@@ -20,12 +20,12 @@ from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.contest import fresh_start, members
 from streamsvm.models.contest.adaptive_model import AdaptiveModel
+from streamsvm.models.contest.choice import LAST_DRIFT, N_DRIFTS
 from streamsvm.models.contest.group import Settings
 from streamsvm.models.kernel import threads
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.adaptive import last_label as last_label_step
-from streamsvm.solvers.adaptive.state import LAST_DRIFT, N_DRIFTS
 from streamsvm.support import density
 from streamsvm.support.locked import guarded, locked
 

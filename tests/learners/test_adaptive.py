@@ -20,7 +20,6 @@ from streamsvm.models.kept_examples import WRONG, KeptExamples
 from streamsvm.models.kernel.larank_solver import LaRankSolver
 from streamsvm.models.kernel.lasvm_solver import LASVMSolver
 from streamsvm.solvers.adaptive import last_label
-from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.support.rows import SparseRows, dense
 from tests.learners.test_all_learners import content
 from tests.reference.slow_adaptive import slow_choice, slow_drifts, slow_last_label
@@ -60,7 +59,7 @@ def test_the_choice_is_that_of_the_twin():
     chosen, faded = slow_choice(wrong, choice.FADE, choice.LEAD, 50)
     state, found = AdaptiveSVMClassifier().model.empty_state(), []
     for part in np.split(wrong, 60, axis=1):
-        used = int(state.info[adaptive_state.IN_USE])
+        used = int(state.info[choice.IN_USE])
         found += [used] * 50
         for m in range(4):
             if m != used:
@@ -70,8 +69,8 @@ def test_the_choice_is_that_of_the_twin():
     np.testing.assert_array_equal(found, chosen)
     np.testing.assert_allclose(state.faded, faded, rtol=1e-12)
     assert len(set(found)) >= 3
-    assert state.info[adaptive_state.N] == 3000
-    assert state.info[adaptive_state.N_WRONG] == wrong[chosen, np.arange(3000)].sum()
+    assert state.info[choice.N] == 3000
+    assert state.info[choice.N_WRONG] == wrong[chosen, np.arange(3000)].sum()
 
 
 @pytest.mark.parametrize("shares", [(0.1, 0.1), (0.02, 0.5), (0.1, 0.3, 0.1, 0.4), (0.3, 0.9)])
@@ -86,7 +85,7 @@ def test_drifts_are_noticed_as_by_the_twin(shares, length):
     slow, fast = (choice.FADE, choice.ALARM), (choice.FADE_OF_LATEST, choice.ALARM_OF_LATEST)
     expected = slow_drifts(wrong, slow, fast, choice.LIMIT, choice.APART, 32)
     assert found == expected and bool(found) == (max(shares) > 0.1)
-    assert state.info[adaptive_state.N_DRIFTS] == len(found)
+    assert state.info[choice.N_DRIFTS] == len(found)
 
 
 @pytest.mark.parametrize("seed", slow_but(range(6), 0))
@@ -134,7 +133,7 @@ def test_without_drift_nothing_is_forgotten(n_classes):
     model = learnt(AdaptiveSVMClassifier(seed=1), x, y)
     assert model.n_drifts == 0 and model.drifts == "none noticed"
     state = model.state
-    n_waiting = state.waiting[0] if state.info[adaptive_state.IN_USE] else 0
+    n_waiting = state.waiting[0] if state.info[choice.IN_USE] else 0
     assert model.models[0].n_examples + n_waiting == 3000
 
 
@@ -256,7 +255,7 @@ def test_models_that_err_far_more_sleep_until_errors_rise():
     by_events(one, x[:2590], y[:2590])
     assert content(one) == content(many)
     asleep = many.state.asleep > 0
-    assert asleep.any() and not asleep[many.state.info[adaptive_state.IN_USE]]
+    assert asleep.any() and not asleep[many.state.info[choice.IN_USE]]
     # Of the others one is awake at most; the last examples are not counted yet.
     assert asleep.sum() >= 2
     assert all(
@@ -281,7 +280,7 @@ def test_of_several_classes_models_that_are_renewed_wake_and_others_soon_sleep(
     model = learnt(AdaptiveSVMClassifier(seed=1), x, y)
     state, n = model.state, model.model.recent.n_examples
     assert model.models[0].preparation.trial is None
-    used = int(state.info[adaptive_state.IN_USE])
+    used = int(state.info[choice.IN_USE])
     near, far = [m for m in range(4) if m != used][:2]
     # The best other model errs more by a fiftieth.
     state.faded[:], state.waiting[:], state.asleep[:] = 0.5, 0, 0
@@ -631,7 +630,7 @@ def test_models_catch_up_in_parts(n_classes, tmp_path, monkeypatch):
     assert max(sizes) == standby.EVERY_IF_CALM, sorted(set(sizes))
     state = many.state
     behind = (state.waiting > 128) & (state.asleep == 0)
-    assert behind.any() and not behind[state.info[adaptive_state.IN_USE]]
+    assert behind.any() and not behind[state.info[choice.IN_USE]]
     many.save(tmp_path / "m.svm")
     copy = streamsvm.load(tmp_path / "m.svm")
     for model in (many, copy):

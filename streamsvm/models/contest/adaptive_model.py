@@ -11,6 +11,7 @@ import numpy as np
 
 from streamsvm.model_files.json_values import checked, kernel_from_json
 from streamsvm.models.contest import choice, fresh_start, members, standby
+from streamsvm.models.contest.choice import IN_USE
 from streamsvm.models.contest.group import N_MODELS, Group
 from streamsvm.models.contest.standby import EVERY
 from streamsvm.models.kernel import finishing
@@ -18,7 +19,6 @@ from streamsvm.models.model import Content, LearntEvent
 from streamsvm.models.outputs import GrowingOutputs
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
 from streamsvm.solvers.adaptive import last_label
-from streamsvm.solvers.adaptive.state import IN_USE
 from streamsvm.support.declaration import NamedArrays, as_int
 from streamsvm.support.interruptions import Changes
 from streamsvm.support.rows import shape
@@ -38,6 +38,9 @@ class AdaptiveModel(Group):
     def with_class(self, factor: float) -> list[Changes]:
         """Return what changes as a class is added, whose C is multiplied by a factor."""
         n, factors = self.n_classes + 1, [*self.factors_of_classes, factor]
+        kinds, used = members.kinds_of(n), self.used
+        if n > 3 and used is not None and not members.is_of(used, kinds[self.state.info[IN_USE]]):
+            standby.use_first(self)
         state = copy.deepcopy(self.state)
         if n <= 3:
             # Other models predict from now on.
@@ -54,16 +57,11 @@ class AdaptiveModel(Group):
             examples = self.recent.last(self.recent.n_examples, self.n_features)
             return [(self.__dict__, changed | standby.begun_anew(self, state, factors, examples))]
         found, further = list(self.models), []
-        for m, kind in enumerate(members.kinds_of(n)[: len(found)]):
+        for m, kind in enumerate(kinds[: len(found)]):
             if members.is_of(found[m], kind):
                 further += found[m].with_class(factor)
                 continue
             # Of so many classes there is another kind, which learns later what is kept.
-            if m == self.state.info[IN_USE]:
-                standby.use_first(self)
-                state.info[IN_USE] = 0
-                state.faded[0], state.waiting[0] = self.state.faded[0], self.state.waiting[0]
-                state.asleep[0] = 0
             found[m] = members.new_other(self, factors, found[0], kind)
             state.waiting[m] = min(found[0].n_examples, self.recent.n_examples)
         return [(self.__dict__, changed | {"models": found}), *further]

@@ -11,11 +11,11 @@ features may have got other units.
 from __future__ import annotations
 
 from streamsvm.models.contest import members
+from streamsvm.models.contest.choice import IN_USE
 from streamsvm.models.contest.errors import are_fewer, learn_examples
 from streamsvm.models.contest.group import Group
 from streamsvm.models.kept_examples import Examples
 from streamsvm.models.kernel.kernel_model import KernelModel
-from streamsvm.solvers.adaptive.state import IN_USE
 
 MOST = 1024
 """The most examples that a fresh model learns."""

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from streamsvm.models.contest.choice import IN_USE, AdaptiveState
 from streamsvm.models.kept_examples import WRONG, KeptExamples
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.model import Model, Parts
 from streamsvm.models.outputs import GrowingOutputs
 from streamsvm.models.rows import NumberedRows
 from streamsvm.solvers.adaptive import last_label
-from streamsvm.solvers.adaptive.state import IN_USE, AdaptiveState
 from streamsvm.support import states
 from streamsvm.support.rows import Rows, SparseRows, dense, shape, sparse
 

@@ -20,9 +20,8 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm.models.contest import race
-from streamsvm.models.contest.errors import add_classes, learn_examples
+from streamsvm.models.contest.errors import add_classes
 from streamsvm.models.contest.group import Group
-from streamsvm.models.kept_examples import Examples
 from streamsvm.models.kernel import finishing
 from streamsvm.models.kernel.bounds import merging_by
 from streamsvm.models.kernel.kernel_model import KernelModel
@@ -118,17 +117,6 @@ def new_other(group: Group, factors: list[float], first: KernelModel, kind: Kind
     model = new_model(group, factors, kind, kernel, "auto")
     model.preparation.factors = first.preparation.factors
     return model
-
-
-def begun(group: Group, factors: list[float], examples: Examples) -> list[KernelModel]:
-    """Return new models instead of those of a group, of which the first has learnt examples."""
-    first, n = new_first(group, factors), len(examples.classes)
-    if n:
-        if first.preparation.trial is not None:
-            first.preparation.trial.expect(n)
-        learn_examples(first, examples)
-    kinds = kinds_of(len(factors))[1 : len(group.models)]
-    return [first, *(new_other(group, factors, first, kind) for kind in kinds)]
 
 
 def is_of(model: KernelModel, kind: Kind) -> bool:

@@ -25,7 +25,6 @@ from streamsvm.models.kernel.class_costs import ClassCosts
 from streamsvm.models.kernel.feature_scales import FeatureScales
 from streamsvm.models.kernel.kernel_solver import KernelSolver
 from streamsvm.models.kernel.preparation import Preparation
-from streamsvm.models.outputs import Outputs
 from streamsvm.support import states
 from streamsvm.support.rows import cut, shape, sparse
 
@@ -82,14 +81,9 @@ class Racing(Protocol):
 
     preparation: Preparation
     solver: KernelSolver
-    outputs: Outputs
     costs: ClassCosts
     n_features: int
     is_sparse: bool
-
-    @property
-    def state(self) -> Any:
-        """The arrays of the solver."""
 
     @property
     def n_examples(self) -> int:
@@ -106,14 +100,14 @@ class Racing(Protocol):
         """Return a model with the same settings that has learnt nothing, with an RBF and this C."""
 
 
-def begun(model: Racing, n: int, winner: Candidate | None) -> Begun:
+def begun(model: Racing, n: int) -> Begun:
     """Return what a race needs to know that begins after n examples of a model."""
     preparation = model.preparation
     assert preparation.trial is not None
     n_kept = preparation.trial.n_examples
     variances = preparation.variances(n, model.n_features, model.is_sparse)
-    n_slots, draws = states.n_slots(model.state), model.solver.draws.copy()
-    return Begun(n, n_kept, n_slots, model.n_classes, winner, variances, draws)
+    n_slots, draws = states.n_slots(model.solver.state), model.solver.draws.copy()
+    return Begun(n, n_kept, n_slots, model.n_classes, variances, draws)
 
 
 class Tried:
@@ -149,6 +143,10 @@ class Tried:
         return are_fewer(self.errors.wrong[start:], best.errors.wrong[start:], deviations)
 
 
+Tries = Generator[None, None, Tried]
+"""Lets candidates learn, pauses when the budget is spent, and returns the best."""
+
+
 class Race:
     """Candidates that learn the first examples of a model, which is not changed."""
 
@@ -177,7 +175,6 @@ class Race:
     def leave(self) -> None:
         """Free the memory of the candidates; the race is not advanced any more."""
         self._work.close()
-        self._models = []
 
     @property
     def nbytes(self) -> int:
@@ -226,7 +223,7 @@ class Race:
 
     # The work, which pauses when the budget is spent
 
-    def _run(self) -> Generator[None, None, Tried]:
+    def _run(self) -> Tries:
         work = _OF_VALUE * self.begun.n_kept * self._model.n_features
         if work > BUDGET / 4.0:
             # After the next event: other work, too, is due at powers of two.
@@ -241,42 +238,43 @@ class Race:
             )
         self.n_candidates = len(candidates)
         # That of the race before first: then others soon turn out to err far more.
-        order = sorted(range(len(candidates)), key=lambda i: candidates[i] != self.begun.winner)
+        order = sorted(range(len(candidates)), key=lambda i: candidates[i] != self._trial.winner)
         best: Tried | None = None
         for rank in order:
-            best = yield from self._better(self._tried(candidates[rank], rank), best, _FAR)
+            best = yield from self._better(candidates[rank], rank, best, _FAR)
         assert best is not None
         if best.candidate.is_weighted:
             # That weights pay was told by examples that had not chosen them: now all may choose.
             before, self.relevance = self.relevance, (yield from self._relevance(self.begun.n_kept))
-            is_new = before is None or self.relevance is None or (before != self.relevance).any()
-            if self.relevance is not None and is_new:
-                tried = self._tried(best.candidate, self.n_candidates)
-                best = yield from self._better(tried, best, _FAR)
-                self.n_candidates += 1
-                before = self.relevance if best is tried else before
+            if self.relevance is not None and np.any(before != self.relevance):
+                best = yield from self._further(best.candidate, best, _FAR)
+                if best.rank == self.n_candidates - 1:
+                    before = self.relevance
             self.relevance = before
         preparation = self._model.preparation
         if preparation.finds_C and preparation.gamma == "auto":
             first = best.candidate
             for factor in WIDTHS_OF_SEVERAL if self.begun.n_classes > 2 else SMOOTHER[:1]:
                 further = first._replace(width=first.width * factor, C=first.C * SMOOTHER[1])
-                tried = self._tried(further, self.n_candidates)
-                best = yield from self._better(tried, best, _FAR_OF_FURTHER)
-                self.n_candidates += 1
+                best = yield from self._further(further, best, _FAR_OF_FURTHER)
         self._models = [best.model]
         while best.model.n_examples < self._count:
             count = self._count
             yield from self._learn(best, self._later(best.model.n_examples, count), count)
         return best
 
-    def _better(self, tried: Tried, best: Tried | None, far: float) -> Generator[None, None, Tried]:
+    def _further(self, candidate: Candidate, best: Tried, far: float) -> Tries:
+        """Let one more candidate learn the examples: see `_better`."""
+        self.n_candidates += 1
+        return self._better(candidate, self.n_candidates - 1, best, far)
+
+    def _better(self, candidate: Candidate, rank: int, best: Tried | None, far: float) -> Tries:
         """Let a candidate learn the examples; return the better one of it and the best so far.
 
         It learns no more if it errs more than that by over `far` standard deviations.
         """
+        tried, n = self._tried(candidate, rank), self.begun.n_kept
         self._models = [one.model for one in (tried, best) if one is not None]
-        n = self.begun.n_kept
         stops = [n // part for part in _LOOKS] if best is not None and n >= _MANY else []
         for stop in [*stops, n]:
             start = tried.model.n_examples
@@ -284,11 +282,8 @@ class Race:
             tried.settle(self._is_new[:stop])
             if best is not None and stop < n:
                 if are_fewer(best.errors.wrong[:stop], tried.errors.wrong, far):
-                    break
-        else:
-            if best is None or tried.is_better(best):
-                return tried
-        return best
+                    return best
+        return tried if best is None or tried.is_better(best) else best
 
     def _learn(self, tried: Tried, examples: Any, stop: int) -> Iterator[None]:
         """Let a candidate learn the examples before number `stop` that it lacks."""
@@ -385,7 +380,7 @@ def step(model: Racing, n: int) -> None:
     """Begin a race if one is due after n examples, and work on it."""
     trial = model.preparation.trial
     if trial is not None and trial.is_due(n):
-        trial.begin(begun(model, n, trial.winner))
+        trial.begin(begun(model, n))
     _advance(model, n, BUDGET)
 
 

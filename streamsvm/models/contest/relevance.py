@@ -55,21 +55,10 @@ def _find_relevant(rows, signs, variance, start, limit, found):
 def search(
     x: np.ndarray, classes: np.ndarray, budget: float
 ) -> Generator[float, None, np.ndarray | None]:
-    """Find the relevant features of rows; yield the work of each part, some `budget` at most.
+    """Find what features of rows x, float32 (n, d), are multiplied by: float64 (d,).
 
-    Parameters
-    ----------
-    x
-        Rows, float32 (n, d).
-    classes
-        The numbers of their classes, int (n,).
-    budget
-        How much work to do at a time.
-
-    Returns
-    -------
-    What features are multiplied by, float64 (d,). None: all matter, or none does.
-
+    None: all matter for the `classes`, int (n,), or none does. Yields the work of each part, about
+    `budget` at most.
     """
     (n, d), n_classes = x.shape, len(np.unique(classes))
     of_column = _OF_PRODUCT * n * d * n_classes
@@ -94,16 +83,7 @@ def standardised(x: np.ndarray) -> np.ndarray:
 
 
 def are_relevant(rows: np.ndarray, classes: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Tell whether columns `start` to `stop` are relevant, alone or by a product.
-
-    Parameters
-    ----------
-    rows
-        float32 (n, 1 + d): see `standardised`.
-    classes
-        The numbers of their classes, int (n,).
-
-    """
+    """Tell which columns of `standardised` rows are relevant, alone or by a product."""
     found, numbers = np.zeros(stop - start, bool), np.unique(classes)
     for number in numbers[:1] if len(numbers) == 2 else numbers:
         is_one = classes == number

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from streamsvm.models.contest import choice, members
+from streamsvm.models.contest.choice import IN_USE, AdaptiveState
 from streamsvm.models.contest.errors import learn_examples
 from streamsvm.models.contest.group import N_MODELS, Group
 from streamsvm.models.contest.work import Work
 from streamsvm.models.kept_examples import Examples
-from streamsvm.solvers.adaptive.state import IN_USE, AdaptiveState
 
 EVERY = 32
 """The models are compared at multiples of this number of examples."""
@@ -113,12 +113,18 @@ def begun_anew(
 ) -> dict[str, Any]:
     """Return what changes in a group whose models begin anew; `state` is a copy, and updated.
 
-    The first has learnt examples, which the others learn by `go_on`.
+    The first learns the examples now, the others by `go_on_with`.
     """
-    models, used = members.begun(group, factors, examples), int(state.info[IN_USE])
-    state.info[IN_USE] = 0
+    first, n = members.new_first(group, factors), len(examples.classes)
+    if n:
+        if first.preparation.trial is not None:
+            first.preparation.trial.expect(n)
+        learn_examples(first, examples)
+    kinds = members.kinds_of(len(factors))[1 : len(group.models)]
+    models = [first, *(members.new_other(group, factors, first, kind) for kind in kinds)]
+    used, state.info[IN_USE] = int(state.info[IN_USE]), 0
     state.asleep[:] = state.waiting[:] = state.uncounted[:] = 0
-    state.waiting[1 : len(models)] = state.uncounted[1 : len(models)] = len(examples.classes)
+    state.waiting[1 : len(models)] = state.uncounted[1 : len(models)] = n
     return {"models": models, "state": state, "used_before": used}
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from streamsvm.errors import ParameterError
 from streamsvm.models.kept_examples import NUMBER, KeptExamples
 from streamsvm.models.kernel import auto_gamma
-from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
+from streamsvm.support.declaration import COUNT, NOT_NEGATIVE, Field, NamedArrays, Range, as_int
 from streamsvm.support.row_columns import Columns
 from streamsvm.support.rows import Rows, cut, sparse
 
@@ -57,7 +57,6 @@ class Begun(NamedTuple):
     n_kept: int  # those of them that its trial has: another number after an interruption only
     n_slots: int  # in use: a candidate has room for as many examples at once
     n_classes: int
-    winner: Candidate | None  # of the race before
     variances: np.ndarray  # float64 (d,): of all values of each feature
     draws: np.ndarray  # uint64 (1,): the state of the random numbers; (0,) without
 
@@ -129,11 +128,11 @@ class Trial(KeptExamples):
         content: dict[str, Any] = {"forgotten": self.n_forgotten} if self.n_forgotten else {}
         arrays = self.as_arrays(d)
         if self.winner is not None:
-            content["winner"] = list(self.winner)
+            arrays["race_winner"] = np.array(self.winner, np.float64)
         if self.begun is not None:
-            *numbers, _, variances, draws = self.begun
-            content["race"] = numbers
-            arrays |= {"race_variances": variances, "race_draws": draws}
+            *numbers, variances, draws = self.begun
+            arrays |= {"race": np.array(numbers, np.int64), "race_variances": variances}
+            arrays["race_draws"] = draws
         return content, arrays
 
     def read_file(
@@ -145,7 +144,7 @@ class Trial(KeptExamples):
         """
         n_forgotten = self.n_forgotten = as_int("forgotten", content.get("forgotten", 0), 0, n)
         has_none = _PREFIX + "y" not in arrays
-        if (has_none and n_forgotten < n) or (n >= LAST and "race" not in content):
+        if (has_none and n_forgotten < n) or (n >= LAST and "race" not in arrays):
             # It is over, or has not begun.
             return n == 0
         self.read(arrays, d, n_classes)
@@ -154,24 +153,20 @@ class Trial(KeptExamples):
         # A race that is due, if an interruption has skipped it, is not among those that began.
         skipped = content.get("adapts_at", n + 1)
         self._began_for = self._due_before(min(n, skipped - 1))
-        winner, numbers = content.get("winner"), content.get("race")
-        if winner is not None:
-            if not isinstance(winner, list) or len(winner) != 4:
-                raise ValueError("winner is no list of width, scaling, C and weighting")
-            width, is_scaled, C, is_weighted = winner
-            width, C = as_float("winner", width), as_float("winner", C)
+        if "race_winner" in arrays:
+            found = arrays.take("race_winner", Field((4,), range=NOT_NEGATIVE), {}).tolist()
+            width, is_scaled, C, is_weighted = found
             self.winner = Candidate(width, bool(is_scaled), C, bool(is_weighted))
-        if numbers is not None:
-            if not isinstance(numbers, list) or len(numbers) != 4:
-                raise ValueError("race is no list of four numbers")
-            began, count, n_slots, known = (as_int("race", value, 0) for value in numbers)
+        if "race" in arrays:
+            found = arrays.take("race", Field((4,), np.int64, range=COUNT), {}).tolist()
+            began, count, n_slots, known = found
             is_early = 0 < began <= n and 0 < count <= self.n_examples and known <= n_classes
             if not is_early or n_slots > count:
                 raise ValueError("race: it began with more examples or classes than there are")
             d, n_draws = (arrays.length_of(f"race_{name}", 0) for name in ("variances", "draws"))
-            variances = arrays.take("race_variances", Field((d,), range=Range(0.0)), {})
+            variances = arrays.take("race_variances", Field((d,), range=NOT_NEGATIVE), {})
             draws = arrays.take("race_draws", Field((n_draws,), np.uint64, range=Range(1)), {})
-            self.begun = Begun(began, count, n_slots, known, self.winner, variances, draws)
+            self.begun = Begun(began, count, n_slots, known, variances, draws)
             self._began_for = self._due_before(n if began >= skipped else skipped - 1)
         return True
 

@@ -1,1 +1,1 @@
-"""Choice among models that learn the same stream, by their errors of late."""
+"""Labels that repeat: what of a stream compiled code learns beside its models."""
