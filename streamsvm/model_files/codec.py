@@ -22,6 +22,7 @@ from streamsvm.errors import ModelFileError
 from streamsvm.features.missing import N_ROWS, are_possible
 from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.model_files.json_values import (
+    Content,
     as_json,
     checked,
     distinct,
@@ -37,9 +38,6 @@ _COUNTS = ("cache_counts", "info", "waiting", "uncounted", "risen")
 """The arrays of counts; in JSON values their names begin with ``n_``."""
 
 _BOX = re.compile(r"(?<![a-z])box(?![a-z])")
-
-Content = tuple[dict[str, Any], dict[str, np.ndarray]]
-"""JSON values by name, and arrays by name."""
 
 
 def _nothing_to_do(part: Any) -> None:

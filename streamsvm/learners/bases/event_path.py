@@ -18,13 +18,12 @@ general path, which raises the error or grows the state.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
-from streamsvm.features.event_reader import LONGEST, UNUSUAL, Event, getter, packer
-from streamsvm.features.names import Name
+from streamsvm.features.event_reader import LONGEST, UNUSUAL, Packed, getter, packer
+from streamsvm.features.events import Event
 from streamsvm.features.schema import Schema
 from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases.event_calls import (
@@ -70,12 +69,12 @@ class EventPath:
         n = LONGEST if is_sparse else room
         self.margins = np.zeros((1, n_outputs))
         self._row_values, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
-        self._columns: Any = np.zeros((4, n if is_sparse else 1), np.int32)
+        self._columns = np.zeros((4, n if is_sparse else 1), np.int32)
         event_values: Any = np.zeros(n)
         self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
         self._values_view = memoryview(event_values).cast("B")
         n_scores = 1 if n_outputs == 1 else len(targets.labels.seen)
-        numbers: Any = np.array([0, -1, n_scores])
+        numbers = np.array([0, -1, n_scores])
         self.schema = schema
         self.statistics = schema.missing.reserve(0 if is_sparse else room)
         # Class, C_i and weight of an event.
@@ -123,7 +122,7 @@ class EventPath:
             asked=asked,
         )
 
-    def _bind(self, **values: Any) -> None:
+    def _bind(self, **values: object) -> None:
         """Bind the arguments of all calls."""
         self._bound_values = Arguments(**values)
         self._arguments = self._bound_values.address
@@ -134,7 +133,7 @@ class EventPath:
         own = self.parts
         return parts[0] is own[0] and parts[1] is own[1] and parts[2] is own[2]
 
-    def _write_plain(self, learner: EventLearner, x: Mapping[Name, Any]) -> int:
+    def _write_plain(self, learner: EventLearner, x: Event) -> int:
         """Write a plain event into the buffer; return its number of features, or -1.
 
         That is a dict of known features, if rows are dense of all. Most events are plain, and this
@@ -194,7 +193,7 @@ class EventPath:
             self._columns_view[: len(columns)] = columns
             self._n = len(values) >> 3
 
-    def predict_plain(self, learner: EventLearner, x: Mapping[Name, Any]) -> int:
+    def predict_plain(self, learner: EventLearner, x: Event) -> int:
         """Predict an event if it is a plain dict; return the same as `predict`."""
         d = self._write_plain(learner, x)
         return -1 if d < 0 else self._predict_written(d)
@@ -202,7 +201,7 @@ class EventPath:
     def learn_plain(
         self,
         learner: EventLearner,
-        x: Mapping[Name, Any],
+        x: Event,
         number: float,
         cost: float,
         weight: float,
@@ -224,7 +223,7 @@ class EventPath:
             return learn_sparse(arguments, self._n, d, self._is_hashed, number, cost, weight)
         return learn_dense(arguments, d, number, cost, weight)
 
-    def predict(self, event: Event) -> int:
+    def predict(self, event: Packed) -> int:
         """Predict what an `EventReader` read; return the index of the label, -1 to fall back.
 
         It falls back if a value is out of range.
@@ -233,7 +232,7 @@ class EventPath:
         self._write(values, columns)
         return self._predict_written(d)
 
-    def learn(self, event: Event, number: float, cost: float, weight: float) -> int:
+    def learn(self, event: Packed, number: float, cost: float, weight: float) -> int:
         """Learn what an `EventReader` read; return the index of the label predicted before.
 
         Returns -1 to fall back, when nothing was learnt: as for `predict`, or because the state is
@@ -262,7 +261,7 @@ class EventPath:
         return SparseRows(self._start.copy(), columns[:n].copy(), self._row_values[:n].copy(), d)
 
 
-def _not_plain(x: Mapping[Name, Any]) -> Any:
+def _not_plain(x: Event) -> Any:
     """Read an event that is not plain: see `EventPath._write_plain`."""
     raise KeyError
 

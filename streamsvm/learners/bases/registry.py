@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import streamsvm
 from streamsvm.model_files import codec
 
+Parameters = dict[str, Any]
+"""Parameters of a constructor by name."""
+
 
 class RegisteredLearner(NamedTuple):
     """A learner and its name on the command line."""
@@ -18,7 +21,7 @@ class RegisteredLearner(NamedTuple):
     renamed: Mapping[str, str]
     """Renamed parameters: {older name: name}; the constructor takes both."""
 
-    variants: tuple[dict[str, Any], ...]
+    variants: tuple[Parameters, ...]
     """Parameters with which `warm` compiles it."""
 
     @property
@@ -27,7 +30,7 @@ class RegisteredLearner(NamedTuple):
         return getattr(self.cls, "takes", "rows")
 
     @property
-    def configurations(self) -> list[dict[str, Any]]:
+    def configurations(self) -> list[Parameters]:
         """The parameters with which River's checks and the tests of all learners run."""
         return list(self.cls._unit_test_params())  # type: ignore[attr-defined]
 
@@ -39,8 +42,8 @@ def register_learner(
     cls: type,
     name: str,
     renamed: Mapping[str, str] | None = None,
-    variants: tuple[dict[str, Any], ...] | None = None,
-    **files: Any,
+    variants: tuple[Parameters, ...] | None = None,
+    **files: object,
 ) -> None:
     """Register a learner for the command, `streamsvm warm`, model files and tests.
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.features.missing import EVENTS
+from streamsvm.labels.label_column import Label
 from streamsvm.support import density
 
 N_EVENTS = 1100
@@ -30,7 +31,7 @@ _CHANGE = 32
 _BOUNDS = {"max_support_vectors": 40, "window": 200, "reservoir": 100}
 
 
-def rehearsal_copy(model: Any, **changes: Any) -> Any:
+def rehearsal_copy(model: Any, **changes: object) -> Any:
     """Return a clone of a learner for a rehearsal: with small bounds, but the same compiled code.
 
     `changes` are parameters; those that the learner does not take are ignored.
@@ -112,7 +113,7 @@ def rehearse_events(model: Any, several: bool, turns_sparse: bool = False) -> No
     """
     x, labels = made_up(N_EVENTS)
     for i, (row, label) in enumerate(zip(x.tolist(), labels.tolist(), strict=True)):
-        event: dict[Any, float] = dict(enumerate(row))
+        event: dict[Label, float] = dict(enumerate(row))
         if i == _CHANGE and turns_sparse:
             model.model.become_sparse()
         if i < 3 or i - _CHANGE in (0, 1, 2) or i > N_EVENTS - 4:
