@@ -9,7 +9,7 @@ from river import active, base
 from streamsvm.errors import ParameterError
 from streamsvm.labels.class_labels import Probabilities
 from streamsvm.labels.label_column import Label
-from streamsvm.learners.bases.wrapper import LockedWrapper, RiverEvent
+from streamsvm.learners.bases.wrapper import LockedWrapper, ModelWrapper, RiverEvent
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
@@ -97,7 +97,9 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
         active.base.ActiveLearningClassifier.__init__(self, classifier, seed)
         self.budget, self.strategy = budget, strategy
         self.candidates, self.oracle = candidates, oracle
-        is_other = isinstance(classifier, (ActiveLearner, type)) or hasattr(classifier, "sets")
+        is_other = isinstance(classifier, (ActiveLearner, type)) or (
+            isinstance(classifier, ModelWrapper) and classifier.has_sets
+        )
         if is_other or not hasattr(classifier, "predict_proba_one"):
             raise ParameterError(f"classifier={classifier!r}: use a classifier of River's kind")
         if oracle is not None and not callable(oracle):

@@ -285,6 +285,10 @@ class AdaptiveSVMClassifier(Learner):
             chosen += f"; the model in use has gamma {model.kernel.gamma:.2g}, C {model.C:g}"
         return chosen + self._repeating
 
+    def _facts(self) -> dict[str, object]:
+        own = {"support vectors": self.n_support_vectors, "drifts": self.drifts}
+        return super()._facts() | own
+
     @property
     def n_support_vectors(self) -> int:
         """Number of examples with a nonzero coefficient in the model in use."""

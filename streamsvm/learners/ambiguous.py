@@ -404,6 +404,12 @@ class AmbiguousSVMClassifier(KernelLearner):
         """
         return 0.0 if self.state is None else float(self.state.info[0].dual)
 
+    def _facts(self) -> dict[str, object]:
+        facts = super()._facts() | {"dual objective": self.dual}
+        if not self.has_dual:
+            facts |= {"bias": self.intercept, "largest weights": self.weights}
+        return facts
+
     @property
     @locked
     def weights(self) -> dict[Label, dict[Name, float]]:

@@ -124,7 +124,7 @@ class Compare(ModelWrapper, base.Estimator):
         self.loss, self.largest_loss, self.warm_up = loss, largest_loss, warm_up
         self._check()
         # Those learners that may refuse a label as one class too many.
-        last = [steps_of(getattr(self, name))[-1] for name in NAMES if name in learns]
+        last = [steps_of(model)[-1] for name, model in (("a", a), ("b", b)) if name in learns]
         learners = [one for one in last if isinstance(one, Learner)]
         self._limited = [(one, n) for one in learners if (n := one.most_classes) is not None]
         self._undecided: str | None = None

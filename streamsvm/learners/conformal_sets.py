@@ -98,6 +98,8 @@ class ConformalSets(ModelWrapper, base.Estimator):
 
     """
 
+    has_sets = True
+
     def __init__(
         self,
         model: base.Estimator,
@@ -150,9 +152,9 @@ class ConformalSets(ModelWrapper, base.Estimator):
     @classmethod
     def of_steps(cls, sets: Sets, model: base.Estimator) -> ConformalSets:
         """Return the wrapper whose `steps` are these."""
-        names = ("by_class", "score", "may_be_empty")
-        given = {name: getattr(sets, name) for name in names if hasattr(sets, name)}
-        found = cls(model, sets.coverage, **given)
+        found = cls(model, sets.coverage)
+        if isinstance(sets, LabelSets):
+            found = cls(model, sets.coverage, sets.by_class, sets.score, sets.may_be_empty)
         if type(found.sets) is not type(sets):
             raise ValueError("sets of labels are not for numbers, nor intervals for labels")
         found.sets = sets
@@ -301,8 +303,8 @@ class ConformalSets(ModelWrapper, base.Estimator):
             labeler = self._labeler
             read = labeler.read_batch(self.model, X)
             return [sets.of(Margins.of(labeler.decision_function_one(one))) for one in read]
-        name = "predict_one" if self._predicts_numbers else "predict_proba_one"
-        predict = getattr(self.model, name)
+        model = self.model
+        predict = model.predict_one if self._predicts_numbers else model.predict_proba_one
         return [sets.of(predict(x)) for x in events_of(self.model, X)]
 
     @locked

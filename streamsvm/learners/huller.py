@@ -146,6 +146,9 @@ class HullerClassifier(KernelLearner):
             return 0.0
         return math.sqrt(max(0.0, float(huller_state.squared_distance(self.state))))
 
+    def _facts(self) -> dict[str, object]:
+        return super()._facts() | {"bias": self.bias}
+
     @property
     def bias(self) -> float:
         """The constant b of the decision function."""

@@ -142,6 +142,15 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         """Return the C_i that all examples of a problem would have now, for a weight of 1."""
         return self.model.costs_of_kept(problem, C)
 
+    def _facts(self) -> dict[str, object]:
+        return super()._facts() | {
+            "support vectors": self.n_support_vectors,
+            "bias": self.bias,
+            "dual objective": self.dual,
+            "delta": self.delta,
+            "duality gap": self.duality_gap(),
+        }
+
     @property
     def bias(self) -> float:
         """The constant b of the decision function."""

@@ -247,6 +247,9 @@ class LaRankClassifier(KernelLearner):
         """Number of examples kept: with coefficients, or one of at most 16 whose margin is 1."""
         return self.model.n_vectors
 
+    def _facts(self) -> dict[str, object]:
+        return super()._facts() | {"support patterns": self.n_support_patterns}
+
     @locked
     def support_vectors(self) -> SupportPatterns:
         """Return copies of the support patterns, in the order in which they entered the model."""

@@ -331,6 +331,9 @@ class LASVMClassifier(KernelLearner):
         seen = self.targets.labels.seen
         return [] if self.state is None else inspection.labels_of(self.state, seen)
 
+    def _facts(self) -> dict[str, object]:
+        return super()._facts() | {"bias": self.bias, "delta": self.delta}
+
     @property
     def delta(self) -> float:
         """The gradient gap of the worst pair, the uncertainty of b; at the optimum at most tau."""

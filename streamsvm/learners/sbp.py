@@ -271,6 +271,9 @@ class SBPClassifier(KernelLearner):
         """The margin that |w| = 1 reaches with the slack; 0 before the first iteration."""
         return 0.0 if self.state is None else float(water.level_of(self.state.levels[MEAN]))
 
+    def _facts(self) -> dict[str, object]:
+        return super()._facts() | {"bias": self.bias_}
+
     @property
     def bias_(self) -> float:
         """The constant of the decision function."""

@@ -268,5 +268,5 @@ def _not_plain(x: Event) -> Any:
 
 def _row_store(state: Any, room: int) -> Any:
     """Return a store of one row, as scratch in which compiled code computes k(x, x)."""
-    store = getattr(state, "store", None)
+    store = state.store if "store" in state._fields else None
     return store if isinstance(store, SparseStore) else dense_store.new_store(1, room)

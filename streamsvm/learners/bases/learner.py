@@ -60,6 +60,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
     """
 
+    takes = "rows"
+    """What it learns, in the words of `RegisteredLearner.takes`."""
+
     chunk = 1000
     """Number of rows that a run learns before it checks the time and for Ctrl-C."""
 
@@ -684,6 +687,11 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return Looks()
 
     @property
+    def certificate(self) -> Certificate:
+        """A bound on the mean gap, or why there is none."""
+        return Certificate(None, "no certificate: none is known for this learner")
+
+    @property
     def papers_certificate(self) -> Certificate | None:
         """The bound of the mean gap in the papers' form; None: it is not for this learner."""
         return None
@@ -783,7 +791,11 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
         """
         with self.lock:
-            return words.table(self)
+            return words.table(self, self._facts())
+
+    def _facts(self) -> dict[str, object]:
+        """Return what `words.table` wants to know."""
+        return {"features": self.feature_names, "advice": absent.zeros_in_words(self)}
 
     def _ignored(self) -> dict[str, int]:
         """Return the counter of features that were ignored, if there are any."""

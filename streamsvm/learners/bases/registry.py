@@ -27,7 +27,7 @@ class RegisteredLearner(NamedTuple):
     @property
     def takes(self) -> str:
         """What it takes: "rows", "sentences" (`SequenceLearner`), "records" (`SentenceLearner`)."""
-        return getattr(self.cls, "takes", "rows")
+        return self.cls.takes  # type: ignore[attr-defined, no-any-return]
 
     @property
     def configurations(self) -> list[Parameters]:

@@ -9,7 +9,6 @@ compile.
 from __future__ import annotations
 
 import contextlib
-import inspect
 from typing import Any
 
 import numpy as np
@@ -36,13 +35,13 @@ def rehearsal_copy(model: Any, **changes: object) -> Any:
 
     `changes` are parameters; those that the learner does not take are ignored.
     """
-    known = inspect.signature(type(model)).parameters.keys()
+    given = model._get_params()
     for name, most in _BOUNDS.items():
-        bound = getattr(model, name, None) if name in known else None
+        bound = given.get(name)
         if bound is not None:
             changes.setdefault(name, min(bound, most))
     changes.setdefault("selection", None)
-    new = model.clone({name: value for name, value in changes.items() if name in known})
+    new = model.clone({name: value for name, value in changes.items() if name in given})
     new.is_rehearsal_copy = new.model.is_rehearsal = True
     return new
 
@@ -67,9 +66,12 @@ def compile_ahead(model: Any, turns_sparse: bool = False) -> None:
 
 def look(model: Any) -> None:
     """Compile for sparse rows after the first events, if these look so; once in a process."""
-    if model.n_examples != LOOK or getattr(model, "sparse", False) is not None:
+    if model.n_examples != LOOK:
         return
-    key = type(model), type(getattr(model, "kernel", None)), _expects_several(model)
+    given = model._get_params()
+    if given.get("sparse", False) is not None:
+        return
+    key = type(model), type(given.get("kernel")), _expects_several(model)
     if not is_on or key in _looked_for or model.is_rehearsal_copy:
         return
     if model.is_sparse or (

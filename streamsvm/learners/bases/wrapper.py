@@ -43,6 +43,9 @@ class ModelWrapper(LockedWrapper, base.Wrapper):  # type: ignore[misc]
 
     model: Any
 
+    has_sets = False
+    """Whether it predicts sets of labels."""
+
     @property
     def _wrapped_model(self) -> Any:
         """The model that predicts."""

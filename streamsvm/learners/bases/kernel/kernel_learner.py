@@ -222,6 +222,12 @@ class KernelLearner(Learner):
         """
         return self.model.objective_of(x, classes, weights)
 
+    def _facts(self) -> dict[str, object]:
+        facts = super()._facts() | {"support vectors": self.n_support_vectors}
+        if self.has_dual:
+            facts |= {"dual objective": self.dual, "duality gap": self.duality_gap()}
+        return facts
+
     # Of learners with a dual, others have no such methods
 
     @property

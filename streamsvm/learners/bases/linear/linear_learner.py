@@ -108,6 +108,10 @@ class LinearLearner(Learner):
             return of_outputs[0] if of_outputs else nothing
         return dict(zip(self.targets.labels.seen, of_outputs, strict=True))
 
+    def _facts(self) -> dict[str, object]:
+        own = {"bias": self.intercept, "learning rate": self.rate, "largest weights": self.weights}
+        return super()._facts() | own
+
     @property
     def rate(self) -> float:
         """The learning rate of the next example: the factor of its loss gradient."""
