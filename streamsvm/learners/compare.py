@@ -22,6 +22,7 @@ from streamsvm.learners.bases.wrapper import ModelWrapper, RiverEvent
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
+from streamsvm.model_files.json_values import Json
 from streamsvm.support.locked import guarded
 
 _log = logging.getLogger(__name__)
@@ -167,7 +168,7 @@ class Compare(ModelWrapper, base.Estimator):
         return self.a if record is None or record["in_use"] == "a" else self.b
 
     @property
-    def record(self) -> dict[str, Any] | None:
+    def record(self) -> Json | None:
         """How the comparison ended; None: it goes on."""
         return self.comparison.outcome
 
@@ -202,7 +203,7 @@ class Compare(ModelWrapper, base.Estimator):
 
     # Events
 
-    def predict_both_one(self, x: RiverEvent) -> tuple[Any, Any]:
+    def predict_both_one(self, x: RiverEvent) -> tuple[Label, Label]:
         """Return what a and what b predict for an event.
 
         Parameters
@@ -219,7 +220,7 @@ class Compare(ModelWrapper, base.Estimator):
 
     @guarded
     def learn_one(
-        self, x: RiverEvent, y: Label, given: tuple[Any, Any] | None = None, **kwargs: object
+        self, x: RiverEvent, y: Label, given: tuple[Label, Label] | None = None, **kwargs: object
     ) -> None:
         """Compare what both models predict for an event, and let them learn it.
 
@@ -295,7 +296,7 @@ class Compare(ModelWrapper, base.Estimator):
             self._end(known, f"{known} is better")
 
     @guarded
-    def end(self, in_use: str = "b", why: str = "by hand") -> dict[str, Any]:
+    def end(self, in_use: str = "b", why: str = "by hand") -> Json:
         """End the comparison: one model goes on alone, at once, and the other stays as it is.
 
         Parameters
@@ -317,7 +318,7 @@ class Compare(ModelWrapper, base.Estimator):
         """
         return self._end(in_use, why)
 
-    def _end(self, in_use: str, why: str) -> dict[str, Any]:
+    def _end(self, in_use: str, why: str) -> Json:
         if self.comparison.outcome is not None:
             raise ParameterError("the comparison has ended: record says when and why")
         if in_use not in NAMES:

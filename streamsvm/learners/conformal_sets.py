@@ -219,7 +219,7 @@ class ConformalSets(ModelWrapper, base.Estimator):
 
     @guarded
     def learn_one(
-        self, x: Any, y: Any, given: Collection[Any] | None = None, **kwargs: object
+        self, x: Any, y: Any, given: Collection[Label] | None = None, **kwargs: object
     ) -> None:
         """Count whether the set of an event has its label, and learn the event.
 
@@ -313,7 +313,7 @@ class ConformalSets(ModelWrapper, base.Estimator):
         X: Batch,
         y: Labels,
         w: Weights | None = None,
-        given: Sequence[Any] | None = None,
+        given: Sequence[Collection[Label]] | None = None,
         **kwargs: object,
     ) -> None:
         """Learn the rows of a batch in order: the same as by `learn_one`, one by one.

@@ -114,7 +114,7 @@ class Selective(ModelWrapper, base.Classifier):
             raise ParameterError(f"model={model!r:.80}: use a classifier with probabilities")
         self.answering = Answering(error, level, audit, seed)
         # The event that was answered last, a copy of it, the answer, and whether it is to be kept.
-        self._last: tuple[Any, Any, Answer, bool] | None = None
+        self._last: tuple[RiverEvent, RiverEvent, Answer, bool] | None = None
         self._waiting = Waiting()
         self._has_warned = False
 
@@ -154,7 +154,7 @@ class Selective(ModelWrapper, base.Classifier):
         return self._answer(x, kwargs, False)
 
     @guarded
-    def _answer(self, x: Any, kwargs: dict[str, Any], is_kept: bool) -> Answer:
+    def _answer(self, x: RiverEvent, kwargs: dict[str, object], is_kept: bool) -> Answer:
         """Return the answer to an event, which waits for its label here if it `is_kept`."""
         last = self._last
         if last is not None and last[3]:
@@ -237,12 +237,12 @@ class Selective(ModelWrapper, base.Classifier):
         """
         self._refuse(x, y, given)
 
-    def _refuse(self, x: Any, y: Label, given: Answer | None) -> None:
+    def _refuse(self, x: RiverEvent, y: Label, given: Answer | None) -> None:
         known = self._given(x) if given is None else given
         if known is not None and y is not None and y == y:
             self.answering.learn(y, known)
 
-    def _given(self, x: Any) -> Answer | None:
+    def _given(self, x: RiverEvent) -> Answer | None:
         """Return what was said of an event, and keep it no longer; None: that is not known."""
         last, self._last = self._last, None
         if last is not None:
@@ -265,7 +265,7 @@ class Selective(ModelWrapper, base.Classifier):
 
     # Batches
 
-    def predict_many(self, X: Batch, **kwargs: object) -> list[Any]:
+    def predict_many(self, X: Batch, **kwargs: object) -> list[Label | None]:
         """Return the answers to the rows of a batch; they are not counted, nor drawn for audit.
 
         Parameters

@@ -18,6 +18,7 @@ general path, which raises the error or grows the state.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +42,7 @@ from streamsvm.solvers.one_event import solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.stores import Store
 
 
 class EventLearner(Protocol):
@@ -70,9 +72,9 @@ class EventPath:
         self.margins = np.zeros((1, n_outputs))
         self._row_values, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
         self._columns = np.zeros((4, n if is_sparse else 1), np.int32)
-        event_values: Any = np.zeros(n)
+        event_values = np.zeros(n)
         self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
-        self._values_view = memoryview(event_values).cast("B")
+        self._values_view = event_values.data.cast("B")
         n_scores = 1 if n_outputs == 1 else len(targets.labels.seen)
         numbers = np.array([0, -1, n_scores])
         self.schema = schema
@@ -86,11 +88,11 @@ class EventPath:
         # Of plain events (see `_write_plain`): of dense rows the number of values, -1: none is
         # plain, and how they are read; of sparse ones the columns of names.
         self._n_plain = -1
-        self._get: Any = None
-        self._pack_into: Any = None
+        self._get: Callable[[Event], tuple[float, ...]] = _not_plain
+        self._pack_into = struct.Struct("").pack_into
         self._buckets, self._is_hashed = schema.buckets, schema.buckets is not None
-        index: Any = schema.hashed_columns if self._is_hashed else schema.index
-        self._column_of = index.__getitem__
+        hashed, index = schema.hashed_columns.__getitem__, schema.index.__getitem__
+        self._column_of = hashed if self._is_hashed else index
         # The number of values of a sparse event; that of features of the event learnt last.
         self._n = self._d = 0
         spare, n_dimensions = _row_store(state, room), 1 if n_outputs == 1 else 2
@@ -216,7 +218,7 @@ class EventPath:
         return predict_dense(self._arguments, d)
 
     def _learn_written(
-        self, arguments: Any, d: int, number: float, cost: float, weight: float
+        self, arguments: object, d: int, number: float, cost: float, weight: float
     ) -> int:
         self._d = d
         if self.is_sparse:
@@ -261,12 +263,12 @@ class EventPath:
         return SparseRows(self._start.copy(), columns[:n].copy(), self._row_values[:n].copy(), d)
 
 
-def _not_plain(x: Event) -> Any:
+def _not_plain(x: Event) -> tuple[float, ...]:
     """Read an event that is not plain: see `EventPath._write_plain`."""
     raise KeyError
 
 
-def _row_store(state: Any, room: int) -> Any:
+def _row_store(state: Any, room: int) -> Store:
     """Return a store of one row, as scratch in which compiled code computes k(x, x)."""
     store = state.store if "store" in state._fields else None
     return store if isinstance(store, SparseStore) else dense_store.new_store(1, room)

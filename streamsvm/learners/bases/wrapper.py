@@ -15,7 +15,7 @@ from streamsvm.features.frames import Batch
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.schema import Schema
 from streamsvm.labels.class_labels import Probabilities
-from streamsvm.labels.label_column import Labels
+from streamsvm.labels.label_column import Label, Labels
 from streamsvm.labels.labelled_rows import Weights
 from streamsvm.model_files.container import steps_of
 from streamsvm.support.locked import Locked, guarded
@@ -56,7 +56,7 @@ class ModelWrapper(LockedWrapper, base.Wrapper):  # type: ignore[misc]
         """The model whose schema names the columns of batches."""
         return self.model
 
-    def predict_one(self, x: RiverEvent, **kwargs: object) -> Any:
+    def predict_one(self, x: RiverEvent, **kwargs: object) -> Label | None:
         """Return what the model predicts for an event.
 
         Parameters
