@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, SupportsFloat
+from typing import Any
 
 import numpy as np
 from river import base
@@ -171,14 +171,10 @@ def _numbers_of(y: Iterable[float]) -> np.ndarray:
     return np.array([_number_of(value) for value in y], np.float64)
 
 
-def _number_of(y: object) -> float:
+def _number_of(y: Any) -> float:
     """Return what is to be predicted as a number."""
     try:
-        number = (
-            float(y)
-            if isinstance(y, SupportsFloat) and not isinstance(y, (str, bytes))
-            else math.nan
-        )
+        number = float(y) if not isinstance(y, (str, bytes)) else math.nan
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not abs(number) <= _LARGEST_Y:
