@@ -188,6 +188,18 @@ def test_methods_stand_in_their_classes():
     assert not found
 
 
+def test_learners_and_models_say_what_they_take():
+    """Few annotations are `Any`, and few attributes are asked for by name, of others' objects."""
+    trees = [TREES[m] for m in TREES if m.startswith(("streamsvm.learners", "streamsvm.models"))]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    given = [getattr(node, name, None) for node in nodes for name in ("annotation", "returns")]
+    parts = [part for one in given if one is not None for part in ast.walk(one)]
+    called = [getattr(node.func, "id", "") for node in nodes if isinstance(node, ast.Call)]
+    assert len(parts) > 5000 and len(called) > 4000
+    assert sum(getattr(part, "id", "") == "Any" for part in parts) <= 145
+    assert sum(name in ("getattr", "hasattr") for name in called) <= 8
+
+
 def test_no_circles():
     """Imports for types count, too. The parts of a run still name the `Run` that they are of."""
     left = {module: _imported(module) for module in TREES if module != "streamsvm"}

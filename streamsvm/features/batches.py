@@ -1,7 +1,6 @@
 """Batches as rows whose columns are the features of a schema."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,12 +12,14 @@ from streamsvm.features.schema import Schema
 from streamsvm.support.rows import Rows, SparseRows, dense, shape, sparse
 
 
-def matrix_of(X: Any, schema: Schema) -> Any:
+def matrix_of(X: frames.Batch, schema: Schema) -> Matrix | SparseMatrix:
     """Return a batch as a `Matrix` or `SparseMatrix`; a batch that is one is returned as it is."""
     return X if isinstance(X, (Matrix, SparseMatrix)) else frames.matrix_of(X, schema)
 
 
-def rows_of(schema: Schema, matrix: Any, is_sparse: bool) -> tuple[Rows, Sequence[Name]]:
+def rows_of(
+    schema: Schema, matrix: Matrix | SparseMatrix, is_sparse: bool
+) -> tuple[Rows, Sequence[Name]]:
     """Return a matrix (see `matrix_of`) as rows, new features in its last columns, and their names.
 
     In dense rows missing values are NaN. The schema is not changed. FeatureError: a value is
@@ -35,7 +36,7 @@ def rows_of(schema: Schema, matrix: Any, is_sparse: bool) -> tuple[Rows, Sequenc
     return (sparse(zeroed(x)) if is_sparse else x), new
 
 
-def known_rows(schema: Schema, X: Any, is_sparse: bool) -> Rows:
+def known_rows(schema: Schema, X: frames.Batch, is_sparse: bool) -> Rows:
     """Return a batch as filled rows of the schema's features; a sparse batch stays sparse."""
     matrix = matrix_of(X, schema)
     x, _ = rows_of(schema, matrix, is_sparse or isinstance(matrix, SparseMatrix))

@@ -3,7 +3,7 @@
 import math
 import struct
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from itertools import repeat
 from operator import itemgetter
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.features.events import check_number_feature, is_missing, present, snapshot
+from streamsvm.features.events import Event, check_number_feature, is_missing, present, snapshot
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema, in_order
 from streamsvm.support.rows import LARGEST
@@ -19,7 +19,7 @@ from streamsvm.support.rows import LARGEST
 LONGEST = 1024
 """The largest number of features of a sparse event that is read here."""
 
-Event = tuple[int, int, bytes, bytes, tuple[Name, ...] | list[Name]]
+Packed = tuple[int, int, bytes, bytes, tuple[Name, ...] | list[Name]]
 """The number of values; the number of features of the schema with the new ones; the values
 (float64); their columns (int32; empty for a dense event); the names of the new features."""
 
@@ -64,7 +64,7 @@ class EventReader:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
 
-    def dense(self, x: Mapping[Name, Any], learning: bool) -> Event | None:
+    def dense(self, x: Event, learning: bool) -> Packed | None:
         """Return the values of all features of the schema, NaN for those that the event lacks.
 
         `learning`: new features are appended; else they are checked and left out. None: the general
@@ -102,7 +102,7 @@ class EventReader:
             check_number_feature(name, x[name])
         return ()
 
-    def sparse(self, x: Mapping[Name, Any], learning: bool) -> Event | None:
+    def sparse(self, x: Event, learning: bool) -> Packed | None:
         """Return the features of an event with their columns, -1 for a feature that is left out.
 
         With hashed names, twice the column, plus 1 if the value changes its sign. `learning` and

@@ -11,6 +11,9 @@ from streamsvm.errors import FeatureError
 from streamsvm.features.names import Name
 from streamsvm.support.rows import LARGEST
 
+Event = Mapping[Any, object]
+"""Features by name. A name is any hashable; as a key of `Mapping` it must be the type given."""
+
 _PLAIN = frozenset((Counter, defaultdict, OrderedDict))
 _ADVICE = "pass a plain dict, which no other thread changes meanwhile"
 

@@ -1,12 +1,13 @@
 """The batches that `learn_many` and `predict_many` accept: NumPy, SciPy, Arrow, pandas, polars."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeAlias, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from narwhals.stable.v2.typing import IntoDataFrame
 
 from streamsvm._compile import JIT
 from streamsvm.errors import FeatureError
@@ -18,11 +19,24 @@ from streamsvm.features.schema import Schema, in_order
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.support.rows import SparseRows, sorted_rows
 
+
+class SciPyMatrix(Protocol):
+    """A sparse matrix or array of SciPy, which need not be imported."""
+
+    def tocsr(self) -> Any:
+        """Return the same by compressed rows."""
+
+
+Batch: TypeAlias = (
+    np.ndarray | SciPyMatrix | pa.RecordBatch | pa.Table | IntoDataFrame | Matrix | SparseMatrix
+)
+"""Rows as `batches.matrix_of` reads them; `IntoDataFrame` is a frame of pandas, polars, ..."""
+
 _NUMBERS = tuple("fiub")
 """The kinds of NumPy's numbers that can be features."""
 
 
-def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:
+def matrix_of(X: Batch, schema: Schema) -> Matrix | SparseMatrix:
     """Read a batch as columns by name.
 
     It is a NumPy array (n, d) or SciPy sparse matrix, whose features are named 0 .. d-1, and which
@@ -44,7 +58,7 @@ def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:
     if isinstance(X, Sequence) and all(isinstance(x, Mapping) for x in X):
         raise FeatureError("a list of events: use learn_one or predict_one for each, or a frame")
     try:
-        frame = nw.from_native(X, eager_only=True)
+        frame = nw.from_native(cast(Any, X), eager_only=True)
     except TypeError as error:
         raise FeatureError(
             f"{type(X).__name__} is no batch: use a NumPy array (n, d), an Arrow Table or "
@@ -186,7 +200,7 @@ def like(X: Any, values: list[Any], name: str | None = None) -> Any:
         return np.array(values) if values else np.zeros(0, bool)
     if isinstance(X, (pa.RecordBatch, pa.Table)):
         return pa.array(values)
-    frame = nw.from_native(X, eager_only=True)
+    frame = nw.from_native(cast(Any, X), eager_only=True)
     if frame.implementation.is_pandas_like():
         return frame.implementation.to_native_namespace().Series(values, index=X.index, name=name)
     return nw.new_series(name or "", values, backend=frame.implementation).to_native()
@@ -198,7 +212,7 @@ def columns_like(X: Any, columns: dict[Any, np.ndarray]) -> Any:
         return columns
     if isinstance(X, (pa.RecordBatch, pa.Table)):
         return pa.table({str(key): values for key, values in columns.items()})
-    frame = nw.from_native(X, eager_only=True)
+    frame = nw.from_native(cast(Any, X), eager_only=True)
     if frame.implementation.is_pandas_like():
         return frame.implementation.to_native_namespace().DataFrame(columns, index=X.index)
     named = {str(key): values for key, values in columns.items()}

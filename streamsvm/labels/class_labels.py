@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,11 @@ from streamsvm.errors import LabelError
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.support.label_values import is_too_large, too_large
 
-Label = Hashable
+ClassWeight = dict[Any, float]
+"""What multiplies C by label. A label is any hashable; a key of `dict` is the type given."""
+
+Probabilities = dict[Any, float]
+"""The probability of each label."""
 
 
 def plain(label: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -11,6 +11,11 @@ import pyarrow as pa
 
 from streamsvm._parameter_checks import column_of
 from streamsvm.errors import LabelError
+
+Label = Hashable
+
+Labels = Iterable[Label]
+"""n labels: see `LabelColumn.of`."""
 
 MISSING = -1
 """The code of a missing label."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,12 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.targets import Targets
 from streamsvm.models.rows import NumberedRows
 from streamsvm.support.rows import Rows, cut
+
+Weights = float | Iterable[float]
+"""One weight for all rows of a batch, or n: see `weights_of`."""
+
+Ids = Iterable[int]
+"""n positive whole numbers, which identify rows: see `numbers_of`."""
 
 
 class LabelledRows(NamedTuple):

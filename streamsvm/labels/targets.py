@@ -32,6 +32,10 @@ def _is_first_larger(seen: list[Any]) -> bool:
     return bool(seen) and isinstance(seen[0], (bool, int, float)) and bool(seen[0] > 0)
 
 
+Margin = float | list[float]
+"""The margin of an event, or its scores."""
+
+
 class Targets:
     """The labels of a learner with one margin, and the calibration of its probabilities.
 

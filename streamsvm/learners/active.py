@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from river import active, base
 
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.wrapper import LockedWrapper
+from streamsvm.labels.class_labels import Probabilities
+from streamsvm.labels.label_column import Label
+from streamsvm.learners.bases.wrapper import LockedWrapper, ModelWrapper, RiverEvent
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
@@ -89,14 +90,16 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
         budget: float = 0.1,
         strategy: str = "quantile",
         candidates: int | None = None,
-        oracle: Callable[[dict[Any, Any]], Any] | None = None,
+        oracle: Callable[[RiverEvent], base.typing.ClfTarget | None] | None = None,
         seed: int | None = None,
     ) -> None:
         super().__init__()
         active.base.ActiveLearningClassifier.__init__(self, classifier, seed)
         self.budget, self.strategy = budget, strategy
         self.candidates, self.oracle = candidates, oracle
-        is_other = isinstance(classifier, (ActiveLearner, type)) or hasattr(classifier, "sets")
+        is_other = isinstance(classifier, (ActiveLearner, type)) or (
+            isinstance(classifier, ModelWrapper) and classifier.has_sets
+        )
         if is_other or not hasattr(classifier, "predict_proba_one"):
             raise ParameterError(f"classifier={classifier!r}: use a classifier of River's kind")
         if oracle is not None and not callable(oracle):
@@ -126,25 +129,25 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
         return self.asking.n_answered
 
     @property
-    def steps(self) -> dict[Any, Any]:
+    def steps(self) -> dict[object, object]:
         """What model files hold: the `asking`, and the steps of the classifier."""
         return {"asking": self.asking, **dict(enumerate(steps_of(self.classifier)))}
 
     @classmethod
-    def of_steps(cls, asking: Asking, classifier: Any) -> ActiveLearner:
+    def of_steps(cls, asking: Asking, classifier: base.Classifier) -> ActiveLearner:
         """Return the model whose `steps` are these."""
         model = cls(classifier, asking.budget, asking.strategy, seed=asking.seed)
         model.asking, model.candidates = asking, asking.candidates
         return model
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {"classifier": SVMSGDClassifier(), "seed": 42}
 
     def predict_proba_one(  # type: ignore[override]
-        self, x: dict[Any, Any], **kwargs: Any
-    ) -> tuple[dict[Any, float], bool]:
+        self, x: RiverEvent, **kwargs: object
+    ) -> tuple[Probabilities, bool]:
         """Return the probability of each label, and whether to ask for the label.
 
         Parameters
@@ -163,8 +166,8 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
         return p, self._ask_for_label(x, p)
 
     def predict_one(  # type: ignore[override]
-        self, x: dict[Any, Any], **kwargs: Any
-    ) -> tuple[Any, bool]:
+        self, x: RiverEvent, **kwargs: object
+    ) -> tuple[Label | None, bool]:
         """Return the label predicted for an event, and whether to ask for its label.
 
         Parameters
@@ -184,7 +187,7 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
         return predicted, self._ask_for_label(x, self.classifier.predict_proba_one(x, **kwargs))
 
     @guarded
-    def learn_one(self, x: dict[Any, Any], y: base.typing.ClfTarget, **kwargs: Any) -> None:
+    def learn_one(self, x: RiverEvent, y: base.typing.ClfTarget, **kwargs: object) -> None:
         """Learn an event whose label was asked for.
 
         Parameters
@@ -200,7 +203,7 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
         self.classifier.learn_one(x, y, **kwargs)
         self.asking.answered(y)
 
-    def _ask_for_label(self, x: dict[Any, Any], y_pred: Any) -> bool:
+    def _ask_for_label(self, x: RiverEvent, y_pred: Probabilities) -> bool:
         asking = self.asking
         if self.candidates is None or asking.is_new:
             asks = asking.wants(y_pred)
@@ -215,7 +218,7 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
             self._answer(asking.waiting.pop(distances.index(min(distances))))
         return False
 
-    def _answer(self, x: dict[Any, Any]) -> None:
+    def _answer(self, x: RiverEvent) -> None:
         """Ask the oracle, and learn what it says."""
         if self.oracle is None:
             raise ParameterError(f"{_NEEDS_ORACLE}, which files do not hold: set model.oracle")

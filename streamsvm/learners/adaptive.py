@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from streamsvm._parameter_checks import (
     check_class_weight,
@@ -14,8 +13,11 @@ from streamsvm._parameter_checks import (
 )
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.class_labels import ClassWeight
+from streamsvm.labels.label_column import Label
+from streamsvm.labels.labelled_rows import Ids
 from streamsvm.labels.targets import GrowingTargets
-from streamsvm.learners.bases.kernel.support_vectors import vectors_of
+from streamsvm.learners.bases.kernel.support_vectors import Vectors, vectors_of
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.contest import fresh_start, members
@@ -146,7 +148,7 @@ class AdaptiveSVMClassifier(Learner):
         scale: bool | str = "auto",
         window: int | None = 10_000,
         max_support_vectors: int | None = None,
-        class_weight: dict[Any, float] | None = None,
+        class_weight: ClassWeight | None = None,
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
@@ -186,17 +188,17 @@ class AdaptiveSVMClassifier(Learner):
         members.new_first(model, [])
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
         yield {"window": 200, "scale": False, "C": 0.5, "seed": 42}
         yield {"max_support_vectors": 50, "seed": 42}
 
-    def factor_of(self, label: Any) -> float:
+    def factor_of(self, label: Label) -> float:
         """Return what C is multiplied by for examples with this label."""
         return 1.0 if self.class_weight is None else float(self.class_weight.get(label, 1.0))
 
-    def _check_ids(self, ids: Any) -> None:
+    def _check_ids(self, ids: Ids | None) -> None:
         if ids is not None:
             raise ParameterError(
                 "ids: the models learn the last examples, whatever they are; leave the ids out"
@@ -284,13 +286,17 @@ class AdaptiveSVMClassifier(Learner):
             chosen += f"; the model in use has gamma {model.kernel.gamma:.2g}, C {model.C:g}"
         return chosen + self._repeating
 
+    def _facts(self) -> dict[str, object]:
+        own = {"support vectors": self.n_support_vectors, "drifts": self.drifts}
+        return super()._facts() | own
+
     @property
     def n_support_vectors(self) -> int:
         """Number of examples with a nonzero coefficient in the model in use."""
         return 0 if self.in_use is None else self.in_use.n_vectors
 
     @locked
-    def support_vectors(self) -> Any:
+    def support_vectors(self) -> Vectors:
         """Return those of the model in use: see `KernelLearner.support_vectors`."""
         return vectors_of(self.in_use, self.feature_names, self.targets)
 
@@ -311,7 +317,7 @@ class AdaptiveSVMClassifier(Learner):
 
     # Copies
 
-    def __setstate__(self, contents: dict[str, Any]) -> None:
+    def __setstate__(self, contents: dict[str, object]) -> None:
         super().__setstate__(contents)
         self.model.after_copy(threads.check_n_jobs(self.n_jobs))
 

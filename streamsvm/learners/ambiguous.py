@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterator
+from typing import cast
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from streamsvm._parameter_checks import (
     numbers_of,
 )
 from streamsvm.errors import LabelError, ParameterError
+from streamsvm.features.events import Event
+from streamsvm.features.frames import Batch
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.bag_labels import BAGS, BagTargets, bag_of, bags_of, judged_one
-from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.label_column import Label, LabelColumn, Labels
+from streamsvm.labels.labelled_rows import Ids, Weights
 from streamsvm.learners.bases.bag_events import OF_BAG, BagPath
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.kernel.availability import of_primal
@@ -30,11 +33,13 @@ from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.models.kernel import finishing
 from streamsvm.models.kernel.ambiguous_solver import (
     AmbiguousSolver,
     LinearAmbiguousSolver,
 )
+from streamsvm.models.model import Kernel
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.learnt import learnt_one
 from streamsvm.solvers.ambiguous import blocks
@@ -146,7 +151,7 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         C: float | None = None,
         reprocess: int = 0,
         sparse: bool | None = None,
@@ -179,7 +184,7 @@ class AmbiguousSVMClassifier(KernelLearner):
             KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, None),
             C=C if C is not None else 0.03 if kernel is None else 0.1,
         )
-        self.kernel, self.C = kernel, cast(Any, C)
+        self.kernel, self.C = kernel, C  # type: ignore[assignment]
         self.has_dual = self.gives_back = kernel is not None
         self.averaged, self.bias_rate = bool(averaged), bias_rate
         self.reprocess, self.seed = reprocess, check_seed(seed)
@@ -192,7 +197,7 @@ class AmbiguousSVMClassifier(KernelLearner):
         return super().description if self.has_dual else f"explicit weights, C={self.C_:g}"
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {}
         yield {"kernel": kernels.RBF(gamma=0.5), "C": 1.0, "reprocess": 2, "seed": 42}
@@ -203,15 +208,15 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     # Learning
 
-    def _learn_event(self, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
+    def _learn_event(self, x: Event, y: Label, w: float) -> bool:
         if isinstance(y, BAGS):
             return self._learn_bag(x, y, w)
         return super()._learn_event(x, y, w)
 
-    def _learn_generally(self, x: Mapping[Name, Any], y: Any, w: Any) -> None:
+    def _learn_generally(self, x: Event, y: Label, w: float) -> None:
         super()._learn_generally(x, bag_of(y) if isinstance(y, BAGS) else y, w)
 
-    def _learn_bag(self, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
+    def _learn_bag(self, x: Event, y: Label, w: float) -> bool:
         """Learn an event with a bag, as given, of two labels or more: see `_learn_event`."""
         if y.__class__ not in _USUAL_BAGS or w.__class__ not in (float, int):
             return False
@@ -241,7 +246,7 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     def _tell_of_bag(
         self,
-        observer: Any,
+        observer: TrainingObserver,
         path: EventPath,
         bag: set[int],
         label_index: int,
@@ -258,7 +263,9 @@ class AmbiguousSVMClassifier(KernelLearner):
             n, row = self.n_examples, path.row()
             observer.learnt(learnt_one(row, number, label, predicted, margin, w, n, seconds))
 
-    def _learn_batch(self, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None) -> LabelColumn:
+    def _learn_batch(
+        self, X: Batch, y: Labels, w: Weights, ids: Ids | None, late: LateRows | None
+    ) -> LabelColumn:
         return super()._learn_batch(X, bags_of(y), w, ids, late)
 
     def finish(
@@ -300,7 +307,7 @@ class AmbiguousSVMClassifier(KernelLearner):
         if self.has_dual:
             finishing.improve(self.model, some, finishing.Asked(limits, progress, self.alone))
 
-    def best_candidates(self, X: Any, y: Any, ids: Any = None) -> list[Any]:
+    def best_candidates(self, X: Batch, y: Labels, ids: Ids | None = None) -> list[Label]:
         """Return the best candidate of each bag by its score: bags shrunk by the model itself.
 
         To learn rows again with these labels, under the ids that they had, mends what the other
@@ -333,7 +340,7 @@ class AmbiguousSVMClassifier(KernelLearner):
             if np.unique(numbers).size < numbers.size:
                 raise ParameterError("ids: one is there twice")
             scores = scores - self.solver.own_scores(numbers, len(self.classes))
-        found: list[Any] = self._bags.best_of(bags, scores)
+        found: list[Label] = self._bags.best_of(bags, scores)
         return found
 
     # Inspection
@@ -397,9 +404,15 @@ class AmbiguousSVMClassifier(KernelLearner):
         """
         return 0.0 if self.state is None else float(self.state.info[0].dual)
 
+    def _facts(self) -> dict[str, object]:
+        facts = super()._facts() | {"dual objective": self.dual}
+        if not self.has_dual:
+            facts |= {"bias": self.intercept, "largest weights": self.weights}
+        return facts
+
     @property
     @locked
-    def weights(self) -> dict[Any, dict[Name, float]]:
+    def weights(self) -> dict[Label, dict[Name, float]]:
         """{label: {feature: weight}}, those that predict; without a kernel only."""
         names, (weights, _) = self.schema.names, self.solver.predicting_weights(len(self.schema))
         columns = [dict(zip(names, column, strict=False)) for column in weights.T.tolist()]
@@ -407,7 +420,7 @@ class AmbiguousSVMClassifier(KernelLearner):
 
     @property
     @locked
-    def intercept(self) -> dict[Any, float]:
+    def intercept(self) -> dict[Label, float]:
         """{label: bias}, those that predict; without a kernel only."""
         _, biases = self.solver.predicting_weights(len(self.schema))
         return dict(zip(self.classes, biases.tolist(), strict=False))

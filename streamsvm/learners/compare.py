@@ -12,14 +12,17 @@ from river import base
 from streamsvm._parameter_checks import LARGEST_ID, check_whole
 from streamsvm.confidence.comparison import NAMES, Comparison
 from streamsvm.errors import LabelError, ParameterError
+from streamsvm.features.frames import Batch
 from streamsvm.labels.class_labels import too_many_classes
+from streamsvm.labels.label_column import Label
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases import comparison_file
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.bases.wrapper import ModelWrapper
+from streamsvm.learners.bases.wrapper import ModelWrapper, RiverEvent
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
+from streamsvm.model_files.json_values import Json
 from streamsvm.support.locked import guarded
 
 _log = logging.getLogger(__name__)
@@ -111,7 +114,7 @@ class Compare(ModelWrapper, base.Estimator):
         b: base.Estimator,
         level: float = 0.95,
         learns: Collection[str] = NAMES,
-        on_decision: str | Callable[[dict[str, Any]], str | None] | None = None,
+        on_decision: str | Callable[[dict[str, object]], str | None] | None = None,
         loss: Callable[[Any, Any], float] | None = None,
         largest_loss: float = 1.0,
         warm_up: int = 0,
@@ -122,7 +125,7 @@ class Compare(ModelWrapper, base.Estimator):
         self.loss, self.largest_loss, self.warm_up = loss, largest_loss, warm_up
         self._check()
         # Those learners that may refuse a label as one class too many.
-        last = [steps_of(getattr(self, name))[-1] for name in NAMES if name in learns]
+        last = [steps_of(model)[-1] for name, model in (("a", a), ("b", b)) if name in learns]
         learners = [one for one in last if isinstance(one, Learner)]
         self._limited = [(one, n) for one in learners if (n := one.most_classes) is not None]
         self._undecided: str | None = None
@@ -165,7 +168,7 @@ class Compare(ModelWrapper, base.Estimator):
         return self.a if record is None or record["in_use"] == "a" else self.b
 
     @property
-    def record(self) -> dict[str, Any] | None:
+    def record(self) -> Json | None:
         """How the comparison ended; None: it goes on."""
         return self.comparison.outcome
 
@@ -175,13 +178,13 @@ class Compare(ModelWrapper, base.Estimator):
         return self.a
 
     @property
-    def steps(self) -> dict[Any, Any]:
+    def steps(self) -> dict[object, object]:
         """What model files hold: the `comparison`, and the steps of both models."""
         steps = [*steps_of(self.a), *steps_of(self.b)]
         return {"comparison": self.comparison, **dict(enumerate(steps))}
 
     @classmethod
-    def of_steps(cls, comparison: Comparison, a: Any, b: Any) -> Compare:
+    def of_steps(cls, comparison: Comparison, a: base.Estimator, b: base.Estimator) -> Compare:
         """Return the model whose `steps` are these; a function of its own is to be set anew."""
         kept, largest = comparison.kept, comparison.largest_loss
         loss = None if largest is None else comparison_file.loss_is_missing
@@ -194,13 +197,13 @@ class Compare(ModelWrapper, base.Estimator):
         return found
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {"a": SVMSGDClassifier(), "b": SVMSGDClassifier(l2=1e-3)}
 
     # Events
 
-    def predict_both_one(self, x: dict[Any, Any]) -> tuple[Any, Any]:
+    def predict_both_one(self, x: RiverEvent) -> tuple[Label, Label]:
         """Return what a and what b predict for an event.
 
         Parameters
@@ -217,7 +220,7 @@ class Compare(ModelWrapper, base.Estimator):
 
     @guarded
     def learn_one(
-        self, x: dict[Any, Any], y: Any, given: tuple[Any, Any] | None = None, **kwargs: Any
+        self, x: RiverEvent, y: Label, given: tuple[Label, Label] | None = None, **kwargs: object
     ) -> None:
         """Compare what both models predict for an event, and let them learn it.
 
@@ -264,7 +267,7 @@ class Compare(ModelWrapper, base.Estimator):
             self._decide(known)
             self._undecided = None
 
-    def _loss_of(self, y: Any, predicted: Any) -> float:
+    def _loss_of(self, y: Label, predicted: Label) -> float:
         """Return the loss of a prediction."""
         if self.loss is None:
             is_right = predicted == y or (isinstance(y, (set, frozenset)) and predicted in y)
@@ -293,7 +296,7 @@ class Compare(ModelWrapper, base.Estimator):
             self._end(known, f"{known} is better")
 
     @guarded
-    def end(self, in_use: str = "b", why: str = "by hand") -> dict[str, Any]:
+    def end(self, in_use: str = "b", why: str = "by hand") -> Json:
         """End the comparison: one model goes on alone, at once, and the other stays as it is.
 
         Parameters
@@ -315,7 +318,7 @@ class Compare(ModelWrapper, base.Estimator):
         """
         return self._end(in_use, why)
 
-    def _end(self, in_use: str, why: str) -> dict[str, Any]:
+    def _end(self, in_use: str, why: str) -> Json:
         if self.comparison.outcome is not None:
             raise ParameterError("the comparison has ended: record says when and why")
         if in_use not in NAMES:
@@ -327,7 +330,7 @@ class Compare(ModelWrapper, base.Estimator):
 
     # Batches
 
-    def predict_many(self, X: Any, **kwargs: Any) -> Any:
+    def predict_many(self, X: Batch, **kwargs: object) -> Any:
         """Return what the model in use predicts for the rows of a batch.
 
         Parameters

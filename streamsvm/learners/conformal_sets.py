@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,10 @@ from river import base
 
 from streamsvm._parameter_checks import weights_of
 from streamsvm.errors import ParameterError
+from streamsvm.features.frames import Batch
 from streamsvm.labels.counted_sets import Sets
+from streamsvm.labels.label_column import Label, Labels
+from streamsvm.labels.labelled_rows import Weights
 from streamsvm.labels.prediction_sets import Intervals, LabelSets
 from streamsvm.labels.token_sets import Margins, TokenSets
 from streamsvm.learners.active import ActiveLearner
@@ -95,6 +98,8 @@ class ConformalSets(ModelWrapper, base.Estimator):
 
     """
 
+    has_sets = True
+
     def __init__(
         self,
         model: base.Estimator,
@@ -129,9 +134,9 @@ class ConformalSets(ModelWrapper, base.Estimator):
         self._predicts_numbers, self._has_tokens = predicts_numbers, has_tokens
         self._is_plain = not (predicts_numbers or has_tokens)
         # The event that was predicted last, a copy of it, what was predicted, and the set.
-        self._last: tuple[Any, Any, Any, tuple[Any, ...]] | None = None
+        self._last: tuple[Any, Any, Any, tuple[Label, ...]] | None = None
         # The same of a sentence: its features, the margins, and the sets.
-        self._last_sentence: tuple[Features, Margins, tuple[Any, ...]] | None = None
+        self._last_sentence: tuple[Features, Margins, tuple[Label, ...]] | None = None
 
     @property
     def _labeler(self) -> LabelsTokens:
@@ -140,28 +145,28 @@ class ConformalSets(ModelWrapper, base.Estimator):
         return found
 
     @property
-    def steps(self) -> dict[Any, Any]:
+    def steps(self) -> dict[object, object]:
         """What model files hold: the `sets`, and the steps of the model."""
         return {"sets": self.sets, **dict(enumerate(steps_of(self.model)))}
 
     @classmethod
-    def of_steps(cls, sets: Sets, model: Any) -> ConformalSets:
+    def of_steps(cls, sets: Sets, model: base.Estimator) -> ConformalSets:
         """Return the wrapper whose `steps` are these."""
-        names = ("by_class", "score", "may_be_empty")
-        given = {name: getattr(sets, name) for name in names if hasattr(sets, name)}
-        found = cls(model, sets.coverage, **given)
+        found = cls(model, sets.coverage)
+        if isinstance(sets, LabelSets):
+            found = cls(model, sets.coverage, sets.by_class, sets.score, sets.may_be_empty)
         if type(found.sets) is not type(sets):
             raise ValueError("sets of labels are not for numbers, nor intervals for labels")
         found.sets = sets
         return found
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {"model": SVMSGDClassifier()}
 
     @guarded
-    def predict_set_one(self, x: Any) -> tuple[Any, ...]:
+    def predict_set_one(self, x: Any) -> tuple[Label, ...]:
         """Return the set of an event; it counts if the event is the next one that is learnt.
 
         It is taken to wait for its label, until `learn_one` is given it. Steps are smaller while
@@ -199,7 +204,7 @@ class ConformalSets(ModelWrapper, base.Estimator):
         self._last = x, (x.copy() if type(x) is dict else copy.copy(x)), predicted, found
         return found
 
-    def _predicted(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
+    def _predicted(self, x: Any) -> tuple[Any, tuple[Label, ...]]:
         """Return what the model predicts for an event, and its set."""
         if self._predicts_numbers:
             predicted: Any = float(self.model.predict_one(x))
@@ -207,14 +212,14 @@ class ConformalSets(ModelWrapper, base.Estimator):
             predicted = self.model.predict_proba_one(x)
         return predicted, self.sets.of(predicted)
 
-    def _predicted_tokens(self, features: Features) -> tuple[Margins, tuple[Any, ...]]:
+    def _predicted_tokens(self, features: Features) -> tuple[Margins, tuple[Label, ...]]:
         """Return the margins of a sentence that was read, and its sets."""
         predicted = Margins.of(self._labeler.decision_function_one(features))
         return predicted, self.sets.of(predicted)
 
     @guarded
     def learn_one(
-        self, x: Any, y: Any, given: Collection[Any] | None = None, **kwargs: Any
+        self, x: Any, y: Any, given: Collection[Label] | None = None, **kwargs: object
     ) -> None:
         """Count whether the set of an event has its label, and learn the event.
 
@@ -257,7 +262,9 @@ class ConformalSets(ModelWrapper, base.Estimator):
             sets.n_waiting >>= 1
         sets.learn(y, predicted, found if given is None else given)
 
-    def _learn_tokens(self, features: Features, y: Any, given: Any, kwargs: dict[str, Any]) -> None:
+    def _learn_tokens(
+        self, features: Features, y: Iterable[Label], given: Any, kwargs: dict[str, Any]
+    ) -> None:
         """Count the sets of a sentence that was read, and learn it."""
         last, self._last_sentence = self._last_sentence, None
         if last is not None and given is None and all(map(np.array_equal, last[0], features)):
@@ -272,7 +279,7 @@ class ConformalSets(ModelWrapper, base.Estimator):
 
     # Batches
 
-    def predict_set_many(self, X: Any) -> list[tuple[Any, ...]]:
+    def predict_set_many(self, X: Batch) -> list[tuple[Label, ...]]:
         """Return the sets of the rows of a batch whose labels come later, or never.
 
         Their thresholds are the quantile of the last scores at the coverage itself, without what
@@ -296,13 +303,18 @@ class ConformalSets(ModelWrapper, base.Estimator):
             labeler = self._labeler
             read = labeler.read_batch(self.model, X)
             return [sets.of(Margins.of(labeler.decision_function_one(one))) for one in read]
-        name = "predict_one" if self._predicts_numbers else "predict_proba_one"
-        predict = getattr(self.model, name)
+        model = self.model
+        predict = model.predict_one if self._predicts_numbers else model.predict_proba_one
         return [sets.of(predict(x)) for x in events_of(self.model, X)]
 
     @locked
     def learn_many(
-        self, X: Any, y: Any, w: Any = None, given: Sequence[Any] | None = None, **kwargs: Any
+        self,
+        X: Batch,
+        y: Labels,
+        w: Weights | None = None,
+        given: Sequence[Collection[Label]] | None = None,
+        **kwargs: object,
     ) -> None:
         """Learn the rows of a batch in order: the same as by `learn_one`, one by one.
 

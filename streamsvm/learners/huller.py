@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.models.model import Kernel
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.huller import state as huller_state
 from streamsvm.solvers.huller import step as huller
@@ -31,7 +31,9 @@ class HullerSolver(KernelSolver):
         "there is no gap to bound; follow the loss on the sample"
     )
 
-    def __init__(self, kernel: Any, cache_mb: float, reprocess: int, seed: int | None) -> None:
+    def __init__(
+        self, kernel: Kernel | None, cache_mb: float, reprocess: int, seed: int | None
+    ) -> None:
         schedule = huller.Schedule(check_number("reprocess", reprocess, 0, MOST_STEPS))
         super().__init__(kernel, schedule, cache_mb)
         self._seed = check_seed(seed)
@@ -50,7 +52,7 @@ class HullerSolver(KernelSolver):
         """The constant of the decision function."""
         return [] if self.state is None else [float(huller_state.margin_of(self.state, 0.0, 0.0))]
 
-    def sums(self) -> list[tuple[Any, float]]:
+    def sums(self) -> list[tuple[np.ndarray, float]]:
         """Return the inner products of the two points."""
         return [(self.state.info[0][name], 1.0) for name in ("pp", "pn", "nn")]
 
@@ -108,7 +110,7 @@ class HullerClassifier(KernelLearner):
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         reprocess: int = 1,
         sparse: bool | None = None,
         hashing: int | None = None,
@@ -127,7 +129,7 @@ class HullerClassifier(KernelLearner):
         self.reprocess, self.seed = reprocess, seed
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
         yield {"kernel": kernels.Linear(), "reprocess": 3, "seed": 42}
@@ -143,6 +145,9 @@ class HullerClassifier(KernelLearner):
         if self.state is None or self.targets.n_classes < 2:
             return 0.0
         return math.sqrt(max(0.0, float(huller_state.squared_distance(self.state))))
+
+    def _facts(self) -> dict[str, object]:
+        return super()._facts() | {"bias": self.bias}
 
     @property
     def bias(self) -> float:

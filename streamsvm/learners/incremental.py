@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_class_weight, check_size
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.class_labels import ClassWeight
+from streamsvm.labels.label_column import Label
 from streamsvm.learners.bases.exact.cost_changes import CostedModel, checked_C
 from streamsvm.learners.bases.exact.results import Influence, LeaveOneOut
 from streamsvm.learners.bases.kernel.remains import checked_ids
@@ -18,6 +19,7 @@ from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, in_o
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.exact.exact_classes import ExactClasses
+from streamsvm.models.model import Kernel
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.incremental import without
 from streamsvm.solvers.incremental.exact import ExactProblem
@@ -94,9 +96,9 @@ class IncrementalSVMClassifier(CostedModel, Learner):
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         C: float = 1.0,
-        class_weight: Any = None,
+        class_weight: ClassWeight | str | None = None,
         window: int | None = None,
         max_features: int = LIMIT,
         cache_mb: float = 200.0,
@@ -121,13 +123,13 @@ class IncrementalSVMClassifier(CostedModel, Learner):
     def C(self, C: float) -> None:  # noqa: N802
         self.model.C = C
 
-    def factor_of(self, label: Any) -> float:
+    def factor_of(self, label: Label) -> float:
         """Return what C is multiplied by for examples with this label."""
         given = self.class_weight
         return float(given.get(label, 1.0)) if isinstance(given, dict) else 1.0
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {}
         yield {"kernel": kernels.Linear(), "C": 10.0, "class_weight": "balanced", "window": 40}
@@ -139,6 +141,15 @@ class IncrementalSVMClassifier(CostedModel, Learner):
     def costs_of_kept(self, problem: ExactProblem, C: float) -> np.ndarray:
         """Return the C_i that all examples of a problem would have now, for a weight of 1."""
         return self.model.costs_of_kept(problem, C)
+
+    def _facts(self) -> dict[str, object]:
+        return super()._facts() | {
+            "support vectors": self.n_support_vectors,
+            "bias": self.bias,
+            "dual objective": self.dual,
+            "delta": self.delta,
+            "duality gap": self.duality_gap(),
+        }
 
     @property
     def bias(self) -> float:
@@ -208,7 +219,7 @@ class IncrementalSVMClassifier(CostedModel, Learner):
             found[int(numbers[s])] = own
         return found
 
-    def _y_of_kept(self) -> Iterable[tuple[Any, ...]]:
+    def _y_of_kept(self) -> Iterable[tuple[Label, ...]]:
         seen, sides = self.targets.labels.seen, self.problem.facts["y"][: self.problem.n].tolist()
         return ((seen[y > 0.0],) for y in sides)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,15 @@ from river import base
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
 from streamsvm.features import frames
-from streamsvm.features.names import Name
+from streamsvm.features.events import Event
+from streamsvm.features.frames import Batch
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.label_column import Label
+from streamsvm.labels.labelled_rows import Ids, Weights
 from streamsvm.learners.bases.exact import stream_file
 from streamsvm.learners.bases.exact.exact_stream import ExactStream
 from streamsvm.model_files.codec import register
+from streamsvm.models.model import Kernel
 
 _LEAST_NU = 1e-6
 _STEEPNESS, _LEAST_UNIT, _LARGEST_EXPONENT = 4.0, 1e-9, 700.0
@@ -65,7 +69,7 @@ class IncrementalOneClassSVM(ExactStream, base.AnomalyDetector):
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         nu: float = 0.1,
         window: int | None = None,
         max_features: int = LIMIT,
@@ -77,12 +81,12 @@ class IncrementalOneClassSVM(ExactStream, base.AnomalyDetector):
         self.problem.share = self.nu
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {}
         yield {"kernel": kernels.RBF(gamma=0.1), "nu": 0.3, "window": 40}
 
-    def learn_one(self, x: Mapping[Name, Any], w: float = 1.0) -> None:
+    def learn_one(self, x: Event, w: float = 1.0) -> None:
         """Learn one event.
 
         Parameters
@@ -100,7 +104,7 @@ class IncrementalOneClassSVM(ExactStream, base.AnomalyDetector):
         """
         self._learn_event(x, 0.0, w)
 
-    def learn_many(self, X: Any, w: Any = 1.0, ids: Any = None) -> None:
+    def learn_many(self, X: Batch, w: Weights = 1.0, ids: Ids | None = None) -> None:
         """Learn the rows of a batch in order: the same model as by `learn_one`.
 
         Parameters
@@ -125,7 +129,7 @@ class IncrementalOneClassSVM(ExactStream, base.AnomalyDetector):
         """Learn a row, float64 (features,)."""
         self.model.add_example(x, 0.0, weight, number, weight, y)
 
-    def score_one(self, x: Mapping[Name, Any]) -> float:
+    def score_one(self, x: Event) -> float:
         """Return the anomaly score of an event.
 
         Returns
@@ -140,7 +144,7 @@ class IncrementalOneClassSVM(ExactStream, base.AnomalyDetector):
         with self.lock:
             return self._scores(np.array([self.decision_of(x)]))[0]
 
-    def score_many(self, X: Any) -> Any:
+    def score_many(self, X: Batch) -> Any:
         """Return the anomaly score of each row of a batch, in a container of the kind of `X`."""
         with self.lock:
             return frames.like(X, self._scores(self.decisions_of(X)))
@@ -155,7 +159,7 @@ class IncrementalOneClassSVM(ExactStream, base.AnomalyDetector):
         found: list[float] = (1.0 / (1.0 + np.exp(exponents))).tolist()
         return found
 
-    def _y_of_kept(self) -> Iterable[tuple[Any, ...]]:
+    def _y_of_kept(self) -> Iterable[tuple[Label, ...]]:
         return (() for _ in range(self.problem.n))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,16 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_number, column_of
 from streamsvm.errors import LabelError
 from streamsvm.features import frames
-from streamsvm.features.names import Name
+from streamsvm.features.events import Event
+from streamsvm.features.frames import Batch
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.labelled_rows import Ids, Weights
 from streamsvm.learners.bases.exact import stream_file
 from streamsvm.learners.bases.exact.cost_changes import CostedModel, checked_C
 from streamsvm.learners.bases.exact.exact_stream import ExactStream
 from streamsvm.learners.bases.exact.results import LeftOut
 from streamsvm.model_files.codec import register
+from streamsvm.models.model import Kernel
 from streamsvm.solvers.incremental import without
 from streamsvm.solvers.incremental.exact import ExactProblem
 
@@ -68,7 +71,7 @@ class IncrementalSVMRegressor(CostedModel, ExactStream, base.MiniBatchRegressor)
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         C: float = 1.0,
         epsilon: float = 0.1,
         window: int | None = None,
@@ -83,12 +86,12 @@ class IncrementalSVMRegressor(CostedModel, ExactStream, base.MiniBatchRegressor)
         super().__init__(kernel, window, max_features, cache_mb, missing, 2.0 * self.epsilon)
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {}
         yield {"kernel": kernels.RBF(gamma=1e-3), "C": 30.0, "epsilon": 0.0, "window": 40}
 
-    def learn_one(self, x: Mapping[Name, Any], y: float, w: float = 1.0) -> None:
+    def learn_one(self, x: Event, y: float, w: float = 1.0) -> None:
         """Learn one event.
 
         Parameters
@@ -108,7 +111,9 @@ class IncrementalSVMRegressor(CostedModel, ExactStream, base.MiniBatchRegressor)
         """
         self._learn_event(x, _number_of(y), w)
 
-    def learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> None:
+    def learn_many(
+        self, X: Batch, y: Iterable[float], w: Weights = 1.0, ids: Ids | None = None
+    ) -> None:
         """Learn the rows of a batch in order: the same model as by `learn_one`.
 
         Parameters
@@ -135,11 +140,11 @@ class IncrementalSVMRegressor(CostedModel, ExactStream, base.MiniBatchRegressor)
         """Learn a row, float64 (features,)."""
         self.model.add_example(x, y - self.epsilon, self.C * weight, number, weight, y)
 
-    def predict_one(self, x: Mapping[Name, Any]) -> float:
+    def predict_one(self, x: Event) -> float:
         """Return the number predicted for an event; 0.0 before the first example."""
         return self.decision_of(x)
 
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: Batch) -> Any:
         """Return the numbers predicted for the rows of a batch, in a container of its kind."""
         return frames.like(X, self.decisions_of(X).tolist())
 
@@ -156,7 +161,7 @@ class IncrementalSVMRegressor(CostedModel, ExactStream, base.MiniBatchRegressor)
         return LeftOut(float(np.abs(y - found).mean()) if n else math.nan, numbers, found)
 
 
-def _numbers_of(y: Any) -> np.ndarray:
+def _numbers_of(y: Iterable[float]) -> np.ndarray:
     """Return n numbers to be predicted, in any container, as float64 (n,)."""
     y = column_of(y, "numbers", LabelError)
     for method in ("tolist", "to_list", "to_pylist"):

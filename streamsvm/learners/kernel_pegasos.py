@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel.perceptron_solver import PerceptronSolver
+from streamsvm.models.model import Kernel
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.perceptron.step import PEGASOS
 
@@ -74,10 +75,10 @@ class KernelPegasosClassifier(KernelLearner):
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         l2: float = 1e-4,
         averaged: bool | None = None,
-        class_weight: dict[Any, float] | None = None,
+        class_weight: ClassWeight | None = None,
         max_support_vectors: int | None = None,
         budget: str | None = None,
         sparse: bool | None = None,
@@ -111,7 +112,7 @@ class KernelPegasosClassifier(KernelLearner):
         self.budget, self.seed = budget, seed
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
         yield {"kernel": kernels.Linear(), "l2": 0.01, "averaged": False, "seed": 42}

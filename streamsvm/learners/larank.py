@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import (
@@ -15,6 +14,7 @@ from streamsvm._parameter_checks import (
 )
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.labels.targets import ClassTargets
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
@@ -22,6 +22,7 @@ from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel import finishing
 from streamsvm.models.kernel.bounds import IDS_AND_WINDOW, covered_by
 from streamsvm.models.kernel.larank_solver import LaRankSolver
+from streamsvm.models.model import Kernel
 from streamsvm.monitor.certificate import Certificate, papers_bound
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import bounds_of
@@ -127,14 +128,14 @@ class LaRankClassifier(KernelLearner):
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         C: float | str = "auto",
         tau: float = 1e-3,
         reprocess: int | None = None,
         clock: bool = False,
         K: int | None = None,
         candidates: int = _CANDIDATES,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight | str | None = None,
         window: int | None = None,
         max_support_vectors: int | None = None,
         sparse: bool | None = None,
@@ -186,7 +187,7 @@ class LaRankClassifier(KernelLearner):
         self.seed, self.reserve = seed, reserve
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         # Without a bound, a narrow kernel keeps more patterns than River's check of memory allows.
         yield {"scale": False, "gamma": "scale", "seed": 42}
@@ -239,6 +240,9 @@ class LaRankClassifier(KernelLearner):
     def n_support_patterns(self) -> int:
         """Number of examples kept: with coefficients, or one of at most 16 whose margin is 1."""
         return self.model.n_vectors
+
+    def _facts(self) -> dict[str, object]:
+        return super()._facts() | {"support patterns": self.n_support_patterns}
 
     @property
     def certificate(self) -> Certificate:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -16,8 +15,12 @@ from streamsvm._parameter_checks import (
     check_size,
 )
 from streamsvm.errors import ParameterError
-from streamsvm.features.names import Name
+from streamsvm.features.events import Event
+from streamsvm.features.frames import Batch
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.class_labels import ClassWeight
+from streamsvm.labels.label_column import Label, Labels
+from streamsvm.labels.labelled_rows import Ids, Weights
 from streamsvm.labels.targets import ProblemTargets
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
@@ -25,6 +28,7 @@ from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel import finishing
 from streamsvm.models.kernel.bounds import IDS_AND_WINDOW, covered_by, merging_by
 from streamsvm.models.kernel.lasvm_solver import LASVMSolver, PairsSolver
+from streamsvm.models.model import Kernel
 from streamsvm.models.rows import NumberedRows
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.selection.strategies import Selection
@@ -185,14 +189,14 @@ class LASVMClassifier(KernelLearner):
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         C: float | str = "auto",
         tau: float = 1e-3,
         reprocess: int = 1,
         delta_max: float | None = 1.0,
         max_reprocess: int = 1000,
         second_order: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight | str | None = None,
         window: int | None = None,
         max_support_vectors: int | None = None,
         sparse: bool | None = None,
@@ -245,7 +249,7 @@ class LASVMClassifier(KernelLearner):
         self.targets.labels.most = check_size("max_classes", max_classes, 2)
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
         yield {"kernel": kernels.Linear(), "C": 0.1, "class_weight": "balanced", "seed": 42}
@@ -253,7 +257,7 @@ class LASVMClassifier(KernelLearner):
         yield {"window": 200, "seed": 42}
         yield {"multiclass": "ovr", "class_weight": "balanced", "seed": 42}
 
-    def learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> None:
+    def learn_many(self, X: Batch, y: Labels, w: Weights = 1.0, ids: Ids | None = None) -> None:
         """Learn the rows of a batch in order: see `Learner.learn_many`."""
         with self.lock:
             # Scores take longer than margins.
@@ -311,16 +315,19 @@ class LASVMClassifier(KernelLearner):
         return isinstance(self.solver, PairsSolver)
 
     @property
-    def bias(self) -> Any:
+    def bias(self) -> float | dict[tuple[Label, Label], float]:
         """The constant b of the decision function; of several classes {(a, b): b} by problem."""
         if not self._is_several:
             return self._bias
         return dict(zip(self._problems(), self.solver.biases, strict=True))
 
-    def _problems(self) -> list[tuple[Any, Any]]:
+    def _problems(self) -> list[tuple[Label, Label]]:
         """Return the two labels of each problem of several classes; None: all other labels."""
         seen = self.targets.labels.seen
         return [] if self.state is None else inspection.labels_of(self.state, seen)
+
+    def _facts(self) -> dict[str, object]:
+        return super()._facts() | {"bias": self.bias, "delta": self.delta}
 
     @property
     def delta(self) -> float:
@@ -344,7 +351,7 @@ class LASVMClassifier(KernelLearner):
         return covered_by(self.window, self.max_support_vectors)
 
     @guarded
-    def pair_margins_one(self, x: Mapping[Name, Any]) -> dict[tuple[Any, Any], float]:
+    def pair_margins_one(self, x: Event) -> dict[tuple[Label, Label], float]:
         """Return the margin of each binary problem for an event, given as to `predict_one`.
 
         Returns

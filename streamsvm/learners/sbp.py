@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -11,10 +10,12 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_number, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
+from streamsvm.models.model import Kernel
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
 from streamsvm.solvers.sbp import finish as sbp_finish
@@ -51,7 +52,12 @@ class SBPSolver(KernelSolver):
     )
 
     def __init__(
-        self, kernel: Any, schedule: sbp.Schedule, cache_mb: float, window: int, seed: int | None
+        self,
+        kernel: Kernel | None,
+        schedule: sbp.Schedule,
+        cache_mb: float,
+        window: int,
+        seed: int | None,
     ) -> None:
         super().__init__(kernel, schedule, cache_mb)
         self._window, self._seed = window, seed
@@ -61,7 +67,7 @@ class SBPSolver(KernelSolver):
         own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
         return new_seeded(SBPState, *own, window=self._window)
 
-    def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+    def write_margins(self, state: KernelState, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows into `out`."""
         sbp.margins_of(state, self.bound_kernel(state), self.schedule, x, out)
 
@@ -80,7 +86,7 @@ class SBPSolver(KernelSolver):
             return []
         return [float(sbp.margin_scale(self.state) * water.bias_of(self.state.levels[MEAN]))]
 
-    def sums(self) -> list[tuple[Any, float]]:
+    def sums(self) -> list[tuple[np.ndarray, float]]:
         """Return what the model and its mean say of the examples kept, and the square of |w|."""
         state = self.state
         f = (state.f, float(np.abs(state.alpha).sum()))
@@ -155,14 +161,14 @@ class SBPClassifier(KernelLearner):
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         nu: float = 0.1,
         bias: bool = True,
         iterations: int = 1,
         averaged: bool = True,
         window: int | None = None,
         reservoir: int | None = None,
-        class_weight: dict[Any, float] | None = None,
+        class_weight: ClassWeight | None = None,
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
@@ -209,7 +215,7 @@ class SBPClassifier(KernelLearner):
         return sbp.Schedule(numbers, bounds)
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
         yield {"kernel": kernels.Linear(), "bias": False, "nu": 0.1, "iterations": 3, "seed": 42}
@@ -264,6 +270,9 @@ class SBPClassifier(KernelLearner):
     def level(self) -> float:
         """The margin that |w| = 1 reaches with the slack; 0 before the first iteration."""
         return 0.0 if self.state is None else float(water.level_of(self.state.levels[MEAN]))
+
+    def _facts(self) -> dict[str, object]:
+        return super()._facts() | {"bias": self.bias_}
 
     @property
     def bias_(self) -> float:

@@ -10,9 +10,12 @@ from typing import Any
 from river import base
 
 from streamsvm.errors import LabelError, ParameterError
+from streamsvm.features.frames import Batch
+from streamsvm.labels.class_labels import Probabilities
+from streamsvm.labels.label_column import Label
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.ambiguous import AmbiguousSVMClassifier
-from streamsvm.learners.bases.wrapper import ModelWrapper, events_of
+from streamsvm.learners.bases.wrapper import ModelWrapper, RiverEvent, events_of
 from streamsvm.learners.compare import Compare
 from streamsvm.learners.conformal_sets import ConformalSets, has_probabilities
 from streamsvm.learners.sgd import SVMSGDClassifier
@@ -111,28 +114,28 @@ class Selective(ModelWrapper, base.Classifier):
             raise ParameterError(f"model={model!r:.80}: use a classifier with probabilities")
         self.answering = Answering(error, level, audit, seed)
         # The event that was answered last, a copy of it, the answer, and whether it is to be kept.
-        self._last: tuple[Any, Any, Answer, bool] | None = None
+        self._last: tuple[RiverEvent, RiverEvent, Answer, bool] | None = None
         self._waiting = Waiting()
         self._has_warned = False
 
     @property
-    def steps(self) -> dict[Any, Any]:
+    def steps(self) -> dict[object, object]:
         """What model files hold: the `answering`, and the steps of the model."""
         return {"answering": self.answering, **dict(enumerate(steps_of(self.model)))}
 
     @classmethod
-    def of_steps(cls, answering: Answering, model: Any) -> Selective:
+    def of_steps(cls, answering: Answering, model: base.Classifier) -> Selective:
         """Return the wrapper whose `steps` are these."""
         found = cls(model, answering.error, answering.level, answering.audit, answering.seed)
         found.answering = answering
         return found
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {"model": SVMSGDClassifier(), "seed": 42}
 
-    def answer_one(self, x: dict[Any, Any], **kwargs: Any) -> Answer:
+    def answer_one(self, x: RiverEvent, **kwargs: object) -> Answer:
         """Return the answer to an event, with all that is to be kept until its label comes.
 
         Parameters
@@ -151,7 +154,7 @@ class Selective(ModelWrapper, base.Classifier):
         return self._answer(x, kwargs, False)
 
     @guarded
-    def _answer(self, x: Any, kwargs: dict[str, Any], is_kept: bool) -> Answer:
+    def _answer(self, x: RiverEvent, kwargs: dict[str, object], is_kept: bool) -> Answer:
         """Return the answer to an event, which waits for its label here if it `is_kept`."""
         last = self._last
         if last is not None and last[3]:
@@ -162,7 +165,7 @@ class Selective(ModelWrapper, base.Classifier):
         self._last = x, (x.copy() if type(x) is dict else copy.copy(x)), found, is_kept
         return found
 
-    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+    def predict_one(self, x: RiverEvent, **kwargs: object) -> Any:
         """Return the answer to an event; it counts.
 
         Parameters
@@ -181,7 +184,7 @@ class Selective(ModelWrapper, base.Classifier):
 
     @guarded
     def learn_one(
-        self, x: dict[Any, Any], y: Any, given: Answer | None = None, **kwargs: Any
+        self, x: RiverEvent, y: Label, given: Answer | None = None, **kwargs: object
     ) -> None:
         """Count whether the answer to an event was right, and learn the event.
 
@@ -217,7 +220,7 @@ class Selective(ModelWrapper, base.Classifier):
         self.answering.learn(y, known)
 
     @guarded
-    def refuse_one(self, x: dict[Any, Any], y: Any, given: Answer | None = None) -> None:
+    def refuse_one(self, x: RiverEvent, y: Label, given: Answer | None = None) -> None:
         """Count an event whose label the model does not take: an answer to it was wrong.
 
         `learn_one` does it itself where it raises LabelError.
@@ -234,12 +237,12 @@ class Selective(ModelWrapper, base.Classifier):
         """
         self._refuse(x, y, given)
 
-    def _refuse(self, x: Any, y: Any, given: Answer | None) -> None:
+    def _refuse(self, x: RiverEvent, y: Label, given: Answer | None) -> None:
         known = self._given(x) if given is None else given
         if known is not None and y is not None and y == y:
             self.answering.learn(y, known)
 
-    def _given(self, x: Any) -> Answer | None:
+    def _given(self, x: RiverEvent) -> Answer | None:
         """Return what was said of an event, and keep it no longer; None: that is not known."""
         last, self._last = self._last, None
         if last is not None:
@@ -249,7 +252,7 @@ class Selective(ModelWrapper, base.Classifier):
                 self._waiting.add(last[1], last[2])
         return self._waiting.take(x) if self._waiting.n else None
 
-    def _late(self, p: dict[Any, float]) -> Answer:
+    def _late(self, p: Probabilities) -> Answer:
         """Return what would be said of an event now; what was said is perhaps forgotten."""
         if not self._has_warned:
             self._has_warned = True
@@ -262,7 +265,7 @@ class Selective(ModelWrapper, base.Classifier):
 
     # Batches
 
-    def predict_many(self, X: Any, **kwargs: Any) -> list[Any]:
+    def predict_many(self, X: Batch, **kwargs: object) -> list[Label | None]:
         """Return the answers to the rows of a batch; they are not counted, nor drawn for audit.
 
         Parameters

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from streamsvm._parameter_checks import check_seed
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.linear.linear_schedule import schedule_of
@@ -79,7 +79,7 @@ class SGDQNClassifier(LinearLearner):
         power: float = 1.0,
         skip: int | str = "auto",
         bias_rate: float = 0.01,
-        class_weight: dict[Any, float] | None = None,
+        class_weight: ClassWeight | None = None,
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
@@ -99,7 +99,7 @@ class SGDQNClassifier(LinearLearner):
         self.choose_by(selection)
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {}
         yield {"loss": "hinge", "bias_rate": 1.0}

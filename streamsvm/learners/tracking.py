@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_cost, check_number, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel import finishing
 from streamsvm.models.kernel.bounds import covered_by, merging_by
 from streamsvm.models.kernel.tracking_solver import LinearTrackingSolver, TrackingSolver
+from streamsvm.models.model import Kernel
 from streamsvm.monitor.certificate import Certificate, papers_bound, steps_for
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import Reservoir, bounds_of
@@ -114,7 +115,7 @@ class TrackingSVMClassifier(KernelLearner):
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         C: float = 1.0,
         K: int | None = None,
         epsilon: float | None = None,
@@ -125,7 +126,7 @@ class TrackingSVMClassifier(KernelLearner):
         reservoir: int | None = None,
         max_support_vectors: int | None = None,
         tau: float = 1e-3,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight | str | None = None,
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
@@ -164,7 +165,7 @@ class TrackingSVMClassifier(KernelLearner):
         self.solver.set_averaged(bool(averaged))
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
         yield {"kernel": kernels.Linear(), "C": 0.1, "process": False, "seed": 42}

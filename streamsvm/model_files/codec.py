@@ -20,6 +20,7 @@ from streamsvm.errors import ModelFileError
 from streamsvm.features.missing import N_ROWS, are_possible
 from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.model_files.json_values import (
+    Content,
     as_json,
     checked,
     distinct,
@@ -33,9 +34,6 @@ LARGEST_COUNT = 2**53
 
 _COUNTS = ("cache_counts", "info", "waiting", "uncounted", "risen")
 """How the names of arrays of counts end; in JSON values they begin with ``n_``."""
-
-Content = tuple[dict[str, Any], dict[str, np.ndarray]]
-"""JSON values by name, and arrays by name."""
 
 
 def _nothing_to_do(part: Any) -> None:

@@ -13,6 +13,12 @@ from streamsvm.errors import ModelFileError
 from streamsvm.selection.strategies import NAMES
 from streamsvm.support.label_values import MOST_BITS
 
+Json = dict[str, Any]
+"""An object of JSON: strings, numbers, booleans, None, lists and objects by name."""
+
+Content = tuple[Json, dict[str, np.ndarray]]
+"""JSON values by name, and arrays by name."""
+
 _CLASS_WEIGHT, _KERNEL, _SELECTION = "class_weight", "kernel", "selection"
 
 

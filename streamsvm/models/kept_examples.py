@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from streamsvm.support.declaration import NOT_NEGATIVE, NamedArrays, Range
 from streamsvm.support.row_blocks import RowBlocks
@@ -28,7 +29,7 @@ class Mark(NamedTuple):
     """What is kept of an example beside its row, class and weight."""
 
     name: str  # in files
-    dtype: Any
+    dtype: DTypeLike
     range: Range
 
 

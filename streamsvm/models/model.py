@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.outputs import Outputs
 from streamsvm.models.rows import NumberedRows
 from streamsvm.selection.candidates import Candidates
@@ -15,8 +16,8 @@ from streamsvm.support.interruptions import Changes, change_together
 from streamsvm.support.rows import Rows, shape
 from streamsvm.support.state_arrays import as_arrays, from_arrays
 
-Content = tuple[dict[str, Any], dict[str, np.ndarray]]
-"""JSON values by name, and arrays by name."""
+Kernel = tuple[float, ...]
+"""A NamedTuple of float parameters whose type is registered: see `streamsvm.kernels`."""
 
 
 class LearntEvent(Protocol):
@@ -36,7 +37,7 @@ class LearntEvent(Protocol):
         """Return the same as the solver compares it: its features are multiplied by factors."""
 
 
-Parts = tuple[Any, Any, Any]
+Parts = tuple[Any, Kernel | None, object]
 """State, kernel and schedule of a model: what compiled code uses for an event.
 
 A model that changes one of them in a way that concerns compiled code replaces the object.
@@ -193,7 +194,7 @@ class Model(abc.ABC):
         """Return what a file holds of it: JSON values and arrays."""
         return ({}, {}) if self.state is None else as_arrays(self.state, self.lengths)
 
-    def read(self, content: dict[str, Any], arrays: NamedArrays) -> None:
+    def read(self, content: Json, arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit.
 
         It has the classes, features and number of examples already, and has learnt nothing.

@@ -13,7 +13,8 @@ from streamsvm.features.events import present, snapshot
 from streamsvm.features.matrices import Matrix, SparseMatrix, take
 from streamsvm.features.names import Name, is_long
 from streamsvm.features.schema import Schema
-from streamsvm.model_files.codec import Content, register
+from streamsvm.model_files.codec import register
+from streamsvm.model_files.json_values import Content
 from streamsvm.preprocessing.centres import Centres, add_centre, map_rows
 from streamsvm.preprocessing.feature_map import FeatureMap, listed, used_columns
 from streamsvm.preprocessing.layouts import Layout, values_of

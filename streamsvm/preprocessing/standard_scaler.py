@@ -15,8 +15,9 @@ from streamsvm.features.event_reader import UNUSUAL
 from streamsvm.features.events import check_number_feature, present, snapshot
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.names import Name, is_long
-from streamsvm.model_files.codec import Content, register
+from streamsvm.model_files.codec import register
 from streamsvm.model_files.container import register_pipeline
+from streamsvm.model_files.json_values import Content
 from streamsvm.preprocessing.layouts import Layout, values_of
 from streamsvm.preprocessing.scaled_features import ScaledFeatures, merged, widened
 from streamsvm.preprocessing.scaling import (

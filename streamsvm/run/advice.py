@@ -41,12 +41,13 @@ def advice_of(report: RunReport, learner: Learner) -> list[str]:
     """
     if report.learnt < _FEWEST:
         return [*_late(report), *report.text_findings]
+    zeros = zeros_in_words(learner) if isinstance(learner, Learner) else None
     return [
         *_late(report),
         *_labels(report, learner),
         *_model(report, learner),
         *_features(report, learner),
-        *filter(None, [zeros_in_words(learner)]),
+        *([] if zeros is None else [zeros]),
         *_drift(report, learner),
         *_texts(report),
         *_events(report),

@@ -10,8 +10,8 @@ from river import base
 
 from streamsvm._parameter_checks import check_size
 from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.model_files.codec import Content, register
-from streamsvm.model_files.json_values import checked
+from streamsvm.model_files.codec import register
+from streamsvm.model_files.json_values import Content, checked
 from streamsvm.structured import templates, token_columns
 from streamsvm.structured.sentences import TEXT_KEYS, Sentences, joined, piece_keys, shape_key
 from streamsvm.structured.templates import CompiledTemplates, Template

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from streamsvm.features.event_reader import Event
-from streamsvm.features.names import Name
+from streamsvm.features.event_reader import Packed
+from streamsvm.features.events import Event
 from streamsvm.learners.bases.event_calls import Arguments
 from streamsvm.learners.bases.event_path import EventLearner, EventPath
 from streamsvm.support.bag_calibration import update_bag
@@ -20,7 +17,7 @@ OF_BAG = -1.0
 class BagPath(EventPath):
     """An `EventPath` that learns bags, too: sets of the numbers of labels."""
 
-    def _bind(self, **values: Any) -> None:
+    def _bind(self, **values: object) -> None:
         super()._bind(**values)
         # Compiled code would calibrate by the number of a label.
         self._values_of_bags = Arguments(**values | {"calibration": np.zeros(0)})
@@ -31,7 +28,7 @@ class BagPath(EventPath):
     def learn_bag_plain(
         self,
         learner: EventLearner,
-        x: Mapping[Name, Any],
+        x: Event,
         bag: set[int],
         cost: float,
         weight: float,
@@ -40,7 +37,7 @@ class BagPath(EventPath):
         d = self._write_plain(learner, x, True)
         return -1 if d < 0 else self._learn_bag_written(d, bag, cost, weight)
 
-    def learn_bag(self, event: Event, bag: set[int], cost: float, weight: float) -> int:
+    def learn_bag(self, event: Packed, bag: set[int], cost: float, weight: float) -> int:
         """Learn what an `EventReader` read: see `learn`."""
         _, d, values, columns, _ = event
         self._write(values, columns)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from streamsvm.confidence.comparison import NAMES, Comparison
 from streamsvm.confidence.sequence import BETS
 from streamsvm.errors import ParameterError
-from streamsvm.model_files.json_values import checked
+from streamsvm.labels.label_column import Label
+from streamsvm.model_files.json_values import Json, checked
 from streamsvm.support.declaration import as_float, as_int
 
 _COUNTS = ("n_seen", "n", "only_a", "only_b", "both")
 _LOSSES = ("loss_a", "loss_b")
 
 
-def comparison_of(content: dict[str, Any]) -> Comparison:
+def comparison_of(content: Json) -> Comparison:
     """Return what `Comparison.as_json` described; raise ValueError if it does not hold together."""
     largest, kept = content.get("largest_loss"), checked(content.get("kept"), dict, "kept")
     largest = None if largest is None else as_float("largest_loss", largest)
@@ -49,7 +49,7 @@ def comparison_of(content: dict[str, Any]) -> Comparison:
     return found
 
 
-def _check_outcome(outcome: Any, found: Comparison) -> None:
+def _check_outcome(outcome: object, found: Comparison) -> None:
     """Refuse a record that lacks a figure, or has one of another kind."""
     record = checked(outcome, dict, "the outcome")
     if record.get("in_use") not in NAMES or record.get("decision") not in (None, *NAMES):
@@ -68,11 +68,11 @@ def _check_outcome(outcome: Any, found: Comparison) -> None:
         as_int("first_known", first[name], 1)
 
 
-def decision_is_missing(figures: dict[str, Any]) -> str | None:
+def decision_is_missing(figures: dict[str, object]) -> str | None:
     """Stand for the function on_decision of a model that was read from a file."""
     raise ParameterError("files do not hold the function on_decision: set model.on_decision")
 
 
-def loss_is_missing(y: Any, predicted: Any) -> float:
+def loss_is_missing(y: Label, predicted: Label) -> float:
     """Stand for the loss of a model that was read from a file."""
     raise ParameterError("files do not hold the function loss: set model.loss")

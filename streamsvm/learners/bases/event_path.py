@@ -18,7 +18,7 @@ general path, which raises the error or grows the state.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Protocol
 
@@ -27,12 +27,13 @@ import numpy as np
 from streamsvm.features.event_reader import (
     LONGEST,
     UNUSUAL,
-    Event,
     EventReader,
+    Packed,
     are_usable,
     getter,
     packer,
 )
+from streamsvm.features.events import Event
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.labels.targets import Targets
@@ -51,6 +52,7 @@ from streamsvm.solvers.one_event import solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.stores import Store
 
 
 class EventLearner(Protocol):
@@ -81,12 +83,12 @@ class EventPath:
         self._row_values, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
         # Those of the row as the solver compares it.
         self._scaled_values = self._row_values if factors is None else np.zeros(n, np.float32)
-        self._columns: Any = np.zeros((4, n if is_sparse else 1), np.int32)
-        event_values: Any = np.zeros(n)
+        self._columns = np.zeros((4, n if is_sparse else 1), np.int32)
+        event_values = np.zeros(n)
         self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
-        self._values_view = memoryview(event_values).cast("B")
+        self._values_view = event_values.data.cast("B")
         n_scores = 1 if n_outputs == 1 else len(targets.labels.seen)
-        numbers: Any = np.array([0, -1, n_scores])
+        numbers = np.array([0, -1, n_scores])
         self.schema = schema
         self.statistics = schema.missing.reserve(0 if is_sparse else room)
         # Class, C_i and weight of an event.
@@ -98,8 +100,8 @@ class EventPath:
         # Of plain events (see `_write_plain`): of dense rows the number of values, -1: none is
         # plain, and how they are read; of sparse ones the columns of names.
         self._n_plain = -1
-        self._get: Any = None
-        self._pack_into: Any = None
+        self._get: Callable[[Event], tuple[float, ...]] = _not_plain
+        self._pack_into = struct.Struct("").pack_into
         self._buckets, self._is_hashed = schema.buckets, schema.buckets is not None
         self._index: dict[Name, int] = schema.index
         self._reader = EventReader(schema)
@@ -136,7 +138,7 @@ class EventPath:
             asked=asked,
         )
 
-    def _bind(self, **values: Any) -> None:
+    def _bind(self, **values: object) -> None:
         """Bind the arguments of all calls."""
         self._bound_values = Arguments(**values)
         self._arguments = self._bound_values.address
@@ -147,9 +149,7 @@ class EventPath:
         own = self.parts
         return parts[0] is own[0] and parts[1] is own[1] and parts[2] is own[2]
 
-    def _write_plain(
-        self, learner: EventLearner, x: Mapping[Name, Any], learning: bool = False
-    ) -> int:
+    def _write_plain(self, learner: EventLearner, x: Event, learning: bool = False) -> int:
         """Write a plain event into the buffer; return its number of features, or -1.
 
         That is a dict of all known features, if rows are dense; of any, if they are sparse: the
@@ -186,9 +186,7 @@ class EventPath:
             return -1
         return n_names
 
-    def _write_sparse(
-        self, learner: EventLearner, x: Mapping[Name, Any], n_names: int, learning: bool
-    ) -> int:
+    def _write_sparse(self, learner: EventLearner, x: Event, n_names: int, learning: bool) -> int:
         # At one moment: another thread may change it between names and values.
         x = dict(x)
         n, schema = len(x), self.schema
@@ -254,7 +252,7 @@ class EventPath:
             self._columns_view[: len(columns)] = columns
             self._n = len(values) >> 3
 
-    def predict_plain(self, learner: EventLearner, x: Mapping[Name, Any]) -> int:
+    def predict_plain(self, learner: EventLearner, x: Event) -> int:
         """Predict an event if it is a plain dict; return the same as `predict`."""
         d = self._write_plain(learner, x, False)
         label_index = -1 if d < 0 else self._predict_written(d)
@@ -265,7 +263,7 @@ class EventPath:
     def learn_plain(
         self,
         learner: EventLearner,
-        x: Mapping[Name, Any],
+        x: Event,
         number: float,
         cost: float,
         weight: float,
@@ -280,14 +278,14 @@ class EventPath:
         return predict_dense(self._arguments, d)
 
     def _learn_written(
-        self, arguments: Any, d: int, number: float, cost: float, weight: float
+        self, arguments: object, d: int, number: float, cost: float, weight: float
     ) -> int:
         self._d = d
         if self.is_sparse:
             return learn_sparse(arguments, self._n, d, self._is_hashed, number, cost, weight)
         return learn_dense(arguments, d, number, cost, weight)
 
-    def predict(self, event: Event) -> int:
+    def predict(self, event: Packed) -> int:
         """Predict what an `EventReader` read; return the index of the label, -1 to fall back.
 
         It falls back if a value is out of range.
@@ -296,7 +294,7 @@ class EventPath:
         self._write(values, columns)
         return self._predict_written(d)
 
-    def learn(self, event: Event, number: float, cost: float, weight: float) -> int:
+    def learn(self, event: Packed, number: float, cost: float, weight: float) -> int:
         """Learn what an `EventReader` read; return the index of the label predicted before.
 
         Returns -1 to fall back, when nothing was learnt: as for `predict`, or because the state is
@@ -332,12 +330,12 @@ class EventPath:
         return SparseRows(self._start.copy(), columns[:n].copy(), values[:n].copy(), d)
 
 
-def _not_plain(x: Mapping[Name, Any]) -> Any:
+def _not_plain(x: Event) -> tuple[float, ...]:
     """Read an event that is not plain: see `EventPath._write_plain`."""
     raise KeyError
 
 
-def _row_store(state: Any, room: int) -> Any:
+def _row_store(state: Any, room: int) -> Store:
     """Return a store of one row, as scratch in which compiled code computes k(x, x)."""
-    store = getattr(state, "store", None)
+    store = state.store if "store" in state._fields else None
     return store if isinstance(store, SparseStore) else dense_store.new_store(1, room)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Collection
+from typing import NamedTuple
 
 import numpy as np
 
 from streamsvm.features.matrices import Matrix, SparseMatrix
+from streamsvm.features.names import Name
 from streamsvm.features.schema import in_order
-from streamsvm.labels.label_column import MISSING, LabelColumn
+from streamsvm.labels.label_column import MISSING, Label, LabelColumn
 from streamsvm.support.rows import Rows, SparseRows, taken
 
 
@@ -24,7 +25,7 @@ class LateRows(NamedTuple):
     events: np.ndarray  # int64 (n,): the event of each row, by its number in `predicted`
     predicted: np.ndarray  # object (events,): what was predicted for each; written
 
-    def note(self, start: int, labels: LabelColumn) -> list[Any]:
+    def note(self, start: int, labels: LabelColumn) -> list[Label]:
         """Record predictions for rows from `start` on; return the earlier ones of rows learnt now.
 
         What is predicted now for these is not used: their events were predicted earlier.
@@ -32,10 +33,10 @@ class LateRows(NamedTuple):
         part = slice(start, start + len(labels))
         is_learnt, events = self.is_learnt[part], self.events[part]
         self.predicted[events[~is_learnt]] = labels.take(np.flatnonzero(~is_learnt)).tolist()
-        earlier: list[Any] = self.predicted[events[is_learnt]].tolist()
+        earlier: list[Label] = self.predicted[events[is_learnt]].tolist()
         return earlier
 
-    def filled(self, labels: LabelColumn, classes: list[Any]) -> LabelColumn:
+    def filled(self, labels: LabelColumn, classes: list[Label]) -> LabelColumn:
         """Return the labels with a known one for each row that is only predicted.
 
         Such rows have no label yet, but a batch has one for each row. A label that was known before
@@ -68,7 +69,9 @@ def rows_where(x: Rows, wanted: np.ndarray) -> Rows:
     return x if wanted.all() else taken(x, np.flatnonzero(wanted))
 
 
-def as_learnt(matrix: Any, is_learnt: np.ndarray, known: Iterable[Any]) -> Any:
+def as_learnt(
+    matrix: Matrix | SparseMatrix, is_learnt: np.ndarray, known: Collection[Name]
+) -> Matrix | SparseMatrix:
     """Leave features out of rows that are predicted before a row with the feature is learnt.
 
     To a model that learns the rows one by one such a feature is unknown, if it is not in `known`:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from river import base
@@ -14,13 +14,16 @@ from streamsvm._compiling import clock, working_time
 from streamsvm._parameter_checks import LARGEST_FACTOR, numbers_of, weights_of
 from streamsvm.errors import BadEventError, ParameterError
 from streamsvm.features import absent, batches, frames
-from streamsvm.features.event_reader import Event, EventReader, are_usable
+from streamsvm.features.event_reader import EventReader, Packed, are_usable
+from streamsvm.features.events import Event
+from streamsvm.features.frames import Batch
 from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
-from streamsvm.labels.label_column import LabelColumn
-from streamsvm.labels.labelled_rows import LabelledRows
-from streamsvm.labels.targets import Targets
+from streamsvm.labels.class_labels import Probabilities
+from streamsvm.labels.label_column import Label, LabelColumn, Labels
+from streamsvm.labels.labelled_rows import Ids, LabelledRows, Weights
+from streamsvm.labels.targets import Margin, Targets
 from streamsvm.learners.bases import late_rows, rehearsal, selecting, words
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.late_rows import LateRows
@@ -35,6 +38,8 @@ from streamsvm.selection.strategies import NAMES, Selection
 from streamsvm.support.interruptions import change_together
 from streamsvm.support.locked import Locked, guarded, refuse, together
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
+
+Result = TypeVar("Result")
 
 _NUMBERS = (float, int, bool)
 """The usual types of weights; NumPy's are found out more slowly."""
@@ -54,6 +59,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         What it learns with: rows of numbers in, margins out.
 
     """
+
+    takes = "rows"
+    """What it learns, in the words of `RegisteredLearner.takes`."""
 
     chunk = 1000
     """Number of rows that a run learns before it checks the time and for Ctrl-C."""
@@ -113,11 +121,11 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         """The number of examples learnt, int64 (1,)."""
         return self.model.n_learnt
 
-    def factor_of(self, label: Any) -> float:
+    def factor_of(self, label: Label) -> float:
         """Return what C is multiplied by for examples with this label."""
         return 1.0
 
-    def add_class(self, label: Any) -> None:
+    def add_class(self, label: Label) -> None:
         """Add a class, if it is new: a batch may also be cut before an example of a known one."""
         for one in self.targets.new_in(label):
             changes = self.model.with_class(self.factor_of(one))
@@ -126,18 +134,18 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             change_together([(self.__dict__, targets), *changes])
             self.model.after_class()
 
-    def know_labels(self, seen: list[Any]) -> None:
+    def know_labels(self, seen: list[Label]) -> None:
         """Set the labels of a learner that has learnt nothing, as a file has them."""
         for label in seen:
             self.add_class(label)
 
-    def alone(self, function: Callable[[], Any]) -> Any:
+    def alone(self, function: Callable[[], Result]) -> Result:
         """Return what a function returns, for which the learner is guarded."""
         return together([self], function)
 
     # Events
 
-    def learn_one(self, x: Mapping[Name, Any], y: base.typing.ClfTarget, w: float = 1.0) -> None:
+    def learn_one(self, x: Event, y: base.typing.ClfTarget, w: float = 1.0) -> None:
         """Learn one event.
 
         Parameters
@@ -169,7 +177,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             finally:
                 self.is_busy = False
 
-    def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
+    def predict_one(self, x: Event, **kwargs: object) -> Any:
         """Return the label predicted for an event.
 
         Parameters
@@ -202,7 +210,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
                 self.is_busy = False
 
     @guarded
-    def decision_function_one(self, x: Mapping[Name, Any]) -> Any:
+    def decision_function_one(self, x: Event) -> float | dict[Label, float]:
         """Return the margin of an event, given as to `predict_one`.
 
         Returns
@@ -215,7 +223,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return self.targets.decision(self._margin_one(x))
 
     @guarded
-    def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: Event, **kwargs: object) -> Probabilities:
         """Return the probability of each label, calibrated on margins from before learning.
 
         Returns
@@ -229,7 +237,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     # The compiled call for an event; what it does not take (its label is new, a value is no number,
     # there is no room for a feature) is learnt as a batch of one row. Callers are guarded.
 
-    def _predict_event(self, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]:
+    def _predict_event(self, x: Event) -> tuple[int, EventPath | None]:
         """Return the index of an event's label, -1 to fall back, and the path with the margin."""
         path: EventPath | None = self.event_path
         if path is not None and x.__class__ is dict:
@@ -245,7 +253,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             self.schema.note_predicted(x)
         return label_index, path
 
-    def _learn_event(self, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
+    def _learn_event(self, x: Event, y: Label, w: float) -> bool:
         """Learn an event, and tell the monitor; return False to fall back, when nothing was learnt.
 
         Label and weight are as the user gave them: not checked yet.
@@ -288,7 +296,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
     def _tell(
         self,
-        observer: Any,
+        observer: TrainingObserver,
         path: EventPath,
         number: float,
         label_index: int,
@@ -304,8 +312,8 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
     def _read_and_learn(
         self,
-        x: Mapping[Name, Any],
-        target: tuple[Any, float, float],
+        x: Event,
+        target: tuple[float | set[int], float, float],
         learn_by: Callable[..., int] = EventPath.learn,
     ) -> tuple[int, EventPath | None]:
         """Learn an event that is not plain; return what `_predict_event` does.
@@ -329,14 +337,14 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             self.model.n_features = self.model.in_use.n_features = event[1]
         return learn_by(path, event, *target), path
 
-    def _read_event(self, x: Mapping[Name, Any], learning: bool) -> Event | None:
+    def _read_event(self, x: Event, learning: bool) -> Packed | None:
         """Return an event as packed numbers, or None; methods of the mapping may run here."""
         reader: EventReader | None = self.event_reader
         if reader is None or reader.schema is not self.schema:
             reader = self.event_reader = EventReader(self.schema)
         return reader.sparse(x, learning) if self.is_sparse else reader.dense(x, learning)
 
-    def _path_for(self, event: Event) -> EventPath | None:
+    def _path_for(self, event: Packed) -> EventPath | None:
         """Return the path bound to the current state; None if the event must fall back."""
         path: EventPath | None = self.event_path
         parts = self.model.event_parts()
@@ -352,12 +360,12 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             path = self.event_path = self.new_event_path(self, parts)
         return path if event[1] <= path.room else None
 
-    def _margin_one(self, x: Mapping[Name, Any]) -> Any:
+    def _margin_one(self, x: Event) -> Margin:
         """Return the margin of an event as a float, or its scores as a list."""
         label_index, path = self._predict_event(x)
         return path.margin if path is not None and label_index >= 0 else self._general_margin(x)
 
-    def _general_margin(self, x: Mapping[Name, Any]) -> Any:
+    def _general_margin(self, x: Event) -> Margin:
         """Return the margin of an event by the general path, which takes every event."""
         row = self.schema.known_row(x) if self.is_sparse else self.schema.row(x)
         if not self.targets.labels.seen:
@@ -366,7 +374,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             self.schema.note_predicted(x)
         return self.model.margins_of(row)[0].tolist()
 
-    def _learn_generally(self, x: Mapping[Name, Any], y: Any, w: Any) -> None:
+    def _learn_generally(self, x: Event, y: Label, w: float) -> None:
         """Learn an event by the general path, as a batch of one row."""
         schema, missing = self.schema, self.schema.missing
         # As floats first, so that methods of values run once.
@@ -394,7 +402,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
     # Batches
 
-    def learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> None:
+    def learn_many(self, X: Batch, y: Labels, w: Weights = 1.0, ids: Ids | None = None) -> None:
         """Learn the rows of a batch in order: the same model as by `learn_one`, but faster.
 
         Parameters
@@ -422,7 +430,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         self._check_ids(ids)
         self.learn_batch(X, y, w, ids)
 
-    def predict_then_learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> list[Any]:
+    def predict_then_learn_many(
+        self, X: Batch, y: Labels, w: Weights = 1.0, ids: Ids | None = None
+    ) -> list[Label]:
         """Learn like `learn_many`; return the label predicted for each row before it was learnt.
 
         This is progressive validation at no extra cost: learning computes the margins anyway.
@@ -435,11 +445,11 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         self._check_ids(ids)
         return self.learn_batch(X, y, w, ids).tolist()
 
-    def _check_ids(self, ids: Any) -> None:
+    def _check_ids(self, ids: Ids | None) -> None:
         """Raise `ParameterError` if the learner cannot be used with ids."""
 
     @guarded
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: Batch) -> Any:
         """Return the predicted label of each row of a batch, given as to `learn_many`.
 
         Returns
@@ -450,7 +460,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return frames.like(X, self.targets.labels_of(self._margins_many(X)).tolist())
 
     @guarded
-    def decision_function_many(self, X: Any) -> np.ndarray:
+    def decision_function_many(self, X: Batch) -> np.ndarray:
         """Return the margins of the rows of a batch, given as to `learn_many`.
 
         Returns
@@ -461,7 +471,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return self.targets.decisions(self._margins_many(X))
 
     @guarded
-    def predict_proba_many(self, X: Any) -> Any:
+    def predict_proba_many(self, X: Batch) -> Any:
         """Return the calibrated probabilities of rows, a column for each label: see `predict_many`.
 
         Returns
@@ -472,7 +482,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         columns = self.targets.probability_columns(self._margins_many(X), self.n_examples)
         return frames.columns_like(X, columns)
 
-    def read(self, X: Any) -> tuple[Rows, Sequence[Name]]:
+    def read(self, X: Batch) -> tuple[Rows, Sequence[Name]]:
         """Return a batch to learn as rows, NaN where a value is missing, and the new features."""
         matrix = batches.matrix_of(X, self.schema)
         if isinstance(matrix, SparseMatrix):
@@ -480,14 +490,14 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return batches.rows_of(self.schema, matrix, self.is_sparse)
 
     @guarded
-    def margins_many(self, X: Any) -> np.ndarray:
+    def margins_many(self, X: Batch) -> np.ndarray:
         """Return the margins of the rows of a batch, as `Targets` takes them.
 
         Those of two classes are above 0 for class 1; several classes may have further columns.
         """
         return self._margins_many(X)
 
-    def _margins_many(self, X: Any) -> np.ndarray:
+    def _margins_many(self, X: Batch) -> np.ndarray:
         x = batches.known_rows(self.schema, X, self.is_sparse)
         n = shape(x)[0]
         if not self.targets.labels.seen:
@@ -506,7 +516,12 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
     @guarded
     def learn_batch(
-        self, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
+        self,
+        X: Batch,
+        y: Labels,
+        w: Weights = 1.0,
+        ids: Ids | None = None,
+        late: LateRows | None = None,
     ) -> LabelColumn:
         """Do what `predict_then_learn_many` does, with a column of labels as the result.
 
@@ -515,10 +530,14 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         """
         return self._learn_batch(X, y, w, ids, late)
 
-    def _learn_batch(self, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None) -> LabelColumn:
+    def _learn_batch(
+        self, X: Batch, y: Labels, w: Weights, ids: Ids | None, late: LateRows | None
+    ) -> LabelColumn:
         if late is not None:
             if not self.schema.buckets:
-                X = late_rows.as_learnt(X, late.is_learnt, self.schema.index)
+                X = late_rows.as_learnt(
+                    batches.matrix_of(X, self.schema), late.is_learnt, self.schema.index
+                )
             y = late.filled(LabelColumn.of(y), self.targets.labels.seen)
         x, new = self.read(X)
         labels: LabelColumn = self.targets.labels.check(frames.labels_of(y, shape(x)[0]))
@@ -668,6 +687,11 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return Looks()
 
     @property
+    def certificate(self) -> Certificate:
+        """A bound on the mean gap, or why there is none."""
+        return Certificate(None, "no certificate: none is known for this learner")
+
+    @property
     def papers_certificate(self) -> Certificate | None:
         """The bound of the mean gap in the papers' form; None: it is not for this learner."""
         return None
@@ -705,12 +729,12 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             return list(self.schema.names)
 
     @property
-    def classes(self) -> list[Any]:
+    def classes(self) -> list[Label]:
         """The labels seen, in the order of first appearance."""
         return list(self.targets.labels.seen)
 
     @property
-    def labels(self) -> tuple[Any, ...]:
+    def labels(self) -> tuple[Label, ...]:
         """The labels in the order of scores; of two, that of margins below 0 first; or None."""
         return tuple(self.targets.ordered)
 
@@ -728,7 +752,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         """Return the margins of n rows over the features seen, as its `outputs` say."""
         return self.model.margins_of(x)
 
-    def probabilities_of(self, margin: Any) -> dict[Any, float]:
+    def probabilities_of(self, margin: Margin) -> Probabilities:
         """Return {label: calibrated probability} at a margin, or at a list of scores."""
         return self.targets.probabilities(margin, self.n_examples)
 
@@ -736,7 +760,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         """Return the hinge loss of each example, given the number of its class."""
         return self.targets.outputs.losses(classes, margins)
 
-    def matrix_of(self, X: Any) -> Matrix | SparseMatrix:
+    def matrix_of(self, X: Batch) -> Matrix | SparseMatrix:
         """Return a batch as a matrix that names its columns, to be learnt or predicted."""
         return frames.matrix_of(X, self.schema)
 
@@ -767,7 +791,11 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
         """
         with self.lock:
-            return words.table(self)
+            return words.table(self, self._facts())
+
+    def _facts(self) -> dict[str, object]:
+        """Return what `words.table` wants to know."""
+        return {"features": self.feature_names, "advice": absent.zeros_in_words(self)}
 
     def _ignored(self) -> dict[str, int]:
         """Return the counter of features that were ignored, if there are any."""
@@ -776,7 +804,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
     # Copies
 
-    def _contents(self) -> dict[str, Any]:
+    def _contents(self) -> dict[str, object]:
         # A copied monitor attaches itself to the copied learner.
         return {
             **super()._contents(),

@@ -8,22 +8,25 @@ from typing import Any, NamedTuple
 import streamsvm
 from streamsvm.model_files import codec
 
+Parameters = dict[str, Any]
+"""Parameters of a constructor by name."""
+
 
 class RegisteredLearner(NamedTuple):
     """A learner and its name on the command line."""
 
     name: str
     cls: type
-    variants: tuple[dict[str, Any], ...]
+    variants: tuple[Parameters, ...]
     """Parameters with which `warm` compiles it."""
 
     @property
     def takes(self) -> str:
         """What it takes: "rows", "sentences" (`SequenceLearner`), "records" (`SentenceLearner`)."""
-        return getattr(self.cls, "takes", "rows")
+        return self.cls.takes  # type: ignore[attr-defined, no-any-return]
 
     @property
-    def configurations(self) -> list[dict[str, Any]]:
+    def configurations(self) -> list[Parameters]:
         """The parameters with which River's checks and the tests of all learners run."""
         return list(self.cls._unit_test_params())  # type: ignore[attr-defined]
 
@@ -34,8 +37,8 @@ _learners: dict[str, RegisteredLearner] = {}
 def register_learner(
     cls: type,
     name: str,
-    variants: tuple[dict[str, Any], ...] | None = None,
-    **files: Any,
+    variants: tuple[Parameters, ...] | None = None,
+    **files: object,
 ) -> None:
     """Register a learner for the command, `streamsvm warm`, model files and tests.
 

@@ -9,12 +9,12 @@ compile.
 from __future__ import annotations
 
 import contextlib
-import inspect
 from typing import Any
 
 import numpy as np
 
 from streamsvm.features.missing import EVENTS
+from streamsvm.labels.label_column import Label
 from streamsvm.models.model import Model
 from streamsvm.support import density
 
@@ -31,18 +31,18 @@ _CHANGE = 32
 _BOUNDS = {"max_support_vectors": 40, "window": 200, "reservoir": 100}
 
 
-def rehearsal_copy(model: Any, **changes: Any) -> Any:
+def rehearsal_copy(model: Any, **changes: object) -> Any:
     """Return a clone of a learner for a rehearsal: with small bounds, but the same compiled code.
 
     `changes` are parameters; those that the learner does not take are ignored.
     """
-    known = inspect.signature(type(model)).parameters.keys()
+    given = model._get_params()
     for name, most in _BOUNDS.items():
-        bound = getattr(model, name, None) if name in known else None
+        bound = given.get(name)
         if bound is not None:
             changes.setdefault(name, min(bound, most))
     changes.setdefault("selection", None)
-    new = model.clone({name: value for name, value in changes.items() if name in known})
+    new = model.clone({name: value for name, value in changes.items() if name in given})
     new.is_rehearsal_copy = True
     # Learners of sentences have none, or something else of this name.
     if isinstance(of_new := getattr(new, "model", None), Model):
@@ -70,9 +70,12 @@ def compile_ahead(model: Any, turns_sparse: bool = False) -> None:
 
 def look(model: Any) -> None:
     """Compile for sparse rows after the first events, if these look so; once in a process."""
-    if model.n_examples != LOOK or getattr(model, "sparse", False) is not None:
+    if model.n_examples != LOOK:
         return
-    key = type(model), type(getattr(model, "kernel", None)), _expects_several(model)
+    given = model._get_params()
+    if given.get("sparse", False) is not None:
+        return
+    key = type(model), type(given.get("kernel")), _expects_several(model)
     if not is_on or key in _looked_for or model.is_rehearsal_copy:
         return
     if model.is_sparse or (
@@ -116,7 +119,7 @@ def rehearse_events(model: Any, several: bool, turns_sparse: bool = False) -> No
     """
     x, labels = made_up(N_EVENTS)
     for i, (row, label) in enumerate(zip(x.tolist(), labels.tolist(), strict=True)):
-        event: dict[Any, float] = dict(enumerate(row))
+        event: dict[Label, float] = dict(enumerate(row))
         if i == _CHANGE and turns_sparse:
             model.model.become_sparse()
         if i < 3 or i - _CHANGE in (0, 1, 2) or i > N_EVENTS - 4:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from streamsvm.labels.label_column import Label
 from streamsvm.monitor.learnt import Learnt
 from streamsvm.support.interruptions import Changes
 
@@ -19,7 +20,7 @@ class TrainingObserver(Protocol):
     def learnt(self, learnt: Learnt) -> None:
         """Take note of n examples that were just learnt."""
 
-    def note(self, label: Any, predicted: Any, seconds: float) -> bool:
+    def note(self, label: Label, predicted: Label, seconds: float) -> bool:
         """Count one example; False: it was not counted, and `learnt` must be called."""
         return False
 
@@ -27,7 +28,7 @@ class TrainingObserver(Protocol):
         """Return how many examples to learn, at most, before the next call of `learnt`."""
         return 1 << 62
 
-    def expect(self, predicted: list[Any]) -> None:
+    def expect(self, predicted: list[Label]) -> None:
         """Take the labels that were predicted earlier for the next examples to be learnt."""
         return
 

@@ -5,29 +5,52 @@ from __future__ import annotations
 import heapq
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from streamsvm.features.absent import zeros_in_words
+from streamsvm.labels.label_column import Label
+from streamsvm.monitor.certificate import Certificate
 
 _FIGURES = (
-    ("tokens learnt", "n_tokens"),
-    ("support vectors", "n_support_vectors"),
-    ("support patterns", "n_support_patterns"),
-    ("bias", "bias_"),
-    ("bias", "bias"),
-    ("bias", "intercept"),
-    ("learning rate", "rate"),
-    ("dual objective", "dual"),
-    ("delta", "delta"),
-    ("drifts", "drifts"),
+    "tokens learnt",
+    "support vectors",
+    "support patterns",
+    "bias",
+    "learning rate",
+    "dual objective",
+    "delta",
+    "drifts",
 )
-"""Name and attribute of what only some learners have."""
+"""What only some learners have, in the order of the table."""
 
 _MOST_FEATURES = 5
 _MOST_LISTED = 10
 
 
-def short(learner: Any) -> str:
+class Summarised(Protocol):
+    """What all learners have that have a summary."""
+
+    @property
+    def description(self) -> str:
+        """The parameters in use that matter most."""
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples learnt."""
+
+    @property
+    def classes(self) -> list[Label]:
+        """The labels seen."""
+
+    @property
+    def certificate(self) -> Certificate:
+        """A bound on the mean gap, or why there is none."""
+
+    @property
+    def memory_usage(self) -> int:
+        """Bytes of all arrays."""
+
+
+def short(learner: object) -> str:
     """Return an expression that creates such a learner, without parameters that are defaults."""
     parameters = inspect.signature(type(learner)).parameters
     given = {name: getattr(learner, name) for name in parameters}
@@ -35,35 +58,36 @@ def short(learner: Any) -> str:
     return f"{type(learner).__name__}({', '.join(changed)})"
 
 
-def table(learner: Any) -> str:
-    """Return what a learner has learnt, as lines of name and value; the lock is held."""
+def table(learner: Summarised, facts: Mapping[str, Any]) -> str:
+    """Return what a learner has learnt, as lines of name and value; the lock is held.
+
+    `facts` are the "features", as names or their number, and what else this one has of `_FIGURES`,
+    "duality gap", "largest weights" and "advice".
+    """
+    features = facts["features"]
     rows = [
         ("parameters", learner.description),
         ("examples learnt", _shown(learner.n_examples)),
-        ("features", _features(learner)),
+        ("features", _counted(features) if isinstance(features, list) else _shown(features)),
         ("classes", _counted(learner.classes)),
+        *((name, _shown(facts[name])) for name in _FIGURES if name in facts),
     ]
-    for name, attribute in _FIGURES:
-        value = getattr(learner, attribute, None)
-        # A parameter of the same name is True or False.
-        if value is not None and not isinstance(value, bool):
-            rows.append((name, _shown(value)))
-    if getattr(learner, "has_dual", False) and hasattr(learner, "duality_gap"):
-        rows.append(("duality gap", f"{_shown(learner.duality_gap())} (of the examples it has)"))
+    if "duality gap" in facts:
+        rows.append(("duality gap", f"{_shown(facts['duality gap'])} (of the examples it has)"))
     bound = learner.certificate
     reason = bound.reason.removeprefix("no certificate: ")
     shown = f"none: {reason}" if bound.value is None else f"{_shown(bound.value)} ({reason})"
     rows.append(("certificate", shown))
-    if hasattr(learner, "weights"):
-        rows += _heaviest(learner.weights)
-    if (advice := zeros_in_words(learner)) is not None:
-        rows.append(("advice", advice))
+    if "largest weights" in facts:
+        rows += _heaviest(facts["largest weights"])
+    if facts.get("advice") is not None:
+        rows.append(("advice", facts["advice"]))
     rows.append(("memory", f"{learner.memory_usage / 1e3:,.0f} kB"))
     wide = max(len(name) for name, _ in rows)
     return "\n".join([type(learner).__name__, *(f"  {n:<{wide}}  {value}" for n, value in rows)])
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, Mapping):
         more = ", ..." if len(value) > _MOST_LISTED else ""
         shown = list(value.items())[:_MOST_LISTED]
@@ -73,20 +97,13 @@ def _shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
-def _features(learner: Any) -> str:
-    """Return the number of features, and the first ones if their names are kept."""
-    if hasattr(learner, "feature_names"):
-        return _counted(learner.feature_names)
-    return _shown(learner.n_features)
-
-
-def _counted(names: list[Any]) -> str:
+def _counted(names: list[Label]) -> str:
     """Return a number and the first names of a list."""
     more = ", ..." if len(names) > _MOST_LISTED else ""
     return f"{len(names):,}: {', '.join(map(str, names[:_MOST_LISTED]))}{more}"
 
 
-def _heaviest(weights: Mapping[Any, Any]) -> list[tuple[str, str]]:
+def _heaviest(weights: Mapping[Label, Any]) -> list[tuple[str, str]]:
     """Return the features of the largest weights, for several classes those of each class."""
     several = weights and all(isinstance(value, Mapping) for value in weights.values())
     parts = weights.items() if several else [("", weights)]

@@ -11,10 +11,17 @@ from river import base
 
 from streamsvm._parameter_checks import weights_of
 from streamsvm.features import frames
+from streamsvm.features.frames import Batch
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.schema import Schema
+from streamsvm.labels.class_labels import Probabilities
+from streamsvm.labels.label_column import Label, Labels
+from streamsvm.labels.labelled_rows import Weights
 from streamsvm.model_files.container import steps_of
 from streamsvm.support.locked import Locked, guarded
+
+RiverEvent = dict[Any, Any]
+"""An event as models of River take it."""
 
 
 class LockedWrapper(Locked):
@@ -26,7 +33,7 @@ class LockedWrapper(Locked):
     is_around = True
 
     @guarded
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # At once, with all that it holds: what is pickled later may have changed.
         return copy.deepcopy(self._contents())
 
@@ -35,6 +42,9 @@ class ModelWrapper(LockedWrapper, base.Wrapper):  # type: ignore[misc]
     """A wrapper of `model`, which predicts; learners of events define `learn_one`."""
 
     model: Any
+
+    has_sets = False
+    """Whether it predicts sets of labels."""
 
     @property
     def _wrapped_model(self) -> Any:
@@ -46,7 +56,7 @@ class ModelWrapper(LockedWrapper, base.Wrapper):  # type: ignore[misc]
         """The model whose schema names the columns of batches."""
         return self.model
 
-    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+    def predict_one(self, x: RiverEvent, **kwargs: object) -> Label | None:
         """Return what the model predicts for an event.
 
         Parameters
@@ -63,7 +73,7 @@ class ModelWrapper(LockedWrapper, base.Wrapper):  # type: ignore[misc]
         """
         return self.model.predict_one(x, **kwargs)
 
-    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: RiverEvent, **kwargs: object) -> Probabilities:
         """Return the probability of each label, as the model predicts it.
 
         Parameters
@@ -78,12 +88,12 @@ class ModelWrapper(LockedWrapper, base.Wrapper):  # type: ignore[misc]
         {label: probability}.
 
         """
-        found: dict[Any, float] = self.model.predict_proba_one(x, **kwargs)
+        found: Probabilities = self.model.predict_proba_one(x, **kwargs)
         return found
 
     # Batches
 
-    def learn_many(self, X: Any, y: Any, w: Any = None, **kwargs: Any) -> None:
+    def learn_many(self, X: Batch, y: Labels, w: Weights | None = None, **kwargs: Any) -> None:
         """Learn the rows of a batch in order: the same as by `learn_one`, one by one.
 
         Parameters
@@ -102,7 +112,7 @@ class ModelWrapper(LockedWrapper, base.Wrapper):  # type: ignore[misc]
         learn_events(self, events_of(self._names_rows, X), y, w, **kwargs)
 
 
-def events_of(model: Any, X: Any) -> Iterator[dict[Any, Any]]:
+def events_of(model: Any, X: Batch) -> Iterator[RiverEvent]:
     """Yield the rows of a batch as events of a model, without missing values.
 
     X is what batches are: NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table,
@@ -124,11 +134,11 @@ def events_of(model: Any, X: Any) -> Iterator[dict[Any, Any]]:
 
 def learn_events(
     model: Any,
-    events: Iterator[dict[Any, Any]],
-    y: Any,
-    w: Any = None,
-    given: Sequence[Any] | None = None,
-    **kwargs: Any,
+    events: Iterator[RiverEvent],
+    y: Labels,
+    w: Weights | None = None,
+    given: Sequence[object] | None = None,
+    **kwargs: object,
 ) -> None:
     """Learn events in order, each by `learn_one` of a model, with n labels, and n weights, or None.
 
@@ -137,7 +147,7 @@ def learn_events(
     """
     rows = list(events)
     labels = list(frames.labels_of(y, len(rows)))
-    further: list[dict[str, Any]] = [dict(kwargs) for _ in rows]
+    further: list[dict[str, object]] = [dict(kwargs) for _ in rows]
     weights = None if w is None else weights_of(w, len(rows)).tolist()
     for name, values in (("w", weights), ("given", given)):
         for own, value in zip(further, values, strict=True) if values is not None else ():

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.model_files.json_values import checked, kernel_from_json
+from streamsvm.model_files.json_values import Content, checked, kernel_from_json
 from streamsvm.models.contest import choice, fresh_start, members, standby
 from streamsvm.models.contest.choice import IN_USE
 from streamsvm.models.contest.group import N_MODELS, Group
 from streamsvm.models.contest.standby import EVERY
 from streamsvm.models.kernel import finishing
-from streamsvm.models.model import Content, LearntEvent
+from streamsvm.models.model import LearntEvent
 from streamsvm.models.outputs import GrowingOutputs
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
 from streamsvm.solvers.adaptive import last_label

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.exact import exact_file
 from streamsvm.models.exact.exact_rows import ExactRows, in_double, with_costs
 from streamsvm.models.kernel.class_costs import ClassCosts
-from streamsvm.models.model import Content, Model, Parts
+from streamsvm.models.model import Kernel, Model, Parts
 from streamsvm.models.outputs import Outputs, sides_of
 from streamsvm.models.rows import NumberedRows
 from streamsvm.solvers.incremental.exact import ExactProblem
@@ -32,7 +33,9 @@ class ExactClasses(ExactRows, Model):
     is_sparse = False
     state = None
 
-    def __init__(self, kernel: Any, C: float, window: int | None, cache_mb: float) -> None:
+    def __init__(
+        self, kernel: Kernel | None, C: float, window: int | None, cache_mb: float
+    ) -> None:
         super().__init__(kernel, window, cache_mb, np.inf)
         self.C, self.costs, self.outputs = C, ClassCosts(), Outputs(0)
         self.n_learnt, self.n_features = np.zeros(1, np.int64), 0
@@ -107,7 +110,7 @@ class ExactClasses(ExactRows, Model):
         content, arrays = exact_file.solution_as_file(self, self.n_features)
         return content, arrays | {"exact_counts": self.costs.counts}
 
-    def read(self, content: dict[str, Any], arrays: NamedArrays) -> None:
+    def read(self, content: Json, arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not hold together."""
         problem = exact_file.read_solution(self, self.n_features, content, arrays)
         self.costs = self.costs.counting(arrays.take("exact_counts", Field((2,)), {}))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from streamsvm._parameter_checks import LARGEST_FACTOR, LARGEST_ID
-from streamsvm.model_files.json_values import checked, kernel_as_json, kernel_from_json
+from streamsvm.model_files.json_values import (
+    Content,
+    Json,
+    checked,
+    kernel_as_json,
+    kernel_from_json,
+)
 from streamsvm.models.exact.exact_rows import ExactRows
-from streamsvm.models.model import Content
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.solvers.incremental.kept import FACTS, OF_SLOTS
 from streamsvm.solvers.incremental.state import AT_HIGH, AT_LOW, MARGIN, PENDING
@@ -37,15 +42,16 @@ def solution_as_file(rows: ExactRows, d: int) -> Content:
     """Return the solution, of d features, as JSON values and arrays; it is settled first."""
     problem = rows.problem
     problem.settle()
-    state, n = problem.state, problem.n
+    state, of_state, n = problem.state, problem.state._asdict(), problem.n
     m = int(state.info[0].m)
-    arrays = {f"exact_{name}": getattr(state, name)[:n] for name in OF_SLOTS}
+    arrays = {f"exact_{name}": of_state[name][:n] for name in OF_SLOTS}
     arrays |= {f"exact_{name}": problem.facts[name][:n].copy() for name in FACTS.names or ()}
     arrays["exact_members"] = state.members[:m]
     arrays["exact_inverse"] = np.ascontiguousarray(state.inverse[: m + 1, : m + 1])
     arrays["exact_rows"] = problem.rows(d)
     arrays["exact_moments"] = rows.moments
-    content = {name: getattr(problem, name) for name in (*_COUNTED, "highest")}
+    content: Json = {"n_added": problem.n_added, "n_changes": problem.n_changes}
+    content["highest"] = problem.highest
     content |= {name: state.info[0][name].item() for name in _OF_INFO}
     if not np.isfinite(content["drift"]):
         # JSON has no infinity: Q^-1 is computed anew before it is used.
@@ -53,9 +59,7 @@ def solution_as_file(rows: ExactRows, d: int) -> Content:
     return {"exact": content | {"kernel": kernel_as_json(problem.kernel)}}, arrays
 
 
-def read_solution(
-    rows: ExactRows, d: int, content: dict[str, Any], arrays: NamedArrays
-) -> ExactProblem:
+def read_solution(rows: ExactRows, d: int, content: Json, arrays: NamedArrays) -> ExactProblem:
     """Return the problem that `solution_as_file` was given; ValueError if it is inconsistent."""
     found = checked(content.get("exact"), dict, "exact")
     n = arrays.length_of("exact_beta", 0)
@@ -68,14 +72,14 @@ def read_solution(
     if m > n:
         raise ValueError("more examples are on the margin than there are")
     problem.make_room(n, m, d)
-    state = problem.state
+    state, of_state = problem.state, problem.state._asdict()
 
-    def take(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+    def take(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
         declared = Field(shape, dtype, range=_RANGES.get(name, Range()))
         return arrays.take(f"exact_{name}", declared, {})
 
     for name in OF_SLOTS:
-        getattr(state, name)[:n] = take(name, (n,), np.int64 if name in _WHOLE else np.float64)
+        of_state[name][:n] = take(name, (n,), np.int64 if name in _WHOLE else np.float64)
     for name in FACTS.names or ():
         problem.facts[name][:n] = take(name, (n,), FACTS[name])
     state.members[:m] = take("members", (m,), np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.models.kernel import auto_gamma, kernel_batches
+from streamsvm.models.model import Kernel
 from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.support.kernel_rows import kernel_diagonal
@@ -49,7 +49,9 @@ class ExactRows:
 
     """
 
-    def __init__(self, kernel: Any, window: int | None, cache_mb: float, tube: float) -> None:
+    def __init__(
+        self, kernel: Kernel | None, window: int | None, cache_mb: float, tube: float
+    ) -> None:
         if kernel is not None:
             kernels.check_kernel(kernel)
         cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
@@ -98,7 +100,7 @@ class ExactRows:
         """Tell whether the coefficient of an example is 0 or less, to begin with."""
         return False
 
-    def set_kernel(self, kernel: Any) -> None:
+    def set_kernel(self, kernel: Kernel) -> None:
         """Change the kernel; ParameterError if it is too large for a row that is kept."""
         # On a copy: what interrupts it leaves the solution with the old kernel.
         problem = copy.deepcopy(self.problem)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm.models.kernel import loaded
-from streamsvm.models.kernel.kernel_solver import DualSolver, Sizes
+from streamsvm.models.kernel.kernel_solver import DualSolver, KernelState, Sizes
+from streamsvm.models.model import Kernel
 from streamsvm.solvers.ambiguous import blocks, linear
 from streamsvm.solvers.ambiguous import state as ambiguous_state
 from streamsvm.solvers.ambiguous.state import AmbiguousState, LinearState
@@ -24,12 +25,12 @@ _FEWEST = 4
 class AmbiguousSolver(DualSolver):
     """The ambiguous SVM with a kernel: examples with a loss are kept, at most `limit`."""
 
-    step: Any = blocks
-    states: Any = ambiguous_state
+    step: ModuleType = blocks
+    states: ModuleType = ambiguous_state
 
     def __init__(
         self,
-        kernel: Any,
+        kernel: Kernel | None,
         reprocess: float,
         cache_mb: float,
         seed: int | None,
@@ -40,13 +41,13 @@ class AmbiguousSolver(DualSolver):
         super().__init__(kernel, schedule, cache_mb)
         self._seed = seed
 
-    def new_state(self, sizes: Sizes) -> Any:
+    def new_state(self, sizes: Sizes) -> KernelState:
         """Return an empty state."""
         room = max(_FEWEST, 2 * sizes.n_classes)
         own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
         return states.new_seeded(AmbiguousState, *own, classes=room)
 
-    def state_for(self, sizes: Sizes) -> Any:
+    def state_for(self, sizes: Sizes) -> AmbiguousState | LinearState:
         """Return the state, created or grown to hold so many features and labels."""
         state = super().state_for(sizes)
         if sizes.n_classes > state.u.size:
@@ -124,17 +125,17 @@ class LinearAmbiguousSolver(AmbiguousSolver):
         super().__init__(kernels.Linear(), 0.0, 0.0, None)
         self.schedule = linear.Schedule(float(is_averaged), bias_rate)
 
-    def bound_kernel(self, state: Any) -> Any:
+    def bound_kernel(self, state: KernelState) -> Kernel:
         """Return the kernel, which is not used."""
         return self.kernel
 
-    def new_state(self, sizes: Sizes) -> Any:
+    def new_state(self, sizes: Sizes) -> KernelState:
         """Return an empty state."""
         room = {"slots": 1, "features": sizes.n_features, "classes": 2 * sizes.n_classes}
         room["parts"] = int(self.schedule.averaged)
         return states.new(LinearState, room, sparse=sizes.is_sparse)
 
-    def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+    def write_margins(self, state: KernelState, x: Rows, out: np.ndarray) -> None:
         """Write the scores of rows into `out`."""
         linear.margins_of(state, self.kernel, self.schedule, x, out)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamsvm import kernels
+from streamsvm.models.model import Kernel
 from streamsvm.solvers import bounds
 
 IDS_AND_WINDOW = "a window holds the last examples, whatever they are; leave one out"
 """Why rows with ids are refused."""
 
 
-def merging_by(kernel: Any) -> float:
+def merging_by(kernel: Kernel | None) -> float:
     """Return the policy by which solvers merge two vectors; the kernel None is an RBF."""
     is_rbf = kernel is None or isinstance(kernel, kernels.RBF)
     return bounds.MERGE if is_rbf else bounds.MERGE_MEAN

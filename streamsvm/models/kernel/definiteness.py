@@ -7,12 +7,12 @@ no maximum inside the bounds, and what a solver finds is of little use: 45 % of 
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm.kernels.registry import value_of_vectors
+from streamsvm.models.model import Kernel
 from streamsvm.support.rows import Rows, dense, shape, taken
 
 _ROWS = 24
@@ -24,13 +24,13 @@ _CLEAR = -1e-6
 """An eigenvalue below this share of the largest one is not rounding."""
 
 
-def is_due(kernel: Any, n: int) -> bool:
+def is_due(kernel: Kernel, n: int) -> bool:
     """Tell whether to look at a kernel, None or one of the user's, after n examples."""
     is_own = kernel is not None and not type(kernel).__module__.startswith("streamsvm.kernels.")
     return is_own and n <= _LAST
 
 
-def fault_of(kernel: Any, rows: Rows, entered: np.ndarray) -> str | None:
+def fault_of(kernel: Kernel, rows: Rows, entered: np.ndarray) -> str | None:
     """Return in words that a kernel is not positive definite, by its values for some rows kept.
 
     None if it seems to be. Rows that are kept have numbers in `entered`.
@@ -51,7 +51,7 @@ def fault_of(kernel: Any, rows: Rows, entered: np.ndarray) -> str | None:
     )
 
 
-def _matrix_of(kernel: Any, x: np.ndarray) -> np.ndarray:
+def _matrix_of(kernel: Kernel, x: np.ndarray) -> np.ndarray:
     """Return the kernel values of each pair of rows, float64 (n, n)."""
     of, n = kernels.product_of(type(kernel)), len(x)
     products = x @ x.T

@@ -7,7 +7,7 @@ import math
 import operator
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from streamsvm.errors import ParameterError
 from streamsvm.models.contest import race
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.kernel.reserve import Reserve
-from streamsvm.models.kernel.reserving_solver import reserving
+from streamsvm.models.kernel.reserving_solver import ReservingSolver, reserving
+from streamsvm.models.kernel.revisits import Revisits
 
 _log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 FINISHING_STEPS, FINISHING_STEPS_EACH = 10_000_000, 100
 """`finish` ends after so many steps, or so many for each example kept, whichever is more."""
@@ -44,7 +47,9 @@ _MOST_LOOKS = 1000
 """`finish` looks at the reserve so often at most; a few times are enough but for rounding."""
 
 
-def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | None) -> Reserve:
+def new_reserve(
+    reserve: int | None, window: int | None, max_support_vectors: int | None
+) -> Reserve:
     """Return an empty reserve of `reserve` rows, which is checked; the bounds have been checked."""
     most = None if reserve is None else int(check_number("reserve", reserve, 0))
     if max_support_vectors is not None:
@@ -58,7 +63,11 @@ def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | Non
     return Reserve(most, window)
 
 
-Alone = Callable[[Callable[[], Any]], Any]
+class Alone(Protocol):
+    """Calls a function that has the learner for itself, and returns what it returns."""
+
+    def __call__(self, function: Callable[[], Result], /) -> Result:
+        """Call it."""
 
 
 class Limits:
@@ -175,15 +184,15 @@ def look_again(
     Between its calls others may learn: their examples are looked at when the model finishes again.
     It also ends when the rows of the reserve add at most `allowed()` to the gap.
     """
-    solver: Any = None
-    revisits: Any = None
+    solver: ReservingSolver | None = None
+    revisits: Revisits | None = None
 
     def look(is_first: bool) -> bool:
         """Learn rows that violate optimality; return whether that changed the model."""
         nonlocal solver, revisits
         if is_first:
             race.end(model)
-        if model.solver is not solver:
+        if revisits is None or model.solver is not solver:
             # Now, or since another thread has changed the kernel, the scale, or the classes.
             solver = reserving(model.solver)
             revisits = solver.revisits(model)

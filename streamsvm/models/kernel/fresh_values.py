@@ -8,16 +8,17 @@ Which thread computes a value, and when, changes none of its bits.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 import numpy as np
 
 from streamsvm.models.kernel import threads
-from streamsvm.models.kernel.kernel_solver import KernelSolver
+from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, values_in
 from streamsvm.support import sparse_store, states, stores
 from streamsvm.support.kernel_rows.fresh_block import fill_values
+from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import Rows, cut, shape
 from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
 _WORTH = 200_000
@@ -36,14 +37,14 @@ _PER_NONZERO = 4
 """Work for a stored nonzero value of sparse rows."""
 
 
-def work_of(store: Any, n_slots: int, d: int) -> int:
+def work_of(store: Store | RowStore, n_slots: int, d: int) -> int:
     """Return the work for a row of a block, in multiplications: 1,000 take 10 ns in a block."""
     if isinstance(store, SparseStore):
         return _PER_NONZERO * int(store.counts[sparse_store.LIVE]) if n_slots else 0
     return n_slots * (d + _PER_VALUE)
 
 
-def are_worth_threads(solver: KernelSolver, n_threads: int, state: Any, d: int) -> bool:
+def are_worth_threads(solver: KernelSolver, n_threads: int, state: KernelState, d: int) -> bool:
     """Tell whether the values of a block of rows are to be computed by several threads."""
     return (
         n_threads > 1
@@ -69,7 +70,7 @@ class FreshValues:
         # Where the next block begins, with how many slots its values are, and who computes them.
         self._ahead: tuple[int, int, threads.SharedCalls] | None = None
         # Not the state's own scratch: the solver reads one while others write to the other.
-        own = getattr(state.block, "values", state.block)
+        own = values_in(state)
         self._values, self._spare = np.empty_like(own), np.empty_like(own)
 
     def of(self, start: int, stop: int) -> np.ndarray:
@@ -104,14 +105,16 @@ class FreshValues:
             self._ahead[2].stop()
             self._ahead = None
 
-    def _calls(self, start: int, stop: int, n: int, out: np.ndarray) -> list[tuple[Any, ...]]:
+    def _calls(
+        self, start: int, stop: int, n: int, out: np.ndarray
+    ) -> list[tuple[Rows, int, int, np.ndarray]]:
         """Return the arguments of `_fill` for each part of a block."""
         x = cut(self._x, start, stop)
         n_parts = self._n_threads
         if not isinstance(self._state.store, SparseStore):
             # Not for sparse rows, which are made dense for each part.
             n_parts = max(n_parts, work_of(self._state.store, n, shape(x)[1]) // _PART)
-        return [(x, *part, out) for part in threads.ranges(n, n_parts, PANEL)]
+        return [(x, first, last, out) for first, last in threads.ranges(n, n_parts, PANEL)]
 
     def _fill(self, x: Rows, first: int, stop: int, out: np.ndarray) -> None:
         store = self._stores.pop()

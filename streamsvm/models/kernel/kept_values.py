@@ -13,6 +13,7 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.models.model import Kernel
 from streamsvm.selection.candidates import Candidates
 from streamsvm.support import states
 from streamsvm.support.kernel_rows.fresh_block import fill_values
@@ -32,8 +33,8 @@ class KeptValues:
     """
 
     def __init__(self) -> None:
-        self._solver: Any = None
-        self._kernel: Any = None
+        self._solver: KernelSolver | None = None
+        self._kernel: Kernel | None = None
         self._state: Any = None
         self._counts: Any = None
         self._d = self.n = 0

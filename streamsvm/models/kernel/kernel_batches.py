@@ -14,7 +14,8 @@ import numpy as np
 from streamsvm.errors import FeatureError
 from streamsvm.models.kernel import threads
 from streamsvm.models.kernel.fresh_values import FreshValues, are_worth_threads, work_of
-from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
+from streamsvm.models.model import Kernel
 from streamsvm.support import states
 from streamsvm.support.kernel_rows.fresh_block import BLOCK
 from streamsvm.support.kernel_rows.kernel_diagonal import LARGEST_DIAGONAL
@@ -31,7 +32,7 @@ def learn_part(
     solver: KernelSolver,
     n_threads: int,
     sizes: Sizes,
-    rows: tuple[Any, ...],
+    rows: tuple[Rows, ...],
     margins: np.ndarray,
     counts: list[int],
 ) -> None:
@@ -62,7 +63,7 @@ def learn_part(
 def _learn_blocks(
     solver: KernelSolver,
     n_threads: int,
-    rows: tuple[Any, ...],
+    rows: tuple[Rows, ...],
     done: int,
     margins: np.ndarray,
     counts: list[int],
@@ -99,18 +100,18 @@ def _learn_blocks(
 
 
 def write_margins(
-    solver: KernelSolver, n_threads: int, state: Any, x: Rows, out: np.ndarray
+    solver: KernelSolver, n_threads: int, state: KernelState, x: Rows, out: np.ndarray
 ) -> None:
     """Write the margins of rows by a state into `out`, in several threads if that pays."""
 
-    def write(state: Any, start: int, stop: int) -> None:
+    def write(state: KernelState, start: int, stop: int) -> None:
         solver.write_margins(state, cut(x, start, stop), out[start:stop])
 
     share_rows(n_threads, state, *shape(x), write)
 
 
 def share_rows(
-    n_threads: int, state: Any, n: int, d: int, do: Callable[[Any, int, int], None]
+    n_threads: int, state: KernelState, n: int, d: int, do: Callable[[Any, int, int], None]
 ) -> None:
     """Call do(state, start, stop) for parts of n rows of d features, in threads if that pays.
 
@@ -134,7 +135,7 @@ def share_rows(
     threads.make_calls(do_part, threads.ranges(n, n_parts, BLOCK), n_threads)
 
 
-def checked_diagonal(kernel: Any, diagonal: np.ndarray) -> np.ndarray:
+def checked_diagonal(kernel: Kernel, diagonal: np.ndarray) -> np.ndarray:
     """Return k(x, x) of rows, float32 (n,); raise `FeatureError` if one is out of range."""
     good = (diagonal >= 0.0) & (diagonal < LARGEST_DIAGONAL)
     if not good.all():

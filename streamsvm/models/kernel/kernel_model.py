@@ -11,15 +11,21 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm.errors import FeatureError
-from streamsvm.model_files.json_values import checked, kernel_as_json, kernel_from_json
+from streamsvm.model_files.json_values import (
+    Content,
+    Json,
+    checked,
+    kernel_as_json,
+    kernel_from_json,
+)
 from streamsvm.models.contest import race
 from streamsvm.models.kernel import auto_gamma, definiteness, kernel_batches, loaded
 from streamsvm.models.kernel.class_costs import ClassCosts
 from streamsvm.models.kernel.kept_values import kept_values
-from streamsvm.models.kernel.kernel_solver import DualSolver, KernelSolver, Sizes
+from streamsvm.models.kernel.kernel_solver import DualSolver, KernelSolver, KernelState, Sizes
 from streamsvm.models.kernel.preparation import Preparation
 from streamsvm.models.kernel.reserving_solver import ReservingSolver, reserving
-from streamsvm.models.model import Content, LearntEvent, Model, Parts
+from streamsvm.models.model import LearntEvent, Model, Parts
 from streamsvm.models.outputs import Outputs, sides_of
 from streamsvm.models.rows import NumberedRows, row_after
 from streamsvm.monitor.certificate import Looks
@@ -100,13 +106,13 @@ class KernelModel(Model):
         new.costs = ClassCosts(is_balanced=self.costs.is_balanced)
         return new
 
-    def changed(self, **parts: Any) -> Self:
+    def changed(self, **parts: object) -> Self:
         """Return a model with other values of some attributes, which shares all else."""
         new = copy.copy(self)
         new.replace(**parts)
         return new
 
-    def replace(self, **parts: Any) -> None:
+    def replace(self, **parts: object) -> None:
         """Replace attributes in one step, so that they match after an interruption."""
         self.__dict__.update(parts)
 
@@ -234,7 +240,7 @@ class KernelModel(Model):
             race.step(self, n)
             return
         solver, gamma = self.solver, self.preparation.gamma_by_rule(n, self.is_sparse)
-        if gamma is not None and auto_gamma.is_worth_it(solver.kernel.gamma, gamma):
+        if gamma is not None and auto_gamma.is_worth_it(self.kernel.gamma, gamma):
             self.replace(solver=solver.with_kernel(kernels.RBF(gamma=gamma), self.n_features))
         self.rebalance()
         if self.sparse is None and not self.is_sparse and self.state is not None:
@@ -315,7 +321,7 @@ class KernelModel(Model):
         solver = self.solver
         return solver.state, solver.kernel, solver.schedule
 
-    def bound_kernel(self, state: Any) -> Any:
+    def bound_kernel(self, state: KernelState) -> Any:
         """Return the kernel in the form that solvers use."""
         return self.solver.bound_kernel(state)
 
@@ -565,7 +571,7 @@ class KernelModel(Model):
         records, own = self.solver.as_file()
         return content | records, arrays | own
 
-    def read(self, content: dict[str, Any], arrays: NamedArrays) -> None:
+    def read(self, content: Json, arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""
         solver, d, k = self.solver, self.n_features, self.n_classes
         solver.kernel = kernel_from_json(checked(content.get("kernel_"), dict, "kernel_"))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import abc
 import copy
-from typing import Any, ClassVar, NamedTuple, Self
+from types import ModuleType
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
+from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.kernel.reserve import Reserve
+from streamsvm.models.model import Kernel
 from streamsvm.models.outputs import Outputs
 from streamsvm.models.scaled_rows import rescale
 from streamsvm.monitor.certificate import Looks
@@ -19,10 +22,12 @@ from streamsvm.support import states, stores
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.interruptions import append_result
 from streamsvm.support.kernel_rows.bound_kernels import bound
-from streamsvm.support.kernel_rows.fresh_block import ALL_KNOWN
+from streamsvm.support.kernel_rows.fresh_block import ALL_KNOWN, FreshBlock
 from streamsvm.support.only_kept import only_kept
 from streamsvm.support.row_columns import Columns
+from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import Rows
+from streamsvm.support.stores import Store
 
 _CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
 
@@ -37,6 +42,28 @@ class Sizes(NamedTuple):
     is_sparse: bool
 
 
+class KernelState(Protocol):
+    """What a kernel solver has learnt: a NamedTuple of arrays, declared by `states.declare`."""
+
+    @property
+    def store(self) -> Store | RowStore:
+        """The rows, by slot."""
+
+    @property
+    def info(self) -> np.recarray:
+        """Counts and other numbers, one record."""
+
+
+class ScratchState(KernelState, Protocol):
+    """A state with scratch for the kernel values of fresh rows."""
+
+    @property
+    def block(self) -> np.ndarray | FreshBlock:
+        """The values, or a block that has them."""
+
+    def _replace(self, **values: Any) -> Self: ...
+
+
 class KernelSolver(abc.ABC):
     """An algorithm whose decision function is a kernel expansion.
 
@@ -46,10 +73,10 @@ class KernelSolver(abc.ABC):
     rows that it passed by, for `finish`, None if it keeps none.
     """
 
-    step: Any
+    step: ModuleType
     """The module with `learn_rows` and `margins_of`."""
 
-    states: Any
+    states: ModuleType
     """The module with `rebuild`."""
 
     more_counts: ClassVar[dict[str, str]] = {}
@@ -81,14 +108,14 @@ class KernelSolver(abc.ABC):
     regularisation = 0.0
     """The factor of |w|^2 / 2 in the objective; 0 if none is minimised, or for a dual solver."""
 
-    def __init__(self, kernel: Any, schedule: Any, cache_mb: float) -> None:
-        self.kernel = kernels.RBF(gamma=1.0) if kernel is None else kernel
+    def __init__(self, kernel: Kernel | None, schedule: Any, cache_mb: float) -> None:
+        self.kernel: Kernel = kernels.RBF(gamma=1.0) if kernel is None else kernel
         self.schedule = schedule
         self.cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
         self.state: Any = None
 
     @abc.abstractmethod
-    def new_state(self, sizes: Sizes) -> Any:
+    def new_state(self, sizes: Sizes) -> KernelState:
         """Return an empty state."""
 
     @abc.abstractmethod
@@ -106,13 +133,13 @@ class KernelSolver(abc.ABC):
         """Return the solver for so many classes."""
         return self
 
-    def changed(self, **attributes: Any) -> Self:
+    def changed(self, **attributes: object) -> Self:
         """Return a solver with other values of some attributes, which shares all else."""
         new = copy.copy(self)
         new.__dict__.update(attributes)
         return new
 
-    def fresh(self, kernel: Any, cache_bytes: int) -> KernelSolver:
+    def fresh(self, kernel: Kernel, cache_bytes: int) -> KernelSolver:
         """Return a solver with these settings, but for the kernel, that has learnt nothing."""
         return self.changed(kernel=kernel, cache_bytes=cache_bytes, state=None)
 
@@ -124,16 +151,16 @@ class KernelSolver(abc.ABC):
         """Set the C_i of all examples, given those of each class: if these may be balanced."""
         raise AssertionError("there are no balanced weights")
 
-    def _apart(self, **attributes: Any) -> Self:
+    def _apart(self, **attributes: object) -> Self:
         """Return a solver with other attributes, a state of its own, and no cached rows."""
         # As a whole: the draws of a solver are those of its state.
         new = copy.deepcopy(self.without_cache(), {id(self.kept_rows): self.kept_rows})
         new.restore_cache()
-        if hasattr(new.state, "cache"):
+        if new.state is not None and "cache" in new.state._fields:
             new.state.cache.counts[:] = self.state.cache.counts
         return new.changed(**attributes)
 
-    def with_kernel(self, kernel: Any, n_features: int) -> Self:
+    def with_kernel(self, kernel: Kernel, n_features: int) -> Self:
         """Return a solver with another kernel; this one is not changed."""
         new = self._apart(kernel=kernel)
         new.rebuild(n_features)
@@ -174,7 +201,7 @@ class KernelSolver(abc.ABC):
 
     # Compiled code
 
-    def bound_kernel(self, state: Any) -> Any:
+    def bound_kernel(self, state: KernelState) -> Any:
         """Return the kernel in the form that compiled functions take."""
         return bound(self.kernel, state.store)
 
@@ -182,13 +209,13 @@ class KernelSolver(abc.ABC):
         """Tell whether threads may compute the kernel values of d features of rows to learn."""
         return True
 
-    def may_be_read(self, state: Any) -> bool:
+    def may_be_read(self, state: KernelState) -> bool:
         """Tell whether another thread may read stored rows while `learn` gets `is_read`."""
         return False
 
     def learn(
         self,
-        rows: tuple[Any, ...],
+        rows: tuple[Rows, ...],
         margins: np.ndarray,
         counts: list[int],
         values: np.ndarray | None = None,
@@ -202,16 +229,18 @@ class KernelSolver(abc.ABC):
         state, schedule = self.state, self.schedule
         if values is not None:
             state = _with_values(state, values)
-        if is_read and hasattr(schedule, "is_read"):
+        if is_read and "is_read" in schedule._fields:
             schedule = schedule._replace(is_read=1.0)
         call = (state, self.bound_kernel(state), *rows, schedule, margins)
         append_result(counts, self.step.learn_rows, call)
 
-    def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+    def write_margins(self, state: KernelState, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows into `out`; each thread passes a state with its own scratch."""
         self.step.margins_of(state, self.bound_kernel(state), x, out)
 
-    def margins_by_values(self, state: Any, x: Rows, out: np.ndarray, values: np.ndarray) -> None:
+    def margins_by_values(
+        self, state: ScratchState, x: Rows, out: np.ndarray, values: np.ndarray
+    ) -> None:
         """Write the margins of rows into `out`, given their kernel values with all slots."""
         info = state.info.copy()
         info["ready"] = ALL_KNOWN
@@ -317,7 +346,7 @@ class KernelSolver(abc.ABC):
 
     # Of model files
 
-    def as_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def as_file(self) -> Content:
         """Return what a file holds of it beside its state: JSON values and arrays."""
         return {}, {}
 
@@ -325,10 +354,10 @@ class KernelSolver(abc.ABC):
         """Set draws that it shares with its state; return the names of these fields."""
         return ()
 
-    def read(self, content: dict[str, Any], arrays: NamedArrays, d: int, k: int) -> None:  # noqa: B027
+    def read(self, content: Json, arrays: NamedArrays, d: int, k: int) -> None:  # noqa: B027
         """Set what `as_file` returned, of d features and k classes; the state is set."""
 
-    def sums(self) -> list[tuple[Any, float]]:
+    def sums(self) -> list[tuple[np.ndarray, float]]:
         """Return sums of kernel values that `rebuild` computes, and the size of coefficients."""
         return []
 
@@ -350,7 +379,7 @@ class KernelSolver(abc.ABC):
         if self.state is not None:
             before = self.state
             self.state = states.with_cache(states.without_cache(before), cache_bytes)
-            if hasattr(before, "cache"):
+            if "cache" in before._fields:
                 self.state.cache.counts[:] = before.cache.counts
 
     def restore_cache(self) -> None:
@@ -359,10 +388,16 @@ class KernelSolver(abc.ABC):
             self.state = states.with_cache(self.state, self.cache_bytes)
 
 
-def _with_values(state: Any, values: np.ndarray) -> Any:
+def values_in(state: ScratchState) -> np.ndarray:
+    """Return the scratch of a state for kernel values of fresh rows."""
+    return state.block if isinstance(state.block, np.ndarray) else state.block.values
+
+
+def _with_values(state: ScratchState, values: np.ndarray) -> Any:
     """Return a state with kernel values of fresh rows in its scratch, in place of its own."""
-    is_alone = isinstance(state.block, np.ndarray)
-    return state._replace(block=values if is_alone else state.block._replace(values=values))
+    block = state.block
+    own = values if isinstance(block, np.ndarray) else block._replace(values=values)
+    return state._replace(block=own)
 
 
 class DualSolver(KernelSolver):

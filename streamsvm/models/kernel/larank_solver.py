@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from streamsvm.model_files.json_values import Content
 from streamsvm.models.kernel import loaded
-from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
 from streamsvm.models.kernel.reserve import Reserve
 from streamsvm.models.kernel.reserving_solver import ReservingSolver
 from streamsvm.models.kernel.revisits import RevisitsOfLaRank
+from streamsvm.models.model import Kernel
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.larank import bounds as larank_bounds
 from streamsvm.solvers.larank import finish as larank_finish
@@ -57,7 +59,7 @@ class LaRankSolver(ReservingSolver):
 
     def __init__(
         self,
-        kernel: Any,
+        kernel: Kernel | None,
         schedule: larank.Schedule,
         cache_mb: float,
         kept_rows: Reserve,
@@ -69,11 +71,11 @@ class LaRankSolver(ReservingSolver):
         # uint64 (1,): the state of the random numbers, shared with `state`.
         self.draws = new_draws(seed)
 
-    def fresh(self, kernel: Any, cache_bytes: int) -> KernelSolver:
+    def fresh(self, kernel: Kernel, cache_bytes: int) -> KernelSolver:
         """Return a solver with these settings that has learnt nothing."""
         return super().fresh(kernel, cache_bytes).changed(draws=new_draws(self.seed))
 
-    def may_be_read(self, state: Any) -> bool:
+    def may_be_read(self, state: KernelState) -> bool:
         """Tell whether another thread may read stored rows while `learn` gets `is_read`.
 
         Sparse rows that are removed become empty at once.
@@ -119,7 +121,7 @@ class LaRankSolver(ReservingSolver):
 
     # The reserve, files
 
-    def as_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def as_file(self) -> Content:
         """Return reserve and draws."""
         content, arrays = super().as_file()
         return content, arrays | {"draws": self.draws}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
+from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.kernel import loaded
-from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
 from streamsvm.models.kernel.reserve import Reserve
 from streamsvm.models.kernel.reserving_solver import ReservingSolver
 from streamsvm.models.kernel.revisits import Revisits
 from streamsvm.models.kernel.revisits_of_classes import RevisitsOfClasses
+from streamsvm.models.model import Kernel
 from streamsvm.models.outputs import Outputs, sides_of
 from streamsvm.solvers.bounds import UNBOUNDED, Budget
 from streamsvm.solvers.gap import KeptGap
@@ -49,12 +51,12 @@ class LASVMSolver(ReservingSolver):
     step, states = lasvm, reweighting
     is_told_classes = True
     revisits = Revisits
-    finishing: Any = lasvm_finish
+    finishing: ModuleType = lasvm_finish
     """The module with `finish_some`, which makes steps on the rows kept, and `add_rows`."""
 
     def __init__(
         self,
-        kernel: Any,
+        kernel: Kernel | None,
         schedule: lasvm.Schedule,
         cache_mb: float | None,
         kept_rows: Reserve,
@@ -66,7 +68,7 @@ class LASVMSolver(ReservingSolver):
         self._cache_of_several = quarter if cache_mb is None else self.cache_bytes
         self.kept_rows, self.is_one_vs_rest = kept_rows, is_one_vs_rest
 
-    def fresh(self, kernel: Any, cache_bytes: int) -> KernelSolver:
+    def fresh(self, kernel: Kernel, cache_bytes: int) -> KernelSolver:
         """Return a solver of two classes with these settings that has learnt nothing."""
         new = LASVMSolver.__new__(LASVMSolver)
         changed = super().fresh(kernel, cache_bytes)
@@ -77,7 +79,7 @@ class LASVMSolver(ReservingSolver):
         """Return a solver that goes on with what another one of the same settings has learnt."""
         return super().continuing(other).changed(_cache_of_several=self._cache_of_several)
 
-    def new_state(self, sizes: Sizes) -> Any:
+    def new_state(self, sizes: Sizes) -> KernelState:
         """Return an empty state."""
         return lasvm_state.new_state(sizes.n_features, self.cache_bytes, sparse=sizes.is_sparse)
 
@@ -91,7 +93,7 @@ class LASVMSolver(ReservingSolver):
             new.state = classes.from_two(self.state, self.is_one_vs_rest, new.cache_bytes)
         return new
 
-    def may_be_read(self, state: Any) -> bool:
+    def may_be_read(self, state: KernelState) -> bool:
         """Tell whether another thread may read stored rows while `learn` gets `is_read`.
 
         A budget replaces rows, and sparse rows that are removed become empty at once.
@@ -128,7 +130,7 @@ class LASVMSolver(ReservingSolver):
         g = sides_of(numbers) - f
         return np.where(numbers > 0.0, g - info.g_min, info.g_max - g)
 
-    def add_rows(self, rows: tuple[Any, ...]) -> None:
+    def add_rows(self, rows: tuple[Rows, ...]) -> None:
         """See `ReservingSolver`; several classes need the problems of each row, too."""
         done, n = 0, len(rows[1])
         while done < n:
@@ -198,7 +200,7 @@ class PairsSolver(LASVMSolver):
     revisits = RevisitsOfClasses
     finishing = pairs_finish
 
-    def new_state(self, sizes: Sizes) -> Any:
+    def new_state(self, sizes: Sizes) -> pairs_state.PairsState:
         """Return an empty state."""
         return pairs_state.new_state(sizes.n_features, sizes.n_classes, sparse=sizes.is_sparse)
 
@@ -210,9 +212,9 @@ class PairsSolver(LASVMSolver):
         """Return this solver: `state_for` adds the problems of further classes."""
         return self
 
-    def state_for(self, sizes: Sizes) -> Any:
+    def state_for(self, sizes: Sizes) -> pairs_state.PairsState:
         """Return the state, created or grown to hold so many features and classes."""
-        state = super().state_for(sizes)
+        state: pairs_state.PairsState = super().state_for(sizes)
         if state.info[0].n_classes < sizes.n_classes:
             kernel, d = self.bound_kernel(state), sizes.n_known
             state = self.state = classes.with_classes(
@@ -262,12 +264,12 @@ class PairsSolver(LASVMSolver):
         problems = of._replace(calibration=calibration)
         return self.changed(state=self.state._replace(problems=problems))
 
-    def as_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def as_file(self) -> Content:
         """Return reserve and problems."""
         content, arrays = super().as_file()
         return content, arrays | ({} if self.state is None else files.to_arrays(self.state))
 
-    def read(self, content: dict[str, Any], arrays: NamedArrays, d: int, k: int) -> None:
+    def read(self, content: Json, arrays: NamedArrays, d: int, k: int) -> None:
         """Set what `as_file` returned."""
         super().read(content, arrays, d, k)
         if self.state is not None:

@@ -6,10 +6,10 @@ never end.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from streamsvm.models.kernel.kernel_solver import KernelSolver
+from streamsvm.solvers.tracking.linear import LinearTrackingState
 from streamsvm.support import states
 from streamsvm.support.rows import Rows, SparseRows, shape, taken
 
@@ -20,7 +20,7 @@ _MOST_SUMMED = 4096
 """Sums over all pairs of examples are computed again for so many at most: it is 0.2 s of work."""
 
 
-def mend_gradients(solver: Any, d: int) -> None:
+def mend_gradients(solver: KernelSolver, d: int) -> None:
     """Compare sums and gradients of a solver with the rows; if they differ, compute all anew."""
     n = states.n_slots(solver.state)
     sums = solver.sums()
@@ -43,7 +43,7 @@ def weighted_sum(rows: Rows, coefficients: np.ndarray) -> np.ndarray:
     return np.bincount(rows.columns, terms, rows.d)
 
 
-def mend_weights(state: Any, rows: Rows) -> None:
+def mend_weights(state: LinearTrackingState, rows: Rows) -> None:
     """Compute w from the examples kept, and replace it if it differs by more than rounding."""
     n, d = shape(rows)
     sizes: Rows
@@ -60,11 +60,11 @@ def mend_weights(state: Any, rows: Rows) -> None:
             w[:] = wanted
 
 
-def _mend_sums(solver: Any, sums: list[tuple[Any, float]], n_features: int) -> None:
+def _mend_sums(solver: KernelSolver, sums: list[tuple[np.ndarray, float]], n_features: int) -> None:
     """Compute sums of kernel values again, and keep them only where the file's are wrong."""
     state = solver.state
-    names = [name for name in state._fields if isinstance(getattr(state, name), np.ndarray)]
-    before = {name: getattr(state, name).copy() for name in names}
+    arrays = [array for array in state if isinstance(array, np.ndarray)]
+    before = [array.copy() for array in arrays]
     sums = [(np.array(values), most) for values, most in sums]
     solver.rebuild(n_features)
     largest = 1.0 + float(state.diagonal.max(initial=0.0))
@@ -74,11 +74,11 @@ def _mend_sums(solver: Any, sums: list[tuple[Any, float]], n_features: int) -> N
         for (old, most), (new, _) in pairs
     ):
         # Not one bit is changed: the model goes on as the one that was saved.
-        for name, values in before.items():
-            getattr(state, name)[...] = values
+        for array, values in zip(arrays, before, strict=True):
+            array[...] = values
 
 
-def are_extremes(info: Any, gradient: np.ndarray) -> bool:
+def are_extremes(info: np.ndarray, gradient: np.ndarray) -> bool:
     """Tell whether g_max and g_min are the gradients of their slots."""
     i, j, g_max, g_min = (info[name][0] for name in ("i", "j", "g_max", "g_min"))
     is_most = g_max == (gradient[i] if i >= 0 else -np.inf)

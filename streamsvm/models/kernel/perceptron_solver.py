@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from streamsvm._parameter_checks import check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.models.kernel.bounds import merging_by
-from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
+from streamsvm.models.model import Kernel
 from streamsvm.solvers import bounds
 from streamsvm.solvers.bounds import UNBOUNDED, Budget
 from streamsvm.solvers.perceptron import state as perceptron_state
@@ -23,7 +24,7 @@ from streamsvm.support.rows import Rows
 _MERGE = (bounds.MERGE, bounds.MERGE_MEAN)
 
 
-def _policy_of(budget: str | None, names: tuple[str, ...], kernel: Any) -> float:
+def _policy_of(budget: str | None, names: tuple[str, ...], kernel: Kernel | None) -> float:
     """Return the number by which the solver knows a budget; None is the first of the names."""
     name = names[0] if budget is None else budget
     if name not in names:
@@ -50,7 +51,7 @@ class PerceptronSolver(KernelSolver):
 
     def __init__(
         self,
-        kernel: Any,
+        kernel: Kernel | None,
         cache_mb: float,
         *,
         rule: float,
@@ -79,7 +80,7 @@ class PerceptronSolver(KernelSolver):
         self._seed = check_seed(seed)
         self.loss_margin, self.regularisation = margin, l2
 
-    def may_be_read(self, state: Any) -> bool:
+    def may_be_read(self, state: KernelState) -> bool:
         """Tell whether another thread may read stored rows: where none is ever replaced."""
         is_bounded = np.isfinite(self.schedule.bounds.limit)
         return isinstance(state.store, DenseStore) and not is_bounded
@@ -99,7 +100,7 @@ class PerceptronSolver(KernelSolver):
             basis=int(limits.limit) if is_projected else 0,
         )
 
-    def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+    def write_margins(self, state: KernelState, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows into `out`."""
         perceptron.margins_of(state, self.bound_kernel(state), self.schedule, x, out)
 
@@ -118,9 +119,10 @@ class PerceptronSolver(KernelSolver):
         scale = perceptron.scale_of_average(self.schedule, info)
         return np.asarray(scale * ((T - info.n_faded) * state.alpha[:n] - state.late[:n]))
 
-    def sums(self) -> list[tuple[Any, float]]:
+    def sums(self) -> list[tuple[np.ndarray, float]]:
         """Return f of the support vectors, which one policy needs."""
-        if getattr(self.schedule.bounds, "policy", None) != REMOVE:
+        bounds = self.schedule.bounds
+        if not isinstance(bounds, Budget) or bounds.policy != REMOVE:
             return []
         return [(self.state.f, float(np.abs(self.state.alpha).sum()))]
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 
 from streamsvm._parameter_checks import check_cost, check_positive
-from streamsvm.model_files.json_values import checked
+from streamsvm.kernels import RBF
+from streamsvm.model_files.json_values import Content, Json, checked
 from streamsvm.models.contest.trial import LAST, Choice, Trial, candidates_of
 from streamsvm.models.kernel import auto_gamma
 from streamsvm.models.kernel.feature_scales import FeatureScales, stride
-from streamsvm.models.model import LearntEvent
+from streamsvm.models.model import Kernel, LearntEvent
 from streamsvm.models.rows import NumberedRows, rows_where
 from streamsvm.models.scaled_rows import padded, scaled_rows, unscaled_rows
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
@@ -39,7 +39,9 @@ class Preparation:
 
     """
 
-    def __init__(self, kernel: Any, C: float | str, scale: bool | str, gamma: str) -> None:
+    def __init__(
+        self, kernel: Kernel | None, C: float | str, scale: bool | str, gamma: str
+    ) -> None:
         self.scale, self.gamma = scale, gamma
         self.finds_C, self.follows_rule = isinstance(C, str) and C == "auto", kernel is None
         self.C = 1.0 if self.finds_C else check_cost(C)
@@ -53,7 +55,7 @@ class Preparation:
         # has skipped that, the one before.
         self.adapts_at = 1
 
-    def changed(self, **attributes: Any) -> Preparation:
+    def changed(self, **attributes: object) -> Preparation:
         """Return one with other values of some attributes, which shares all else."""
         new = copy.copy(self)
         new.__dict__.update(attributes)
@@ -78,11 +80,11 @@ class Preparation:
 
     # Rows
 
-    def scaled(self, x: Rows) -> Any:
+    def scaled(self, x: Rows) -> Rows:
         """Return rows as the solver compares them."""
         return scaled_rows(x, self.factors)
 
-    def unscaled(self, x: Rows) -> Any:
+    def unscaled(self, x: Rows) -> Rows:
         """Return rows of the solver as they came."""
         return unscaled_rows(x, self.factors)
 
@@ -178,7 +180,7 @@ class Preparation:
         """Return that of rows that are sparse after n examples: they keep the factors they have."""
         return self.changed(moments=auto_gamma.sums_of(self.moments, n), scales=None)
 
-    def in_words(self, kernel: Any) -> str | None:
+    def in_words(self, kernel: RBF) -> str | None:
         """Return what was chosen, and of how many candidates it was the best; None: no trial."""
         if self.choice is None:
             return None
@@ -190,9 +192,9 @@ class Preparation:
 
     # Files
 
-    def as_file(self, n: int, d: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def as_file(self, n: int, d: int) -> Content:
         """Return what a file of a learner of n examples, d features holds: JSON and arrays."""
-        content: dict[str, Any] = {}
+        content: Json = {}
         if self.choice is not None:
             *numbers, is_scaled, n_relevant = self.choice
             content = {"trial": numbers, "scaled": is_scaled, "relevant": n_relevant}
@@ -208,9 +210,7 @@ class Preparation:
             content, arrays = content | own, arrays | more
         return content, arrays
 
-    def read(
-        self, content: dict[str, Any], arrays: NamedArrays, sizes: tuple[int, int, int]
-    ) -> None:
+    def read(self, content: Json, arrays: NamedArrays, sizes: tuple[int, int, int]) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit.
 
         `sizes` are the numbers of examples, features and classes.

@@ -9,10 +9,11 @@ stream has the same share of it, since margins of early rows are those of a mode
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.scaled_rows import scaled_rows
 from streamsvm.support.declaration import FINITE, NOT_NEGATIVE, NamedArrays, as_float, as_int
 from streamsvm.support.row_blocks import RowBlocks, bytes_of
@@ -79,7 +80,7 @@ class Reserve(RowBlocks):
             self.now = int(facts["arrived"][-1])
         self._settle()
 
-    def add_one(self, x: Rows, fact: tuple[Any, ...]) -> None:
+    def add_one(self, x: Rows, fact: tuple[float, ...]) -> None:
         """Add one row with a margin below the threshold and a weight above 0: a faster `add`."""
         room = self._room - (bytes_of(x) + _OF_FACTS if self.most is None else 1)
         if room < 0:
@@ -141,20 +142,16 @@ class Reserve(RowBlocks):
 
     # Files
 
-    def as_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def as_file(self) -> Content:
         """Return the reserve as JSON values and arrays."""
         arrays = self.as_arrays()
         # Not of a reserve that was never full, or keeps no rows.
-        content: dict[str, Any] = (
-            {_THRESHOLD: self.threshold} if np.isfinite(self.threshold) else {}
-        )
+        content: Json = {_THRESHOLD: self.threshold} if np.isfinite(self.threshold) else {}
         if arrays:
             content["reserve"] = {"rows": self.n_rows, "features": self.width}
         return content, arrays
 
-    def read(
-        self, content: dict[str, Any], arrays: NamedArrays, n_features: int, n_classes: int
-    ) -> None:
+    def read(self, content: Json, arrays: NamedArrays, n_features: int, n_classes: int) -> None:
         """Take over what `as_file` returned.
 
         The file is not trusted: ValueError if a value does not fit.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.kernel.kernel_solver import DualSolver, KernelSolver
 from streamsvm.models.kernel.reserve import FACTS, Reserve
+from streamsvm.models.model import Kernel
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.rows import Rows
 
@@ -20,7 +22,7 @@ class ReservingSolver(DualSolver):
     goes on with that of the best.
     """
 
-    revisits: ClassVar[Any]
+    revisits: ClassVar[type]
     """The class of `Revisits` by which `finish` looks at the rows of the reserve again."""
 
     kept_rows: Reserve
@@ -29,14 +31,14 @@ class ReservingSolver(DualSolver):
     def violations(self, numbers: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Return by how much examples with these f(x), without b, would violate optimality."""
 
-    def add_rows(self, rows: tuple[Any, ...]) -> None:
+    def add_rows(self, rows: tuple[Rows, ...]) -> None:
         """Keep examples that are not kept, with coefficient 0.
 
         `rows` are the arguments of `learn`, f(x) without b, and what else the solver needs.
         """
         raise AssertionError("they are learnt again")
 
-    def fresh(self, kernel: Any, cache_bytes: int) -> KernelSolver:
+    def fresh(self, kernel: Kernel, cache_bytes: int) -> KernelSolver:
         """Return a solver with these settings, and an empty reserve, that has learnt nothing."""
         reserve = Reserve(self.kept_rows.most, self.kept_rows.window)
         return super().fresh(kernel, cache_bytes).changed(kept_rows=reserve)
@@ -47,11 +49,11 @@ class ReservingSolver(DualSolver):
         info = self.state.info[0]
         return int(info.n - info.n_dead)
 
-    def as_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def as_file(self) -> Content:
         """Return the reserve for model files."""
         return self.kept_rows.as_file()
 
-    def read(self, content: dict[str, Any], arrays: NamedArrays, d: int, k: int) -> None:
+    def read(self, content: Json, arrays: NamedArrays, d: int, k: int) -> None:
         """Set what `as_file` returned."""
         self.kept_rows.read(content, arrays, d, k)
 
@@ -71,7 +73,7 @@ class ReservingSolver(DualSolver):
     def least_margin(self, number: float, margins: np.ndarray) -> float:
         """Return the same for one event, whose margins are (1, 1) or (1, columns)."""
 
-    def note(self, x: Rows, targets: tuple[Any, ...], seen: int) -> None:
+    def note(self, x: Rows, targets: tuple[np.ndarray, ...], seen: int) -> None:
         """Fill the reserve from rows that were just learnt after `seen` examples.
 
         `targets` are their classes, weights, numbers (0 of rows that are only predicted) and

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from streamsvm.models.kernel import kernel_batches
-from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
 from streamsvm.models.kernel.reserving_solver import reserving
 from streamsvm.models.outputs import Outputs, sides_of
 from streamsvm.solvers.larank.state import new_state
@@ -53,7 +53,7 @@ class Solved(Protocol):
     def sizes(self, n_features: int | None = None) -> Sizes:
         """Return what the state must have room for."""
 
-    def bound_kernel(self, state: Any) -> Any:
+    def bound_kernel(self, state: KernelState) -> Any:
         """Return the kernel in the form that solvers use."""
 
     def expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
@@ -87,7 +87,7 @@ class _Expansion(NamedTuple):
 
 
 def narrowing(
-    g: np.ndarray, is_positive: np.ndarray, problem: np.ndarray, table: Any, tau: float
+    g: np.ndarray, is_positive: np.ndarray, problem: np.ndarray, table: np.ndarray, tau: float
 ) -> np.ndarray:
     """Return the indices of rows, with gradient g, that narrow the interval of b of a problem.
 
@@ -278,7 +278,7 @@ class Revisits:
             kernel_batches.write_margins(solver, self._model.n_threads, state, x, sums)
         return sums
 
-    def _state_of(self, rows: Rows, alpha: np.ndarray) -> Any:
+    def _state_of(self, rows: Rows, alpha: np.ndarray) -> KernelState:
         """Return a state of these rows with these coefficients."""
         model, n = self._model, len(alpha)
         state = lasvm_state.new_state(model.n_features, 0, n, model.is_sparse)
@@ -287,7 +287,7 @@ class Revisits:
         state.info[0].n = n
         return state
 
-    def _arguments(self, indices: np.ndarray) -> tuple[Any, ...]:
+    def _arguments(self, indices: np.ndarray) -> tuple[Rows, ...]:
         """Return rows as a solver takes them."""
         model, facts, x = self._model, self._facts[indices], taken(self._x, indices)
         classes, weights, numbers = (
@@ -345,7 +345,7 @@ class RevisitsOfLaRank(Revisits):
         # There is no bias.
         return False
 
-    def _state_of(self, rows: Rows, alpha: np.ndarray) -> Any:
+    def _state_of(self, rows: Rows, alpha: np.ndarray) -> KernelState:
         model, (n, k) = self._model, alpha.shape
         draws = self._model.state.draws.copy()
         state = new_state(model.n_features, 0, draws, k, n, model.is_sparse)

@@ -6,14 +6,14 @@ problems in which it violates optimality.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from streamsvm.models.kernel.kernel_batches import share_rows
 from streamsvm.models.kernel.revisits import NEARER, Revisits, Solved, narrowing
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
-from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
+from streamsvm.solvers.lasvm_pairs.state import BLOCK, PairsState, new_state
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import fill_block
 from streamsvm.support.rows import Rows, taken
@@ -172,7 +172,7 @@ class RevisitsOfClasses(Revisits):
         state = state._replace(store=stores.filled(state.store, vectors))
         kernel = model.bound_kernel(state)
 
-        def add(state: Any, start: int, stop: int) -> None:
+        def add(state: PairsState, start: int, stop: int) -> None:
             for first in range(start, stop, BLOCK):
                 some = indices[first : min(first + BLOCK, stop)]
                 fill_block(state, kernel, taken(self._x, some), 0, m)

@@ -15,7 +15,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from queue import SimpleQueue
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.support.limits import usable_cores
 
 
-def check_n_jobs(n_jobs: Any) -> int:
+def check_n_jobs(n_jobs: int | None) -> int:
     """Return the number of threads that the parameter `n_jobs` stands for, which is checked."""
     if n_jobs is None:
         return 1
@@ -34,7 +33,7 @@ def check_n_jobs(n_jobs: Any) -> int:
     return int(n_jobs)
 
 
-def n_used(n_jobs: Any) -> int:
+def n_used(n_jobs: int | None) -> int:
     """Return how many threads a learner with this `n_jobs` uses: 1 if it has asked for none yet."""
     return min(check_n_jobs(n_jobs), _pool.n_threads + 1)
 
@@ -47,7 +46,7 @@ class SharedCalls:
     """
 
     def __init__(
-        self, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], n_threads: int
+        self, function: Callable[..., object], calls: Iterable[tuple[object, ...]], n_threads: int
     ) -> None:
         self._function, self._left = function, deque(calls)
         self._errors: list[BaseException] = []
@@ -58,7 +57,7 @@ class SharedCalls:
         """Let other threads make calls from now on."""
         _pool.help(self._help, self._at_work)
 
-    def _help(self, at_work: Any) -> None:
+    def _help(self, at_work: threading.Lock) -> None:
         with at_work:
             try:
                 self._make_calls()
@@ -99,7 +98,7 @@ class SharedCalls:
 
 
 def make_calls(
-    function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], n_threads: int
+    function: Callable[..., object], calls: Sequence[tuple[object, ...]], n_threads: int
 ) -> None:
     """Call a function, which must release the GIL, with each tuple of arguments, in threads."""
     shared = SharedCalls(function, calls, n_threads if len(calls) > 1 else 1)
@@ -115,10 +114,14 @@ class _Pool:
 
     def __init__(self) -> None:
         # Queues of this kind wait without polling, and can be used in a signal handler.
-        self._tickets: SimpleQueue[tuple[Callable[[Any], None], Any]] = SimpleQueue()
+        self._tickets: SimpleQueue[tuple[Callable[[threading.Lock], None], threading.Lock]] = (
+            SimpleQueue()
+        )
         self.n_threads, self._starting = 0, threading.Lock()
 
-    def help(self, function: Callable[[Any], None], places: list[Any]) -> None:
+    def help(
+        self, function: Callable[[threading.Lock], None], places: list[threading.Lock]
+    ) -> None:
         """Let a thread call the function with each place, as soon as one is free."""
         if len(places) > self.n_threads:
             self._start(len(places))

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from streamsvm.models.kernel import loaded
-from streamsvm.models.kernel.kernel_solver import DualSolver, Sizes
+from streamsvm.models.kernel.kernel_solver import DualSolver, KernelState, Sizes
+from streamsvm.models.model import Kernel
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.tracking import budget, gap
 from streamsvm.solvers.tracking import linear as tracking_linear
@@ -28,7 +29,7 @@ class TrackingSolver(DualSolver):
 
     def __init__(
         self,
-        kernel: Any,
+        kernel: Kernel | None,
         schedule: tracking.Schedule,
         cache_mb: float,
         window: int,
@@ -47,7 +48,7 @@ class TrackingSolver(DualSolver):
         if self.is_averaged != is_averaged:
             self.schedule = self.schedule._replace(averaged=float(is_averaged))
 
-    def new_state(self, sizes: Sizes) -> Any:
+    def new_state(self, sizes: Sizes) -> KernelState:
         """Return an empty state."""
         d, cache, window = sizes.n_features, self.cache_bytes, self._window
         return tracking_state.new_state(d, cache, window, self._seed, sparse=sizes.is_sparse)
@@ -123,11 +124,11 @@ class LinearTrackingSolver(TrackingSolver):
 
     step, states = tracking_linear, tracking_linear
 
-    def bound_kernel(self, state: Any) -> Any:
+    def bound_kernel(self, state: KernelState) -> Any:
         """Return the kernel, of which only the scale is used."""
         return self.kernel
 
-    def new_state(self, sizes: Sizes) -> Any:
+    def new_state(self, sizes: Sizes) -> KernelState:
         """Return an empty state."""
         d, is_sparse = sizes.n_features, sizes.is_sparse
         return tracking_linear.new_state(d, self._window, self._seed, sparse=is_sparse)

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamsvm.model_files.json_values import checked
+from streamsvm.model_files.json_values import Content, Json, checked
 from streamsvm.models.linear import rate_search
 from streamsvm.models.linear.linear_solver import FEWEST_SPARSE, LinearSolver
 from streamsvm.models.linear.rate_search import RateSearchRows
-from streamsvm.models.model import Content, LearntEvent, Model, Parts
+from streamsvm.models.model import LearntEvent, Model, Parts
 from streamsvm.models.outputs import GrowingOutputs
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
 from streamsvm.solvers.linear import state as linear_state
@@ -117,7 +117,7 @@ class LinearModel(Model):
             fresh = sparse(fresh) if self.is_sparse else fresh
             self.make_room(shape(fresh)[1])
             learnt = np.flatnonzero(is_example[part])
-            done: list[Any] = []
+            done: list[object] = []
             try:
                 solver.learn((fresh, y[part], w[part]), of_outputs[part], done)
             finally:
@@ -220,7 +220,7 @@ class LinearModel(Model):
         content |= {"t0": self.solver.schedule.t0, "has_first": rows is not None}
         return content, arrays | ({} if rows is None else rows.as_arrays(self.n_features))
 
-    def read(self, content: dict[str, Any], arrays: NamedArrays) -> None:
+    def read(self, content: Json, arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""
         super().read(content, arrays)
         solver = self.solver

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamsvm._parameter_checks import check_cost, check_number, check_positive, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.losses import LOSSES
@@ -18,7 +16,7 @@ def schedule_of(
     t0: float | None,
     power: float,
     skip: int | str,
-    averaged: Any,
+    averaged: bool | float | None,
     bias_rate: float,
 ) -> Schedule:
     """Return the schedule for the parameters of a linear learner, which are checked.
@@ -56,7 +54,7 @@ def _lambda(l2: float, C: float | None, n_expected: int | None) -> float:
     return 1.0 / (check_cost(C) * n)
 
 
-def _least_share(averaged: Any) -> float:
+def _least_share(averaged: bool | float | None) -> float:
     """Return the smallest share of the last weights in the average; 0 without an average."""
     if averaged is None or isinstance(averaged, bool):
         return 0.0 if averaged is False else 1e-15

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class LinearSolver:
         self.state: LinearState | None = None
         self.first_rows: RateSearchRows | None = None
 
-    def changed(self, **attributes: Any) -> Self:
+    def changed(self, **attributes: object) -> Self:
         """Return a solver with other values of some attributes, which shares all else."""
         new = copy.copy(self)
         new.__dict__.update(attributes)
@@ -117,7 +117,7 @@ class LinearSolver:
 
     # Learning
 
-    def learn(self, rows: tuple[Any, ...], margins: np.ndarray, done: list[Any]) -> None:
+    def learn(self, rows: tuple[Rows, ...], margins: np.ndarray, done: list[object]) -> None:
         """Learn (x, y, weight); append to `done` when they were learnt."""
         append_result(done, learn_rows, (self.state, self.step, *rows, self.schedule, margins))
 

@@ -9,8 +9,7 @@ from typing import Any
 from streamsvm._parameter_checks import check_cost, check_size, check_whole
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.model_files.codec import Content
-from streamsvm.model_files.json_values import as_json, distinct
+from streamsvm.model_files.json_values import Content, as_json, distinct
 from streamsvm.structured import vocabulary
 from streamsvm.structured.batches import batch_rows
 from streamsvm.structured.concepts import search, state, step

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.model_files.codec import Content
-from streamsvm.model_files.json_values import checked
+from streamsvm.model_files.json_values import Content, checked
 from streamsvm.structured.parser.meanings import MOST_PARTS
 from streamsvm.structured.words import NOTHING
 from streamsvm.support.declaration import FLAG, Field, NamedArrays, as_int

@@ -12,7 +12,7 @@ import numpy as np
 from streamsvm._parameter_checks import check_cost, check_seed, check_whole
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.model_files.codec import Content
+from streamsvm.model_files.json_values import Content
 from streamsvm.structured.batches import batch_rows
 from streamsvm.structured.learner import SentenceLearner
 from streamsvm.structured.parser.algorithm_24 import EXPLORATIONS

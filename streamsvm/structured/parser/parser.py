@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.model_files.codec import Content
+from streamsvm.model_files.json_values import Content
 from streamsvm.structured.parser.algorithm_24 import learn_sentence
 from streamsvm.structured.parser.grammar import Grammar
 from streamsvm.structured.parser.meanings import Meaning, bag_of, frames_of

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm.model_files.codec import Content, labels_in
+from streamsvm.model_files.codec import labels_in
+from streamsvm.model_files.json_values import Content
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sequences import sentence_patterns
 from streamsvm.structured.sequences.inference import Exact, Greedy, KernelGreedy, SequenceSolver

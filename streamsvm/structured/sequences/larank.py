@@ -181,6 +181,13 @@ class LaRankSequenceLabeler(SequenceLearner):
         with self.lock:
             return self.solver.n_vectors
 
+    def _facts(self) -> dict[str, object]:
+        return super()._facts() | {
+            "support vectors": self.n_support_vectors,
+            "support patterns": self.n_support_patterns,
+            "dual objective": self.dual,
+        }
+
     @property
     def dual(self) -> float:
         """The dual objective."""

@@ -305,7 +305,11 @@ class SequenceLearner(LabelsTokens, StructuredLearner):
 
         """
         with self.lock:
-            return words.table(self)
+            return words.table(self, self._facts())
+
+    def _facts(self) -> dict[str, object]:
+        """Return what `words.table` wants to know."""
+        return {"features": self.n_features, "tokens learnt": self.n_tokens}
 
     def rehearse(self) -> None:
         """Learn and predict made-up sentences, so that all that is needed is compiled."""

@@ -12,6 +12,7 @@ import numpy as np
 from streamsvm._parameter_checks import check_positive
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.exact.exact_model import ExactModel
+from streamsvm.learners.bases.exact.results import LeaveOneOut, LeftOut
 from streamsvm.models.exact.exact_rows import with_costs
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.support.locked import guarded
@@ -29,7 +30,7 @@ class CostedModel(ExactModel):
         """Return the C_i that all examples of a problem would have now, for a weight of 1."""
 
     @abc.abstractmethod
-    def left_out(self, problem: ExactProblem, estimate: bool) -> Any:
+    def left_out(self, problem: ExactProblem, estimate: bool) -> LeaveOneOut | LeftOut:
         """Return the result of `leave_one_out` of a problem that may change."""
 
     @guarded

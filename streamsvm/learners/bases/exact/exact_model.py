@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,13 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.features import forgetting
+from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
+from streamsvm.labels.label_column import Label
 from streamsvm.learners.bases.kernel.remains import Remains, checked_ids
 from streamsvm.learners.bases.kernel.unlearning import Unlearned
 from streamsvm.models.exact.exact_rows import ExactRows
+from streamsvm.models.model import Kernel
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.selection.candidates import Candidates
 from streamsvm.solvers.gap import KeptGap
@@ -42,9 +46,9 @@ class ExactModel:
     averages = "means that stand for missing values, and gamma if it follows the data"
     """What is computed from all examples that came, in words."""
 
-    kernel: Any
+    kernel: Kernel | None
     window: int | None
-    lock: Any
+    lock: AbstractContextManager[bool]
     schema: Schema
     waiting: Candidates | None
     model: ExactRows
@@ -55,7 +59,7 @@ class ExactModel:
         return self.model.problem
 
     @guarded
-    def set_kernel(self, kernel: Any) -> None:
+    def set_kernel(self, kernel: Kernel) -> None:
         """Change the kernel, or its gamma; the solution is the exact one with it.
 
         Parameters
@@ -192,8 +196,8 @@ class ExactModel:
             problem.remove(int(slots[0]))
             return
         # On copies: what interrupts it takes none of them back.
-        changed: dict[str, Any] = {}
-        of_model: dict[str, Any] = {}
+        changed: dict[str, object] = {}
+        of_model: dict[str, object] = {}
         columns = None
         if slots.size or names.size:
             of_model["problem"] = problem = copy.deepcopy(problem)
@@ -238,11 +242,11 @@ class ExactModel:
                 "are those given to learn_many, or count the examples from 1"
             )
 
-    def _y_of_kept(self) -> Iterable[tuple[Any, ...]]:
+    def _y_of_kept(self) -> Iterable[tuple[Label, ...]]:
         """Return for each example kept what a function for `forget` is given beside the row."""
         return ((y,) for y in self.problem.facts["y"][: self.problem.n].tolist())
 
-    def forget(self, where: Callable[..., Any]) -> int:
+    def forget(self, where: Callable[..., object]) -> int:
         """Take all examples back for which a function says so.
 
         Parameters
@@ -264,7 +268,7 @@ class ExactModel:
         return len(found)
 
     @guarded
-    def _kept(self) -> list[tuple[dict[Any, float], tuple[Any, ...], int]]:
+    def _kept(self) -> list[tuple[dict[Name, float], tuple[Label, ...], int]]:
         """Return features by name, what comes with them, and the number of each example kept."""
         self.problem.settle()
         names, numbers = self.schema.names, self.numbers.tolist()

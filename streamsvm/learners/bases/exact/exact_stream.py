@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from streamsvm._parameter_checks import check_size, numbers_of, weights_of
 from streamsvm.errors import LabelError
 from streamsvm.features import batches
+from streamsvm.features.events import Event
+from streamsvm.features.frames import Batch
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT, Schema
+from streamsvm.labels.labelled_rows import Ids, Weights
 from streamsvm.learners.bases import words
 from streamsvm.learners.bases.exact.exact_model import ExactModel
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, in_order
 from streamsvm.model_files import container
 from streamsvm.models.exact.exact_rows import ExactRows, in_double
+from streamsvm.models.model import Kernel
 from streamsvm.support.locked import Locked, guarded, locked
 from streamsvm.support.rows import Rows, shape
 
@@ -40,7 +43,7 @@ class ExactStream(ExactModel, Locked, container.Saved):
 
     def __init__(
         self,
-        kernel: Any,
+        kernel: Kernel | None,
         window: int | None,
         max_features: int,
         cache_mb: float,
@@ -64,23 +67,29 @@ class ExactStream(ExactModel, Locked, container.Saved):
 
     # What is learnt
 
-    def _learn_event(self, x: Mapping[Name, Any], y: float, w: Any) -> None:
+    def _learn_event(self, x: Event, y: float, w: Weights) -> None:
         self._learn(lambda: self.schema.wider_row(x), np.array([y]), w, None)
 
-    def _learn_rows(self, X: Any, y: np.ndarray | None, w: Any, ids: Any) -> None:
-        def read() -> Any:
+    def _learn_rows(self, X: Batch, y: np.ndarray | None, w: Weights, ids: Ids | None) -> None:
+        def read() -> tuple[Rows, Sequence[Name]]:
             return batches.rows_of(self.schema, batches.matrix_of(X, self.schema), False)
 
         self._learn(read, y, w, ids)
 
     @guarded
-    def _learn(self, read: Callable[[], Any], y: np.ndarray | None, w: Any, ids: Any) -> None:
+    def _learn(
+        self,
+        read: Callable[[], tuple[Rows, Sequence[Name]]],
+        y: np.ndarray | None,
+        w: Weights,
+        ids: Ids | None,
+    ) -> None:
         """Learn the rows that `read` returns, and the names of new features."""
         rows, new = read()
         self._learn_checked(rows, new, y, w, ids)
 
     def _learn_checked(
-        self, rows: Rows, new: list[Name], y: np.ndarray | None, w: Any, ids: Any
+        self, rows: Rows, new: Sequence[Name], y: np.ndarray | None, w: Weights, ids: Ids | None
     ) -> None:
         n, schema = shape(rows)[0], self.schema
         targets = np.zeros(n) if y is None else y
@@ -102,7 +111,7 @@ class ExactStream(ExactModel, Locked, container.Saved):
     # What is predicted
 
     @guarded
-    def decision_of(self, x: Mapping[Name, Any]) -> float:
+    def decision_of(self, x: Event) -> float:
         """Return f of an event."""
         self.problem.settle()
         row = in_double(self.schema.row(x))
@@ -111,7 +120,7 @@ class ExactStream(ExactModel, Locked, container.Saved):
         return float(self.problem.decisions(row)[0])
 
     @guarded
-    def decisions_of(self, X: Any) -> np.ndarray:
+    def decisions_of(self, X: Batch) -> np.ndarray:
         """Return f of the rows of a batch, float64 (n,)."""
         self.problem.settle()
         return self.problem.decisions(in_double(batches.known_rows(self.schema, X, False)))

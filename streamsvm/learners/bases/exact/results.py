@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from streamsvm.labels.label_column import Label
 
 
 class Influence(NamedTuple):
@@ -24,7 +26,7 @@ class Influence(NamedTuple):
 
     """
 
-    label: Any
+    label: Label
     margin: float
     margin_without: float
     objective: float

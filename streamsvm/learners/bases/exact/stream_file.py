@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamsvm.features.missing import N_ROWS, are_possible
 from streamsvm.features.schema import Schema
-from streamsvm.model_files.codec import LARGEST_COUNT, Content
+from streamsvm.learners.bases.exact.exact_stream import ExactStream
+from streamsvm.model_files.codec import LARGEST_COUNT
+from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.exact.exact_file import read_solution, solution_as_file
 from streamsvm.support.declaration import Field, NamedArrays, as_int
 
 
-def as_file(learner: Any) -> Content:
+def as_file(learner: ExactStream) -> Content:
     """Return the solution of examples without labels, and what is known of features."""
     schema = learner.schema
     content, arrays = solution_as_file(learner.model, len(schema))
@@ -19,7 +19,7 @@ def as_file(learner: Any) -> Content:
     return content, arrays | {"missing": schema.missing.statistics[:, : len(schema.names)]}
 
 
-def read(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
+def read(learner: ExactStream, content: Json, arrays: NamedArrays) -> None:
     """Set what `as_file` returned; raise ValueError if it does not hold together."""
     names = learner.schema.names
     if len(names) > learner.max_features:

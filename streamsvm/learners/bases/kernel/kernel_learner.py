@@ -12,6 +12,9 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_class_weight, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
+from streamsvm.labels.class_labels import ClassWeight
+from streamsvm.labels.label_column import Label
+from streamsvm.labels.labelled_rows import Ids
 from streamsvm.learners.bases.kernel.availability import of_dual, of_keepers, of_primal
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.remains import Remains, Traces, checked_ids
@@ -22,6 +25,7 @@ from streamsvm.models.kernel import threads
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.kernel.kernel_solver import KernelSolver
 from streamsvm.models.kernel.preparation import Preparation
+from streamsvm.models.model import Kernel
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import density
@@ -54,17 +58,20 @@ class KernelLearner(Learner):
     """Whether examples can be taken back from it."""
 
     model: KernelModel
+    max_support_vectors: int | None = None
+    """The most support vectors, of those that have such a bound; None: any number."""
+
     takes_balanced: ClassVar[bool] = False
     """Whether `class_weight` may be "balanced"."""
 
     def __init__(
         self,
         solver: KernelSolver,
-        kernel: Any,
+        kernel: Kernel | None,
         given: KernelParameters,
         *,
         C: float | str = 1.0,
-        class_weight: Any = None,
+        class_weight: ClassWeight | str | None = None,
         scale: bool | str = False,
         gamma: str = "scale",
     ) -> None:
@@ -115,18 +122,18 @@ class KernelLearner(Learner):
         return self._class_weight
 
     @class_weight.setter
-    def class_weight(self, class_weight: Any) -> None:
+    def class_weight(self, class_weight: ClassWeight | str | None) -> None:
         check_class_weight(class_weight, self.takes_balanced)
         self._class_weight = class_weight
         factors = [self.factor_of(label) for label in self.targets.labels.seen]
         self.model.costs = self.model.costs.weighted(factors, class_weight == "balanced")
 
-    def factor_of(self, label: Any) -> float:
+    def factor_of(self, label: Label) -> float:
         """Return what C is multiplied by for examples with this label."""
         given = self._class_weight
         return float(given.get(label, 1.0)) if isinstance(given, dict) else 1.0
 
-    def _check_ids(self, ids: Any) -> None:
+    def _check_ids(self, ids: Ids | None) -> None:
         if ids is not None and self.solver.refuses_ids is not None:
             raise ParameterError(f"ids: {self.solver.refuses_ids}")
 
@@ -204,6 +211,12 @@ class KernelLearner(Learner):
         `classes` and `weights` are those of the n rows, which are over the features seen.
         """
         return self.model.objective_of(x, classes, weights)
+
+    def _facts(self) -> dict[str, object]:
+        facts = super()._facts() | {"support vectors": self.n_support_vectors}
+        if self.has_dual:
+            facts |= {"dual objective": self.dual, "duality gap": self.duality_gap()}
+        return facts
 
     # Of learners with a dual, others have no such methods
 
@@ -372,11 +385,11 @@ class KernelLearner(Learner):
             waiting=self.waiting,
             n_examples=self.n_examples,
             is_sparse=self.is_sparse,
-            is_bounded=getattr(self, "max_support_vectors", None) is not None,
+            is_bounded=self.max_support_vectors is not None,
         )
 
     # Copies
 
-    def __setstate__(self, contents: dict[str, Any]) -> None:
+    def __setstate__(self, contents: dict[str, object]) -> None:
         super().__setstate__(contents)
         self.model.after_copy(threads.check_n_jobs(self.n_jobs))

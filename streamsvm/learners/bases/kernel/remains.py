@@ -10,6 +10,7 @@ import numpy as np
 from streamsvm.errors import ParameterError
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
+from streamsvm.labels.labelled_rows import Ids
 from streamsvm.labels.targets import Targets
 from streamsvm.models.kernel.kernel_solver import DualSolver
 from streamsvm.models.kernel.preparation import Preparation
@@ -71,9 +72,11 @@ class Kept(NamedTuple):
         return np.union1d(self.numbers, self.waiting)
 
 
-def checked_ids(ids: Any) -> np.ndarray:
+def checked_ids(ids: Ids | int) -> np.ndarray:
     """Return ids, or one id, as int64, ascending, each once; ParameterError: they are none."""
-    listed = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, (str, bytes)) else [ids]
+    listed: list[Any] = [ids]
+    if isinstance(ids, Iterable) and not isinstance(ids, (str, bytes)):
+        listed = list(ids)
     for number in listed:
         is_whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
         if not is_whole or not 1 <= number < 2**63:

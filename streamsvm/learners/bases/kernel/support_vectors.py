@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.features.names import Name
+from streamsvm.labels.label_column import Label
 from streamsvm.labels.targets import Targets
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.outputs import Scores
@@ -21,7 +22,7 @@ class SupportVectors(NamedTuple):
     features: list[Name]  # names of the columns of `rows`
     rows: Any  # float32 (n, d); a scipy.sparse.csr_array if the learner's rows are sparse
     coefficients: np.ndarray  # float64 (n,), signed: positive for the positive label
-    labels: list[Any]  # label of each
+    labels: list[Label]  # label of each
     entered: np.ndarray  # int64 (n,): the number of the example, from 1, or the id given with it;
     # for a vector merged from several examples, minus the number of the newest
 
@@ -47,8 +48,8 @@ class SupportPatterns(NamedTuple):
     feature_names: list[Name]
     rows: Any
     coefficients: np.ndarray
-    labels: list[Any]
-    classes: list[Any]
+    labels: list[Label]
+    classes: list[Label]
 
 
 class ProblemVectors(NamedTuple):
@@ -57,14 +58,15 @@ class ProblemVectors(NamedTuple):
     features: list[Name]  # names of the columns of `rows`
     rows: Any  # float32 (n, d); a scipy.sparse.csr_array if the learner's rows are sparse
     coefficients: np.ndarray  # float64 (n, problems), positive for the problem's first label
-    labels: list[Any]  # label of each
+    labels: list[Label]  # label of each
     entered: np.ndarray  # int64 (n,): the number of the example, from 1, or the id given with it
-    problems: list[tuple[Any, Any]]  # the two labels of each problem; None: all other labels
+    problems: list[tuple[Label, Label]]  # the two labels of each problem; None: all other labels
 
 
-def vectors_of(
-    model: KernelModel | None, names: list[Name], targets: Targets
-) -> SupportVectors | SupportPatterns | ProblemVectors:
+Vectors = SupportVectors | SupportPatterns | ProblemVectors
+
+
+def vectors_of(model: KernelModel | None, names: list[Name], targets: Targets) -> Vectors:
     """Return copies of the support vectors of a model, in the order in which they entered it."""
     seen, d = list(targets.labels.seen), len(names)
     has_scores = model is not None and isinstance(model.outputs, Scores)
@@ -90,7 +92,7 @@ def in_order(
     rows: Rows,
     alpha: np.ndarray,
     entered: np.ndarray,
-    label: Callable[[float], Any],
+    label: Callable[[float], Label],
 ) -> SupportVectors:
     """Return the support vectors (alpha not 0), in the order in which they entered the model.
 
@@ -107,8 +109,8 @@ def _in_problems(
     rows: Rows,
     found: np.ndarray,
     entered: np.ndarray,
-    labels: tuple[np.ndarray, list[Any]],
-    problems: list[tuple[Any, Any]],
+    labels: tuple[np.ndarray, list[Label]],
+    problems: list[tuple[Label, Label]],
 ) -> ProblemVectors:
     """Return the support vectors of several problems, in the order in which they entered the model.
 

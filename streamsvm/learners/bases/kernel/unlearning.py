@@ -8,7 +8,7 @@ gone by then.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Unlearned(NamedTuple):
 
 def parts_without(
     traces: Traces, own: Kept, columns: Columns, room: Sizes
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[dict[str, object], dict[str, object]]:
     """Return the parts of a learner, and of its model, without examples, over some columns.
 
     `room` is what its state has room for.
@@ -63,8 +63,12 @@ def parts_without(
     waiting = traces.waiting
     if waiting is not None:
         waiting = waiting.without(numbers, columns)
-    of_face: dict[str, Any] = {"schema": schema, "waiting": waiting}
-    of_model = {"solver": solver, "preparation": preparation, "n_features": len(schema)}
+    of_face: dict[str, object] = {"schema": schema, "waiting": waiting}
+    of_model: dict[str, object] = {
+        "solver": solver,
+        "preparation": preparation,
+        "n_features": len(schema),
+    }
     if traces.is_known_well():
         sizes = room._replace(n_features=len(schema), n_known=len(schema))
         targets, calibrated = _calibrated(solver, traces.targets, sizes)

@@ -8,8 +8,12 @@ import numpy as np
 
 from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
 from streamsvm.features import batches, frames
+from streamsvm.features.frames import Batch
+from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.class_labels import check_present
+from streamsvm.labels.class_labels import ClassWeight, check_present
+from streamsvm.labels.label_column import Label, Labels
+from streamsvm.labels.labelled_rows import Weights
 from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.models.linear.linear_model import LinearModel
@@ -43,7 +47,7 @@ class LinearLearner(Learner):
         self,
         solver: LinearSolver,
         t0: float | None,
-        class_weight: Any,
+        class_weight: ClassWeight | None,
         sparse: bool | None,
         hashing: int | None,
         max_features: int,
@@ -67,7 +71,7 @@ class LinearLearner(Learner):
         self.t0, self.class_weight = t0, class_weight
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
 
-    def factor_of(self, label: Any) -> float:
+    def factor_of(self, label: Label) -> float:
         """Return what the loss of examples with this label is multiplied by."""
         return 1.0 if not self.class_weight else float(self.class_weight.get(label, 1.0))
 
@@ -84,7 +88,7 @@ class LinearLearner(Learner):
         return f"{self.loss} loss, lambda {self.solver.schedule.lam:g}, rate {self.rate:.3g}"
 
     @property
-    def weights(self) -> dict[Any, Any]:
+    def weights(self) -> dict[Name, float] | dict[Label, dict[Name, float]]:
         """{feature: weight}; with more than two classes {label: {feature: weight}}."""
         with self.lock:
             names = self.feature_names if self.hashing is None else list(range(self.hashing))
@@ -93,7 +97,7 @@ class LinearLearner(Learner):
             return self._by_label([dict(zip(names, row, strict=True)) for row in rows], {})
 
     @property
-    def intercept(self) -> Any:
+    def intercept(self) -> float | dict[Label, float]:
         """The bias; with more than two classes {label: bias}."""
         turn = self.targets.direction
         return self._by_label([turn * bias for bias in self.solver.biases()], 0.0)
@@ -104,13 +108,17 @@ class LinearLearner(Learner):
             return of_outputs[0] if of_outputs else nothing
         return dict(zip(self.targets.labels.seen, of_outputs, strict=True))
 
+    def _facts(self) -> dict[str, object]:
+        own = {"bias": self.intercept, "learning rate": self.rate, "largest weights": self.weights}
+        return super()._facts() | own
+
     @property
     def rate(self) -> float:
         """The learning rate of the next example: the factor of its loss gradient."""
         return self.solver.rate
 
     @guarded
-    def objective(self, X: Any, y: Any, w: Any = 1.0) -> float:
+    def objective(self, X: Batch, y: Labels, w: Weights = 1.0) -> float:
         """Return the objective that learning minimises: lambda / 2 ||w||^2 plus the mean loss.
 
         Parameters
