@@ -40,6 +40,7 @@ class AdaptiveModel(Group):
         n, factors = self.n_classes + 1, [*self.factors_of_classes, factor]
         kinds, used = members.kinds_of(n), self.used
         if n > 3 and used is not None and not members.is_of(used, kinds[self.state.info[IN_USE]]):
+            # Of so many classes another kind takes its place.
             standby.use_first(self)
         state = copy.deepcopy(self.state)
         if n <= 3:
@@ -61,7 +62,7 @@ class AdaptiveModel(Group):
             if members.is_of(found[m], kind):
                 further += found[m].with_class(factor)
                 continue
-            # Of so many classes there is another kind, which learns later what is kept.
+            # The new one learns later what is kept.
             found[m] = members.new_other(self, factors, found[0], kind)
             state.waiting[m] = min(found[0].n_examples, self.recent.n_examples)
         return [(self.__dict__, changed | {"models": found}), *further]
