@@ -22,8 +22,9 @@ from streamsvm import (
 )
 from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.learners.bases.late_rows import LateRows, as_learnt, row_after
+from streamsvm.learners.bases.late_rows import LateRows, as_learnt
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.models.rows import row_after
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_labels import LateLabels

@@ -11,7 +11,7 @@ from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import in_order
 from streamsvm.labels.label_column import MISSING, Label, LabelColumn
-from streamsvm.support.rows import Rows, SparseRows, taken
+from streamsvm.support.rows import SparseRows
 
 
 class LateRows(NamedTuple):
@@ -49,24 +49,6 @@ class LateRows(NamedTuple):
         rows = np.where(self.is_learnt, np.arange(len(labels)), -1)
         last = np.maximum.accumulate(rows)
         return LabelColumn(np.where(last >= 0, labels.codes[last], first), values)
-
-
-def row_after(numbers: np.ndarray, start: int, n: int) -> int:
-    """Return the row after the n-th example from row `start` on; the end, if there are fewer.
-
-    `numbers`, int64 (rows,), is 0 for rows that are only predicted; n is at least 1.
-    """
-    if len(numbers) - start < n:
-        return len(numbers)
-    if numbers[start : start + n].all():
-        return start + n
-    examples = np.flatnonzero(numbers[start:])
-    return start + int(examples[n - 1]) + 1 if len(examples) >= n else len(numbers)
-
-
-def rows_where(x: Rows, wanted: np.ndarray) -> Rows:
-    """Return the rows for which `wanted`, bool (n,), is True; all of them without a copy."""
-    return x if wanted.all() else taken(x, np.flatnonzero(wanted))
 
 
 def as_learnt(
