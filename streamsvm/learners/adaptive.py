@@ -298,7 +298,7 @@ class AdaptiveSVMClassifier(Learner):
     @locked
     def support_vectors(self) -> Vectors:
         """Return those of the model in use: see `KernelLearner.support_vectors`."""
-        return vectors_of(self.in_use, self.feature_names, self.targets)
+        return vectors_of(self.in_use, self.schema, self.targets)
 
     @property
     def certificate(self) -> Certificate:

@@ -63,8 +63,12 @@ def test_weights_that_are_no_numbers_are_refused(weight):
         model.learn_one({"0": 1.0}, True, weight)
 
 
-def test_hashed_rows_have_their_width_before_the_first_example():
-    assert LASVMClassifier(hashing=1024).support_vectors().rows.shape == (0, 1024)
+def test_hashed_rows_have_their_width():
+    model = LASVMClassifier(hashing=1024)
+    assert model.support_vectors().rows.shape == (0, 1024)
+    for word, label in (("a", True), ("b", False)):
+        model.learn_one({word: 1.0}, label)
+    assert model.support_vectors().rows.shape == (2, 1024)
 
 
 def test_a_model_interrupted_before_its_trial_noted_an_example_loads(tmp_path):

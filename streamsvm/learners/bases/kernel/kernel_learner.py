@@ -171,7 +171,7 @@ class KernelLearner(Learner):
         `ProblemVectors` or `SupportPatterns` for more.
 
         """
-        return vectors_of(self.model, self.feature_names, self.targets)
+        return vectors_of(self.model, self.schema, self.targets)
 
     @property
     def _bias(self) -> float:

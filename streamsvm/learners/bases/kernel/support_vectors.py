@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.features.names import Name
+from streamsvm.features.schema import Schema
 from streamsvm.labels.label_column import Label
 from streamsvm.labels.targets import Targets
 from streamsvm.models.kernel.kernel_model import KernelModel
@@ -66,9 +67,10 @@ class ProblemVectors(NamedTuple):
 Vectors = SupportVectors | SupportPatterns | ProblemVectors
 
 
-def vectors_of(model: KernelModel | None, names: list[Name], targets: Targets) -> Vectors:
+def vectors_of(model: KernelModel | None, schema: Schema, targets: Targets) -> Vectors:
     """Return copies of the support vectors of a model, in the order in which they entered it."""
-    seen, d = list(targets.labels.seen), len(names)
+    # Hashed features have columns, but no names.
+    seen, names, d = list(targets.labels.seen), list(schema.names), len(schema)
     has_scores = model is not None and isinstance(model.outputs, Scores)
     if model is None or model.state is None:
         rows = as_matrix(np.zeros((0, d), np.float32))
