@@ -14,7 +14,6 @@ from streamsvm._parameter_checks import (
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
-from streamsvm.labels.label_column import Label
 from streamsvm.labels.labelled_rows import Ids
 from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases.kernel.support_vectors import Vectors, vectors_of
@@ -35,7 +34,7 @@ from streamsvm.support.locked import guarded, locked
 class AdaptiveSVMClassifier(Learner):
     """Online SVM for streams that drift: several models learn, and the best of late predicts.
 
-    Four models learn the stream: `LASVMClassifier` for two classes, `LaRankClassifier` for more.
+    Four models learn the stream: by LASVM for two classes, by LaRank for more.
     The first finds scale and gamma of its RBF kernel itself. The second and third have 1/4 and 1/16
     of its gamma, so that the third is nearly linear, and ten times its C; the fourth has 4 times
     its gamma, and keeps the last 1,000 examples only. Of 3 to 50 classes the second is
@@ -139,7 +138,6 @@ class AdaptiveSVMClassifier(Learner):
 
     new_targets = GrowingTargets
     compiles_classes_apart = True
-    has_dual = False
     model: AdaptiveModel
 
     def __init__(
@@ -194,10 +192,6 @@ class AdaptiveSVMClassifier(Learner):
         yield {"window": 200, "scale": False, "C": 0.5, "seed": 42}
         yield {"max_support_vectors": 50, "seed": 42}
 
-    def factor_of(self, label: Label) -> float:
-        """Return what C is multiplied by for examples with this label."""
-        return 1.0 if self.class_weight is None else float(self.class_weight.get(label, 1.0))
-
     def _check_ids(self, ids: Ids | None) -> None:
         if ids is not None:
             raise ParameterError(
@@ -215,7 +209,7 @@ class AdaptiveSVMClassifier(Learner):
         Parameters
         ----------
         progress
-            As for the models' own `finish`.
+            As in `LASVMClassifier`.
         seconds
             As in `LASVMClassifier`, for each of the models.
 

@@ -123,11 +123,6 @@ class IncrementalSVMClassifier(CostedModel, Learner):
     def C(self, C: float) -> None:  # noqa: N802
         self.model.C = C
 
-    def factor_of(self, label: Label) -> float:
-        """Return what C is multiplied by for examples with this label."""
-        given = self.class_weight
-        return float(given.get(label, 1.0)) if isinstance(given, dict) else 1.0
-
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         """Yield the settings that River's checks run with."""

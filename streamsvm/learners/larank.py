@@ -153,7 +153,6 @@ class LaRankClassifier(KernelLearner):
     ) -> None:
         if K is not None and reserve:
             raise ParameterError(_ALL_KEPT.format(reserve=reserve, K=K))
-        kept = finishing.new_reserve(0 if K is not None else reserve, window, max_support_vectors)
         schedule = larank.Schedule(
             tau=check_positive("tau", tau),
             reprocess=-1.0
@@ -168,6 +167,7 @@ class LaRankClassifier(KernelLearner):
                 check_size("max_support_vectors", max_support_vectors, 2),
             ),
         )
+        kept = finishing.new_reserve(0 if K is not None else reserve, window, max_support_vectors)
         solver = LaRankSolver(kernel, schedule, cache_mb, kept, check_seed(seed), max_classes)
         if window is not None:
             solver.refuses_ids = IDS_AND_WINDOW

@@ -56,8 +56,8 @@ class TrackingSVMClassifier(KernelLearner):
         Instead of K: the wanted mean normalised gap, above 0. K is then ceil(8 C R2 / epsilon^2),
         with R2 the largest k(x, x) so far: enough in the worst case, usually far more than needed.
         K is a million at most, however large R2 becomes.
-        C is multiplied by the largest factor in `class_weight`. Example weights above 1 and
-        "balanced" are not taken into account: with them the `certificate` says what K achieves.
+        C is multiplied by the largest factor in `class_weight`. Example weights above 1 are not
+        taken into account: with them the `certificate` says what K achieves.
     process
         True, the default: make a step on the new example first (Algorithm 2). False: do not
         (Algorithm 1).

@@ -102,7 +102,7 @@ class Model(abc.ABC):
     def with_class(self, factor: float) -> list[Changes]:
         """Return what changes as a class is added, whose C is multiplied by a factor.
 
-        These are attributes with their new values; the model is not changed.
+        These are attributes with their new values; what the model predicts is not changed.
         """
         return [(self.__dict__, {"outputs": type(self.outputs)(self.n_classes + 1)})]
 

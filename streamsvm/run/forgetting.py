@@ -54,13 +54,7 @@ def unlearn(model: Any, ids: Iterable[int]) -> Any:
 
     Returns what the learner returns: ids `removed` and `not_kept`, and the `gap` now.
     """
-    learner, wanted = learner_of(model), list(dict.fromkeys(ids))
-    if isinstance(learner.observer, TrackingMonitor):
-        # Its sample is of examples that the learner has left out, and does not know any more.
-        with learner.lock:
-            sample = learner.observer.passed_by
-            learner.observer.passed_by = sample.without(np.array(wanted, np.int64), None)
-    return learner.unlearn(wanted)
+    return learner_of(model).unlearn(list(dict.fromkeys(ids)))
 
 
 class Requests:

@@ -1,11 +1,11 @@
 """Predicts or learns one event by one compiled call, through a preallocated buffer.
 
-Passing a state of thirty arrays to a compiled function takes 3 microseconds; passing one numba
-object (`structref`) that refers to them takes half a microsecond. The arguments of all calls are
-therefore bound once in such an object. It refers to the current state of the learner, and is
-replaced when the learner gets another state. Python writes the values of an event into a buffer of
-the object, NaN for those that are missing; compiled code checks and fills them, converts them to
-float32, and predicts or learns the row.
+Passing a state of thirty arrays to a compiled function takes 3 microseconds. The arguments of all
+calls are therefore written once into a block of words that compiled code reads by its address
+(`_compile/layout.py`). It refers to the current state of the model, and is replaced when the model
+gets another state. Python writes the values of an event into a buffer, NaN for those that are
+missing; compiled code checks and fills them, converts them to float32, and predicts or learns the
+row.
 
 Predicting a row leaves its kernel values in the scratch arrays of the state, and their number in
 the field `ready` of its `info`. If the same row is learnt next, they are used again. Every other

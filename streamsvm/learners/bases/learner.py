@@ -66,7 +66,10 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     chunk = 1000
     """Number of rows that a run learns before it checks the time and for Ctrl-C."""
 
-    has_dual = True
+    class_weight: Any = None
+    """What C, or the loss, is multiplied by: a dict by label, or None."""
+
+    has_dual = False
     """Whether it has dual coefficients, from which a duality gap can be measured."""
 
     compiles_classes_apart = False
@@ -122,8 +125,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return self.model.n_learnt
 
     def factor_of(self, label: Label) -> float:
-        """Return what C is multiplied by for examples with this label."""
-        return 1.0
+        """Return what C, or the loss, is multiplied by for examples with this label."""
+        given = self.class_weight
+        return float(given.get(label, 1.0)) if isinstance(given, dict) else 1.0
 
     def add_class(self, label: Label) -> None:
         """Add a class, if it is new: a batch may also be cut before an example of a known one."""

@@ -156,10 +156,6 @@ class Group(Model):
             return None, None, None
         return model.event_parts()
 
-    def bound_kernel(self, state: Any) -> Any:
-        """Return the kernel of the model in use, in the form that solvers use."""
-        return self.in_use.bound_kernel(state)
-
     def room_for_features(self) -> int:
         """Return the number of features that the model in use has room for."""
         return 0 if self.used is None else self.used.room_for_features()
@@ -196,6 +192,7 @@ class Group(Model):
 
     def after_copy(self, n_threads: int) -> None:
         """Add what `for_copy` left out; the process may have other cores."""
+        self.settings = self.settings._replace(n_threads=n_threads)
         for model in self.models:
             model.after_copy(n_threads)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from streamsvm import kernels
@@ -90,10 +88,6 @@ class ExactClasses(ExactRows, Model):
     def event_parts(self) -> Parts:
         """Return no parts."""
         return None, None, None
-
-    def bound_kernel(self, state: Any) -> Any:
-        """Return the kernel, which is not used."""
-        return self.problem.kernel
 
     def room_for_features(self) -> int:
         """Return the number of features."""

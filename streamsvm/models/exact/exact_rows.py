@@ -94,15 +94,14 @@ class ExactRows:
             # At powers of two only.
             gamma = problem.kernel.gamma if n & (n - 1) else auto_gamma.gamma_of(self.moments, n)
             if auto_gamma.is_worth_it(problem.kernel.gamma, gamma):
-                self.set_kernel(kernels.RBF(gamma=gamma))
+                self.problem = self.with_kernel(kernels.RBF(gamma=gamma))
 
     def is_negative(self, y: float) -> bool:
         """Tell whether the coefficient of an example is 0 or less, to begin with."""
         return False
 
-    def set_kernel(self, kernel: Kernel) -> None:
-        """Change the kernel; ParameterError if it is too large for a row that is kept."""
-        # On a copy: what interrupts it leaves the solution with the old kernel.
+    def with_kernel(self, kernel: Kernel) -> ExactProblem:
+        """Return the solution with a kernel; ParameterError if it is too large for a kept row."""
         problem = copy.deepcopy(self.problem)
         own = np.array([problem.own_value(s, kernel) for s in range(problem.n)])
         if not np.all(own <= LARGEST_DIAGONAL):
@@ -111,7 +110,7 @@ class ExactRows:
                 f"solution has too few digits left: at most {LARGEST_DIAGONAL:g}"
             )
         whole.set_kernel(problem, kernel, own)
-        self.problem = problem
+        return problem
 
     def diagonal_of(self, x: Rows) -> np.ndarray:
         """Return k(x, x) of rows, float32 (n,); raise `FeatureError` if one is out of range."""

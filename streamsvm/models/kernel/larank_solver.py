@@ -29,19 +29,6 @@ from streamsvm.support.rows import Rows
 _ANY = 2**62
 
 
-def margins_of_classes(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return the score of each row's class, less the largest other one.
-
-    `y`, int64 (n,), are the numbers of the classes; `scores` are float64 (n, classes).
-    """
-    rows = np.arange(len(y))
-    own, others = scores[rows, y], scores.copy()
-    others[rows, y] = -np.inf
-    # Without another class: of those that will come the score is 0.
-    margins: np.ndarray = own - others.max(axis=1) if scores.shape[1] > 1 else own
-    return margins
-
-
 class LaRankSolver(ReservingSolver):
     """LaRank: a coefficient for each pair of a support pattern and a class.
 
@@ -141,7 +128,10 @@ class LaRankSolver(ReservingSolver):
 
     def least_margins(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the same of rows."""
-        return margins_of_classes(numbers.astype(np.int64), margins)
+        rows, others = np.arange(len(numbers)), margins.copy()
+        own = margins[rows, numbers.astype(np.int64)]
+        others[rows, numbers.astype(np.int64)] = -np.inf
+        return np.asarray(own - others.max(axis=1) if margins.shape[1] > 1 else own)
 
     def violations(self, numbers: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Return by how much the margin of each row is below 1."""

@@ -139,8 +139,6 @@ class PerceptronSolver(KernelSolver):
 
     def squared_norm(self, n_features: int) -> float:
         """Return the square of |w|, of the model that predicts, or of the last one with votes."""
-        if self.state is None:
-            return 0.0
         rows, coefficients, _ = self.expansion(n_features)
         schedule, margins = self.schedule, np.empty(len(coefficients))
         if schedule.averaged == perceptron.VOTED:

@@ -9,14 +9,15 @@ else its middle could be far from what is best for them, although none violates 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.models.kernel import kernel_batches
-from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
+from streamsvm.models.kernel.kernel_model import KernelModel
+from streamsvm.models.kernel.kernel_solver import KernelState
 from streamsvm.models.kernel.reserving_solver import reserving
-from streamsvm.models.outputs import Outputs, sides_of
+from streamsvm.models.outputs import sides_of
 from streamsvm.solvers.larank.state import new_state
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.support import stores
@@ -31,42 +32,6 @@ NEARER = 0.1
 With two classes it is doubled each time: where f changes much between looks (large C), they become
 fewer.
 """
-
-
-class Solved(Protocol):
-    """What is asked of the model whose reserve is looked at."""
-
-    solver: KernelSolver
-    outputs: Outputs
-    n_features: int
-    n_threads: int
-    is_sparse: bool
-
-    @property
-    def state(self) -> Any:
-        """The arrays of the solver."""
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-
-    def sizes(self, n_features: int | None = None) -> Sizes:
-        """Return what the state must have room for."""
-
-    def bound_kernel(self, state: KernelState) -> Any:
-        """Return the kernel in the form that solvers use."""
-
-    def expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return rows, coefficients and example numbers of the slots in use."""
-
-    def margins_of_scaled(self, x: Rows) -> np.ndarray:
-        """Return the margins of rows that are scaled as those kept."""
-
-    def diagonal_of(self, x: Rows) -> np.ndarray:
-        """Return k(x, x) of rows."""
-
-    def costs_now(self, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of classes would have now."""
 
 
 _OF_LOOKS = ("n_looked", "look_sum", "look_squares", "look_most")
@@ -120,7 +85,7 @@ class Revisits:
     comes_first = True
     """Whether to look before `finish` makes a step: most rows that are missing are so already."""
 
-    def __init__(self, model: Solved, most: int | None = None) -> None:
+    def __init__(self, model: KernelModel, most: int | None = None) -> None:
         self._model, self._n_classes = model, model.n_classes
         x, self._facts = reserving(model.solver).kept_rows.rows()
         # How many rows each of these stands for.
@@ -322,7 +287,7 @@ class RevisitsOfLaRank(Revisits):
     `_f` has a column for each class, and so have the coefficients of an expansion.
     """
 
-    def __init__(self, model: Solved, most: int | None = None) -> None:
+    def __init__(self, model: KernelModel, most: int | None = None) -> None:
         super().__init__(model, most)
         self._f = np.zeros((len(self._facts), self._n_classes))
 

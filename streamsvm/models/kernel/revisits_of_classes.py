@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.models.kernel.kernel_batches import share_rows
-from streamsvm.models.kernel.revisits import NEARER, Revisits, Solved, narrowing
+from streamsvm.models.kernel.kernel_model import KernelModel
+from streamsvm.models.kernel.revisits import NEARER, Revisits, narrowing
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, PairsState, new_state
 from streamsvm.support import stores
@@ -39,7 +40,7 @@ class RevisitsOfClasses(Revisits):
     comes_first = False
     """Rows would be added to many problems, of few of which they stay members."""
 
-    def __init__(self, model: Solved, most: int | None = None) -> None:
+    def __init__(self, model: KernelModel, most: int | None = None) -> None:
         super().__init__(model, most)
         of = model.solver.state_for(model.sizes(model.n_features)).problems
         self._class_of = self._facts["class"].astype(np.int64)

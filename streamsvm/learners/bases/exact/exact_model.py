@@ -74,8 +74,8 @@ class ExactModel:
 
         """
         kernels.check_kernel(kernel)
-        self.model.set_kernel(kernel)
-        self.model.follows_rule, self.kernel = False, kernel
+        of_model = {"problem": self.model.with_kernel(kernel), "follows_rule": False}
+        change_together([(self.model.__dict__, of_model), (self.__dict__, {"kernel": kernel})])
 
     @property
     def n_examples(self) -> int:

@@ -13,7 +13,6 @@ from streamsvm._parameter_checks import check_class_weight, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
-from streamsvm.labels.label_column import Label
 from streamsvm.labels.labelled_rows import Ids
 from streamsvm.learners.bases.kernel.availability import of_dual, of_keepers, of_primal
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
@@ -53,7 +52,6 @@ class KernelLearner(Learner):
 
     """
 
-    has_dual = False
     gives_back = False
     """Whether examples can be taken back from it."""
 
@@ -127,11 +125,6 @@ class KernelLearner(Learner):
         self._class_weight = class_weight
         factors = [self.factor_of(label) for label in self.targets.labels.seen]
         self.model.costs = self.model.costs.weighted(factors, class_weight == "balanced")
-
-    def factor_of(self, label: Label) -> float:
-        """Return what C is multiplied by for examples with this label."""
-        given = self._class_weight
-        return float(given.get(label, 1.0)) if isinstance(given, dict) else 1.0
 
     def _check_ids(self, ids: Ids | None) -> None:
         if ids is not None and self.solver.refuses_ids is not None:
@@ -364,6 +357,9 @@ class KernelLearner(Learner):
         found = own.ids
         if not found.size:
             self.solver.drop_numbers()
+            if self.observer is not None:
+                # Its sample is of examples that the learner has left out, and does not know.
+                change_together([self.observer.without(wanted, None)])
             return found
         d, gone = len(self.schema), traces.dropped(found)
         columns = np.setdiff1d(np.arange(d), gone) if gone.size else None
@@ -372,7 +368,7 @@ class KernelLearner(Learner):
         of_face |= {"event_path": None, "event_reader": None}
         changes: list[Changes] = [(self.__dict__, of_face), (self.model.__dict__, of_model)]
         if self.observer is not None:
-            changes.append(self.observer.without(found, columns))
+            changes.append(self.observer.without(wanted, columns))
         change_together(changes)
         return found
 

@@ -37,7 +37,6 @@ class LinearLearner(Learner):
     """
 
     new_targets = GrowingTargets
-    has_dual = False
     chunk = 65_536
 
     model: LinearModel
@@ -70,10 +69,6 @@ class LinearLearner(Learner):
         check_class_weight(class_weight)
         self.t0, self.class_weight = t0, class_weight
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
-
-    def factor_of(self, label: Label) -> float:
-        """Return what the loss of examples with this label is multiplied by."""
-        return 1.0 if not self.class_weight else float(self.class_weight.get(label, 1.0))
 
     @property
     def solver(self) -> LinearSolver:
