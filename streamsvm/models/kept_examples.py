@@ -1,4 +1,4 @@
-"""Examples that a learner keeps as they came: all, or the last ones, with facts of each."""
+"""Examples that a model keeps as they came: all, or the last ones, with facts of each."""
 
 from __future__ import annotations
 

@@ -326,6 +326,17 @@ def test_a_checkpoint_loses_the_columns_in_its_monitors_sample_too(tmp_path):
     assert again.measure()
 
 
+def test_the_monitors_sample_forgets_whoever_asks():
+    model = TrackingMonitor(LASVMClassifier(KERNEL, scale=False, reserve=0), every=50)
+    for x, y in stream("two", 200):
+        model.learn_one(x, y)
+    kept = {*model.passed_by.numbers.tolist()} - {0}
+    # Of some of them nothing is left but a row of the sample.
+    passed = [n for n in sorted(kept) if not model.learner.keeps(np.array([n], np.int64))[0]]
+    assert passed and model.learner.unlearn(passed).removed == []
+    assert not {*passed} & {*model.passed_by.numbers.tolist()}
+
+
 def test_the_exact_learner_is_asked_likewise():
     model = learnt(IncrementalSVMClassifier(KERNEL), stream("two"))
     assert model.audit(OWN)[OWN].is_kept and model.audit(OWN)[OWN].coefficients

@@ -49,7 +49,7 @@ _PART = 1024
 
 
 class Learner(Locked, container.Saved, base.MiniBatchClassifier):
-    """A River classifier for dicts and batches; subclasses add the solver.
+    """A River classifier for dicts and batches; subclasses hand over the model.
 
     Attributes
     ----------
@@ -588,7 +588,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return self._learn_all(whole._replace(numbers=numbers), late)
 
     def _learn_all(self, whole: LabelledRows, late: LateRows | None = None) -> LabelColumn:
-        """Learn all of some checked rows: see `learn`."""
+        """Learn all of some checked rows: see `learn_checked`."""
         labels, numbers = whole.labels, whole.numbers
         runs, observer = self.targets.runs(labels), self.observer
         is_one = observer is None or observer.wanted() >= len(labels)
@@ -753,7 +753,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return self.most_classes != 2
 
     def margins_of(self, x: Rows) -> np.ndarray:
-        """Return the margins of n rows over the features seen, as its `outputs` say."""
+        """Return the margins of n rows over the features seen, as `targets.outputs` says."""
         return self.model.margins_of(x)
 
     def probabilities_of(self, margin: Margin) -> Probabilities:

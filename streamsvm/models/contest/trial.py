@@ -6,7 +6,7 @@ examples so far anew, predicting each before it learns it; of 256 or more, only 
 it errs far more than the best by then. If the older half of the examples says that some features
 matter and some do not (`relevance`), scaled rows in which these count little are candidates, too:
 they must err clearly less on the newer half. Then the best of all is tried with gamma / 4 and C 10,
-unless C is given. The learner goes on with the model of the one that erred least; a narrower kernel
+unless C is given. The model goes on as the one that erred least; a narrower kernel
 must err less by more than chance, or be surer, too, and the larger C by more than a standard
 deviation (`errors.are_fewer`). The work is spread over the events that come then (`race`), so
 that none takes long: most trials are over at once, those of many classes or features hundreds of
@@ -31,7 +31,7 @@ from streamsvm.support.row_columns import Columns
 from streamsvm.support.rows import Rows, cut, sparse
 
 FIRST = 4
-"""The number of examples at the first trial; before, the learner follows the rule."""
+"""The number of examples at the first trial; before, the model follows the rule."""
 
 LAST = auto_gamma.LAST_SET
 """The number of examples at the last trial."""
@@ -51,7 +51,7 @@ class Candidate(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """What a learner was like when a race began, as far as examples do not tell."""
+    """What a model was like when a race began, as far as examples do not tell."""
 
     n: int  # the number of examples
     n_kept: int  # those of them that its trial has: another number after an interruption only
@@ -71,9 +71,9 @@ class Choice(NamedTuple):
 
 
 def candidates_of(scale: Any, gamma: Any, kernel: Any, C: float) -> list[Candidate]:
-    """Return the candidates that the parameters of a learner allow, ties going to the first.
+    """Return the candidates that the parameters of a model allow, ties going to the first.
 
-    There are none if the learner follows the rule on rows as they are, or has a kernel of its own.
+    There are none if the model follows the rule on rows as they are, or has a kernel of its own.
     Raises ParameterError if `scale` or `gamma` is wrong, or does not go with the kernel.
     """
     if not (isinstance(scale, bool) or scale == "auto"):
@@ -98,7 +98,7 @@ def candidates_of(scale: Any, gamma: Any, kernel: Any, C: float) -> list[Candida
 class Trial(KeptExamples):
     """The first examples of a stream, and the candidates, one at least, that learn them.
 
-    After an interruption there are more examples than the learner has counted.
+    After an interruption there are more examples than the model has counted.
     """
 
     def __init__(self, candidates: list[Candidate]) -> None:
@@ -120,7 +120,7 @@ class Trial(KeptExamples):
         return super().nbytes + (0 if self.race is None else self.race.nbytes)
 
     def as_file(self, n: int, d: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what a file of a learner of n examples holds: JSON values and arrays."""
+        """Return what a file of a model of n examples holds: JSON values and arrays."""
         if self.n_examples + self.n_forgotten < n or (n >= LAST and self.begun is None):
             # After an interruption it may lack the last example, or the last race, which begins
             # after the next one: it is over in the file.

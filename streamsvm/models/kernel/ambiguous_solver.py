@@ -1,4 +1,4 @@
-"""The ambiguous SVM as the solver of a learner: with explicit weights, or with a kernel."""
+"""The ambiguous SVM as the solver of a model: with explicit weights, or with a kernel."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _MOST_RUNS = 8
 
 
 class KeptValues:
-    """What kernel values the candidates of a learner have: with which vectors in which slots.
+    """What kernel values the candidates of a model have: with which vectors in which slots.
 
     A slot holds another vector if its number is another one, or its weight, as a merged vector has
     the number of one of two and the weight of both. Slots of removed vectors have the number 0,

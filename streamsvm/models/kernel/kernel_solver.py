@@ -1,4 +1,4 @@
-"""The solver of a kernel learner: compiled functions, the state that they change, the kernel."""
+"""The solver of a kernel model: compiled functions, the state that they change, the kernel."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class KernelSolver(abc.ABC):
     """An algorithm whose decision function is a kernel expansion.
 
     A slot is a position in the arrays of the state that holds one example. The kernel None is an
-    RBF whose gamma the learner chooses. `schedule`, that of the steps as compiled code takes it, is
+    RBF whose gamma the model chooses. `schedule`, that of the steps as compiled code takes it, is
     replaced when a parameter changes. `state` is None before the first example; `kept_rows` are
     rows that it passed by, for `finish`, None if it keeps none.
     """

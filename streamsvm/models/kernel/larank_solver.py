@@ -1,4 +1,4 @@
-"""LaRank as the solver of a learner."""
+"""LaRank as the solver of a model."""
 
 from __future__ import annotations
 

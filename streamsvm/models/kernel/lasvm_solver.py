@@ -1,4 +1,4 @@
-"""LASVM as the solver of a learner: one for two classes, and one for several."""
+"""LASVM as the solver of a model: one for two classes, and one for several."""
 
 from __future__ import annotations
 

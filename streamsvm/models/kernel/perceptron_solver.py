@@ -1,4 +1,4 @@
-"""Kernel perceptrons, passive-aggressive steps and kernel Pegasos as the solver of a learner."""
+"""Kernel perceptrons, passive-aggressive steps and kernel Pegasos as the solver of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a kernel learner prepares its rows: their scale, the gamma that goes with it, and C."""
+"""How a kernel model prepares its rows: their scale, the gamma that goes with it, and C."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class Preparation:
     # Files
 
     def as_file(self, n: int, d: int) -> Content:
-        """Return what a file of a learner of n examples, d features holds: JSON and arrays."""
+        """Return what a file of a model of n examples, d features holds: JSON and arrays."""
         content: Json = {}
         if self.choice is not None:
             *numbers, is_scaled, n_relevant = self.choice

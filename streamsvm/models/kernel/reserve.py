@@ -1,4 +1,4 @@
-"""The reserve: rows that a learner passed by, or may remove later, kept to be looked at again.
+"""The reserve: rows that a model passed by, or may remove later, kept to be looked at again.
 
 A row is offered when it has been learnt, with its margin from before. It is kept if y f(x) is
 small: it may become a support vector of the final model although it was none when it came, or was

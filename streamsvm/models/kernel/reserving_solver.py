@@ -18,7 +18,7 @@ from streamsvm.support.rows import Rows
 class ReservingSolver(DualSolver):
     """A solver with a reserve, whose rows are scaled as those that it keeps.
 
-    While scale and width are on trial, each candidate fills a reserve of its own, and the learner
+    While scale and width are on trial, each candidate fills a reserve of its own, and the model
     goes on with that of the best.
     """
 

@@ -31,7 +31,7 @@ class _Expansions(NamedTuple):
 
 
 class RevisitsOfClasses(Revisits):
-    """The rows of a reserve, with f(x) of each problem kept up to date while the learner finishes.
+    """The rows of a reserve, with f(x) of each problem kept up to date while the model finishes.
 
     `_f` has a column for each problem of the row's class: one against one that of the problem with
     class number ``column``, one against the rest that of the problem of this class.

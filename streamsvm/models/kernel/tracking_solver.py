@@ -1,4 +1,4 @@
-"""Averaged tracking as the solver of a learner: with gradients of the examples kept, or with w."""
+"""Averaged tracking as the solver of a model: with gradients of the examples kept, or with w."""
 
 from __future__ import annotations
 

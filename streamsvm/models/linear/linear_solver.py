@@ -1,4 +1,4 @@
-"""The solver of a linear learner: weights, the schedule of the steps, and the first examples."""
+"""The solver of a linear model: weights, the schedule of the steps, and the first examples."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The 10 % rule (thesis 2010, 3.2.3): learn some examples with several values of t0, and take the
 value with the lowest primal objective. Here these are the first 1, 4, 16, ..., 1024 examples. The
-learner then continues with the weights of the best pass, as if it had used its t0 from the start.
+model then continues with the weights of the best pass, as if it had used its t0 from the start.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def learn_best(
 ) -> Schedule:
     """Return the schedule with the t0 whose pass over all rows has the lowest primal objective.
 
-    `x`, `y` and `weight` are the rows learnt so far, their signs (or classes) and weights; `state`
+    `x`, `y` and `weight` are the rows learnt so far, their classes and weights; `state`
     is overwritten with that after the best pass. `second` is as of `linear_state.new_state`,
     `step` as of `LinearSolver`.
     """
