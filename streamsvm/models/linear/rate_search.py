@@ -15,24 +15,12 @@ from streamsvm._compile import compiled
 from streamsvm.solvers.linear.rate import T0, Search, choose_rate
 from streamsvm.solvers.linear.state import LinearState, Schedule
 from streamsvm.solvers.linear.step import Step
-from streamsvm.support.declaration import (
-    NOT_NEGATIVE,
-    Field,
-    NamedArrays,
-    Sizes,
-    index_of,
-    rows_as_arrays,
-)
-from streamsvm.support.rows import Rows, SparseRows, joined, shape, taken
+from streamsvm.support.declaration import NOT_NEGATIVE, NamedArrays, Range, Sizes
+from streamsvm.support.row_blocks import RowBlocks
+from streamsvm.support.rows import Rows, SparseRows, shape, taken
 
 LAST = 1024
 """The number of examples at the last search; no more are kept."""
-
-_FIELDS = {
-    "first_y": Field(("examples",), range=index_of("classes")),
-    "first_weight": Field(("examples",), range=NOT_NEGATIVE),
-}
-"""The arrays in model files, beside the rows."""
 
 
 def next_search(n: int) -> int:
@@ -40,7 +28,7 @@ def next_search(n: int) -> int:
     return 1 << 2 * ((n.bit_length() + 1) // 2)
 
 
-class RateSearchRows:
+class RateSearchRows(RowBlocks):
     """The first rows of a stream, with their classes and weights.
 
     Attributes
@@ -51,50 +39,28 @@ class RateSearchRows:
     """
 
     def __init__(self) -> None:
-        # Each entry is set in one step, so that all of it is there after an interruption.
-        self._blocks: list[tuple[Rows, np.ndarray, np.ndarray]] = []
+        super().__init__(np.dtype([("y", np.float64), ("weight", np.float64)]), "first_")
         self.due_at = 1
 
     @property
     def is_sparse(self) -> bool:
         """Whether rows are stored as their nonzero features."""
-        return any(isinstance(x, SparseRows) for x, _, _ in self._blocks)
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return sum(len(y) for _, y, _ in self._blocks)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of rows, classes and weights; may be read while another thread learns."""
-        arrays = [array for x, *more in list(self._blocks) for array in (*_arrays_of(x), *more)]
-        return sum(array.nbytes for array in arrays)
+        return any(isinstance(x, SparseRows) for x, _ in self._blocks)
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
         """Append copies of rows, with their classes and weights."""
-        self._blocks.append((taken(x, np.arange(len(y))), y, weight))
+        facts = np.empty(len(y), self._dtype)
+        facts["y"], facts["weight"] = y, weight
+        self.append(taken(x, np.arange(len(y))), facts)
 
     def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return all rows over d features, their classes, and their weights."""
-        if not self._blocks:
-            return np.zeros((0, d), np.float32), np.zeros(0), np.zeros(0)
-        rows, *more = zip(*self._blocks, strict=True)
-        y, weight = map(np.concatenate, more)
-        self._blocks = [(joined(list(rows), d), y, weight)]
-        return self._blocks[0]
+        x, facts = self.joined(d)
+        return x, np.ascontiguousarray(facts["y"]), np.ascontiguousarray(facts["weight"])
 
     def become_sparse(self, rows: SparseRows) -> None:
         """Store rows as their nonzero features from now on; `rows` are all rows so far."""
-        _, y, weight = self.all(rows.d)
-        self._blocks = [(rows, y, weight)]
-
-    # Model files
-
-    def as_arrays(self, d: int) -> dict[str, np.ndarray]:
-        """Return the arrays of a model file, of rows over d features."""
-        rows, y, weight = self.all(d)
-        return rows_as_arrays(rows) | {"first_y": y, "first_weight": weight}
+        self._replace(slice(None), [(rows, self.facts())])
 
     @classmethod
     def from_arrays(cls, arrays: NamedArrays, n: int, sizes: Sizes) -> RateSearchRows:
@@ -104,16 +70,12 @@ class RateSearchRows:
         """
         if n > LAST:
             raise ValueError("there are more examples than are kept for the rate search")
-        y, weight = (arrays.take(k, f, {**sizes, "examples": n}) for k, f in _FIELDS.items())
-        found, rows = cls(), arrays.take_rows(n, sizes["features"])
+        found = cls()
         found.due_at = next_search(n)
         if n:
-            found.add(rows, y, weight)
+            ranges = {"y": Range(0, sizes["classes"] - 1), "weight": NOT_NEGATIVE}
+            found.read_rows(arrays, n, sizes["features"], ranges)
         return found
-
-
-def _arrays_of(x: Rows) -> tuple[np.ndarray, ...]:
-    return x[:3] if isinstance(x, SparseRows) else (x,)
 
 
 @compiled
