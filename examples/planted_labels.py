@@ -69,7 +69,7 @@ def svc_orders(case: Case, is_refitted: bool) -> dict[str, Callable[[], list[int
     x = np.array([[float(row.get(name, 0.0)) for name in names] for row, _ in case.events])
     y = np.array([label for _, label in case.events])
     signs = np.where(y == max(case.other), 1.0, -1.0)
-    svc = SVC(C=case.model.C, gamma=case.model.kernel_in_use.gamma)
+    svc = SVC(C=case.model.C, gamma=case.model.kernel_.gamma)
 
     def ordered(margins: Any) -> list[int]:
         return case.order(dict(zip(case.numbers, margins.tolist(), strict=True)))

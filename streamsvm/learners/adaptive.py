@@ -309,11 +309,5 @@ class AdaptiveSVMClassifier(Learner):
         """The share of the steps of the model in use that changed nothing."""
         return 0.0 if self.in_use is None else self.in_use.kappa
 
-    # Copies
-
-    def __setstate__(self, contents: dict[str, object]) -> None:
-        super().__setstate__(contents)
-        self.model.after_copy(threads.check_n_jobs(self.n_jobs))
-
 
 register_learner(AdaptiveSVMClassifier, "adaptive")

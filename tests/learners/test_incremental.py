@@ -160,7 +160,7 @@ def test_gamma_follows_the_data_until_1024_examples():
     model = IncrementalSVMClassifier()
     for x, y in events:
         model.learn_one(x, y)
-    kernel = model.kernel_in_use
+    kernel = model.kernel_
     variance = np.var([list(x.values()) for x, _ in events[:256]], axis=0).sum()
     assert kernel.gamma == pytest.approx(1 / variance, rel=0.06)
     alike(model, learnt(events, kernel=kernel), events)
@@ -390,6 +390,6 @@ def test_another_kernel_gives_the_solution_with_it(gamma):
     model, kernel = learnt(events, C=10.0), kernels.RBF(gamma=gamma)
     model.set_kernel(kernel)
     alike(model, learnt(events, kernel=kernel, C=10.0), events)
-    assert (model.kernel, model.kernel_in_use) == (kernel, kernel)
+    assert (model.kernel, model.kernel_) == (kernel, kernel)
     with pytest.raises(ParameterError):
         model.set_kernel("rbf")

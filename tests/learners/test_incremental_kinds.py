@@ -142,6 +142,8 @@ def test_outside_are_at_most_nu():
     assert (scores > 0.5 + 1e-9).mean() <= 0.1 <= model.n_support_vectors / 400
     assert model.score_one({name: 50.0 for name in events[0][0]}) > scores.max()
     assert 0.0 <= scores.min() and model.score_one({name: 50.0 for name in events[0][0]}) <= 1.0
+    many = model.score_many(pd.DataFrame([x for x, _ in events]))
+    np.testing.assert_allclose(many, scores, atol=1e-6)
     decisions = np.array([model.decision_of(x) for x, _ in events])
     assert (
         np.argsort(-decisions, kind="stable") == np.argsort(scores, kind="stable")

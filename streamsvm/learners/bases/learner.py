@@ -29,6 +29,7 @@ from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
+from streamsvm.models.kernel import threads
 from streamsvm.models.model import Model
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
 from streamsvm.monitor.certificate import Certificate, Looks
@@ -65,6 +66,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
 
     chunk = 1000
     """Number of rows that a run learns before it checks the time and for Ctrl-C."""
+
+    n_jobs: int | None = None
+    """How many threads compute kernel values; None: one."""
 
     class_weight: Any = None
     """What C, or the loss, is multiplied by: a dict by label, or None."""
@@ -817,3 +821,8 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             "event_reader": None,
             "model": self.model.for_copy(),
         }
+
+    def __setstate__(self, contents: dict[str, object]) -> None:
+        super().__setstate__(contents)
+        # The process may have other cores.
+        self.model.after_copy(threads.check_n_jobs(self.n_jobs))

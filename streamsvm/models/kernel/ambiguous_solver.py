@@ -120,6 +120,7 @@ class LinearAmbiguousSolver(AmbiguousSolver):
     """The ambiguous SVM with explicit weights: no example is kept."""
 
     step, states = linear, linear
+    has_cache = False
 
     def __init__(self, is_averaged: bool, bias_rate: float) -> None:
         super().__init__(kernels.Linear(), 0.0, 0.0, None)
@@ -168,11 +169,3 @@ class LinearAmbiguousSolver(AmbiguousSolver):
     def n_support_vectors(self) -> int:
         """None is kept."""
         return 0
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps."""
-        if self.state is None:
-            return {"steps": 0, "null_steps": 0}
-        info = self.state.info[0]
-        return {"steps": int(info.n_steps), "null_steps": int(info.n_null)}

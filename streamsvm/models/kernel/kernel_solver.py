@@ -30,6 +30,7 @@ from streamsvm.support.rows import Rows
 from streamsvm.support.stores import Store
 
 _CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
+_OF_VALUES = ("kernel_values", *_CACHED)
 
 
 class Sizes(NamedTuple):
@@ -79,6 +80,8 @@ class KernelSolver(abc.ABC):
     states: ModuleType
     """The module with `rebuild`."""
 
+    has_cache = True
+    """Whether kernel values are computed, and kept."""
     more_counts: ClassVar[dict[str, str]] = {}
     """Further counters: {name: the field of `info` that holds it}."""
 
@@ -338,9 +341,12 @@ class KernelSolver(abc.ABC):
         """Counts since the first example: steps, kernel values, hits and misses of the cache."""
         fields = {"steps": "n_steps", "null_steps": "n_null"} | self.more_counts
         if self.state is None:
-            return dict.fromkeys((*fields, "kernel_values", *_CACHED), 0)
-        info, cache = self.state.info[0], self.state.cache.counts.tolist()
+            return dict.fromkeys((*fields, *(_OF_VALUES if self.has_cache else ())), 0)
+        info = self.state.info[0]
         counts = {name: int(info[field]) for name, field in fields.items()}
+        if not self.has_cache:
+            return counts
+        cache = self.state.cache.counts.tolist()
         counts["kernel_values"] = int(info.n_values) + cache[3]
         return counts | dict(zip(_CACHED, cache[:3], strict=True))
 

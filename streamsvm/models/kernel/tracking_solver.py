@@ -111,18 +111,12 @@ class TrackingSolver(DualSolver):
         tracking.margins_of(state, self.bound_kernel(state), state.alpha, rows, f)
         return loaded.is_close(f, state.f[at], state.alpha, state.diagonal)
 
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps, kernel values, hits and misses of the cache."""
-        if self.state is None:
-            return {"steps": 0, "null_steps": 0}
-        return super().counters
-
 
 class LinearTrackingSolver(TrackingSolver):
     """Averaged tracking that keeps w itself: for the linear kernel."""
 
     step, states = tracking_linear, tracking_linear
+    has_cache = False
 
     def bound_kernel(self, state: KernelState) -> Any:
         """Return the kernel, of which only the scale is used."""
@@ -160,11 +154,3 @@ class LinearTrackingSolver(TrackingSolver):
         """Mend w where it is wrong; there are no gradients."""
         loaded.mend_weights(self.state, x)
         return True
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps."""
-        if self.state is None:
-            return super().counters
-        info = self.state.info[0]
-        return {"steps": int(info.n_steps), "null_steps": int(info.n_null)}

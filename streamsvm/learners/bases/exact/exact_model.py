@@ -283,7 +283,7 @@ class ExactModel:
         return self.model.numbers
 
     @property
-    def kernel_in_use(self) -> Any:
+    def kernel_(self) -> Any:
         """The kernel in use: with the gamma that follows the data."""
         return self.problem.kernel
 

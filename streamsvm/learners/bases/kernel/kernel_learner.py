@@ -383,9 +383,3 @@ class KernelLearner(Learner):
             is_sparse=self.is_sparse,
             is_bounded=self.max_support_vectors is not None,
         )
-
-    # Copies
-
-    def __setstate__(self, contents: dict[str, object]) -> None:
-        super().__setstate__(contents)
-        self.model.after_copy(threads.check_n_jobs(self.n_jobs))
