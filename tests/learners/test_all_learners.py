@@ -106,7 +106,8 @@ def test_the_larger_label_is_positive_whichever_comes_first(cls, parameters):
     assert (others == -margins).all()
     for name in ("bias", "bias_", "intercept", "weights"):
         if hasattr(model, name) and name not in inspect.signature(cls).parameters:
-            assert getattr(other, name) == other_way(getattr(model, name))
+            found, wanted = getattr(other, name), other_way(getattr(model, name))
+            assert np.array_equal(found, wanted)
 
 
 def test_the_readme_has_each_learner_in_its_table():
