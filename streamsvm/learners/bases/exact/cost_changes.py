@@ -15,6 +15,7 @@ from streamsvm.learners.bases.exact.exact_model import ExactModel
 from streamsvm.learners.bases.exact.results import LeaveOneOut, LeftOut
 from streamsvm.models.exact.exact_rows import with_costs
 from streamsvm.solvers.incremental.exact import ExactProblem
+from streamsvm.support.interruptions import change_together
 from streamsvm.support.locked import guarded
 
 LARGEST_C = 1e8
@@ -44,8 +45,10 @@ class CostedModel(ExactModel):
 
         """
         C = checked_C(C)
-        self.model.problem = with_costs(self.problem, self.costs_of_kept, C)
-        self.C = C
+        problem = with_costs(self.problem, self.costs_of_kept, C)
+        # A classifier's C is that of its model.
+        holder = self.__dict__ if "C" in self.__dict__ else self.model.__dict__
+        change_together([(self.model.__dict__, {"problem": problem}), (holder, {"C": C})])
 
     @guarded
     def leave_one_out(self, estimate: bool = False) -> Any:
