@@ -97,7 +97,7 @@ class Arguments:
 @compiled_inner
 def _scores(args, has_offsets):
     """Return the scores, or the margin, that predict: with offsets if it is the next event."""
-    # LASVM writes probabilities behind the scores: see `outputs.ProblemsOutput`.
+    # LASVM writes probabilities behind the scores: see `outputs.ProblemOutputs`.
     scores = args.margins[0, : args.numbers[N_SCORES]]
     if args.offsets.size == 0:
         return scores
