@@ -259,6 +259,27 @@ def test_what_interrupts_a_change_of_all_leaves_the_model(monkeypatch):
     alike(model, learnt(events), events)
 
 
+@pytest.mark.parametrize("change", ["C", "kernel"])
+def test_an_interruption_at_any_line_changes_all_or_nothing(change):
+    plain, kernel = learnt(bananas(40)), kernels.RBF(gamma=5.0)
+    changed = copy.deepcopy(plain)
+    changed.set_C(50.0) if change == "C" else changed.set_kernel(kernel)
+    n_hits = 0
+    for k in range(1, 60):
+        model = copy.deepcopy(plain)
+
+        def set_it(model=model):
+            model.set_C(50.0) if change == "C" else model.set_kernel(kernel)
+
+        n_hits += interrupted(
+            set_it, k, lambda code: code.co_filename.endswith(("cost_changes.py", "exact_model.py"))
+        )
+        wanted = changed if model.dual == changed.dual else plain
+        found = (model.dual, model.C, model.model.follows_rule, repr(model.kernel))
+        assert found == (wanted.dual, wanted.C, wanted.model.follows_rule, repr(wanted.kernel))
+    assert n_hits
+
+
 def is_ours(code):
     return code.co_filename.endswith(("exact.py", "kept.py", "exact_model.py", "incremental.py"))
 
