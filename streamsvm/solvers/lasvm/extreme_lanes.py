@@ -153,6 +153,9 @@ def _first_best(values: Any, best: Any, where: Any) -> None:
         best[:] = values.max(axis=0)
 
 
+# Slots from n to the next multiple of 16 hold what the memory held before; their box is empty, so
+# that no result depends on them, but arithmetic on them may overflow.
+@np.errstate(over="ignore", invalid="ignore")
 def _update_plain(alpha, lower, upper, g, row_i, row_j, step, n, values, groups):
     m = (n + LANES - 1) // LANES * LANES
     values[0], values[1], groups[:] = -np.inf, np.inf, 0
@@ -165,6 +168,7 @@ def _update_plain(alpha, lower, upper, g, row_i, row_j, step, n, values, groups)
         values[1] *= -1.0
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _gain_plain(alpha, bound, g, row, diagonal, g_fixed, k_fixed, sign, n, values, groups):
     m = (n + LANES - 1) // LANES * LANES
     values[0], groups[0] = 0.0, 0
