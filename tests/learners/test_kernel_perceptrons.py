@@ -193,6 +193,21 @@ def test_gamma_follows_the_data_with_every_budget():
                 np.testing.assert_allclose(inverse @ gram, np.eye(n), atol=0.02)
 
 
+def test_vectors_that_depend_by_a_new_gamma_still_span_a_projection():
+    # Of the first 64 rows all distances are small; of the next, in one column, a thousand times.
+    draws = np.random.default_rng(0)
+    x = draws.normal(size=(600, 3)).astype(np.float32) * np.float32(1e-3)
+    x[64:, 0] += draws.normal(size=536)
+    y = x[:, 1] > 0
+    model = KernelPAClassifier(max_support_vectors=50, seed=0)
+    model.learn_many(x[:64], y[:64])
+    before = model.kernel_
+    model.learn_many(x[64:], y[64:])
+    assert model.kernel_ != before
+    assert np.abs(model.support_vectors().coefficients).max() < 1e4
+    assert np.abs(model.decision_function_many(x)).max() < 100.0
+
+
 @pytest.mark.parametrize(
     "cls", [KernelPerceptronClassifier, KernelPAClassifier, KernelPegasosClassifier]
 )

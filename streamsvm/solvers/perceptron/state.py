@@ -38,6 +38,10 @@ INFO = np.dtype(
     ]
 )
 
+DEPENDENT = 1e-3
+"""A row whose squared distance from the span is below this share of k(x, x) counts as within it:
+the inverse of the kernel matrix loses digits with smaller ones."""
+
 
 class PerceptronState(NamedTuple):
     """The arrays of the family; a slot is a position in all arrays of length `capacity`."""
@@ -133,7 +137,11 @@ def solve(state, row, diagonal, solved, n):
 
 @compiled
 def rebuild(state, kernel, d):
-    """Recompute what depends on the kernel, after its change; needed with a budget only."""
+    """Recompute what depends on the kernel, after its change; needed with a budget only.
+
+    Vectors may depend on each other by the new kernel: the inverse is then that of a matrix with
+    somewhat larger diagonal, and a projection on their span somewhat short.
+    """
     state, kernel = borrowed((state, kernel))
     n = state.info[0].n
     row_cache.clear(state.cache, n)
@@ -144,4 +152,4 @@ def rebuild(state, kernel, d):
         state.f[s] = expansion(state.alpha, row, n)
         if state.inverse.shape[0] > 0:
             distance = solve(state, row, row[s], solved, s)
-            extend_inverse(state, solved, max(distance, 1e-6 * np.float64(row[s]) + 1e-30), s)
+            extend_inverse(state, solved, max(distance, DEPENDENT * np.float64(row[s]) + 1e-30), s)

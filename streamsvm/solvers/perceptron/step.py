@@ -44,6 +44,7 @@ from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, UNBOUNDED, Budget, Unbou
 from streamsvm.solvers.kernel_events import learn_binary, side_of
 from streamsvm.solvers.perceptron.budget import PROJECT, REMOVE, make_room
 from streamsvm.solvers.perceptron.state import (
+    DEPENDENT,
     PerceptronState,
     change,
     extend_inverse,
@@ -61,10 +62,6 @@ from streamsvm.support.rows import count, part, width
 
 PERCEPTRON, PA, PA_I, PA_II, PEGASOS = 0.0, 1.0, 2.0, 3.0, 4.0
 """The rules of updates."""
-
-DEPENDENT = 1e-3
-"""A row whose squared distance from the span is below this share of k(x, x) counts as within it:
-the inverse of the kernel matrix loses digits with smaller ones."""
 
 LAST, MEAN, VOTED = 0.0, 1.0, 2.0
 """What predicts: the last model, the mean of all models, or their votes (perceptron only)."""
