@@ -1,8 +1,7 @@
 """What a snapshot is a snapshot of: files by their content, settings by their values.
 
 A name does not say what a file holds. A snapshot therefore keeps the size, the number of rows and a
-digest of each file that was read, and the settings that decide what its rows mean. Snapshots of
-older releases lack some of these; what one side does not know is not compared.
+digest of each file that was read, and the settings that decide what its rows mean.
 """
 
 import hashlib
@@ -13,17 +12,6 @@ from typing import Any, NamedTuple
 from connectors.errors import SnapshotError
 
 _ENDS = 65_536
-
-_NEWER: dict[str, Any] = {
-    "weight": None,
-    "parse_numbers": [],
-    "tombstones": None,
-    "decimal": ".",
-    "missing_tokens": [],
-    "message_key": None,
-    "headers": [],
-}
-"""Settings that older releases did not have, and what their sources did."""
 
 
 class FileIdentity(NamedTuple):
@@ -56,7 +44,7 @@ def identity_of(path: Path, name: str, rows: int | None, end: int = _ENDS) -> Fi
 
 
 def check_file(kept: Sequence[Any] | None, own: FileIdentity) -> None:
-    """Refuse a file whose content is not what it was; older snapshots do not tell (None)."""
+    """Refuse a file whose content is not what it was; None where nothing was kept of it."""
     if kept is None or (then := FileIdentity(*kept)) == own:
         return
     raise SnapshotError(
@@ -77,7 +65,7 @@ def check_row(row: int, n_rows: int | None, name: str) -> None:
 def check_settings(kept: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     """Refuse a snapshot of a source with other settings."""
     for setting, value in own.items():
-        then = kept.get(setting, _NEWER.get(setting, value))
+        then = kept.get(setting, value)  # a consumer may be subscribed by other code
         if then != value:
             raise SnapshotError(
                 f"the snapshot was taken with {setting}={then!r}, this source "

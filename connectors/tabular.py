@@ -44,7 +44,7 @@ from connectors.source import (
 from connectors.text_looks import TextLooks
 
 # What every snapshot holds; those of older releases hold no "content".
-_NEEDED = {"file", "row", "block", "offset", "seed", "settings", "vocabulary"}
+_NEEDED = {"file", "row", "block", "offset", "seed", "settings", "vocabulary", "content"}
 
 
 class TabularOptions(TypedDict, total=False):
@@ -338,7 +338,7 @@ class TabularSource(BaseSource):
         check_settings({**snapshot["settings"], "seed": snapshot["seed"]}, own)
         position = Position(snapshot["file"], snapshot["row"])
         self._check(position)
-        self._check_content(snapshot.get("content"))  # None in older releases' snapshots
+        self._check_content(snapshot["content"])
         self._read_as(snapshot["vocabulary"])
         self._encoder.resume(snapshot["vocabulary"])
         self._cursor.seed = snapshot["seed"]

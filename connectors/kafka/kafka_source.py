@@ -494,7 +494,6 @@ class KafkaSource(BaseSource):
         return found | ({"jumped": self.jumped} if self.jumped else {})
 
     def _resume(self, snapshot: Mapping[str, Any]) -> None:
-        # Snapshots of older releases have no settings.
         check_settings(snapshot.get("settings", {}), self._settings)
         self.check_ids(snapshot)
         self._ids = snapshot.get("ids", {})

@@ -195,14 +195,6 @@ def test_a_snapshot_with_other_settings_is_refused(options, text):
     assert text in str(caught.value)
 
 
-def test_snapshots_of_releases_without_a_setting_are_of_sources_that_did_without():
-    snapshot = ArrowSource(TABLE, "y", shuffle_buffer=0).snapshot()
-    del snapshot["settings"]["weight"]
-    ArrowSource(TABLE, "y").resume(snapshot)
-    with pytest.raises(SnapshotError, match="taken with weight=None, this source has weight='n'"):
-        ArrowSource(TABLE, "y", weight="n").resume(snapshot)
-
-
 def test_excluded_columns_are_no_features():
     assert ArrowSource(TABLE, "y", exclude=["n"]).features == [
         name for name in TABLE.schema.names if name not in ("y", "n")
