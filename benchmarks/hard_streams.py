@@ -1,4 +1,4 @@
-"""Streams on which a default easily fails, for ``python -m benchmarks.drift_streams --hard``.
+"""Streams on which a default easily fails, for ``python -m benchmarks.arena --hard``.
 
 They change in ways that suit no one learner, have runs of equal labels, few informative features,
 or noise.
@@ -83,6 +83,51 @@ def board_of_8(n: int, draws: np.random.Generator) -> Rows:
     return x, colours[i, j]
 
 
+def xor(n: int, draws: np.random.Generator) -> Rows:
+    """Return 8 features, of which the signs of three matter together."""
+    x = draws.uniform(-1.0, 1.0, (n, 8))
+    return x, ((x[:, :3] > 0.0).sum(axis=1) % 2 == 1) ^ (draws.random(n) < 0.03)
+
+
+def boxes(n: int, draws: np.random.Generator) -> Rows:
+    """Return points within or without of 12 boxes in four of 8 features."""
+    x, low = draws.uniform(-1.0, 1.0, (n, 8)), draws.uniform(-1.0, 0.4, (12, 4))
+    inner = (x[:, None, :4] >= low) & (x[:, None, :4] <= low + draws.uniform(0.5, 1.2, (12, 4)))
+    return x, inner.all(axis=2).any(axis=1) ^ (draws.random(n) < 0.03)
+
+
+def heavy_tails(n: int, draws: np.random.Generator) -> Rows:
+    """Return features of which some are far, and a border between logarithms."""
+    x = draws.standard_t(1.5, (n, 6))
+    logs = np.log1p(np.abs(x))
+    return x, (np.sign(x[:, 0]) * logs[:, 0] > logs[:, 2] - 0.5) ^ (draws.random(n) < 0.03)
+
+
+def rules(n: int, draws: np.random.Generator) -> Rows:
+    """Return the leaves of a random tree of depth 6."""
+    x, node = draws.uniform(-1.0, 1.0, (n, 8)), np.zeros(n, np.int64)
+    which, cut = draws.integers(0, 6, 63), draws.uniform(-0.6, 0.6, 63)
+    for _ in range(6):
+        node = 2 * node + 1 + (x[np.arange(n), which[node]] > cut[node])
+    return x, (draws.random(64) < 0.5)[node - 63] ^ (draws.random(n) < 0.03)
+
+
+def turning(n: int, draws: np.random.Generator, period: float) -> Rows:
+    """Return a linear border that turns once in some 6 periods."""
+    x, angle = draws.normal(size=(n, 10)), np.arange(n) / period
+    margin = np.cos(angle) * x[:, 0] + np.sin(angle) * x[:, 1] + 0.2 * draws.normal(size=n)
+    return x, margin > 0.0
+
+
+def rare(n: int, draws: np.random.Generator, share: float) -> Rows:
+    """Return two Gaussians, of which one is rare and moves."""
+    y = draws.random(n) < share
+    at = 2.0 * np.stack([np.cos(np.arange(n) / 4000.0), np.sin(np.arange(n) / 4000.0)], axis=1)
+    x = draws.normal(size=(n, 6))
+    x[:, :2] += y[:, None] * at
+    return x, y
+
+
 def _of_classes(name: str, n: int, draws: np.random.Generator) -> Rows:
     x, y = classes.OVERLAPPING[name](1)
     return x[:n], y[:n]
@@ -99,6 +144,14 @@ STREAMS: dict[str, Callable[[int, np.random.Generator], Rows]] = {
     "2 of 200, sign of product": partial(of_three, is_sum=False),
     "noise": noise,
     "chessboard, 8 colours": board_of_8,
+    "xor of three": xor,
+    "boxes": boxes,
+    "heavy tails": heavy_tails,
+    "rules": rules,
+    "turning": partial(turning, period=400.0),
+    "turning slowly": partial(turning, period=2000.0),
+    "1 of 20": partial(rare, share=1.0 / 20.0),
+    "1 of 200": partial(rare, share=1.0 / 200.0),
     **{name: partial(_of_classes, name) for name in ("30 Gaussians", "rings, 40 % noise")},
 }
 

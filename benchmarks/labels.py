@@ -21,8 +21,8 @@ import numpy as np
 from river import active, linear_model, multiclass, preprocessing
 
 from benchmarks.activeml_peers import STRATEGIES, Asker, Rows
+from benchmarks.arena import streams
 from benchmarks.common import events_of
-from benchmarks.drift_streams import streams
 from streamsvm import ActiveLearner, AdaptiveSVMClassifier
 
 STREAMS = ("elec2", "weather", "chessboard", "adult", "sms")

@@ -14,7 +14,7 @@ classes, LaRank for more), and how much more or less it has
 
 In brackets how often the learner was replaced, and how often scale or width were other ones then.
 ``--rows N`` is the most events of a stream, 10,000 (generators have 5,000); names of streams
-select some. Events are those of `drift_streams`.
+select some. Events are those of `arena`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from river import drift
 
+from benchmarks.arena import Events, streams
 from benchmarks.common import numeric
-from benchmarks.drift_streams import Events, streams
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
 from streamsvm.models.kernel import feature_scales
 

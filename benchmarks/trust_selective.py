@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from benchmarks import drift_streams
+from benchmarks import arena
 from benchmarks.trust_streams import Predicted, as_numbers, predictions, print_costs, streams
 from streamsvm import Selective
 from streamsvm.selection.answering import Answering
@@ -94,9 +94,7 @@ WAYS: dict[str, Callable[[float], Callable[[Predicted], Answers]]] = {
 }
 
 
-def measured(
-    name: str, events: drift_streams.Events
-) -> Iterator[tuple[str, float, str, int, int, int]]:
+def measured(name: str, events: arena.Events) -> Iterator[tuple[str, float, str, int, int, int]]:
     """Yield model, error, way, the events, the answers and the wrong ones of a stream."""
     found = predictions(name, *as_numbers(events), has_bayes=True)
     for (model, stream), error, (way, make) in itertools.product(

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from river.datasets import synth
 
-from benchmarks import drift_streams
+from benchmarks import arena
 from benchmarks.trust_streams import Predicted, as_numbers, predictions, print_costs, streams
 from streamsvm import ConformalSets, StandardScaler, SVMSGDClassifier
 from streamsvm.labels.prediction_sets import LabelSets
@@ -95,7 +95,7 @@ def believed(coverage: float) -> Callable[[Predicted], Sets]:
     return make
 
 
-def online_cp(events: drift_streams.Events, coverage: float) -> Sets | None:
+def online_cp(events: arena.Events, coverage: float) -> Sets | None:
     """Return the sets of online-cp's nearest neighbours; None: not there, or not for this."""
     try:
         from online_cp import ConformalNearestNeighboursClassifier
@@ -152,9 +152,7 @@ WAYS: dict[str, Callable[[float], Callable[[Predicted], Sets]]] = {
 ONLINE_CP, SAME = "online-cp, k-NN", "ConformalSets, same events"
 
 
-def measured(
-    name: str, events: drift_streams.Events
-) -> Iterator[tuple[str, float, str, dict[str, float]]]:
+def measured(name: str, events: arena.Events) -> Iterator[tuple[str, float, str, dict[str, float]]]:
     """Yield model, coverage, way and figures of one stream."""
     events, numbers = as_numbers(events)
     found = predictions(name, events, numbers)

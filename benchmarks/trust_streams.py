@@ -1,6 +1,6 @@
 """The streams of `trust_sets` and `trust_selective`, what models predict of them, and costs.
 
-Streams are those of `drift_streams`; Elec2 and Letter sorted by label; Elec2 with another unit from
+Streams are those of `arena`; Elec2 and Letter sorted by label; Elec2 with another unit from
 its middle on; and two classes 1:200.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from river import linear_model, naive_bayes, preprocessing, tree
 
-from benchmarks import drift_streams
+from benchmarks import arena
 from benchmarks.common import numeric
 from streamsvm import AdaptiveSVMClassifier, SVMSGDClassifier
 from tests.golden.problems import FOLDER
@@ -25,7 +25,7 @@ Predicted = list[tuple[dict[Any, float], Any]]
 """Of each event the probabilities before it was learnt, and its label."""
 
 
-def rare(n: int) -> drift_streams.Events:
+def rare(n: int) -> arena.Events:
     """Return two classes, 1:200, that overlap."""
     draw, found = random.Random(1), []
     for _ in range(n):
@@ -34,18 +34,18 @@ def rare(n: int) -> drift_streams.Events:
     return found
 
 
-def streams(n: int) -> Iterator[tuple[str, Callable[[], drift_streams.Events]]]:
+def streams(n: int) -> Iterator[tuple[str, Callable[[], arena.Events]]]:
     """Yield the names of all streams, and functions that read them."""
-    yield from drift_streams.streams(n)
+    yield from arena.streams(n)
     yield "classes 1:200", lambda: rare(n)
     if FOLDER.exists():
-        known = dict(drift_streams.streams(n))
+        known = dict(arena.streams(n))
         yield "elec2, sorted", lambda: sorted(known["elec2"](), key=lambda event: str(event[1]))
         yield "letter, sorted", lambda: sorted(known["letter"](), key=lambda event: str(event[1]))
         yield "elec2, another unit", lambda: in_another_unit(known["elec2"]())
 
 
-def in_another_unit(events: drift_streams.Events) -> drift_streams.Events:
+def in_another_unit(events: arena.Events) -> arena.Events:
     """Multiply all features of the second half by 1,000."""
     half = len(events) // 2
     return [
@@ -54,7 +54,7 @@ def in_another_unit(events: drift_streams.Events) -> drift_streams.Events:
     ]
 
 
-def as_numbers(events: drift_streams.Events) -> tuple[drift_streams.Events, drift_streams.Events]:
+def as_numbers(events: arena.Events) -> tuple[arena.Events, arena.Events]:
     """Return events, of two classes with labels True and False, and the same with numbers only."""
     labels = sorted({y for _, y in events}, key=str)
     if len(labels) == 2:
@@ -64,8 +64,8 @@ def as_numbers(events: drift_streams.Events) -> tuple[drift_streams.Events, drif
 
 def predictions(
     name: str,
-    events: drift_streams.Events,
-    numbers: drift_streams.Events,
+    events: arena.Events,
+    numbers: arena.Events,
     has_bayes: bool = False,
 ) -> dict[str, Predicted]:
     """Return what each model predicts of a stream, which `as_numbers` returned."""
@@ -78,7 +78,7 @@ def predictions(
     return found
 
 
-def _predicted(model: Any, events: drift_streams.Events) -> Predicted:
+def _predicted(model: Any, events: arena.Events) -> Predicted:
     """Return the probabilities of each event before it was learnt, and its label."""
     found = []
     for x, y in events:
@@ -89,7 +89,7 @@ def _predicted(model: Any, events: drift_streams.Events) -> Predicted:
 
 def print_costs(wrap: Callable[[Any], Any], method: str) -> None:
     """Print the microseconds of processor time that a wrapper's `method` adds to an event."""
-    known = dict(drift_streams.streams(5000))
+    known = dict(arena.streams(5000))
     events = known.get("elec2", known["Bananas"])()
     events = [(x, y == events[0][1]) for x, y in events]
     makes: dict[str, Callable[[], Any]] = {

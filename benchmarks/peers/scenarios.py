@@ -322,6 +322,6 @@ WITHOUT: dict[str, str] = {
     "IncrementalSVMClassifier": "benchmarks/exact.py compares it with SVC fitted again",
     "SBPClassifier": "examples/papers/sbp_figures.py compares it",
     "AmbiguousSVMClassifier": "benchmarks/ambiguous.py has its peers",
-    "AdaptiveSVMClassifier": "benchmarks/drift_streams.py has its peers",
+    "AdaptiveSVMClassifier": "benchmarks/arena.py has its peers",
 }
 """Public learners without a scenario, and why."""

@@ -1,19 +1,18 @@
-"""Learners on streams with drift and without: ``python -m benchmarks.drift_streams``.
+"""Defaults against defaults on streams: ``python -m benchmarks.arena``.
 
-Each event is predicted, then learnt. Printed: progressive accuracy in percent of each learner on
-each stream; then means over all streams of those learners that took all, and over those streams
-that all learners took: accuracy, rank, and microseconds of processor time an event; last, how long
-ours takes compared with one model and with a forest. Files of ../shared/data are left out if they
-are not there. Linear learners and nearest neighbours get features standardised online, trees as
-they are, ours too.
+Each event is predicted, then learnt. Printed, for each stream, the accuracy in percent of ours and
+of its peers (River's; with ``--moa`` those of MOA, which is written in Java, see `moa`), then mean
+accuracy, mean rank and microseconds of processor time an event, over all streams for the learners
+that took all of them and over the streams that all took, and the streams on which a peer is more
+than half a point ahead. Linear learners and nearest neighbours get features standardised online,
+trees as they are, ours too. The file of ``--json`` keeps accuracy, kappa, G-mean, F1 of the rarest
+class, time and memory with the commit and the machine; what is in it is not measured again, and
+``--show`` names another of these figures for the table.
 
-``--hard`` takes the streams of `hard_streams` instead, and other learners beside ours.
-``--streams`` and ``--learners`` select some by name. ``--capymoa`` adds MOA's adaptive random
-forest, streaming random patches and SAM-kNN (`capymoa_peers`; CapyMOA and Java must be there), but
-for text.
-``--rows N`` is the most events of a stream, 10,000 (generators have 5,000). ``--seconds N`` is the
-most processor time of a learner on a stream, 300: one that needs more, or is bound to, is left out
-there. ``--json FILE`` keeps what was measured, and what is in it already is not measured again.
+Files of ../shared/data are left out if they are not there. ``--streams`` and ``--learners`` select
+some by name, ``--hard`` the streams of `hard_streams`. ``--rows N`` is the most events of a stream,
+``--seconds N`` the most processor time of a learner on a stream: one that needs more, or is bound
+to, is left out there.
 """
 
 from __future__ import annotations
@@ -21,7 +20,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import platform
+import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,18 +36,18 @@ from river import (
     forest,
     linear_model,
     multiclass,
+    naive_bayes,
     neighbors,
     preprocessing,
     tree,
 )
 
-from benchmarks import capymoa_peers, hard_streams
-from benchmarks.common import events_of, numeric, river_streams
+from benchmarks import hard_streams, moa
+from benchmarks.common import Event, events_of, numeric, river_streams
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from tests.golden.problems import FOLDER
 
-Events = list[tuple[dict[Any, Any], Any]]
-GENERATED = 5000
+Events = list[Event]
 
 
 def _file(name: str, n: int, one_class: bool = False) -> Events:
@@ -56,34 +58,31 @@ def _file(name: str, n: int, one_class: bool = False) -> Events:
 def _text(name: str, n: int) -> Events:
     """Return texts in random order as counts of their words."""
     table = pq.read_table(FOLDER / f"{name}.parquet")
-    table = table.take(np.random.default_rng(0).permutation(len(table))[: min(n, GENERATED)])
+    table = table.take(np.random.default_rng(0).permutation(len(table))[:n])
     found: Events = []
     for text, label in zip(table["text"].to_pylist(), table["label"].to_pylist(), strict=True):
-        counts: dict[str, float] = {}
-        for word in text.lower().split():
-            counts[word] = counts.get(word, 0.0) + 1.0
+        counts: dict[str, float] = dict(Counter(text.lower().split()))
         found.append((counts, label))
     return found
 
 
 def streams(n: int) -> Iterator[tuple[str, Callable[[], Events]]]:
-    """Yield the names of the streams that are at hand, and functions that read them."""
-    few = min(n, GENERATED)
+    """Yield the names of the streams that are at hand, and functions that read n events of them."""
     files: dict[str, Callable[[], Events]] = {
         "elec2": lambda: _file("elec2", n),
         "weather": lambda: _file("weather", n),
         "chessboard": lambda: _file("chessboard", n),
         "chessboard, one colour": lambda: _file("chessboard", n, one_class=True),
         "covtype": lambda: _file("covtype_first20k", n),
-        "adult_raw": lambda: _file("adult_raw_train", few),
-        "letter": lambda: _file("letter_train", few),
+        "adult_raw": lambda: _file("adult_raw_train", n),
+        "letter": lambda: _file("letter_train", n),
         "sms": lambda: _text("sms_spam", n),
         "sentence polarity": lambda: _text("sentence_polarity", n),
     }
     if FOLDER.exists():
         yield from files.items()
-    for name, make in river_streams(few).items():
-        yield name, lambda make=make: [(dict(x), y) for x, y in itertools.islice(make(), few)]
+    for name, make in river_streams(n).items():
+        yield name, lambda make=make: [(dict(x), y) for x, y in itertools.islice(make(), n)]
 
 
 class LastLabel(base.Classifier):
@@ -116,6 +115,10 @@ _LEARNERS: dict[str, Callable[[bool], Any]] = {
     "LASVM, 500": lambda several: LASVMClassifier(max_support_vectors=500, seed=1),
     "ARF": lambda several: forest.ARFClassifier(seed=1),
     "SRP": lambda several: ensemble.SRPClassifier(seed=1),
+    "AMF": lambda several: forest.AMFClassifier(seed=1),
+    "LeveragingBagging": lambda several: ensemble.LeveragingBaggingClassifier(
+        tree.HoeffdingTreeClassifier(), seed=1
+    ),
     "KNN": lambda several: _scaled(neighbors.KNNClassifier()),
     "KNN, lazy": lambda several: _scaled(
         neighbors.KNNClassifier(engine=neighbors.LazySearch(window_size=1000))
@@ -124,51 +127,76 @@ _LEARNERS: dict[str, Callable[[bool], Any]] = {
     "HAT": lambda several: tree.HoeffdingAdaptiveTreeClassifier(seed=1),
     "LR": lambda several: _scaled(linear_model.LogisticRegression(), several),
     "PA": lambda several: _scaled(linear_model.PAClassifier(), several),
+    "ALMA": lambda several: _scaled(linear_model.ALMAClassifier(), several),
+    "naive Bayes": lambda several: naive_bayes.MultinomialNB(),
     "last label": lambda several: LastLabel(),
 }
-_NUMERIC = {*OURS, "KNN", "KNN, lazy", "LR", "PA", *capymoa_peers.COMPARES_ROWS}
+_NUMERIC = {*OURS, "KNN", "KNN, lazy", "LR", "PA", "ALMA", "naive Bayes", "AMF"}
 """Learners that get text as one-hot features."""
-_SHOWN = ["adaptive", "LASVM or LaRank", "ARF", "SRP", "KNN", "HAT", "LR", "PA", "last label"]
-_SHOWN_ON_HARD = [*OURS[:1], *OURS[2:], "KNN, lazy", "HT", "ARF", "last label"]
+_SHOWN = [
+    "adaptive", "LASVM or LaRank", "ARF", "SRP", "AMF", "LeveragingBagging", "KNN, lazy", "HAT",
+    "LR", "PA", "ALMA", "last label",
+]  # fmt: skip
+FIGURES = ("accuracy", "kappa", "gmean", "f1", "us", "mb")
 
 
 def measured(learner: str, events: Events, seconds: float) -> dict[str, float] | None:
-    """Return accuracy and microseconds an event of a new learner; None if it takes too long."""
+    """Return the figures of a new learner by name; None if it takes too long."""
     labels = sorted({y for _, y in events}, key=str)
     several = len(labels) > 2
     if not several:
         # River's linear learners take two labels as booleans only.
         events = [(x, y == labels[-1]) for x, y in events]
-    if learner in _NUMERIC:
-        events = [(numeric(x), y) for x, y in events]
-    if learner in OURS:
-        # Compiles what is not compiled yet.
-        _right(_LEARNERS[learner](several), events[:1500], np.inf)
-    start = time.process_time()
-    if learner in capymoa_peers.NAMES:
-        if len({key for x, _ in events for key in x}) > capymoa_peers.MOST_FEATURES:
+    if learner in moa.LEARNERS:
+        done = moa.predicted(learner, events, seconds)
+        if done is None:
             return None
-        model = capymoa_peers.MOAClassifier(learner, events)
+        (found, spent), more = done, {}
     else:
-        model = _LEARNERS[learner](several)
-    right = _right(model, events, seconds)
-    if right is None:
-        return None
-    spent = time.process_time() - start
-    return {"accuracy": 100.0 * right / len(events), "us": 1e6 * spent / len(events)}
+        if learner in _NUMERIC:
+            events = [(numeric(x), y) for x, y in events]
+        if learner in OURS:
+            # Compiles what is not compiled yet.
+            _predicted(_LEARNERS[learner](several), events[:1500], np.inf)
+        model, start = _LEARNERS[learner](several), time.process_time()
+        in_time = _predicted(model, events, seconds)
+        if in_time is None:
+            return None
+        found, spent = in_time, time.process_time() - start
+        size = model.memory_usage if learner in OURS else model._raw_memory_usage
+        more = {"mb": size / 1e6}
+    return figures([y for _, y in events], found) | more | {"us": 1e6 * spent / len(events)}
 
 
-def _right(model: Any, events: Events, seconds: float) -> int | None:
-    """Return how many events were predicted right; None if that takes longer, or is bound to."""
-    right, start = 0, time.process_time()
+def _predicted(model: Any, events: Events, seconds: float) -> list[Any] | None:
+    """Return what was predicted for each event; None if that takes longer, or is bound to."""
+    found, start = [], time.process_time()
     for i, (x, y) in enumerate(events):
-        right += model.predict_one(x) == y
+        found.append(model.predict_one(x))
         model.learn_one(x, y)
         # Twice as slow as it may be from a tenth of the time on: it will not get there.
         share = min(1.0, 0.1 + 2.0 * i / len(events))
         if time.process_time() - start > share * seconds:
             return None
-    return right
+    return found
+
+
+def figures(y: list[Any], found: list[Any]) -> dict[str, float]:
+    """Return accuracy, kappa, the geometric mean of recalls, and F1 of the rarest class, in %."""
+    n, right, of, said = len(y), Counter[Any](), Counter(y), Counter(found)
+    for label, one in zip(y, found, strict=True):
+        right[label] += label == one
+    accuracy = right.total() / n
+    chance = sum(of[label] * said[label] for label in of) / n**2
+    recalls = [right[label] / of[label] for label in of]
+    rarest = min(of, key=lambda label: of[label])
+    shares = {
+        "accuracy": accuracy,
+        "kappa": (accuracy - chance) / (1.0 - chance) if chance < 1.0 else 0.0,
+        "gmean": float(np.prod(recalls) ** (1.0 / len(recalls))),
+        "f1": 2.0 * right[rarest] / (of[rarest] + said[rarest]),
+    }
+    return {name: 100.0 * value for name, value in shares.items()}
 
 
 def _means(found: dict[str, dict[str, Any]], learners: list[str]) -> None:
@@ -219,8 +247,30 @@ def _times(found: dict[str, dict[str, Any]]) -> None:
             )
 
 
+def _losses(found: dict[str, dict[str, Any]], learners: list[str]) -> None:
+    """Print the streams on which a peer is more than half a point ahead of the first learner."""
+    own, lost = learners[0], []
+    for stream, cells in found.items():
+        peers = {n: cells[n]["accuracy"] for n in learners if n not in OURS and cells.get(n)}
+        if cells.get(own) and peers:
+            best = max(peers, key=lambda name: peers[name])
+            ahead = peers[best] - cells[own]["accuracy"]
+            lost += [(ahead, stream, best)] if ahead > 0.5 else []
+    print(f"{own} is more than .5 points behind the best peer on {len(lost)} of {len(found)}:")
+    for ahead, stream, best in sorted(lost, reverse=True):
+        print(f"- {stream}: {best} is {ahead:.1f} points ahead")
+
+
 def _row(name: str, cells: list[str]) -> str:
     return f"| {name} | {' | '.join(cells)} |"
+
+
+def _about() -> dict[str, Any]:
+    """Return the commit and the machine."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return {"commit": commit.stdout.strip(), "machine": platform.machine()}
 
 
 def main() -> None:
@@ -229,41 +279,45 @@ def main() -> None:
     parser.add_argument("--streams", nargs="*")
     parser.add_argument("--hard", action="store_true")
     parser.add_argument("--learners", nargs="*", choices=list(_LEARNERS))
-    parser.add_argument("--capymoa", action="store_true")
+    parser.add_argument("--moa", action="store_true")
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--show", choices=FIGURES, default="accuracy")
     given = parser.parse_args()
-    read_streams, shown = (
-        (hard_streams.streams, _SHOWN_ON_HARD) if given.hard else (streams, _SHOWN)
-    )
-    given.learners = given.learners or list(shown)
-    if given.capymoa:
-        capymoa_peers.check()
-        given.learners += capymoa_peers.NAMES
+    learners = given.learners or list(_SHOWN)
+    if given.moa:
+        moa.check()
+        learners += moa.LEARNERS
     known: dict[str, Any] = {}
     if given.json is not None and given.json.exists():
         known = json.loads(given.json.read_text())
     found: dict[str, dict[str, Any]] = {}
-    print(_row("stream", given.learners))
-    print("|---" * (1 + len(given.learners)) + "|", flush=True)
-    for name, read in read_streams(given.rows):
+    print(_row("stream", learners))
+    print("|---" * (1 + len(learners)) + "|", flush=True)
+    for name, read in (hard_streams.streams if given.hard else streams)(given.rows):
         if given.streams and name not in given.streams:
             continue
-        before = known.setdefault(name, {})
-        missing = [learner for learner in given.learners if learner not in before]
+        before = known.setdefault(f"{name} ({given.rows})", {})
+        missing = [learner for learner in learners if learner not in before]
         events = read() if missing else []
         for learner in missing:
-            before[learner] = measured(learner, events, given.seconds)
+            one = measured(learner, events, given.seconds)
+            before[learner] = one and one | _about()
             if given.json is not None:
                 given.json.write_text(json.dumps(known, indent=1) + "\n")
         found[name] = before
-        cells = [f"{c['accuracy']:.1f}" if (c := before[n]) else "" for n in given.learners]
-        best = max(cells, key=lambda cell: float(cell or 0.0))
-        cells = [f"**{cell}**" if cell == best else cell for cell in cells]
-        print(_row(name, cells), flush=True)
-    _means(found, given.learners)
+        print(_row(name, _cells([before[n] and before[n].get(given.show) for n in learners])))
+    _means(found, learners)
     _times(found)
+    _losses(found, learners)
+
+
+def _cells(values: list[float | None]) -> list[str]:
+    """Return numbers as cells, the largest in bold."""
+    shown = ["" if value is None else f"{value:.1f}" for value in values]
+    best = max((value for value in values if value is not None), default=None)
+    return [f"**{s}**" if v == best and s else s for s, v in zip(shown, values, strict=True)]
 
 
 if __name__ == "__main__":
