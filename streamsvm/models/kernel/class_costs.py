@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 import numpy as np
 
+from streamsvm.models.model import Changeable
+from streamsvm.models.rows import NumberedRows
 
-class ClassCosts:
+
+class ClassCosts(Changeable):
     """The costs C_i of examples with the weight 1.
 
     Attributes
@@ -40,12 +42,6 @@ class ClassCosts:
         new.counts[: len(self.counts)] = self.counts
         return new
 
-    def counting(self, counts: np.ndarray) -> ClassCosts:
-        """Return the costs with these counts."""
-        new = copy.copy(self)
-        new.counts = counts
-        return new
-
     def count(self, numbers: np.ndarray) -> None:
         """Count examples of the classes with these numbers, float64 (n,)."""
         if self.is_balanced:
@@ -55,7 +51,7 @@ class ClassCosts:
         """Return the costs without examples of the classes with these numbers."""
         if not self.is_balanced:
             return self
-        return self.counting(np.maximum(0.0, self.counts - self._counted(numbers)))
+        return self.changed(counts=np.maximum(0.0, self.counts - self._counted(numbers)))
 
     def _counted(self, numbers: np.ndarray) -> np.ndarray:
         return np.bincount(numbers.astype(np.int64), minlength=len(self.counts))
@@ -73,8 +69,15 @@ class ClassCosts:
         own, total = self.counts[int(number)] + 1.0, self.counts.sum() + 1.0
         return float(C * total / (len(self.counts) * own))
 
-    def of_rows(self, C: float, numbers: np.ndarray) -> np.ndarray:
-        """Return the cost of each row of a batch; balanced weights count the rows before it."""
+    def of_rows(self, C: float, rows: NumberedRows) -> np.ndarray:
+        """Return the C_i of each row of a batch, 0 of those that are only predicted."""
+        costs, learnt = np.zeros(len(rows.y)), np.flatnonzero(rows.numbers > 0)
+        if len(learnt):
+            costs[learnt] = self._of_examples(C, rows.y[learnt]) * rows.w[learnt]
+        return costs
+
+    def _of_examples(self, C: float, numbers: np.ndarray) -> np.ndarray:
+        """Return the cost of each example of a batch; balanced weights count those before it."""
         if not self.is_balanced:
             return self.now(C, numbers)
         classes = numbers.astype(np.int64)

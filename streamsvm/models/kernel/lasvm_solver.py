@@ -8,11 +8,9 @@ import numpy as np
 
 from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.kernel import loaded
-from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, ReservingSolver, Sizes
 from streamsvm.models.kernel.reserve import Reserve
-from streamsvm.models.kernel.reserving_solver import ReservingSolver
-from streamsvm.models.kernel.revisits import Revisits
-from streamsvm.models.kernel.revisits_of_classes import RevisitsOfClasses
+from streamsvm.models.kernel.revisits import Revisits, RevisitsOfClasses
 from streamsvm.models.model import Kernel
 from streamsvm.models.outputs import Outputs, sides_of
 from streamsvm.solvers.bounds import UNBOUNDED, Budget
@@ -62,11 +60,11 @@ class LASVMSolver(ReservingSolver):
         kept_rows: Reserve,
         is_one_vs_rest: bool,
     ) -> None:
-        super().__init__(kernel, schedule, 200.0 if cache_mb is None else cache_mb)
+        super().__init__(kernel, schedule, 200.0 if cache_mb is None else cache_mb, kept_rows)
         # Rows of several problems, one by one out of a common store, take far longer to compute.
         quarter = usable_memory() // 4
         self._cache_of_several = quarter if cache_mb is None else self.cache_bytes
-        self.kept_rows, self.is_one_vs_rest = kept_rows, is_one_vs_rest
+        self.is_one_vs_rest = is_one_vs_rest
 
     def fresh(self, kernel: Kernel, cache_bytes: int) -> KernelSolver:
         """Return a solver of two classes with these settings that has learnt nothing."""
@@ -292,8 +290,7 @@ class PairsSolver(LASVMSolver):
 
     def least_margin(self, number: float, margins: np.ndarray) -> float:
         """Return the same for one event."""
-        margin: float = margins.item(-1)
-        return margin
+        return margins.item(-1)
 
     # Inspection: over all problems
 

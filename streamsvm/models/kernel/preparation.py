@@ -9,18 +9,17 @@ import numpy as np
 from streamsvm._parameter_checks import check_cost, check_positive
 from streamsvm.kernels import RBF
 from streamsvm.model_files.json_values import Content, Json, checked
-from streamsvm.models.contest.trial import LAST, Choice, Trial, candidates_of
 from streamsvm.models.kernel import auto_gamma
-from streamsvm.models.kernel.feature_scales import FeatureScales, stride
-from streamsvm.models.model import Kernel, LearntEvent
-from streamsvm.models.rows import NumberedRows, rows_where
-from streamsvm.models.scaled_rows import padded, scaled_rows, unscaled_rows
+from streamsvm.models.kernel.feature_scales import HALF, FeatureScales
+from streamsvm.models.kernel.trial import LAST, Choice, Trial, candidates_of
+from streamsvm.models.model import Changeable, Kernel, LearntEvent
+from streamsvm.models.rows import NumberedRows, padded, rows_where, scaled_rows, unscaled_rows
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
 from streamsvm.support.row_columns import Columns, entries_of
 from streamsvm.support.rows import Rows, shape
 
 
-class Preparation:
+class Preparation(Changeable):
     """How rows are scaled before the solver compares them, and which gamma and C go with it.
 
     It takes note of the first examples, which decide, and of features that change later. What the
@@ -54,12 +53,6 @@ class Preparation:
         # The number of examples after which to adapt: the next power of two, or if an interruption
         # has skipped that, the one before.
         self.adapts_at = 1
-
-    def changed(self, **attributes: object) -> Preparation:
-        """Return one with other values of some attributes, which shares all else."""
-        new = copy.copy(self)
-        new.__dict__.update(attributes)
-        return new
 
     def without_race(self) -> Preparation:
         """Return it without candidates that learn now, which a copy makes again."""
@@ -103,7 +96,7 @@ class Preparation:
                 self.moments = auto_gamma.updated(self.moments, n - 1, row)
             if trial is not None:
                 trial.add_one(row, (int(number), event.weight, n))
-        elif self.scales is not None and n % stride(n - 1) == 0:
+        elif self.scales is not None and n % max(1, self.adapts_at // (2 * HALF)) == 0:
             self.scales.learn(event.row())
         return trial is not None or n >= self.adapts_at
 
