@@ -35,7 +35,6 @@ from streamsvm.monitor.certificate import Certificate
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.lasvm import step as lasvm
-from streamsvm.solvers.lasvm_pairs import inspection
 from streamsvm.support.locked import guarded
 
 
@@ -322,8 +321,7 @@ class LASVMClassifier(KernelLearner):
 
     def _problems(self) -> list[tuple[Label, Label]]:
         """Return the two labels of each problem of several classes; None: all other labels."""
-        seen = self.targets.labels.seen
-        return [] if self.state is None else inspection.labels_of(self.state, seen)
+        return self.solver.labels_of(self.targets.labels.seen)
 
     def _facts(self) -> dict[str, object]:
         return super()._facts() | {"bias": self.bias, "delta": self.delta}

@@ -9,7 +9,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.models.linear.linear_schedule import schedule_of
+from streamsvm.models.linear.linear_model import schedule_of
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.linear.step import SGDQN
 

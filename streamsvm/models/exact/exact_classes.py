@@ -8,7 +8,7 @@ from streamsvm import kernels
 from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.exact import exact_file
 from streamsvm.models.exact.exact_rows import ExactRows, in_double, with_costs
-from streamsvm.models.kernel.class_costs import ClassCosts
+from streamsvm.models.kernel.preparation import ClassCosts
 from streamsvm.models.model import Kernel, Model, Parts
 from streamsvm.models.outputs import Outputs, sides_of
 from streamsvm.models.rows import NumberedRows

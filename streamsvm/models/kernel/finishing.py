@@ -54,7 +54,7 @@ class Asked:
         self,
         seconds: float | None,
         progress: Callable[[float, int], None] | None = None,
-        alone: Callable[[Callable[[], Any]], Any] = operator.call,
+        alone: Callable[[Callable[[], object]], Any] = operator.call,
         calls: float = math.inf,
     ) -> None:
         self.seconds = None if seconds is None else check_number("seconds", seconds, 0)

@@ -18,7 +18,6 @@ from streamsvm.model_files.json_values import (
     kernel_from_json,
 )
 from streamsvm.models.kernel import auto_gamma, definiteness, kernel_batches, loaded, race
-from streamsvm.models.kernel.class_costs import ClassCosts
 from streamsvm.models.kernel.kept_values import kept_values
 from streamsvm.models.kernel.kernel_solver import (
     DualSolver,
@@ -28,7 +27,7 @@ from streamsvm.models.kernel.kernel_solver import (
     Sizes,
     reserving,
 )
-from streamsvm.models.kernel.preparation import Preparation
+from streamsvm.models.kernel.preparation import ClassCosts, Preparation
 from streamsvm.models.model import Changeable, LearntEvent, Model, Parts
 from streamsvm.models.outputs import Outputs
 from streamsvm.models.rows import NumberedRows, row_after

@@ -349,11 +349,12 @@ class KernelSolver(Changeable, abc.ABC):
             return dict.fromkeys((*fields, *(_OF_VALUES if self.has_cache else ())), 0)
         info = self.state.info[0]
         counts = {name: int(info[field]) for name, field in fields.items()}
-        if not self.has_cache:
-            return counts
-        cache = self.state.cache.counts.tolist()
-        counts["kernel_values"] = int(info.n_values) + cache[3]
-        return counts | dict(zip(_CACHED, cache[:3], strict=True))
+        return counts | (self._counts_of_values(self.state.cache.counts) if self.has_cache else {})
+
+    def _counts_of_values(self, of_cache: np.ndarray) -> dict[str, int]:
+        *cached, n_values = of_cache.tolist()
+        n_values += int(self.state.info[0].n_values)
+        return {"kernel_values": n_values} | dict(zip(_CACHED, cached, strict=True))
 
     # Of model files
 

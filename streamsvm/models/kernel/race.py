@@ -17,10 +17,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamsvm.models.kernel import auto_gamma, relevance
-from streamsvm.models.kernel.class_costs import ClassCosts
 from streamsvm.models.kernel.feature_scales import FeatureScales
 from streamsvm.models.kernel.kernel_solver import KernelSolver
-from streamsvm.models.kernel.preparation import Preparation
+from streamsvm.models.kernel.preparation import ClassCosts, Preparation
 from streamsvm.models.kernel.relearning import (
     Errors,
     Work,

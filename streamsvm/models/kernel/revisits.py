@@ -9,6 +9,7 @@ else its middle could be far from what is best for them, although none violates 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,27 @@ def narrowing(
     # Of equal ones the first.
     _, first = np.unique(2 * problem[best] + is_positive[best], return_index=True)
     return np.union1d(np.flatnonzero(violates), best[first])
+
+
+def _found_in(
+    expansions: tuple[_Expansion | _Expansions, ...],
+    numbers: np.ndarray,
+    changes: np.ndarray,
+    in_order: bool = False,
+) -> Iterator[tuple[Rows, np.ndarray]]:
+    """Yield rows of examples, given by numbers that ascend, and their changes.
+
+    Those of the first expansion, then of those that have gone from it, and are in the second.
+    """
+    for expansion in expansions:
+        slots = np.flatnonzero(np.isin(expansion.numbers, numbers))
+        if in_order:
+            # The order of slots depends on how the stream was cut into batches.
+            slots = slots[np.argsort(expansion.numbers[slots])]
+        own = changes[np.searchsorted(numbers, expansion.numbers[slots])]
+        yield taken(expansion.rows, slots), own
+        left = ~np.isin(numbers, expansion.numbers)
+        numbers, changes = numbers[left], changes[left]
 
 
 class Revisits:
@@ -224,13 +246,8 @@ class Revisits:
         if not len(numbers) or not len(indices):
             return
         x = taken(self._x, indices)
-        for expansion in (now, before):
-            of_these = np.flatnonzero(np.isin(expansion.numbers, numbers))
-            alpha = changes[np.searchsorted(numbers, expansion.numbers[of_these])]
-            self._f[indices] += self._sums(x, taken(expansion.rows, of_these), alpha)
-            # What is left has gone from the expansion, and is in the one before.
-            left = ~np.isin(numbers, expansion.numbers)
-            numbers, changes = numbers[left], changes[left]
+        for rows, alpha in _found_in((now, before), numbers, changes):
+            self._f[indices] += self._sums(x, rows, alpha)
 
     def _sums(self, x: Rows, rows: Rows, alpha: np.ndarray) -> np.ndarray:
         """Return sum_s alpha_s k(row_s, x) of the rows x."""
@@ -472,14 +489,8 @@ class RevisitsOfClasses(Revisits):
             numbers, at = np.unique(member[mine], return_inverse=True)
             changes = np.zeros((len(numbers), self._n_classes))
             changes[at, column[problem[mine]]] = change[mine]
-            for expansions in (now, before):
-                slots = np.flatnonzero(np.isin(expansions.numbers, numbers))
-                # The order of slots depends on how the stream was cut into batches.
-                slots = slots[np.argsort(expansions.numbers[slots])]
-                those = changes[np.searchsorted(numbers, expansions.numbers[slots])]
-                self._add(rows, taken(expansions.rows, slots), those)
-                left = ~np.isin(numbers, expansions.numbers)
-                numbers, changes = numbers[left], changes[left]
+            for vectors, those in _found_in((now, before), numbers, changes, True):
+                self._add(rows, vectors, those)
 
     def _add(self, indices: np.ndarray, vectors: Rows, changes: np.ndarray) -> None:
         """Add sum_s changes[s] k(vector_s, x) to f of rows, given by indices."""
