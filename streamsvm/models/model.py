@@ -139,9 +139,9 @@ class Model(abc.ABC):
         """Return the kernel in the form that compiled code takes; None: it takes none."""
         return None
 
-    @abc.abstractmethod
     def room_for_features(self) -> int:
         """Return the number of features that the state has room for."""
+        return self.n_features
 
     @property
     def in_use(self) -> Model:

@@ -1,6 +1,7 @@
 """AdaptiveSVMClassifier: the choice among models, drift, classes, copies and files."""
 
 import copy
+import inspect
 import logging
 import pickle
 import re
@@ -111,6 +112,13 @@ def test_a_drift_is_noticed_and_said(caplog):
     assert right[2400:].mean() > alone[2400:].mean()
     # They have forgotten what was before, but for a part of the last examples.
     assert all(member.n_examples < 4000 - model.last_drift + 1025 for member in model.models)
+
+
+def test_its_models_learn_as_the_learners_do_by_default():
+    assert members.LASVM == LASVMClassifier().solver.schedule
+    assert members.LARANK == LaRankClassifier().solver.schedule
+    share = inspect.signature(LaRankClassifier.finish).parameters["share"]
+    assert share.default == adaptive_model.SHARE
 
 
 UNITS = [(0.01, 0.01), (1000.0, 1000.0), (0.01, 1.0)]

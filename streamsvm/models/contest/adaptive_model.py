@@ -84,7 +84,7 @@ itself, which takes four times as long."""
 _CLEARLY = 2.5
 """By how many standard deviations it must err less: see `are_fewer`."""
 
-_SHARE = 0.01
+SHARE = 0.01
 """As the default of `LaRankClassifier.finish`."""
 
 
@@ -262,10 +262,6 @@ class AdaptiveModel(Model):
         if model is None or model.is_sparse != self.is_sparse:
             return None, None, None
         return model.event_parts()
-
-    def room_for_features(self) -> int:
-        """Return the number of features that the model in use has room for."""
-        return 0 if self.used is None else self.used.room_for_features()
 
     def takes_every_row(self) -> bool:
         """Tell whether the models accept every row of finite values."""
@@ -546,7 +542,7 @@ class AdaptiveModel(Model):
         self._catch_up(np.inf, 2 * EVERY)
         for m, model in enumerate(self.models):
             with self._recent_in_reserve(m):
-                share = 0.0 if model.solver.is_told_classes else _SHARE
+                share = 0.0 if model.solver.is_told_classes else SHARE
                 finishing.finish(model, finishing.Asked(seconds, progress), share)
         # From now on rows are predicted, rather than the next event.
         last_label.stop(self.state.repeats, self.offsets)

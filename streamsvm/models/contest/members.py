@@ -72,11 +72,11 @@ KINDS_OF_SEVERAL = (_LARANKS[0], KINDS[1], Kind(True, 1.0, 1.0), _LARANKS[3])
 KINDS_OF_MANY = (*_LARANKS[:2], Kind(False, 1.0, 0.1), _LARANKS[3])
 
 
-# The defaults of `LASVMClassifier` and `LaRankClassifier`.
-_LASVM = lasvm.Schedule(
+# The defaults of `LASVMClassifier` and `LaRankClassifier`: a test compares them.
+LASVM = lasvm.Schedule(
     tau=1e-3, reprocess=1.0, delta_max=1.0, max_reprocess=1000.0, second_order=1.0
 )
-_LARANK = larank.Schedule(tau=1e-3, reprocess=-1.0, most=100.0, candidates=16.0)
+LARANK = larank.Schedule(tau=1e-3, reprocess=-1.0, most=100.0, candidates=16.0)
 
 
 def kinds_of(n_classes: int) -> tuple[Kind, ...]:
@@ -110,9 +110,9 @@ class Settings(NamedTuple):
         solver: ReservingSolver
         if kind.is_lasvm:
             bounds = bounds_of(window, most, merging_by(kernel))
-            solver = LASVMSolver(kernel, _LASVM._replace(bounds=bounds), cache_mb, reserve, False)
+            solver = LASVMSolver(kernel, LASVM._replace(bounds=bounds), cache_mb, reserve, False)
         else:
-            schedule = _LARANK._replace(bounds=bounds_of(window, most))
+            schedule = LARANK._replace(bounds=bounds_of(window, most))
             solver = LaRankSolver(kernel, schedule, cache_mb, reserve, self.seed, self.max_classes)
         return KernelModel(
             solver,

@@ -314,7 +314,7 @@ class KernelModel(Changeable, Model):
 
     def room_for_features(self) -> int:
         """Return the number of features that the state has room for."""
-        return self.solver.room_for_features()
+        return 0 if self.state is None else int(states.n_columns(self.state))
 
     def takes_every_row(self) -> bool:
         """Tell whether it accepts every row of finite values."""

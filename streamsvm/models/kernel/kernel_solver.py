@@ -256,10 +256,6 @@ class KernelSolver(Changeable, abc.ABC):
 
     # Room
 
-    def room_for_features(self) -> int:
-        """Return the number of features that the state has room for."""
-        return 0 if self.state is None else int(states.n_columns(self.state))
-
     def state_for(self, sizes: Sizes) -> Any:
         """Return the state, created or grown to hold so many features and classes."""
         if self.state is None:

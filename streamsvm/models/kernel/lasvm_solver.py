@@ -36,6 +36,9 @@ from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.limits import usable_memory
 from streamsvm.support.rows import Rows, cut, shape
 
+_OF_GAP = "alpha", "gradient", "lower", "upper", "y"
+"""What `lasvm_gap` reads of the state of a problem."""
+
 Label = TypeVar("Label")
 
 _FINISH_STEPS = 100_000
@@ -356,9 +359,9 @@ class PairsSolver(LASVMSolver):
         """Return the gap on the examples kept, summed over the problems."""
         of, total, cost = self.state.problems, 0.0, 0.0
         for p, bias in enumerate(self.biases):
-            start, n = int(of.segments[p].start), int(of.table[p].n)
-            names = "alpha", "gradient", "lower", "upper", "y"
-            arrays = {name: getattr(of, name)[start : start + n] for name in names}
+            start, found = int(of.segments[p].start), of._asdict()
+            own = slice(start, start + int(of.table[p].n))
+            arrays = {name: found[name][own] for name in _OF_GAP}
             gap = lasvm_gap(SimpleNamespace(info=of.table[p : p + 1], **arrays), bias)
             total, cost = total + gap.total, cost + gap.cost
         return KeptGap(total, cost)
