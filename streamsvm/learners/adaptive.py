@@ -19,10 +19,9 @@ from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases.kernel.support_vectors import Vectors, vectors_of
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.models.contest import fresh_start, members
 from streamsvm.models.contest.adaptive_model import AdaptiveModel
 from streamsvm.models.contest.choice import LAST_DRIFT, N_DRIFTS
-from streamsvm.models.contest.group import Settings
+from streamsvm.models.contest.members import Settings
 from streamsvm.models.kernel import threads
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.monitor.certificate import Certificate
@@ -174,7 +173,7 @@ class AdaptiveSVMClassifier(Learner):
             max_classes,
         )
         is_sparse = density.check_sparse(sparse, hashing)
-        model = AdaptiveModel(settings, is_sparse, last_label, fresh_start.MOST)
+        model = AdaptiveModel(settings, is_sparse, last_label)
         super().__init__(model, limit, check_size("hashing", hashing), missing)
         self.C, self.scale, self.class_weight = C, scale, class_weight
         self.window, self.max_support_vectors = window, max_support_vectors
@@ -183,7 +182,7 @@ class AdaptiveSVMClassifier(Learner):
         self.last_label, self.max_classes = last_label, max_classes
         self.targets.labels.most = check_size("max_classes", max_classes, 2)
         # Checks the other parameters.
-        members.new_first(model, [])
+        model.new_first([])
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:
@@ -287,7 +286,7 @@ class AdaptiveSVMClassifier(Learner):
     @property
     def n_support_vectors(self) -> int:
         """Number of examples with a nonzero coefficient in the model in use."""
-        return 0 if self.in_use is None else self.in_use.n_vectors
+        return 0 if self.in_use is None else self.in_use.solver.n_vectors
 
     @locked
     def support_vectors(self) -> Vectors:

@@ -292,7 +292,7 @@ class AmbiguousSVMClassifier(KernelLearner):
 
         """
         check_number("share", share, 1e-6)
-        limits = finishing.Limits(seconds, _MOST_SWEEPS)
+        asked = finishing.Asked(seconds, progress, self.alone, _MOST_SWEEPS)
 
         def some() -> tuple[bool, float, int]:
             model, state = self.model, self.state
@@ -305,7 +305,7 @@ class AmbiguousSVMClassifier(KernelLearner):
             return gap <= share * model.dual, gap, n if before.total > 0.0 else 0
 
         if self.has_dual:
-            finishing.improve(self.model, some, finishing.Asked(limits, progress, self.alone))
+            finishing.improve(self.model, some, asked)
 
     def best_candidates(self, X: Batch, y: Labels, ids: Ids | None = None) -> list[Label]:
         """Return the best candidate of each bag by its score: bags shrunk by the model itself.

@@ -17,7 +17,7 @@ from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
 from streamsvm.models.model import Kernel
 from streamsvm.selection.strategies import Selection
-from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
+from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.sbp import finish as sbp_finish
 from streamsvm.solvers.sbp import state as sbp_state
 from streamsvm.solvers.sbp import step as sbp
@@ -196,13 +196,8 @@ class SBPClassifier(KernelLearner):
         )
 
     def _new_schedule(self) -> sbp.Schedule:
-        bounds: Unbounded | Window | Reservoir = UNBOUNDED
         if self.window is not None and self.reservoir is not None:
             raise ParameterError("window and reservoir: give one of them only")
-        if self.window is not None:
-            bounds = Window(float(self.window))
-        elif self.reservoir is not None:
-            bounds = Reservoir(float(self.reservoir))
         steps = check_number("iterations", self.iterations, 0, MOST_STEPS)
         kept = self.window or self.reservoir
         numbers = sbp.Numbers(
@@ -212,7 +207,7 @@ class SBPClassifier(KernelLearner):
             averaged=float(bool(self.averaged)),
             horizon=steps * kept if kept else 2.0**62,
         )
-        return sbp.Schedule(numbers, bounds)
+        return sbp.Schedule(numbers, bounds_of(self.window, None, reservoir=self.reservoir))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:

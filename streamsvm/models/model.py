@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, Protocol
+import copy
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -18,6 +19,16 @@ from streamsvm.support.state_arrays import as_arrays, from_arrays
 
 Kernel = tuple[float, ...]
 """A NamedTuple of float parameters whose type is registered: see `streamsvm.kernels`."""
+
+
+class Changeable:
+    """An object of which others share parts: it is changed by replacing some in a copy."""
+
+    def changed(self, **attributes: object) -> Self:
+        """Return one with other values of some attributes, which shares all else."""
+        new = copy.copy(self)
+        new.__dict__.update(attributes)
+        return new
 
 
 class LearntEvent(Protocol):
@@ -128,9 +139,9 @@ class Model(abc.ABC):
         """Return the kernel in the form that compiled code takes; None: it takes none."""
         return None
 
-    @abc.abstractmethod
     def room_for_features(self) -> int:
         """Return the number of features that the state has room for."""
+        return self.n_features
 
     @property
     def in_use(self) -> Model:

@@ -298,9 +298,9 @@ def _margins(graph: Graph, learner: Learner, rows: str) -> str:
     d = len(learner.schema.names)
     if isinstance(learner, LinearLearner):
         turn = learner.targets.direction
-        weights = turn * learner.solver.predicting_weights()[:, :d]
+        weights = turn * learner.model.predicting_weights()[:, :d]
         x = graph.add("Cast", rows, to=graph.float64)
-        return graph.affine(x, weights.T, turn * np.array(learner.solver.biases()))
+        return graph.affine(x, weights.T, turn * np.array(learner.model.biases()))
     model = _kernel_model(learner)
     if model.preparation.factors is not None:
         rows = graph.add("Mul", rows, graph.constant(model.preparation.factors_in_use(d)))

@@ -21,7 +21,7 @@ from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import codec
 from streamsvm.models.kernel import kernel_solver
-from streamsvm.models.linear import linear_solver
+from streamsvm.models.linear import linear_model
 from streamsvm.support.interruptions import append_result
 from tests.slow import compiles
 
@@ -292,7 +292,7 @@ def test_an_interrupted_batch_has_learnt_its_first_rows(cls, parameters, call, m
             if len(calls) == call:
                 raise KeyboardInterrupt
 
-    for module in (kernel_solver, linear_solver):
+    for module in (kernel_solver, linear_model):
         monkeypatch.setattr(module, "append_result", interrupted)
     with contextlib.suppress(KeyboardInterrupt):
         model.learn_many(x[100:], y[100:])

@@ -47,7 +47,7 @@ from streamsvm.learners.bases.event_calls import (
     predict_sparse,
 )
 from streamsvm.models.model import Model, Parts
-from streamsvm.models.scaled_rows import padded
+from streamsvm.models.rows import padded
 from streamsvm.solvers.one_event import solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows

@@ -342,7 +342,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             if len(self.schema) != event[1]:
                 # Names that compare otherwise each time: the general path refuses them.
                 return -1, None
-            self.model.n_features = self.model.in_use.n_features = event[1]
+            self.model.n_features = event[1]
         return learn_by(path, event, *target), path
 
     def _read_event(self, x: Event, learning: bool) -> Packed | None:
@@ -581,15 +581,13 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         numbers, and k(x, x). Without numbers the examples are counted from the start of the stream.
         Rows that `late` says are only predicted have the number 0 and the weight 0.
         """
-        # Numbered when their classes are known.
-        whole = LabelledRows(x, np.zeros(len(labels)), labels, w, np.zeros(0, np.int64), diagonal)
         if self.waiting is not None:
             ids = np.zeros(len(labels), np.int64) if numbers is None else numbers
-            chosen_of = whole._replace(numbers=ids)
+            chosen_of = LabelledRows(x, labels, w, ids, diagonal)
             return selecting.learn(self, self.waiting, chosen_of, late, self._learn_all)
         if numbers is None:
             numbers = self.last_number + np.arange(1, len(labels) + 1)
-        return self._learn_all(whole._replace(numbers=numbers), late)
+        return self._learn_all(LabelledRows(x, labels, w, numbers, diagonal), late)
 
     def _learn_all(self, whole: LabelledRows, late: LateRows | None = None) -> LabelColumn:
         """Learn all of some checked rows: see `learn_checked`."""
@@ -642,13 +640,13 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         """
         began = working_time()
         n, observer = self.n_examples, self.observer
-        rows = rows.numbered_by(self.targets)
-        margins = self._learn_rows(rows.numbered(self.targets.in_bags(rows.labels)))
+        numbered = rows.numbered_by(self.targets)
+        margins = self._learn_rows(numbered)
         predicted: LabelColumn = self.targets.labels_of(margins, n_known)
         if first is not None:
             predicted = LabelColumn.joined([first, predicted[1:]])
         everything = predicted
-        x, classes, labels, w, numbers, _ = rows
+        (x, labels, w, numbers, _), classes = rows, numbered.y
         if late is not None:
             earlier = late.note(start, predicted)
             is_learnt = numbers > 0

@@ -8,7 +8,7 @@ from streamsvm import kernels
 from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.exact import exact_file
 from streamsvm.models.exact.exact_rows import ExactRows, in_double, with_costs
-from streamsvm.models.kernel.class_costs import ClassCosts
+from streamsvm.models.kernel.preparation import ClassCosts
 from streamsvm.models.model import Kernel, Model, Parts
 from streamsvm.models.outputs import Outputs, sides_of
 from streamsvm.models.rows import NumberedRows
@@ -47,10 +47,8 @@ class ExactClasses(ExactRows, Model):
         """Learn rows, of number 0 only predict; return the margins from before each."""
         self.problem.settle()
         self.n_features = max(self.n_features, shape(rows.x)[1])
-        x, margins, costs = in_double(rows.x), np.zeros(len(rows.y)), np.zeros(len(rows.y))
-        learnt = np.flatnonzero(rows.numbers > 0)
-        if len(learnt):
-            costs[learnt] = self.costs.of_rows(self.C, rows.y[learnt]) * rows.w[learnt]
+        x, margins = in_double(rows.x), np.zeros(len(rows.y))
+        costs = self.costs.of_rows(self.C, rows)
         for r in range(len(x)):
             margins[r] = self.problem.decisions(x[r : r + 1])[0]
             if rows.numbers[r] > 0:
@@ -107,7 +105,7 @@ class ExactClasses(ExactRows, Model):
     def read(self, content: Json, arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not hold together."""
         problem = exact_file.read_solution(self, self.n_features, content, arrays)
-        self.costs = self.costs.counting(arrays.take("exact_counts", Field((2,)), {}))
+        self.costs = self.costs.changed(counts=arrays.take("exact_counts", Field((2,)), {}))
         self.n_passed = int(self.n_learnt[0]) - problem.n_added
         if self.n_passed < 0:
             raise ValueError("more examples were added than learnt")

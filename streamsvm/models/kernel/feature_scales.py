@@ -268,11 +268,8 @@ class FeatureScales:
         """Return the statistics as arrays for a file."""
         arrays: dict[str, np.ndarray] = {"scales": self.statistics, "scale_limits": self.limits}
         arrays["is_flag"] = self.is_flag.astype(np.int32)
-        if self.weights is not None:
-            arrays["scale_weights"] = self.weights
-        if self.relevance is not None:
-            arrays["scale_relevance"] = self.relevance
-        return arrays
+        more = {"scale_weights": self.weights, "scale_relevance": self.relevance}
+        return arrays | {name: array for name, array in more.items() if array is not None}
 
     @classmethod
     def read(cls, arrays: NamedArrays, d: int) -> FeatureScales | None:

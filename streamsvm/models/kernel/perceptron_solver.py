@@ -8,8 +8,7 @@ import numpy as np
 
 from streamsvm._parameter_checks import check_seed, check_size
 from streamsvm.errors import ParameterError
-from streamsvm.models.kernel.bounds import merging_by
-from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes, merging_by
 from streamsvm.models.model import Kernel
 from streamsvm.solvers import bounds
 from streamsvm.solvers.bounds import UNBOUNDED, Budget

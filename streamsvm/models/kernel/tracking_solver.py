@@ -15,7 +15,7 @@ from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.support import states
-from streamsvm.support.rows import Rows
+from streamsvm.support.rows import Rows, SparseRows, shape
 
 
 class TrackingSolver(DualSolver):
@@ -139,7 +139,7 @@ class LinearTrackingSolver(TrackingSolver):
             tracking_state.leave(state, s)
         # Anew, so that not even a rounding error of what was removed is left.
         rows, alpha, _ = self.expansion(states.n_columns(state))
-        state.w[:] = state.w_average[:] = loaded.weighted_sum(rows, alpha)
+        state.w[:] = state.w_average[:] = _weighted_sum(rows, alpha)
         info.alpha_sum = np.abs(alpha).sum()
         dual = info.alpha_sum - 0.5 * kernel.scale * float(state.w @ state.w)
         info.lost += info.dual - dual
@@ -152,5 +152,30 @@ class LinearTrackingSolver(TrackingSolver):
 
     def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
         """Mend w where it is wrong; there are no gradients."""
-        loaded.mend_weights(self.state, x)
+        _mend_weights(self.state, x)
         return True
+
+
+def _weighted_sum(rows: Rows, coefficients: np.ndarray) -> np.ndarray:
+    """Return the sum of rows, each times its coefficient, float64 (features,)."""
+    if not isinstance(rows, SparseRows):
+        return np.asarray(coefficients @ rows)
+    terms = rows.values * np.repeat(coefficients, np.diff(rows.start))
+    return np.bincount(rows.columns, terms, rows.d)
+
+
+def _mend_weights(state: tracking_linear.LinearTrackingState, rows: Rows) -> None:
+    """Compute w from the examples kept, and replace it if it differs by more than rounding."""
+    n, d = shape(rows)
+    sizes: Rows
+    if isinstance(rows, SparseRows):
+        sizes = rows._replace(values=np.abs(rows.values))
+    else:
+        sizes = np.abs(rows)
+    for w, coefficients in ((state.w, state.alpha[:n]), (state.w_average, state.average[:n])):
+        wanted, size = np.zeros(w.size), np.zeros(w.size)
+        wanted[:d] = _weighted_sum(rows, coefficients)
+        size[:d] = _weighted_sum(sizes, np.abs(coefficients))
+        # Of examples that have left the window a rounding error stays.
+        if (np.abs(w - wanted) > 1e-5 * (1.0 + size.max(initial=0.0))).any():
+            w[:] = wanted

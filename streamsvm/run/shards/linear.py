@@ -47,7 +47,7 @@ class LinearTraining(Training):
 
     def begin(self) -> None:
         """Let the shards read, and begin at weights of 0, or where the folder ends."""
-        self._agree(1.0 / (self._learner.solver.schedule.lam * max(1, self.report.rows)))
+        self._agree(1.0 / (self._learner.model.schedule.lam * max(1, self.report.rows)))
         if len(self._setting.labels) > 2:
             raise LabelError(
                 f"{len(self._setting.labels)} labels: a linear SVM is trained for two: use "
@@ -122,7 +122,7 @@ def as_learner(setting: Setting, w: np.ndarray, n_rows: int) -> Any:
     learner = setting.new_learner()
     model = learner.model
     model.n_learnt[0], model.n_features = n_rows, len(setting.names)
-    model.is_sparse, model.solver.first_rows = setting.is_sparse, None
+    model.is_sparse, model.first_rows = setting.is_sparse, None
     state = model.make_room(model.n_features)
     state.weights[:] = 0.0
     state.weights[0, 0, : len(w) - 1] = w[:-1]
@@ -135,7 +135,7 @@ def as_learner(setting: Setting, w: np.ndarray, n_rows: int) -> Any:
 
 def _check(learner: SVMSGDClassifier) -> None:
     """Refuse what cannot be trained so."""
-    schedule = learner.solver.schedule
+    schedule = learner.model.schedule
     if learner.n_examples or learner.hashing is not None or learner.selection is not None:
         raise ParameterError("the model has learnt before, or has hashing= or selection=")
     if schedule.loss != LOSSES["hinge"] or schedule.bias_rate == 0.0:

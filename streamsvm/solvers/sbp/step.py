@@ -37,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
-from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
+from streamsvm.solvers.bounds import UNBOUNDED, Bounds
 from streamsvm.solvers.kernel_events import learn_binary, side_of
 from streamsvm.solvers.registry import register_solver
 from streamsvm.solvers.sbp.state import (
@@ -77,7 +77,7 @@ class Schedule(NamedTuple):
     """Parameters; `learn_rows` is compiled once for each type of `bounds`."""
 
     numbers: Numbers
-    bounds: Unbounded | Window | Reservoir = UNBOUNDED  # which rows are kept
+    bounds: Bounds = UNBOUNDED  # which rows are kept
 
 
 @compiled_inner

@@ -216,7 +216,7 @@ class KernelLearner(Learner):
     @property
     def looks(self) -> Looks:
         """The sums of looks so far, which estimate and bound the mean gap; none without a dual."""
-        return self.model.looks
+        return self.model.solver.looks
 
     @property
     @locked

@@ -12,8 +12,8 @@ from streamsvm.features.schema import Schema
 from streamsvm.labels.label_column import Label
 from streamsvm.labels.targets import Targets
 from streamsvm.models.kernel.kernel_model import KernelModel
+from streamsvm.models.kernel.lasvm_solver import PairsSolver
 from streamsvm.models.outputs import Scores
-from streamsvm.solvers.lasvm_pairs import inspection
 from streamsvm.support.rows import Rows, SparseRows
 
 
@@ -85,7 +85,8 @@ def vectors_of(model: KernelModel | None, schema: Schema, targets: Targets) -> V
         return SupportPatterns(names, as_matrix(rows)[kept], found[kept, : len(seen)], labels, seen)
     if model.outputs.has_one_margin:
         return in_order(names, rows, targets.direction * found, entered, targets.label_of_decision)
-    problems = inspection.labels_of(state, seen)
+    assert isinstance(model.solver, PairsSolver)
+    problems = model.solver.labels_of(seen)
     return _in_problems(names, rows, found, entered, (state.y, seen), problems)
 
 

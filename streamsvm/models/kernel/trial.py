@@ -8,7 +8,7 @@ matter and some do not (`relevance`), scaled rows in which these count little ar
 they must err clearly less on the newer half. Then the best of all is tried with gamma / 4 and C 10,
 unless C is given. The model goes on as the one that erred least; a narrower kernel
 must err less by more than chance, or be surer, too, and the larger C by more than a standard
-deviation (`errors.are_fewer`). The work is spread over the events that come then (`race`), so
+deviation (`relearning.are_fewer`). The work is spread over the events that come then (`race`), so
 that none takes long: most trials are over at once, those of many classes or features hundreds of
 events later. After the last trial there is no cost; the examples are kept until then. As candidates
 learn rows that are scaled already, no row that was kept is ever scaled otherwise than the rows that
