@@ -14,7 +14,7 @@ from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm.gap import lasvm_gap
 from streamsvm.solvers.tracking import linear as tracking_linear
-from streamsvm.solvers.tracking.gap import linear_gap, tracking_gap
+from streamsvm.solvers.tracking.finish import linear_gap, tracking_gap
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
 from tests.slow import of_tracking_bounds
 from tests.solvers.lasvm.test_step import Stream, live_of

@@ -14,8 +14,8 @@ import numpy as np
 from streamsvm.models.kernel import threads
 from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, values_in
 from streamsvm.support import sparse_store, states, stores
+from streamsvm.support.dense_store import RowStore
 from streamsvm.support.kernel_rows.fresh_block import fill_values
-from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import Rows, cut, shape
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.stores import Store

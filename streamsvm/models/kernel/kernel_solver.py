@@ -20,13 +20,12 @@ from streamsvm.monitor.certificate import Looks
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import states, stores
 from streamsvm.support.declaration import NamedArrays
+from streamsvm.support.dense_store import RowStore
 from streamsvm.support.interruptions import append_result
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.fresh_block import ALL_KNOWN, FreshBlock
-from streamsvm.support.only_kept import only_kept
-from streamsvm.support.row_columns import Columns
-from streamsvm.support.row_store import RowStore
-from streamsvm.support.rows import Rows
+from streamsvm.support.rows import Columns, Rows
+from streamsvm.support.states import only_kept
 from streamsvm.support.stores import Store
 
 _CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")

@@ -18,7 +18,7 @@ from streamsvm.solvers.larank import bounds as larank_bounds
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
-from streamsvm.solvers.larank.gap import larank_gap
+from streamsvm.solvers.larank.finish import larank_gap
 from streamsvm.solvers.larank.state import LaRankState
 from streamsvm.support import states
 from streamsvm.support.declaration import Field, NamedArrays, Range

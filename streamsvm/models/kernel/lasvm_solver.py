@@ -19,7 +19,6 @@ from streamsvm.solvers.bounds import UNBOUNDED, Budget
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
 from streamsvm.solvers.lasvm import finish as lasvm_finish
-from streamsvm.solvers.lasvm import reweighting
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm.gap import lasvm_gap
@@ -48,7 +47,7 @@ class LASVMSolver(ReservingSolver):
     each, and not one for each pair.
     """
 
-    step, states = lasvm, reweighting
+    step, states = lasvm, lasvm_state
     is_told_classes = True
     revisits = Revisits
     finishing: ModuleType = lasvm_finish
@@ -103,7 +102,7 @@ class LASVMSolver(ReservingSolver):
     def set_costs(self, costs: np.ndarray, n_features: int) -> None:
         """Set the C_i of all examples, given those of the two classes."""
         kernel = self.bound_kernel(self.state)
-        reweighting.set_costs(self.state, kernel, costs[0], costs[1], n_features)
+        lasvm_state.set_costs(self.state, kernel, costs[0], costs[1], n_features)
 
     def remove(self, slots: np.ndarray, n_features: int) -> None:
         """Remove the examples in some slots; their coefficients are given to others."""

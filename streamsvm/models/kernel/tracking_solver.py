@@ -10,7 +10,7 @@ from streamsvm.models.kernel import loaded
 from streamsvm.models.kernel.kernel_solver import DualSolver, KernelState, Sizes
 from streamsvm.models.model import Kernel
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.tracking import budget, gap
+from streamsvm.solvers.tracking import budget, finish
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
@@ -98,7 +98,7 @@ class TrackingSolver(DualSolver):
     def kept_gap(self, n_features: int) -> KeptGap:
         """Return the gap on the examples kept, not normalised."""
         kernel = self.bound_kernel(self.state)
-        return gap.tracking_gap(self.state, kernel, n_features, self.is_averaged)
+        return finish.tracking_gap(self.state, kernel, n_features, self.is_averaged)
 
     def at_bound(self) -> np.ndarray:
         """Return whether each nonzero coefficient is at its upper bound C_i."""
@@ -148,7 +148,7 @@ class LinearTrackingSolver(TrackingSolver):
     def kept_gap(self, n_features: int) -> KeptGap:
         """Return the gap on the examples kept, not normalised."""
         kernel = self.bound_kernel(self.state)
-        return gap.linear_gap(self.state, kernel, n_features, self.is_averaged)
+        return finish.linear_gap(self.state, kernel, n_features, self.is_averaged)
 
     def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
         """Mend w where it is wrong; there are no gradients."""

@@ -44,8 +44,7 @@ from streamsvm.solvers.ambiguous.state import (
 from streamsvm.solvers.ambiguous.step import coefficients
 from streamsvm.solvers.bounds import UNBOUNDED, Budget, Unbounded
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.kernel_events import learn_multiclass
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import learn_multiclass, register_solver
 from streamsvm.support import stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import row_cache
@@ -200,7 +199,7 @@ def _reprocess(state, kernel, schedule, d):
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     y is the number of a label; or negative, and the row of `margins` has 1.0 for each candidate.
     """

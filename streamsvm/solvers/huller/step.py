@@ -26,8 +26,7 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_leaf
 from streamsvm.solvers.huller.state import HullerState, margin_of, products
-from streamsvm.solvers.kernel_events import learn_binary, side_of
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import learn_binary, register_solver, side_of
 from streamsvm.support import active_set, stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
@@ -157,7 +156,7 @@ def reprocess(state, kernel, d):
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     Rows with a cost of 0 are not learnt; PROCESS does nothing for a number that is a support vector
     already.

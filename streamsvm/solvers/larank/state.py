@@ -22,8 +22,7 @@ from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, values_of_slot
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.state_parts import CACHE, STORE
-from streamsvm.support.states import declare
+from streamsvm.support.states import CACHE, STORE, declare
 from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 

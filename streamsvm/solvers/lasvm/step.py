@@ -35,12 +35,11 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_leaf, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
-from streamsvm.solvers.kernel_events import learn_binary, side_of
 from streamsvm.solvers.lasvm.bounds import kept_rows, mark_dead, share, slide, stay_within
 from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
-from streamsvm.solvers.lasvm.looks import look
+from streamsvm.solvers.lasvm.gap import look
 from streamsvm.solvers.lasvm.state import LASVMState, bias, refresh_extremes, squeeze
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import learn_binary, register_solver, side_of
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import fill_part, next_rows, squeezed
 from streamsvm.support.kernel_rows.kernel_values import expansion
@@ -259,7 +258,7 @@ def reprocess_some(state, kernel, schedule, d):
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     PROCESS does nothing for a number that is already in S; margins are f(x) + b.
     It also returns where it would move rows of the store that another thread reads.

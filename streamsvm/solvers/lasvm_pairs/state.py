@@ -28,10 +28,8 @@ from streamsvm.support.declaration import (
     index_of,
 )
 from streamsvm.support.kernel_rows.fresh_block import BLOCK as BLOCK
-from streamsvm.support.member_store import MemberStore
-from streamsvm.support.state_parts import STORE, Part
-from streamsvm.support.states import declare
-from streamsvm.support.stores import Store
+from streamsvm.support.states import STORE, Part, declare
+from streamsvm.support.stores import MemberStore, Store
 from streamsvm.support.tiles import PANEL
 
 INFO = np.dtype(

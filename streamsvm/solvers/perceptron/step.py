@@ -41,7 +41,6 @@ import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, UNBOUNDED, Budget, Unbounded
-from streamsvm.solvers.kernel_events import learn_binary, side_of
 from streamsvm.solvers.perceptron.budget import PROJECT, REMOVE, make_room
 from streamsvm.solvers.perceptron.state import (
     PerceptronState,
@@ -51,7 +50,7 @@ from streamsvm.solvers.perceptron.state import (
     put,
     solve,
 )
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import learn_binary, register_solver, side_of
 from streamsvm.support import stores
 from streamsvm.support.averages import summed, voted
 from streamsvm.support.kernel_rows import fresh_block, row_cache
@@ -222,7 +221,7 @@ def _predicted(state, schedule, row, n, T, f):
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     An example that is a support vector already does not enter again; margins are what predicted
     each row.

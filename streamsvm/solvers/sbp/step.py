@@ -38,8 +38,7 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
-from streamsvm.solvers.kernel_events import learn_binary, side_of
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import learn_binary, register_solver, side_of
 from streamsvm.solvers.sbp.state import (
     LAST,
     MEAN,
@@ -261,7 +260,7 @@ def _learn_row(state, kernel, x, r, y, cost, weight, number, diagonal, schedule)
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     cost is the class weight times the example weight; a row that is kept already is not added
     again.

@@ -21,8 +21,7 @@ from streamsvm._compile import (
     compiled_within,
 )
 from streamsvm._parameter_checks import MOST_STEPS
-from streamsvm.solvers.kernel_events import learn_binary, side_of
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import learn_binary, register_solver, side_of
 from streamsvm.solvers.tracking.state import (
     SCALARS,
     TOUCHED,
@@ -40,12 +39,11 @@ from streamsvm.support import active_set, looks, sparse_store, states, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.assigning import assign
 from streamsvm.support.declaration import BOX, DRAWS, FLAG, NOT_NEGATIVE, SIGN, field
+from streamsvm.support.dense_store import RowStore
 from streamsvm.support.draws import below, uniform
-from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import SparseRows, count, part, width
 from streamsvm.support.sparse_store import SparseStore
-from streamsvm.support.state_parts import ROWS
-from streamsvm.support.states import declare
+from streamsvm.support.states import ROWS, declare
 
 _AFTER = 0.25
 """The smallest probability of a look after the last step: each costs a product."""

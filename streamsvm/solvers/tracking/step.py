@@ -30,8 +30,7 @@ import numpy as np
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
 from streamsvm._parameter_checks import MOST_STEPS
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds, Budget, Reservoir, Unbounded, Window
-from streamsvm.solvers.kernel_events import learn_binary, side_of
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import learn_binary, register_solver, side_of
 from streamsvm.solvers.tracking import budget
 from streamsvm.solvers.tracking.state import TrackingState, account, enter, look_at, settle, touch
 from streamsvm.support import active_set, looks, stores
@@ -282,7 +281,7 @@ def _learn_row(state, kernel, x, r, y, cost, weight, number, diagonal, schedule)
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     Margins are f of each row; examples are recognised by their numbers.
     """

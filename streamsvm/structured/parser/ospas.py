@@ -13,7 +13,7 @@ from streamsvm._parameter_checks import check_cost, check_seed, check_whole
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.model_files.json_values import Content
-from streamsvm.structured.batches import batch_rows
+from streamsvm.structured.batches import batch_rows, words_of
 from streamsvm.structured.learner import SentenceLearner
 from streamsvm.structured.parser.algorithm_24 import EXPLORATIONS
 from streamsvm.structured.parser.meanings import (
@@ -26,7 +26,6 @@ from streamsvm.structured.parser.meanings import (
 )
 from streamsvm.structured.parser.parser import Parse, Parser, keys_of
 from streamsvm.structured.sequences.learner import LIMIT
-from streamsvm.structured.words import words_of
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.locked import guarded
 

@@ -38,9 +38,11 @@ from streamsvm.structured.sequences.pairs import (
     best_labels,
     distance_of,
     loss_of,
+    max_marginals,
     move_weights,
     rise_of,
     violation,
+    viterbi,
 )
 from streamsvm.structured.sequences.sentence_patterns import (
     NONE,
@@ -52,7 +54,6 @@ from streamsvm.structured.sequences.sentence_patterns import (
     smallest,
     tokens_of,
 )
-from streamsvm.structured.sequences.viterbi import max_marginals, viterbi
 from streamsvm.support import active_set, sparse_store
 from streamsvm.support.draws import below
 from streamsvm.support.rows import SparseRows

@@ -24,8 +24,7 @@ from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import BLOCK
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import RowCache, kernel_row
-from streamsvm.support.state_parts import CACHE, STORE
-from streamsvm.support.states import declare
+from streamsvm.support.states import CACHE, STORE, declare
 
 
 class KernelTokens(NamedTuple):

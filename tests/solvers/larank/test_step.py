@@ -12,7 +12,7 @@ from streamsvm.solvers.bounds import Budget, bounds_of
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
-from streamsvm.solvers.larank.gap import larank_gap
+from streamsvm.solvers.larank.finish import larank_gap
 from streamsvm.solvers.larank.state import coefficients
 from streamsvm.solvers.larank.uniform import block_step, shift_onto
 from streamsvm.support import states

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from streamsvm import kernels
 from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, bounds_of
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
-from streamsvm.solvers.lasvm import fading
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.support.dense_store import rows_of
@@ -241,13 +240,13 @@ def test_fading_scales_coefficients_and_boxes_alike(rho):
     state, info = stream.state, stream.state.info[0]
     alpha, upper, lost = state.alpha.copy(), state.upper.copy(), float(info.lost)
     before = stream.fresh_dual()
-    fading.fade(state, rho)
+    lasvm_bounds.fade(state, rho)
     np.testing.assert_array_equal(state.alpha, rho * alpha)
     np.testing.assert_array_equal(state.upper, rho * upper)
     stream.check()
     assert info.lost - lost == pytest.approx(before - stream.fresh_dual())
     for _ in range(3000):
-        fading.fade(state, rho)
+        lasvm_bounds.fade(state, rho)
     # Neither box nor slot is gone, even where coefficients are too small for a double.
     stream.check()
     assert len(live_of(state)) == 20

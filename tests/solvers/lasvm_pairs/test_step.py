@@ -7,7 +7,7 @@ from streamsvm import kernels
 from streamsvm.solvers.bounds import MERGE, UNBOUNDED, Window, bounds_of
 from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm import step as two_step
-from streamsvm.solvers.lasvm_pairs import bounds, classes, finish, merging, state, step
+from streamsvm.solvers.lasvm_pairs import bounds, classes, finish, state, step
 from streamsvm.solvers.lasvm_pairs.problems import REST
 from streamsvm.support import dense_store, states
 from streamsvm.support.kernel_rows import row_cache
@@ -147,7 +147,7 @@ def test_each_merge_is_that_of_the_slow_twin(seed, rest):
         own.info[0].n_looked -= 1
         while own.info[0].n - own.info[0].n_dead > 12:
             twin, rows = twin_of(own)
-            slot, is_merged = merging.merge_two(own, kernel, MERGE, 3)
+            slot, is_merged = bounds.merge_two(own, kernel, MERGE, 3)
             if not is_merged:
                 bounds.forget(own, kernel, slot, 3)
             n_merged += is_merged
