@@ -25,7 +25,7 @@ from streamsvm.solvers.sbp import water
 from streamsvm.solvers.sbp.state import MEAN, SBPState
 from streamsvm.support.locked import guarded
 from streamsvm.support.rows import Rows
-from streamsvm.support.states import new_seeded
+from streamsvm.support.states import new_state
 
 _AT_ONCE = 1000
 """Number of iterations between two reports of progress."""
@@ -65,7 +65,7 @@ class SBPSolver(KernelSolver):
     def new_state(self, sizes: Sizes) -> SBPState:
         """Return an empty state."""
         own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
-        return new_seeded(SBPState, *own, window=self._window)
+        return new_state(SBPState, *own, window=self._window)
 
     def write_margins(self, state: KernelState, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows into `out`."""

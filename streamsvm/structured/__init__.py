@@ -13,8 +13,7 @@ from streamsvm.structured.parser.meanings import as_text, read_candidates, read_
 from streamsvm.structured.parser.ospas import OSPASParser
 from streamsvm.structured.sentences import Sentences, each_of, joined, read_sentences
 from streamsvm.structured.sequences.larank import LaRankSequenceLabeler
-from streamsvm.structured.sequences.passive_aggressive import SequencePA
-from streamsvm.structured.sequences.perceptron import SequencePerceptron
+from streamsvm.structured.sequences.single_step import SequencePA, SequencePerceptron
 from streamsvm.structured.sequences.targets import SequenceTargets
 
 __all__ = [

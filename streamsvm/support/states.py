@@ -231,19 +231,21 @@ def new(
     return cls._make(values)  # type: ignore[attr-defined]
 
 
-def new_seeded(
+def new_state(
     cls: type, n_features: int, cache_bytes: int = 0, seed: int | None = None, sparse: bool = False,
-    **sizes: int,
+    draws: np.ndarray | None = None, **sizes: int,
 ) -> Any:  # fmt: skip
-    """Allocate an empty state of a solver that draws from its examples.
+    """Allocate an empty state of a solver; `sizes` are those of its other axes, and "slots".
 
-    Without a seed the draws are different ones each time. The generator of looks, if the solver
-    has one, is seeded by the first draw.
+    If the solver draws from its examples, it is by `draws`, or by a generator of this seed; without
+    a seed the draws are different ones each time. The first draw seeds its generator of looks.
     """
     sizes = {"slots": 2 * PANEL, "features": n_features, **sizes}
-    given = {"draws": new_draws(seed)}
-    if "look_draws" in _layouts[cls].fields:
-        given["look_draws"] = new_draws(int(given["draws"][0]))
+    given, fields = {}, _layouts[cls].fields
+    if "draws" in fields:
+        given["draws"] = new_draws(seed) if draws is None else draws
+        if "look_draws" in fields:
+            given["look_draws"] = new_draws(int(given["draws"][0]))
     return new(cls, sizes, sparse=sparse, cache_bytes=cache_bytes, **given)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled_inner, compiled_leaf, compiled_within
+from streamsvm._compile import chosen_by, compiled_inner, compiled_leaf, compiled_within, nothing
 from streamsvm.support import dense_store, sparse_store, sparse_values
 from streamsvm.support.bits import n_words
 from streamsvm.support.declaration import copy_arrays
@@ -65,11 +65,6 @@ def _put_dense(store, slot, x):
 @compiled_inner
 def _has_room_dense(store, x):
     return True
-
-
-@compiled_inner
-def _release_dense(store, slot):
-    pass
 
 
 @compiled_inner
@@ -179,7 +174,7 @@ put = of_store(0, _put_dense, sparse_store.put, dense_store.put_row, _put_member
 has_room = of_store(0, _has_room_dense, sparse_store.has_room, _has_room_dense)
 """has_room(store, x): whether a free slot can take row 0 of x; if not, call `grown` first."""
 
-release = of_store(0, _release_dense, sparse_store.release, _release_dense, _release_member)
+release = of_store(0, nothing, sparse_store.release, nothing, _release_member)
 """release(store, slot): remove the row in a slot."""
 
 row_of = of_store(0, _row_of_dense, sparse_store.row_of, members=_row_of_member)

@@ -72,8 +72,8 @@ class LaRankSolver(ReservingSolver):
     def new_state(self, sizes: Sizes) -> LaRankState:
         """Return an empty state."""
         room = max(4, min(2 * sizes.n_classes, self._max_classes or _ANY))
-        cache, draws = self.cache_bytes, self.draws
-        return larank_state.new_state(sizes.n_features, cache, draws, room, sparse=sizes.is_sparse)
+        own = sizes.n_features, self.cache_bytes, self.seed, sizes.is_sparse, self.draws
+        return states.new_state(LaRankState, *own, classes=room)
 
     def state_for(self, sizes: Sizes) -> LaRankState:
         """Return the state, created or grown to hold so many features and classes."""

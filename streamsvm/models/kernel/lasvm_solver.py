@@ -35,6 +35,7 @@ from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.limits import usable_memory
 from streamsvm.support.rows import Rows, cut, shape
+from streamsvm.support.states import new_state
 
 _FINISH_STEPS = 100_000
 """Number of steps between two reports of progress, and possible interruptions."""
@@ -80,7 +81,8 @@ class LASVMSolver(ReservingSolver):
 
     def new_state(self, sizes: Sizes) -> KernelState:
         """Return an empty state."""
-        return lasvm_state.new_state(sizes.n_features, self.cache_bytes, sparse=sizes.is_sparse)
+        d, is_sparse = sizes.n_features, sizes.is_sparse
+        return new_state(lasvm_state.LASVMState, d, self.cache_bytes, sparse=is_sparse)
 
     def of_classes(self, n_classes: int) -> KernelSolver:
         """Return this solver, or that of several classes from the third one on."""
@@ -201,7 +203,8 @@ class PairsSolver(LASVMSolver):
 
     def new_state(self, sizes: Sizes) -> pairs_state.PairsState:
         """Return an empty state."""
-        return pairs_state.new_state(sizes.n_features, sizes.n_classes, sparse=sizes.is_sparse)
+        d, k, is_sparse = sizes.n_features, sizes.n_classes, sizes.is_sparse
+        return new_state(pairs_state.PairsState, d, sparse=is_sparse, classes=k)
 
     def new_margins(self, outputs: Outputs, n: int, has_scores: bool) -> np.ndarray:
         """Return an array for what it writes of n rows: without scores the least margin only."""

@@ -91,7 +91,7 @@ class PerceptronSolver(KernelSolver):
         # Projecting needs the inverse of the kernel matrix, the other policies rows of it.
         is_bounded = isinstance(limits, Budget)
         is_projected = is_bounded and limits.policy == PROJECT
-        return states.new_seeded(
+        return states.new_state(
             PerceptronState,
             sizes.n_features,
             self.cache_bytes if is_bounded and not is_projected else 0,

@@ -14,10 +14,11 @@ from streamsvm.models.kernel.kernel_batches import share_rows
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.kernel.revisits import NEARER, Revisits, narrowing
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
-from streamsvm.solvers.lasvm_pairs.state import BLOCK, PairsState, new_state
+from streamsvm.solvers.lasvm_pairs.state import BLOCK, PairsState
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import fill_block
 from streamsvm.support.rows import Rows, taken
+from streamsvm.support.states import new_state
 
 
 class _Expansions(NamedTuple):
@@ -169,7 +170,7 @@ class RevisitsOfClasses(Revisits):
         model, m, d = self._model, len(changes), self._model.n_features
         if not m:
             return
-        state = new_state(d, 0, m, model.is_sparse)
+        state = new_state(PairsState, d, sparse=model.is_sparse, slots=m, classes=0)
         state = state._replace(store=stores.filled(state.store, vectors))
         kernel = model.bound_kernel(state)
 

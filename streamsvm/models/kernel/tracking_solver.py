@@ -14,8 +14,11 @@ from streamsvm.solvers.tracking import budget, finish
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
+from streamsvm.solvers.tracking.linear import LinearTrackingState
+from streamsvm.solvers.tracking.state import TrackingState
 from streamsvm.support import states
 from streamsvm.support.rows import Rows
+from streamsvm.support.states import new_state
 
 
 class TrackingSolver(DualSolver):
@@ -26,6 +29,7 @@ class TrackingSolver(DualSolver):
     """
 
     step, states = tracking, tracking_state
+    state_type: type = TrackingState
 
     def __init__(
         self,
@@ -50,8 +54,8 @@ class TrackingSolver(DualSolver):
 
     def new_state(self, sizes: Sizes) -> KernelState:
         """Return an empty state."""
-        d, cache, window = sizes.n_features, self.cache_bytes, self._window
-        return tracking_state.new_state(d, cache, window, self._seed, sparse=sizes.is_sparse)
+        own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
+        return new_state(self.state_type, *own, window=self._window)
 
     def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows into `out`."""
@@ -115,17 +119,12 @@ class TrackingSolver(DualSolver):
 class LinearTrackingSolver(TrackingSolver):
     """Averaged tracking that keeps w itself: for the linear kernel."""
 
-    step, states = tracking_linear, tracking_linear
+    step, states, state_type = tracking_linear, tracking_linear, LinearTrackingState
     has_cache = False
 
     def bound_kernel(self, state: KernelState) -> Any:
         """Return the kernel, of which only the scale is used."""
         return self.kernel
-
-    def new_state(self, sizes: Sizes) -> KernelState:
-        """Return an empty state."""
-        d, is_sparse = sizes.n_features, sizes.is_sparse
-        return tracking_linear.new_state(d, self._window, self._seed, sparse=is_sparse)
 
     def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows into `out`."""

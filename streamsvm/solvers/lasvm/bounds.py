@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_leaf
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_leaf, nothing
 from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.solvers.lasvm.state import bias, refresh_extremes
@@ -398,11 +398,6 @@ rows if S cannot exceed its limit within this block."""
 
 
 @compiled_inner
-def _stay_unbounded(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
-    pass
-
-
-@compiled_inner
 def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
     info = state.info[0]
     note_error(info, is_wrong)
@@ -417,9 +412,7 @@ def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wr
             renew_column(state.block, kernel, fresh, z, slot, r + 1, size, d)
 
 
-stay_within: Any = chosen_by(
-    0, {Unbounded: _stay_unbounded, Window: _stay_unbounded, Budget: _stay_within_budget}
-)
+stay_within: Any = chosen_by(0, {Unbounded: nothing, Window: nothing, Budget: _stay_within_budget})
 """stay_within(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong): make room while S is
 over its limit, and update the kernel values of the rows of the block after row r. If errors have
 become more, what was learnt so far fades (`solvers.lasvm.bounds`).

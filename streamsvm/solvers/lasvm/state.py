@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.lasvm.extremes import LANES, update_gradient
-from streamsvm.support import looks, states, stores
+from streamsvm.support import looks, stores
 from streamsvm.support.declaration import (
     BOX,
     NOT_NEGATIVE,
@@ -25,7 +25,6 @@ from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.looks import note_cost
 from streamsvm.support.states import CACHE, STORE, declare
 from streamsvm.support.stores import Store
-from streamsvm.support.tiles import PANEL
 
 INFO = np.dtype(
     [
@@ -116,14 +115,6 @@ def _check(state: LASVMState, sizes: Any) -> None:
 
 
 declare(LASVMState, _check)
-
-
-def new_state(
-    n_features: int, cache_bytes: int, capacity: int = 2 * PANEL, sparse: bool = False
-) -> LASVMState:
-    """Return an empty state, with room for so many features and slots."""
-    sizes = {"slots": capacity, "features": n_features}
-    return states.new(LASVMState, sizes, sparse=sparse, cache_bytes=cache_bytes)
 
 
 @compiled_within

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, nothing
 from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.bounds import (
     LEAST_COST,
@@ -73,19 +73,12 @@ def _forget_number(state, kernel, number, d):
 
 
 @compiled_inner
-def _slide_unbounded(bounds, state, kernel, number, d):
-    pass
-
-
-@compiled_inner
 def _slide_window(bounds, state, kernel, number, d):
     if bounds.window > 0.0:
         _forget_number(state, kernel, number - np.int64(bounds.window), d)
 
 
-slide: Any = chosen_by(
-    0, {Unbounded: _slide_unbounded, Window: _slide_window, Budget: _slide_window}
-)
+slide: Any = chosen_by(0, {Unbounded: nothing, Window: _slide_window, Budget: _slide_window})
 """slide(bounds, state, kernel, number, d): remove the example that leaves the window when example
 `number` comes."""
 
@@ -312,11 +305,6 @@ def _fade(state, rho):
 
 
 @compiled_inner
-def _stay_unbounded(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
-    pass
-
-
-@compiled_inner
 def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
     info = state.info[0]
     note_error(info, is_wrong)
@@ -332,8 +320,6 @@ def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wr
             renew_column(state.block, kernel, fresh, z, slot, r + 1, size, d)
 
 
-stay_within: Any = chosen_by(
-    0, {Unbounded: _stay_unbounded, Window: _stay_unbounded, Budget: _stay_within_budget}
-)
+stay_within: Any = chosen_by(0, {Unbounded: nothing, Window: nothing, Budget: _stay_within_budget})
 """stay_within(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong): merge or remove vectors
 while there are more than the limit, or let all fade, as `solvers.lasvm.bounds.stay_within` does."""

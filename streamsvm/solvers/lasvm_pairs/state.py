@@ -17,7 +17,7 @@ from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.solvers.lasvm_pairs import layout
 from streamsvm.solvers.lasvm_pairs import problems as of_problems
 from streamsvm.solvers.lasvm_pairs.problems import Problems, cache_of
-from streamsvm.support import looks, states, stores
+from streamsvm.support import looks, stores
 from streamsvm.support.declaration import (
     BOX,
     NOT_NEGATIVE,
@@ -112,14 +112,6 @@ class PairsState(NamedTuple):
 
 
 declare(PairsState)
-
-
-def new_state(
-    n_features: int, n_classes: int, capacity: int = 2 * PANEL, sparse: bool = False
-) -> PairsState:
-    """Return an empty state, with room for so many features, classes and slots."""
-    sizes = {"slots": capacity, "features": n_features, "classes": n_classes}
-    return states.new(PairsState, sizes, sparse=sparse)
 
 
 @compiled_within

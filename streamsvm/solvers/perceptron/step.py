@@ -39,7 +39,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
+from streamsvm._compile import (
+    borrowed,
+    chosen_by,
+    compiled,
+    compiled_inner,
+    compiled_within,
+    nothing,
+)
 from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, UNBOUNDED, Budget, Unbounded
 from streamsvm.solvers.perceptron.budget import PROJECT, REMOVE, make_room
 from streamsvm.solvers.perceptron.state import (
@@ -185,11 +192,6 @@ def _update_budget(
 
 
 @compiled_within
-def _keep_mean(bounds, state):
-    pass
-
-
-@compiled_within
 def _fade_mean(bounds, state):
     if bounds.policy == MERGE or bounds.policy == MERGE_MEAN:
         info, most = state.info[0], max(FEWEST_MODELS, MODELS_A_VECTOR * bounds.limit)
@@ -197,7 +199,7 @@ def _fade_mean(bounds, state):
             fade_average(state)
 
 
-_fade: Any = chosen_by(0, {Unbounded: _keep_mean, Budget: _fade_mean})
+_fade: Any = chosen_by(0, {Unbounded: nothing, Budget: _fade_mean})
 """_fade(bounds, state): let older models count half in the mean, if it is time; an example was
 counted, and not learnt yet."""
 

@@ -35,7 +35,7 @@ from streamsvm.solvers.tracking.state import (
     touch,
 )
 from streamsvm.solvers.tracking.step import NONE, exact_step
-from streamsvm.support import active_set, looks, sparse_store, states, stores
+from streamsvm.support import active_set, looks, sparse_store, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.assigning import assign
 from streamsvm.support.declaration import BOX, DRAWS, FLAG, NOT_NEGATIVE, SIGN, field
@@ -69,15 +69,6 @@ class LinearTrackingState(NamedTuple):
 
 
 declare(LinearTrackingState, check_touched)
-
-
-def new_state(
-    n_features: int, window: int, seed: int | None, capacity: int = 64, sparse: bool = False
-) -> LinearTrackingState:
-    """Return an empty state: see `tracking.state.new_state`."""
-    return states.new_seeded(
-        LinearTrackingState, n_features, 0, seed, sparse, slots=capacity, window=window
-    )
 
 
 @compiled_leaf

@@ -27,7 +27,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
+from streamsvm._compile import (
+    borrowed,
+    chosen_by,
+    compiled,
+    compiled_inner,
+    compiled_within,
+    nothing,
+)
 from streamsvm._parameter_checks import MOST_STEPS
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds, Budget, Reservoir, Unbounded, Window
 from streamsvm.solvers.registry import learn_binary, register_solver, side_of
@@ -166,11 +173,6 @@ comes, if any; return whether the new one may enter. `wanted`: a step on it woul
 
 
 @compiled_inner
-def _never_expire(bounds, state, kernel, slot, d):
-    pass
-
-
-@compiled_inner
 def _expire(bounds, state, kernel, slot, d):
     old = active_set.expired(state.active)
     if old != NONE and old != slot:
@@ -178,7 +180,7 @@ def _expire(bounds, state, kernel, slot, d):
 
 
 _slide: Any = chosen_by(
-    0, {Unbounded: _never_expire, Window: _expire, Reservoir: _never_expire, Budget: _expire}
+    0, {Unbounded: nothing, Window: _expire, Reservoir: nothing, Budget: _expire}
 )
 """_slide(bounds, state, kernel, slot, d): remove the example that leaves the window, if any, unless
 it is the example in `slot`, which has just come again."""

@@ -23,7 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
+from streamsvm._compile import (
+    borrowed,
+    chosen_by,
+    compiled,
+    compiled_inner,
+    compiled_within,
+    nothing,
+)
 from streamsvm.structured.sequences import kernel_tokens, token_patterns
 from streamsvm.structured.sequences.kernel_tokens import KernelTokens
 from streamsvm.structured.sequences.model import (
@@ -64,8 +71,9 @@ square_of_pattern = _of_patterns(
 have_room = _of_patterns(0, token_patterns.have_room, kernel_tokens.have_room)
 new_scores = _of_patterns(0, token_patterns.new_scores, kernel_tokens.new_scores)
 release = _of_patterns(0, token_patterns.release, kernel_tokens.release)
-fetch = _of_patterns(0, token_patterns.fetch, kernel_tokens.fetch)
-fetch_weights = _of_patterns(1, token_patterns.fetch_weights, kernel_tokens.fetch_weights)
+# With a kernel a step takes longer than the memory that it needs takes to arrive.
+fetch = _of_patterns(0, token_patterns.fetch, nothing)
+fetch_weights = _of_patterns(1, token_patterns.fetch_weights, nothing)
 
 
 @compiled_within

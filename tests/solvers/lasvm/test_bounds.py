@@ -10,6 +10,7 @@ from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, bounds_of
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.support import states
 from streamsvm.support.dense_store import rows_of
 from tests.solvers.lasvm.test_step import Stream, live_of, problem
 
@@ -201,7 +202,7 @@ def test_all_is_right_after_many_rows(schedule):
     stream.kernel, stream.schedule, stream.cache_bytes = RBF, schedule, 10**6
     # RBF kernels have a diagonal of ones: no Gram matrix of all rows is needed.
     stream.gram = np.broadcast_to(np.float64(1.0), (4000, 4000))
-    stream.state = lasvm_state.new_state(3, 10**6)
+    stream.state = states.new_state(lasvm_state.LASVMState, 3, 10**6)
     stream.margins = np.zeros(4000)
     stream.all()
     stream.check()

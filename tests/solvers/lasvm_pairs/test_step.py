@@ -38,7 +38,7 @@ def learnt(
 ):  # fmt: skip
     """Learn rows in blocks; all classes are known from the start."""
     d, n = x.shape[1], len(y)
-    own = state.new_state(d, k, sparse=is_sparse)
+    own = states.new_state(state.PairsState, d, sparse=is_sparse, classes=k)
     own = classes.with_classes(own, bound(KERNEL, own.store), k, rest, cache, d)
     out = np.zeros((n, 2 * k + 1 if columns is None else columns))
     start = 0
@@ -67,7 +67,7 @@ def members(own, p):
 
 
 def binary(x, y, numbers, plan):
-    own = two_state.new_state(x.shape[1], CACHE)
+    own = states.new_state(two_state.LASVMState, x.shape[1], CACHE)
     out, start, n = np.zeros(len(y)), 0, len(y)
     while start < n:
         size = n - start

@@ -56,7 +56,7 @@ class Stream(RowStream):
         super().__init__(x, y, cost, kernels.RBF(GAMMA), schedule, is_sparse)
         is_projected = schedule.bounds != UNBOUNDED and schedule.bounds.policy == PROJECT
         basis = int(schedule.bounds.limit) if is_projected else 0
-        self.state = states.new_seeded(PerceptronState, 3, cache_bytes, 5, is_sparse, basis=basis)
+        self.state = states.new_state(PerceptronState, 3, cache_bytes, 5, is_sparse, basis=basis)
 
     def gram(self):
         rows = self.rows()

@@ -47,7 +47,7 @@ class Stream(RowStream):
             bounds = Window(float(kept)) if given["window"] else Reservoir(float(kept))
         schedule = step.Schedule(step.Numbers(*first, float(horizon)), bounds)
         super().__init__(x, y, copies.astype(float), RBF, schedule, is_sparse)
-        self.state = states.new_seeded(
+        self.state = states.new_state(
             SBPState, 3, cache_bytes, 5, is_sparse, window=given["window"]
         )
 
