@@ -21,8 +21,8 @@ and must grow first. Its arguments:
     schedule        the solver's `Schedule`
     margins         float64 (n,), or (n, columns), written: of each row before it was learnt
 
-Their `margins_of` overwrites the state's scratch, too: two threads must not call it with the same
-state.
+They also register ``write_margin(state, schedule, row, out, at)``, which writes what is predicted
+for a row, given its kernel values, to out[at]: `write_margins` calls it for many rows.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ from numba import typeof, types
 from streamsvm._compile import JIT, chosen_by, compiled_inner, pointee, register_source
 from streamsvm.support.kernel_rows.bound_kernels import DENSE_ROWS, SPARSE_ROWS
 from streamsvm.support.kernel_rows.code_addresses import address_of_code, caller_of
-from streamsvm.support.kernel_rows.fresh_block import reuse_values
+from streamsvm.support.kernel_rows.fresh_block import array_of, fill_part, reuse_values
 from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of_event
+from streamsvm.support.rows import count
 
 _learn: dict[Any, Any] = {}
 _margins: dict[Any, Any] = {}
 _learn_rows: dict[type, Any] = {}
+_write: dict[Any, Any] = {}
 _addresses: dict[Any, int] = {}
 
 # `one_event` calls these two, and says so (`USES`): the files of solvers are not imported here.
@@ -82,6 +84,14 @@ call_learn_rows: Any = (
     caller_of(_signature) if JIT else lambda function, *arguments: function(*arguments)
 )
 """Call the solver's `learn_rows`, for compiled code; its arguments are solver and those of it."""
+
+
+def register_kernel_solver(
+    state_type: type, outputs: tuple[Any, Any], write_margin: Any, learn_rows: Any
+) -> None:
+    """Make a solver with a kernel known; `outputs` are `BINARY` or `MULTICLASS`."""
+    _write[state_type] = write_margin
+    register_solver(state_type, *outputs, learn_rows)
 
 
 def register_solver(state_type: type, learn: Any, margins: Any, learn_rows: Any = None) -> None:
@@ -156,3 +166,54 @@ def learn_multiclass(
     return call_learn_rows(
         solver, state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins
     )
+
+
+_write_margin: Any = chosen_by(0, _write)
+
+
+@compiled_inner
+def _n_of_info(state):
+    return state.info[0].n
+
+
+@compiled_inner
+def _n_of_active(state):
+    return state.active.counts[0].n
+
+
+_n_slots: Any = chosen_by(
+    0, {False: _n_of_info, True: _n_of_active}, lambda kind: hasattr(kind, "active")
+)
+"""_n_slots(state): the number of slots that are in use, or were before."""
+
+
+@compiled_inner
+def write_margins(state, kernel, schedule, x, out):
+    """Write the margins of rows x into out, float64 (n,) or (n, outputs), a block at a time.
+
+    It overwrites the state's scratch: two threads must not call it with the same state.
+    """
+    n, start = _n_slots(state), 0
+    while start < count(x):
+        size = fill_part(state, kernel, x, start, n)
+        values = array_of(state.block)
+        for r in range(size):
+            _write_margin(state, schedule, values[r], out, start + r)
+        start += size
+
+
+@compiled_inner
+def _margins_binary(state, kernel, schedule, x, out):
+    write_margins(state, kernel, schedule, x, out[0])
+    # The scratch now has the kernel values of this row.
+    state.info[0].ready = _n_slots(state)
+
+
+@compiled_inner
+def _margins_multiclass(state, kernel, schedule, x, out):
+    write_margins(state, kernel, schedule, x, out)
+    state.info[0].ready = _n_slots(state)
+
+
+BINARY, MULTICLASS = (learn_binary, _margins_binary), (learn_multiclass, _margins_multiclass)
+"""What solvers with a kernel register, whose margins are float64 (n,), or (n, outputs)."""

@@ -17,7 +17,9 @@ from streamsvm.models.model import Kernel
 from streamsvm.models.outputs import Outputs
 from streamsvm.models.scaled_rows import rescale
 from streamsvm.monitor.certificate import Looks
+from streamsvm.solvers.bounds import UNBOUNDED
 from streamsvm.solvers.gap import KeptGap
+from streamsvm.solvers.one_event import margins_of
 from streamsvm.support import states, stores
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.dense_store import RowStore
@@ -238,7 +240,14 @@ class KernelSolver(abc.ABC):
 
     def write_margins(self, state: KernelState, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows into `out`; each thread passes a state with its own scratch."""
-        self.step.margins_of(state, self.bound_kernel(state), x, out)
+        self.write_margins_by(self.schedule, state, x, out)
+
+    def write_margins_by(self, schedule: Any, state: KernelState, x: Rows, out: np.ndarray) -> None:
+        """Write the margins of rows into `out` that another schedule says."""
+        if "bounds" in schedule._fields:
+            # They do not matter here: the function is compiled once for all of them.
+            schedule = schedule._replace(bounds=UNBOUNDED)
+        margins_of(state, self.bound_kernel(state), schedule, x, out)
 
     def margins_by_values(
         self, state: ScratchState, x: Rows, out: np.ndarray, values: np.ndarray

@@ -57,11 +57,6 @@ class TrackingSolver(DualSolver):
         own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
         return new_state(self.state_type, *own, window=self._window)
 
-    def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
-        """Write the margins of rows into `out`."""
-        alpha = state.average if self.is_averaged else state.alpha
-        tracking.margins_of(state, self.bound_kernel(state), alpha, x, out)
-
     def remove(self, slots: np.ndarray, n_features: int) -> None:
         """Remove the examples in some slots; the averages begin anew."""
         state = self.state
@@ -112,7 +107,7 @@ class TrackingSolver(DualSolver):
     def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
         """Tell whether the margins of the rows in the slots `at` are right."""
         state, f = self.state, np.zeros(len(at))
-        tracking.margins_of(state, self.bound_kernel(state), state.alpha, rows, f)
+        self.write_margins_by(self.schedule._replace(averaged=0.0), state, rows, f)
         return loaded.is_close(f, state.f[at], state.alpha, state.diagonal)
 
 

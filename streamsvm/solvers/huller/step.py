@@ -25,13 +25,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_leaf
-from streamsvm.solvers.registry import learn_binary, register_solver, side_of
+from streamsvm.solvers.registry import BINARY, register_kernel_solver, side_of
 from streamsvm.support import active_set, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import DRAWS, NOT_NEGATIVE, Range, Record, field
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
-from streamsvm.support.kernel_rows.fresh_block import FreshBlock, fill_part, values_of_slot
+from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.rows import count, part, width
 from streamsvm.support.states import BLOCK_SCRATCH, CACHE, STORE, declare
@@ -283,24 +283,10 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     return n_rows
 
 
-@compiled
-def margins_of(state, kernel, x, out):
-    """Write the margins of rows x into out, float64 (n,), a block at a time."""
-    state = borrowed(state)
-    n, start = state.active.counts[0].n, 0
-    while start < count(x):
-        size = fill_part(state, kernel, x, start, n)
-        for r in range(size):
-            p, q = products(state.alpha, state.block.values[r], n)
-            out[start + r] = margin_of(state, p, q)
-        start += size
-
-
 @compiled_inner
-def _event_margins(state, kernel, schedule, x, out):
-    margins_of(state, kernel, x, out[0])
-    # The scratch now has the kernel values of this row.
-    state.info[0].ready = state.active.counts[0].n
+def _write_margin(state, schedule, row, out, at):
+    p, q = products(state.alpha, row, state.active.counts[0].n)
+    out[at] = margin_of(state, p, q)
 
 
-register_solver(HullerState, learn_binary, _event_margins, learn_rows)
+register_kernel_solver(HullerState, BINARY, _write_margin, learn_rows)

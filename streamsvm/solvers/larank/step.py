@@ -42,10 +42,10 @@ from streamsvm.solvers.larank.bounds import stay_within
 from streamsvm.solvers.larank.rates import assumed_cycles, begin, charge, cycles, rate
 from streamsvm.solvers.larank.state import ABSENT, LaRankState, beta, forget, set_beta, squeeze
 from streamsvm.solvers.larank.uniform import uniform_steps
-from streamsvm.solvers.registry import learn_multiclass, register_solver
+from streamsvm.solvers.registry import MULTICLASS, register_kernel_solver
 from streamsvm.support import stores
 from streamsvm.support.draws import below, uniform
-from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part, known_columns, squeezed
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, known_columns, squeezed
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import fetch, keep, kernel_row
 from streamsvm.support.looks import note_cost
@@ -417,26 +417,11 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     return n_rows
 
 
-@compiled
-def margins_of(state, kernel, x, out):
-    """Write the scores of rows x into out, float64 (n, classes), a block at a time."""
-    state = borrowed(state)
-    n = state.info[0].n
-    start = 0
-    while start < count(x):
-        size = fill_part(state, kernel, x, start, n)
-        for r in range(size):
-            score(state, state.block[r], state.scores)
-            for c in range(out.shape[1]):
-                out[start + r, c] = state.scores[c]
-        start += size
-
-
 @compiled_inner
-def _event_margins(state, kernel, schedule, x, out):
-    margins_of(state, kernel, x, out)
-    # The scratch now has the kernel values of this row.
-    state.info[0].ready = state.info[0].n
+def _write_margin(state, schedule, row, out, at):
+    score(state, row, state.scores)
+    for c in range(out.shape[1]):
+        out[at, c] = state.scores[c]
 
 
-register_solver(LaRankState, learn_multiclass, _event_margins, learn_rows)
+register_kernel_solver(LaRankState, MULTICLASS, _write_margin, learn_rows)

@@ -57,11 +57,10 @@ from streamsvm.solvers.perceptron.state import (
     put,
     solve,
 )
-from streamsvm.solvers.registry import learn_binary, register_solver, side_of
+from streamsvm.solvers.registry import BINARY, register_kernel_solver, side_of
 from streamsvm.support import stores
 from streamsvm.support.averages import summed, voted
 from streamsvm.support.kernel_rows import fresh_block, row_cache
-from streamsvm.support.kernel_rows.fresh_block import fill_part
 from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
 from streamsvm.support.rows import count, part, width
 
@@ -269,27 +268,12 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     return n_rows
 
 
-@compiled
-def margins_of(state, kernel, schedule, x, out):
-    """Write the margins of rows x into out, float64 (n,), a block at a time."""
-    state = borrowed(state)
-    n, T, start = state.info[0].n, state.info[0].n_seen, 0
-    while start < count(x):
-        size = fill_part(state, kernel, x, start, n)
-        for r in range(size):
-            row = state.block.values[r]
-            f = 0.0
-            if schedule.averaged == LAST:
-                f = scale_of(schedule, T) * expansion(state.alpha, row, n)
-            out[start + r] = _predicted(state, schedule, row, n, T, f)
-        start += size
-
-
 @compiled_inner
-def _event_margins(state, kernel, schedule, x, out):
-    margins_of(state, kernel, schedule, x, out[0])
-    # The scratch now has the kernel values of this row.
-    state.info[0].ready = state.info[0].n
+def _write_margin(state, schedule, row, out, at):
+    n, T, f = state.info[0].n, state.info[0].n_seen, 0.0
+    if schedule.averaged == LAST:
+        f = scale_of(schedule, T) * expansion(state.alpha, row, n)
+    out[at] = _predicted(state, schedule, row, n, T, f)
 
 
-register_solver(PerceptronState, learn_binary, _event_margins, learn_rows)
+register_kernel_solver(PerceptronState, BINARY, _write_margin, learn_rows)

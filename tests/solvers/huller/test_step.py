@@ -11,6 +11,7 @@ from sklearn.svm import SVC
 from streamsvm import kernels
 from streamsvm.solvers.huller import step
 from streamsvm.solvers.huller.step import HullerState
+from streamsvm.solvers.one_event import margins_of
 from streamsvm.support import states, stores
 from streamsvm.support.draws import new_draws
 from tests.reference.row_stream import RowStream
@@ -38,7 +39,7 @@ class Stream(RowStream):
 
     def margins(self, x):
         out = np.zeros(len(x))
-        step.margins_of(self.state, self.solver_kernel, x, out)
+        margins_of(self.state, self.solver_kernel, self.schedule, x, out)
         return out
 
     def check(self):

@@ -9,6 +9,7 @@ from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm import step as two_step
 from streamsvm.solvers.lasvm_pairs import bounds, classes, finish, state, step
 from streamsvm.solvers.lasvm_pairs.problems import REST
+from streamsvm.solvers.one_event import margins_of
 from streamsvm.support import dense_store, states
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.bound_kernels import bound
@@ -266,7 +267,7 @@ def test_votes_are_decided_by_margins_and_probabilities_are_coupled():
     kernel = bound(KERNEL, own.store)
     margins, out = np.zeros((300, 3)), np.zeros((300, 6))
     step.problem_margins_of(own, kernel, x, margins)
-    step.margins_of(own, kernel, x, out)
+    margins_of(own, kernel, schedule(), x, out)
     f = np.zeros((300, 3, 3))
     r = np.full((300, 3, 3), 0.5)
     for p, side in enumerate(own.problems.segments):

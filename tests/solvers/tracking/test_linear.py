@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.solvers.bounds import Reservoir
+from streamsvm.solvers.one_event import margins_of
 from streamsvm.solvers.tracking import linear as tracking_linear
-from streamsvm.solvers.tracking import step as tracking
 from streamsvm.support import states
 from tests.reference.tracking_stream import (
     PLAIN,
@@ -122,7 +122,7 @@ def test_w_is_the_version_with_kernel_values(way):
         assert explicit.info[name] == pytest.approx(implicit.info[name], rel=1e-5, abs=1e-5), name
     out, also = np.empty(150), np.empty(150)
     tracking_linear.margins_of(KERNEL, explicit.state.w_average, x, out)
-    tracking.margins_of(implicit.state, KERNEL, implicit.state.average, x, also)
+    margins_of(implicit.state, KERNEL, schedule._replace(averaged=1.0), x, also)
     np.testing.assert_allclose(out, also, rtol=1e-5, atol=1e-5)
 
 
