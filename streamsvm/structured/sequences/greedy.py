@@ -52,7 +52,7 @@ from streamsvm.structured.sequences.token_patterns import TokenPatterns
 from streamsvm.support import active_set, sparse_store
 from streamsvm.support.assigning import assign
 from streamsvm.support.draws import below
-from streamsvm.support.rows import SparseRows
+from streamsvm.support.rows import part
 
 _TINY = 1e-12
 """A coefficient smaller than this share of C is 0 but for rounding."""
@@ -191,8 +191,7 @@ def _enter(model, patterns, schedule, x, t, number, label, past, cost, beta):
     """Make a token a support pattern; tokens are numbered from 1."""
     _make_room(model, patterns, None, schedule)
     slot = active_set.enter(patterns.active, number)
-    row = SparseRows(x.start[t : t + 2], x.columns, x.values, x.d)
-    sparse_store.put(patterns.store, slot, row)
+    sparse_store.put(patterns.store, slot, part(x, t, t + 1))
     patterns.store.entered[slot] = number
     patterns.label[slot] = label
     for s in range(schedule.order):
