@@ -21,7 +21,7 @@ from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.exact.exact_classes import ExactClasses
 from streamsvm.models.model import Kernel
 from streamsvm.selection.strategies import Selection
-from streamsvm.solvers.incremental import without
+from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.support.locked import guarded, locked
 
@@ -174,7 +174,7 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         problem.settle()
         n = problem.n
         y, numbers = problem.facts["y"][:n].copy(), problem.facts["number"][:n].copy()
-        margins = y * without.decisions_without(problem, exact=not estimate)
+        margins = y * whole.decisions_without(problem, exact=not estimate)
         wrong = np.where(y > 0.0, margins <= 0.0, margins < 0.0)
         error = float(wrong.mean()) if n else float("nan")
         return LeaveOneOut(error, numbers, margins)
@@ -206,7 +206,7 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         for s in slots.tolist():
             state = problem.state
             y, h, beta = (float(a[s]) for a in (state.target, state.h, state.beta))
-            gamma = without.sensitivity(problem, s) if beta else 0.0
+            gamma = whole.sensitivity(problem, s) if beta else 0.0
             label = self.targets.labels.seen[int(y > 0.0)]
             margin = y * (y - h)
             objective = beta * h + 0.5 * gamma * beta * beta

@@ -23,7 +23,7 @@ from streamsvm.learners.bases.exact.exact_stream import ExactStream
 from streamsvm.learners.bases.exact.results import LeftOut
 from streamsvm.model_files.codec import register
 from streamsvm.models.model import Kernel
-from streamsvm.solvers.incremental import without
+from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
 
 _LARGEST_Y = 1e15
@@ -157,7 +157,7 @@ class IncrementalSVMRegressor(CostedModel, ExactStream, base.MiniBatchRegressor)
         problem.settle()
         n = problem.n
         y, numbers = problem.facts["y"][:n].copy(), problem.facts["number"][:n].copy()
-        found = without.decisions_without(problem, exact=not estimate)
+        found = whole.decisions_without(problem, exact=not estimate)
         return LeftOut(float(np.abs(y - found).mean()) if n else math.nan, numbers, found)
 
 

@@ -14,7 +14,7 @@ from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.models.model import Kernel
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import bounds_of
@@ -24,8 +24,7 @@ from streamsvm.solvers.sbp import step as sbp
 from streamsvm.solvers.sbp import water
 from streamsvm.solvers.sbp.state import MEAN, SBPState
 from streamsvm.support.locked import guarded
-from streamsvm.support.rows import Rows
-from streamsvm.support.states import new_seeded
+from streamsvm.support.states import new_state
 
 _AT_ONCE = 1000
 """Number of iterations between two reports of progress."""
@@ -65,11 +64,7 @@ class SBPSolver(KernelSolver):
     def new_state(self, sizes: Sizes) -> SBPState:
         """Return an empty state."""
         own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
-        return new_seeded(SBPState, *own, window=self._window)
-
-    def write_margins(self, state: KernelState, x: Rows, out: np.ndarray) -> None:
-        """Write the margins of rows into `out`."""
-        sbp.margins_of(state, self.bound_kernel(state), self.schedule, x, out)
+        return new_state(SBPState, *own, window=self._window)
 
     def coefficients(self, n: int) -> np.ndarray:
         """Return the coefficients of the n slots in use, of the iterates that predict."""

@@ -44,7 +44,7 @@ _MOST_DIFFERENT = 0.02
 """A model is refused if more of these rows get another label."""
 
 _LEAST = math.exp(-87.0)
-"""The RBF, in single precision, is at least this, or 0: see `kernels.exponential`."""
+"""The RBF, in single precision, is at least this, or 0: see `kernels.rbf`."""
 
 _MOST = math.log(1.0 / LEAST - 1.0)
 """The largest logarithm of the odds of a problem."""

@@ -8,7 +8,7 @@ from streamsvm.features.event_reader import Packed
 from streamsvm.features.events import Event
 from streamsvm.learners.bases.event_calls import Arguments
 from streamsvm.learners.bases.event_path import EventLearner, EventPath
-from streamsvm.support.bag_calibration import update_bag
+from streamsvm.support.calibration import update_bag
 
 OF_BAG = -1.0
 """The number of a bag: the solver finds its candidates in the margins."""

@@ -13,8 +13,7 @@ import numpy as np
 from streamsvm._compile import compiled
 from streamsvm.support.declaration import Field, NamedArrays, Range
 from streamsvm.support.feature_statistics import COUNT, N_ROWS, VARIANCE, learn_value
-from streamsvm.support.row_columns import Columns, entries_of
-from streamsvm.support.rows import Rows, SparseRows, shape
+from streamsvm.support.rows import Columns, Rows, SparseRows, entries_of, shape
 
 HALF = 512
 """Of the rows that come while the stream doubles, so many are looked at; see `FeatureScales`."""

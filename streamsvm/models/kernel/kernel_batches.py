@@ -19,9 +19,9 @@ from streamsvm.models.kernel import threads
 from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes, values_in
 from streamsvm.models.model import Kernel
 from streamsvm.support import sparse_store, states, stores
+from streamsvm.support.dense_store import RowStore
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_values
 from streamsvm.support.kernel_rows.kernel_diagonal import LARGEST_DIAGONAL
-from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import Rows, cut, shape
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.stores import Store

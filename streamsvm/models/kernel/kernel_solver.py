@@ -17,17 +17,17 @@ from streamsvm.models.model import Changeable, Kernel
 from streamsvm.models.outputs import Outputs
 from streamsvm.models.rows import rescale
 from streamsvm.monitor.certificate import Looks
-from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, Budget, Window
+from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, UNBOUNDED, Budget, Window
 from streamsvm.solvers.gap import KeptGap
+from streamsvm.solvers.one_event import margins_of
 from streamsvm.support import states, stores
 from streamsvm.support.declaration import NamedArrays
+from streamsvm.support.dense_store import RowStore
 from streamsvm.support.interruptions import append_result
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.fresh_block import ALL_KNOWN, FreshBlock
-from streamsvm.support.only_kept import only_kept
-from streamsvm.support.row_columns import Columns
-from streamsvm.support.row_store import RowStore
-from streamsvm.support.rows import Rows
+from streamsvm.support.rows import Columns, Rows
+from streamsvm.support.states import only_kept
 from streamsvm.support.stores import Store
 
 _CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
@@ -239,7 +239,14 @@ class KernelSolver(Changeable, abc.ABC):
 
     def write_margins(self, state: KernelState, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows into `out`; each thread passes a state with its own scratch."""
-        self.step.margins_of(state, self.bound_kernel(state), x, out)
+        self.write_margins_by(self.schedule, state, x, out)
+
+    def write_margins_by(self, schedule: Any, state: KernelState, x: Rows, out: np.ndarray) -> None:
+        """Write the margins of rows into `out` that another schedule says."""
+        if "bounds" in schedule._fields:
+            # They do not matter here: the function is compiled once for all of them.
+            schedule = schedule._replace(bounds=UNBOUNDED)
+        margins_of(state, self.bound_kernel(state), schedule, x, out)
 
     def margins_by_values(
         self, state: ScratchState, x: Rows, out: np.ndarray, values: np.ndarray

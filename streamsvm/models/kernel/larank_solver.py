@@ -18,7 +18,7 @@ from streamsvm.solvers.larank import bounds as larank_bounds
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
-from streamsvm.solvers.larank.gap import larank_gap
+from streamsvm.solvers.larank.finish import larank_gap
 from streamsvm.solvers.larank.state import LaRankState
 from streamsvm.support import states
 from streamsvm.support.declaration import Field, NamedArrays, Range
@@ -71,8 +71,8 @@ class LaRankSolver(ReservingSolver):
     def new_state(self, sizes: Sizes) -> LaRankState:
         """Return an empty state."""
         room = max(4, min(2 * sizes.n_classes, self._max_classes or _ANY))
-        cache, draws = self.cache_bytes, self.draws
-        return larank_state.new_state(sizes.n_features, cache, draws, room, sparse=sizes.is_sparse)
+        own = sizes.n_features, self.cache_bytes, self.seed, sizes.is_sparse, self.draws
+        return states.new_state(LaRankState, *own, classes=room)
 
     def state_for(self, sizes: Sizes) -> LaRankState:
         """Return the state, created or grown to hold so many features and classes."""

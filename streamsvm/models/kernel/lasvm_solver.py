@@ -18,7 +18,6 @@ from streamsvm.solvers.bounds import UNBOUNDED, Budget
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
 from streamsvm.solvers.lasvm import finish as lasvm_finish
-from streamsvm.solvers.lasvm import reweighting
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm.gap import lasvm_gap
@@ -35,6 +34,7 @@ from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.limits import usable_memory
 from streamsvm.support.rows import Rows, cut, shape
+from streamsvm.support.states import new_state
 
 _OF_GAP = "alpha", "gradient", "lower", "upper", "y"
 """What `lasvm_gap` reads of the state of a problem."""
@@ -52,7 +52,7 @@ class LASVMSolver(ReservingSolver):
     each, and not one for each pair.
     """
 
-    step, states = lasvm, reweighting
+    step, states = lasvm, lasvm_state
     is_told_classes = True
     revisits = Revisits
     finishing: ModuleType = lasvm_finish
@@ -85,7 +85,8 @@ class LASVMSolver(ReservingSolver):
 
     def new_state(self, sizes: Sizes) -> KernelState:
         """Return an empty state."""
-        return lasvm_state.new_state(sizes.n_features, self.cache_bytes, sparse=sizes.is_sparse)
+        d, is_sparse = sizes.n_features, sizes.is_sparse
+        return new_state(lasvm_state.LASVMState, d, self.cache_bytes, sparse=is_sparse)
 
     def of_classes(self, n_classes: int) -> KernelSolver:
         """Return this solver, or that of several classes from the third one on."""
@@ -107,7 +108,7 @@ class LASVMSolver(ReservingSolver):
     def set_costs(self, costs: np.ndarray, n_features: int) -> None:
         """Set the C_i of all examples, given those of the two classes."""
         kernel = self.bound_kernel(self.state)
-        reweighting.set_costs(self.state, kernel, costs[0], costs[1], n_features)
+        lasvm_state.set_costs(self.state, kernel, costs[0], costs[1], n_features)
 
     def remove(self, slots: np.ndarray, n_features: int) -> None:
         """Remove the examples in some slots; their coefficients are given to others."""
@@ -206,7 +207,8 @@ class PairsSolver(LASVMSolver):
 
     def new_state(self, sizes: Sizes) -> pairs_state.PairsState:
         """Return an empty state."""
-        return pairs_state.new_state(sizes.n_features, sizes.n_classes, sparse=sizes.is_sparse)
+        d, k, is_sparse = sizes.n_features, sizes.n_classes, sizes.is_sparse
+        return new_state(pairs_state.PairsState, d, sparse=is_sparse, classes=k)
 
     def new_margins(self, outputs: Outputs, n: int, has_scores: bool) -> np.ndarray:
         """Return an array for what it writes of n rows: without scores the least margin only."""

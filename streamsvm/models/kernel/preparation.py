@@ -16,8 +16,7 @@ from streamsvm.models.kernel.trial import LAST, Choice, Trial, candidates_of
 from streamsvm.models.model import Changeable, Kernel, LearntEvent
 from streamsvm.models.rows import NumberedRows, padded, rows_where, scaled_rows, unscaled_rows
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
-from streamsvm.support.row_columns import Columns, entries_of
-from streamsvm.support.rows import Rows, shape
+from streamsvm.support.rows import Columns, Rows, entries_of, shape
 
 
 class ClassCosts(Changeable):

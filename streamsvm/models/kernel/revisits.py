@@ -18,13 +18,14 @@ from streamsvm.models.kernel import kernel_batches
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.kernel.kernel_solver import KernelState, reserving
 from streamsvm.models.outputs import sides_of
-from streamsvm.solvers.larank import state as larank_state
-from streamsvm.solvers.lasvm import state as lasvm_state
+from streamsvm.solvers.larank.state import LaRankState
+from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.solvers.lasvm_pairs import state as pairs_state
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import fill_block
 from streamsvm.support.rows import Rows, SparseRows, shape, sparse, taken
+from streamsvm.support.states import new_state
 
 _NEAR = 0.25
 """A row is near if its f(x) must change by at most this before it violates optimality."""
@@ -261,7 +262,7 @@ class Revisits:
     def _state_of(self, rows: Rows, alpha: np.ndarray) -> KernelState:
         """Return a state of these rows with these coefficients."""
         model, n = self._model, len(alpha)
-        state = lasvm_state.new_state(model.n_features, 0, n, model.is_sparse)
+        state = new_state(LASVMState, model.n_features, sparse=model.is_sparse, slots=n)
         state = state._replace(store=stores.filled(state.store, rows))
         state.alpha[:n] = alpha
         state.info[0].n = n
@@ -328,7 +329,8 @@ class RevisitsOfLaRank(Revisits):
     def _state_of(self, rows: Rows, alpha: np.ndarray) -> KernelState:
         model, (n, k) = self._model, alpha.shape
         draws = self._model.state.draws.copy()
-        state = larank_state.new_state(model.n_features, 0, draws, k, n, model.is_sparse)
+        d, is_sparse = model.n_features, model.is_sparse
+        state = new_state(LaRankState, d, sparse=is_sparse, draws=draws, slots=n, classes=k)
         state = state._replace(store=stores.filled(state.store, rows))
         for c in range(k):
             slots = np.flatnonzero(alpha[:, c])
@@ -497,7 +499,7 @@ class RevisitsOfClasses(Revisits):
         model, m, d = self._model, len(changes), self._model.n_features
         if not m:
             return
-        state = pairs_state.new_state(d, 0, m, model.is_sparse)
+        state = new_state(pairs_state.PairsState, d, sparse=model.is_sparse, slots=m, classes=0)
         state = state._replace(store=stores.filled(state.store, vectors))
         kernel = model.bound_kernel(state)
 

@@ -27,8 +27,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.models.kept_examples import NUMBER, KeptExamples
 from streamsvm.models.kernel import auto_gamma
 from streamsvm.support.declaration import COUNT, NOT_NEGATIVE, Field, NamedArrays, Range, as_int
-from streamsvm.support.row_columns import Columns
-from streamsvm.support.rows import Rows, cut, sparse
+from streamsvm.support.rows import Columns, Rows, cut, sparse
 
 FIRST = 4
 """The number of examples at the first trial; before, the model follows the rule."""

@@ -27,8 +27,7 @@ from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.solvers.incremental.state import MARGIN
 from streamsvm.support.interruptions import change_together
 from streamsvm.support.locked import guarded, locked
-from streamsvm.support.row_columns import are_used, entries_of
-from streamsvm.support.rows import taken
+from streamsvm.support.rows import are_used, entries_of, taken
 
 
 class ExactModel:
