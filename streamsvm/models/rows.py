@@ -1,4 +1,4 @@
-"""Rows of numbers as models learn them: some are learnt, the others only predicted."""
+"""Rows of numbers as models learn them, and as kernels compare them: multiplied by factors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamsvm.support.rows import Rows, SparseRows, cut, taken
 
 
 class NumberedRows(NamedTuple):
-    """n rows over the features seen, and what is known of each."""
+    """n rows over the features seen, some only predicted, and what is known of each."""
 
     x: Rows
     y: np.ndarray  # float64 (n,): numbers of classes; below 0 of bags

@@ -42,7 +42,6 @@ _PER_VALUE = 30
 _PER_NONZERO = 4
 """Work for a stored nonzero value of sparse rows."""
 
-
 _ALONE = 1024
 """Rows that one thread learns before it is asked again whether several are worth it."""
 

@@ -5,6 +5,9 @@ are far from violating anything: of these it is computed only when no other row 
 
 Where the rows kept leave the bias an interval, those of the reserve that narrow it are kept, too:
 else its middle could be far from what is best for them, although none violates optimality.
+
+LASVM for several classes looks at each row in each binary problem of its class. A row becomes a
+member of those problems in which it violates optimality.
 """
 
 from __future__ import annotations
