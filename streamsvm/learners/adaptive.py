@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from streamsvm._parameter_checks import (
-    check_class_weight,
     check_cost,
     check_number,
     check_seed,
     check_size,
 )
-from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
-from streamsvm.labels.labelled_rows import Ids
 from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases.kernel.support_vectors import Vectors, vectors_of
 from streamsvm.learners.bases.learner import Learner
@@ -138,6 +135,8 @@ class AdaptiveSVMClassifier(Learner):
 
     new_targets = GrowingTargets
     compiles_classes_apart = True
+    refuses_ids = "the models learn the last examples, whatever they are; leave the ids out"
+
     model: AdaptiveModel
 
     def __init__(
@@ -160,7 +159,6 @@ class AdaptiveSVMClassifier(Learner):
         limit = check_size("max_features", max_features) or LIMIT
         check_cost(C)
         check_number("cache_mb", cache_mb, 0)
-        check_class_weight(class_weight)
         settings = Settings(
             C,
             scale,
@@ -191,12 +189,6 @@ class AdaptiveSVMClassifier(Learner):
         yield {"seed": 42}
         yield {"window": 200, "scale": False, "C": 0.5, "seed": 42}
         yield {"max_support_vectors": 50, "seed": 42}
-
-    def _check_ids(self, ids: Ids | None) -> None:
-        if ids is not None:
-            raise ParameterError(
-                "ids: the models learn the last examples, whatever they are; leave the ids out"
-            )
 
     @guarded
     def finish(

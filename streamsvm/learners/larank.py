@@ -169,8 +169,6 @@ class LaRankClassifier(KernelLearner):
         )
         kept = finishing.new_reserve(0 if K is not None else reserve, window, max_support_vectors)
         solver = LaRankSolver(kernel, schedule, cache_mb, kept, check_seed(seed), max_classes)
-        if window is not None:
-            solver.refuses_ids = IDS_AND_WINDOW
         super().__init__(
             solver,
             kernel,
@@ -180,6 +178,7 @@ class LaRankClassifier(KernelLearner):
             scale=scale,
             gamma=gamma,
         )
+        self.refuses_ids = None if window is None else IDS_AND_WINDOW
         self.tau, self.reprocess, self.clock = tau, reprocess, clock
         self.K, self.candidates, self.window = K, candidates, window
         self.max_support_vectors, self.max_classes = max_support_vectors, max_classes

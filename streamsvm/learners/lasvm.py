@@ -229,8 +229,6 @@ class LASVMClassifier(KernelLearner):
             raise ParameterError(f"multiclass={multiclass!r}: use 'ovo' or 'ovr'")
         kept = finishing.new_reserve(reserve, window, max_support_vectors)
         solver = LASVMSolver(kernel, schedule, cache_mb, kept, multiclass == "ovr")
-        if window is not None:
-            solver.refuses_ids = IDS_AND_WINDOW
         super().__init__(
             solver,
             kernel,
@@ -240,6 +238,7 @@ class LASVMClassifier(KernelLearner):
             scale=scale,
             gamma=gamma,
         )
+        self.refuses_ids = None if window is None else IDS_AND_WINDOW
         self._wants_scores = True  # but while `learn_many` runs
         self.tau, self.reprocess, self.max_reprocess = tau, reprocess, max_reprocess
         self.delta_max, self.second_order = delta_max, second_order

@@ -183,17 +183,17 @@ class SBPClassifier(KernelLearner):
         self.reservoir = check_size("reservoir", reservoir)
         self.seed = check_seed(seed)
         solver = SBPSolver(kernel, self._new_schedule(), cache_mb, self.window or 0, self.seed)
-        if self.window or self.reservoir:
-            solver.refuses_ids = (
-                "a window or a sample holds examples of the stream, whatever they are; leave one "
-                "out"
-            )
         super().__init__(
             solver,
             kernel,
             KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, selection),
             class_weight=class_weight,
         )
+        if self.window or self.reservoir:
+            self.refuses_ids = (
+                "a window or a sample holds examples of the stream, whatever they are; leave one "
+                "out"
+            )
 
     def _new_schedule(self) -> sbp.Schedule:
         bounds: Unbounded | Window | Reservoir = UNBOUNDED

@@ -19,6 +19,9 @@ Json = dict[str, Any]
 Content = tuple[Json, dict[str, np.ndarray]]
 """JSON values by name, and arrays by name."""
 
+LARGEST_COUNT = 2**53
+"""The largest count that a file may hold: at a million a second, that of 285 years."""
+
 _CLASS_WEIGHT, _KERNEL, _SELECTION = "class_weight", "kernel", "selection"
 
 
@@ -70,7 +73,7 @@ def parameters_from_json(cls: type, content: dict[str, Any]) -> dict[str, Any]:
     """
     known = inspect.signature(cls).parameters
     found: dict[str, Any] = {}
-    for name, value in checked(content.get("parameters", {}), dict, "parameters").items():
+    for name, value in checked(content.get("parameters"), dict, "parameters").items():
         if name not in known or name in (_KERNEL, _CLASS_WEIGHT, _SELECTION, *found):
             raise ValueError(f"{cls.__name__} has no parameter {name!r:.40}")
         found[name] = checked_scalar(value, name)

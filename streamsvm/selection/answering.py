@@ -19,7 +19,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.labels.given import Given
 from streamsvm.model_files.json_values import checked, checked_scalar
 from streamsvm.support.declaration import as_float, as_int
-from streamsvm.support.locked import Locked, locked
+from streamsvm.support.locked import Locked, guarded, locked
 
 LEAST_ERROR, MOST_ERROR = 1e-4, 0.5
 
@@ -122,7 +122,7 @@ class Answering(Locked):
         return Answer(likely if is_sure and not is_held else None, likely, place, is_sure, is_held,
                       False)  # fmt: skip
 
-    @locked
+    @guarded
     def next(self, p: Mapping[Any, float]) -> Answer:
         """Return what is said of the next event, and count it."""
         found = self.answer(p)
@@ -137,7 +137,7 @@ class Answering(Locked):
         self._lately.append(found.label is not None)
         return found
 
-    @locked
+    @guarded
     def learn(self, y: Any, given: Answer) -> None:
         """Take the label of an event, and what was said of it."""
         self.n_labelled += 1

@@ -22,7 +22,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.model_files.json_values import as_json, checked, checked_number, checked_scalar
 from streamsvm.selection.strategies import MOST_CANDIDATES
 from streamsvm.support.declaration import as_int
-from streamsvm.support.locked import Locked, locked
+from streamsvm.support.locked import Locked, guarded, locked
 
 STRATEGIES = ("quantile", "uncertainty", "random")
 
@@ -101,7 +101,7 @@ class Asking(Locked):
         """How many events came, labels were asked for, and answers learnt."""
         return {"events": self.n_seen, "asked": self.n_asked, "answered": self.n_answered}
 
-    @locked
+    @guarded
     def wants(self, p: Mapping[Any, float]) -> bool:
         """Tell whether to ask for the next event, and count it; `p` are {label: probability}."""
         self.n_seen += 1
@@ -111,18 +111,19 @@ class Asking(Locked):
         self._share += (asks - self._share) / _MEMORY
         return asks
 
-    @locked
+    @guarded
     def answered(self, y: Any) -> None:
         """Count an answer that was learnt."""
         self.n_answered += 1
         if len(self._labels) < 2:
             self._labels.add(y)
 
+    @guarded
     def hold(self, x: Mapping[Any, Any]) -> None:
         """Let an event wait; the oldest one leaves if there are more than `candidates`."""
         self.waiting = [*self.waiting, dict(x)][-(self.candidates or 1) :]
 
-    @locked
+    @guarded
     def is_due(self) -> bool:
         """Tell whether the budget allows to ask for one of the events so far; count the next."""
         self.n_seen += 1

@@ -106,7 +106,7 @@ class AdaptiveModel(Group):
                 self._after_examples(seen)
         return np.concatenate(parts)
 
-    def after_event(self, event: LearntEvent, number: float, cost: float) -> bool:
+    def after_event(self, event: LearntEvent, number: float, cost: float) -> None:
         """Take note of an event that the model in use has learnt, and compare the models."""
         # First, so that it is counted whatever interrupts the rest.
         n = self.n_learnt[0] = self.n_examples + 1
@@ -118,10 +118,7 @@ class AdaptiveModel(Group):
         found = scores.item() > 0.0 if is_one else scores[0].argmax()
         self.recent.add_one(row, (int(number), event.weight, found != number))
         self.state.waiting[:] += 1
-        if n % EVERY:
-            return False
         self._after_examples(n)
-        return True
 
     def _after_examples(self, n: int) -> None:
         """Compare the models after n examples, if that is due: see `EVERY`."""

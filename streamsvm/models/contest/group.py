@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from streamsvm.models.outputs import GrowingOutputs
 from streamsvm.models.rows import NumberedRows
 from streamsvm.solvers.adaptive import last_label
 from streamsvm.support import states
+from streamsvm.support.interruptions import Changes
 from streamsvm.support.rows import Rows, SparseRows, dense, shape, sparse
 
 N_MODELS = 4
@@ -83,6 +84,11 @@ class Group(Model):
     def in_use(self) -> Model:
         """The same, as a model whose arrays compiled code uses."""
         return self.used or self
+
+    def weighted(self, factors: Sequence[float], is_balanced: bool) -> list[Changes]:
+        """Return what changes as C is multiplied by other factors from now on."""
+        of_models = [one for model in self.models for one in model.weighted(factors, False)]
+        return [(self.__dict__, {"factors_of_classes": [*factors]}), *of_models]
 
     # Predictions
 
@@ -186,9 +192,7 @@ class Group(Model):
 
     def for_copy(self) -> Self:
         """Return it without what a copy computes again."""
-        new = copy.copy(self)
-        new.models = [model.for_copy() for model in self.models]
-        return new
+        return self.changed(models=[model.for_copy() for model in self.models])
 
     def after_copy(self, n_threads: int) -> None:
         """Add what `for_copy` left out; the process may have other cores."""

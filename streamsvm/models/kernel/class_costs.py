@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 import numpy as np
 
+from streamsvm.support.interruptions import Replaceable
 
-class ClassCosts:
+
+class ClassCosts(Replaceable):
     """The costs C_i of examples with the weight 1.
 
     Attributes
@@ -42,9 +43,7 @@ class ClassCosts:
 
     def counting(self, counts: np.ndarray) -> ClassCosts:
         """Return the costs with these counts."""
-        new = copy.copy(self)
-        new.counts = counts
-        return new
+        return self.changed(counts=counts)
 
     def count(self, numbers: np.ndarray) -> None:
         """Count examples of the classes with these numbers, float64 (n,)."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import random
 import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -106,12 +106,6 @@ class KernelModel(Model):
         new.costs = ClassCosts(is_balanced=self.costs.is_balanced)
         return new
 
-    def changed(self, **parts: object) -> Self:
-        """Return a model with other values of some attributes, which shares all else."""
-        new = copy.copy(self)
-        new.replace(**parts)
-        return new
-
     def replace(self, **parts: object) -> None:
         """Replace attributes in one step, so that they match after an interruption."""
         self.__dict__.update(parts)
@@ -205,7 +199,7 @@ class KernelModel(Model):
         if seen < n:
             self.adapt(n)
 
-    def after_event(self, event: LearntEvent, number: float, cost: float) -> bool:
+    def after_event(self, event: LearntEvent, number: float, cost: float) -> None:
         """Update reserve, scale, gamma and class weights after an event was learnt."""
         n, solver, preparation = self.n_learnt.item(), self.solver, self.preparation
         if self.costs.is_balanced:
@@ -217,16 +211,23 @@ class KernelModel(Model):
                 fact = n, n, number, event.weight, margin
                 solver.kept_rows.add_one(event.scaled_row(), fact)
             solver.kept_rows.now = n
-        if not preparation.note_event(event, number, n):
-            return False
-        self.adapt(n)
-        return True
+        if preparation.note_event(event, number, n):
+            self.adapt(n)
 
     def with_class(self, factor: float) -> list[Changes]:
         """Return what changes as a class is added, whose C is multiplied by a factor."""
         n = self.n_classes + 1
         solver, costs = self.solver.of_classes(n), self.costs.with_class(factor)
         new = {"outputs": type(self.outputs)(n), "solver": solver, "costs": costs}
+        return [(self.__dict__, new)]
+
+    def weighted(self, factors: Sequence[float], is_balanced: bool) -> list[Changes]:
+        """Return what changes as C is multiplied by other factors from now on."""
+        new = {
+            "costs": self.costs.weighted(factors, is_balanced),
+            # Its candidates have the factors from before.
+            "preparation": self.preparation.without_race(),
+        }
         return [(self.__dict__, new)]
 
     # What changes as the stream goes on

@@ -20,7 +20,7 @@ from streamsvm.monitor.certificate import Looks
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import states, stores
 from streamsvm.support.declaration import NamedArrays
-from streamsvm.support.interruptions import append_result
+from streamsvm.support.interruptions import Replaceable, append_result
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.fresh_block import ALL_KNOWN, FreshBlock
 from streamsvm.support.only_kept import only_kept
@@ -65,7 +65,7 @@ class ScratchState(KernelState, Protocol):
     def _replace(self, **values: Any) -> Self: ...
 
 
-class KernelSolver(abc.ABC):
+class KernelSolver(Replaceable, abc.ABC):
     """An algorithm whose decision function is a kernel expansion.
 
     A slot is a position in the arrays of the state that holds one example. The kernel None is an
@@ -89,9 +89,6 @@ class KernelSolver(abc.ABC):
     """Why there is no bound of the gap, if there is none."""
 
     kept_rows: Reserve | None = None
-
-    refuses_ids: str | None = None
-    """Why rows cannot be learnt with ids; None: they can."""
 
     loss_margin = 1.0
     """Margins of at least this have no loss."""
@@ -135,12 +132,6 @@ class KernelSolver(abc.ABC):
     def of_classes(self, n_classes: int) -> KernelSolver:
         """Return the solver for so many classes."""
         return self
-
-    def changed(self, **attributes: object) -> Self:
-        """Return a solver with other values of some attributes, which shares all else."""
-        new = copy.copy(self)
-        new.__dict__.update(attributes)
-        return new
 
     def fresh(self, kernel: Kernel, cache_bytes: int) -> KernelSolver:
         """Return a solver with these settings, but for the kernel, that has learnt nothing."""
@@ -187,7 +178,7 @@ class KernelSolver(abc.ABC):
         # A solver of two classes has -1 and +1.
         return np.maximum(0.0, np.asarray(self.state.y, np.float64)[slots])
 
-    def drop_numbers(self) -> None:  # noqa: B027
+    def drop_numbers(self) -> None:
         """Forget numbers of examples that are not kept: none are known, unless a subclass says."""
 
     def without(self, slots: np.ndarray, columns: Columns, n_features: int) -> Self:
@@ -360,7 +351,7 @@ class KernelSolver(abc.ABC):
         """Set draws that it shares with its state; return the names of these fields."""
         return ()
 
-    def read(self, content: Json, arrays: NamedArrays, d: int, k: int) -> None:  # noqa: B027
+    def read(self, content: Json, arrays: NamedArrays, d: int, k: int) -> None:
         """Set what `as_file` returned, of d features and k classes; the state is set."""
 
     def sums(self) -> list[tuple[np.ndarray, float]]:

@@ -16,11 +16,12 @@ from streamsvm.models.model import Kernel, LearntEvent
 from streamsvm.models.rows import NumberedRows, rows_where
 from streamsvm.models.scaled_rows import padded, scaled_rows, unscaled_rows
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
+from streamsvm.support.interruptions import Replaceable
 from streamsvm.support.row_columns import Columns, entries_of
 from streamsvm.support.rows import Rows, shape
 
 
-class Preparation:
+class Preparation(Replaceable):
     """How rows are scaled before the solver compares them, and which gamma and C go with it.
 
     It takes note of the first examples, which decide, and of features that change later. What the
@@ -54,12 +55,6 @@ class Preparation:
         # The number of examples after which to adapt: the next power of two, or if an interruption
         # has skipped that, the one before.
         self.adapts_at = 1
-
-    def changed(self, **attributes: object) -> Preparation:
-        """Return one with other values of some attributes, which shares all else."""
-        new = copy.copy(self)
-        new.__dict__.update(attributes)
-        return new
 
     def without_race(self) -> Preparation:
         """Return it without candidates that learn now, which a copy makes again."""

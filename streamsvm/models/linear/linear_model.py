@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -98,6 +98,10 @@ class LinearModel(Model):
         new = {"outputs": GrowingOutputs(n), "solver": self.solver.of_classes(n)}
         return [(self.__dict__, new | {"factors_of_classes": factors})]
 
+    def weighted(self, factors: Sequence[float], is_balanced: bool) -> list[Changes]:
+        """Return what changes as losses are multiplied by other factors from now on."""
+        return [(self.__dict__, {"factors_of_classes": np.array(factors, np.float64)})]
+
     def learn(self, rows: NumberedRows) -> np.ndarray:
         """Learn rows, of number 0 only predict; return margins before."""
         y, w = rows.y, rows.w
@@ -182,17 +186,13 @@ class LinearModel(Model):
         """Return the cost of the next example, if it is of this class."""
         return self.factors_of_classes.item(int(number))
 
-    def after_event(self, event: LearntEvent, number: float, cost: float) -> bool:
+    def after_event(self, event: LearntEvent, number: float, cost: float) -> None:
         """Keep an event that was learnt, if it is one of the first."""
         kept = self.solver.first_rows
-        if kept is None:
-            return False
-        kept.add(event.row(), np.array([number]), np.array([cost]))
-        n = self.n_examples
-        if n < kept.due_at:
-            return False
-        self.search_rate(n)
-        return True
+        if kept is not None:
+            kept.add(event.row(), np.array([number]), np.array([cost]))
+            if (n := self.n_examples) >= kept.due_at:
+                self.search_rate(n)
 
     # What can be asked without learning
 
@@ -235,6 +235,4 @@ class LinearModel(Model):
 
     def for_copy(self) -> Self:
         """Return it without the unused room for features."""
-        new = copy.copy(self)
-        new.solver = self.solver.without_room(self.n_features)
-        return new
+        return self.changed(solver=self.solver.without_room(self.n_features))

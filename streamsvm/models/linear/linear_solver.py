@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Self
 
 import numpy as np
@@ -23,7 +22,7 @@ from streamsvm.solvers.linear.state import (
 )
 from streamsvm.solvers.linear.step import Step, learn_rows
 from streamsvm.support.declaration import copy_arrays
-from streamsvm.support.interruptions import append_result
+from streamsvm.support.interruptions import Replaceable, append_result
 from streamsvm.support.rows import Rows
 
 FEWEST, FEWEST_SPARSE = 1024, 4096
@@ -33,7 +32,7 @@ _FEWEST_OUTPUTS = 4
 """The smallest room for further classes; each time it is full, there is a quarter more."""
 
 
-class LinearSolver:
+class LinearSolver(Replaceable):
     """Stochastic gradients; two classes have one output, of more each has one against the rest.
 
     Parameters
@@ -58,12 +57,6 @@ class LinearSolver:
         self.step, self.schedule, self.second = step, schedule, second
         self.state: LinearState | None = None
         self.first_rows: RateSearchRows | None = None
-
-    def changed(self, **attributes: object) -> Self:
-        """Return a solver with other values of some attributes, which shares all else."""
-        new = copy.copy(self)
-        new.__dict__.update(attributes)
-        return new
 
     def of_classes(self, k: int) -> Self:
         """Return a solver for k classes, of which the last one is new; this one is not changed."""
