@@ -178,8 +178,8 @@ class AdaptiveSVMClassifier(Learner):
         self.window, self.max_support_vectors = window, max_support_vectors
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
         self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, seed
-        self.last_label, self.max_classes = last_label, max_classes
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.last_label = last_label
+        self.limit_classes(max_classes)
         # Checks the other parameters.
         members.new_first(model, [])
 
@@ -253,8 +253,7 @@ class AdaptiveSVMClassifier(Learner):
         used = f"C={self.C:g}"
         if model is not None:
             used = f"in use: RBF(gamma={model.kernel.gamma:.3g}), C={model.C:g}"
-        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        return f"{used}{weights}{self._repeating}"
+        return f"{used}{self._weights_in_words}{self._repeating}"
 
     @property
     def _repeating(self) -> str:

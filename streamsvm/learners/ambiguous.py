@@ -194,8 +194,8 @@ class AmbiguousSVMClassifier(KernelLearner):
         self.has_dual = self.gives_back = kernel is not None
         self.averaged, self.bias_rate = bool(averaged), bias_rate
         self.reprocess, self.seed = reprocess, check_seed(seed)
-        self.max_classes, self.max_support_vectors = max_classes, max_support_vectors
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.max_support_vectors = max_support_vectors
+        self.limit_classes(max_classes)
 
     @property
     def description(self) -> str:

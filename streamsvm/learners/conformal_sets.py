@@ -344,7 +344,12 @@ class ConformalSets(ModelWrapper, base.Estimator):
 
     @guarded
     def _learn_sentences(
-        self, X: Batch, y: Any, w: Weights | None, given: Any, kwargs: dict[str, Any]
+        self,
+        X: Batch,
+        y: Labels,
+        w: Weights | None,
+        given: Sequence[Collection[Label]] | None,
+        kwargs: dict[str, object],
     ) -> None:
         sentences = list(self._labeler.read_batch(self.model, X))
         labels = self._labeler.read_labels(y)

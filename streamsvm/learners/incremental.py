@@ -220,9 +220,8 @@ class IncrementalSVMClassifier(CostedLearner, Learner):
     @property
     def description(self) -> str:
         """The parameters in use that matter most: kernel, C, class weights, window."""
-        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
         window = "" if self.window is None else f", window={self.window}"
-        return f"{self.problem.kernel!r}, C={self.C:g}{weights}{window}"
+        return f"{self.problem.kernel!r}, C={self.C:g}{self._weights_in_words}{window}"
 
 
 register_learner(IncrementalSVMClassifier, "incremental")

@@ -181,8 +181,8 @@ class LaRankClassifier(KernelLearner):
         self.refuses_ids = None if window is None else IDS_AND_WINDOW
         self.tau, self.reprocess, self.clock = tau, reprocess, clock
         self.K, self.candidates, self.window = K, candidates, window
-        self.max_support_vectors, self.max_classes = max_support_vectors, max_classes
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.max_support_vectors = max_support_vectors
+        self.limit_classes(max_classes)
         self.seed, self.reserve = seed, reserve
 
     @classmethod

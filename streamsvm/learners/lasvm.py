@@ -244,8 +244,8 @@ class LASVMClassifier(KernelLearner):
         self.delta_max, self.second_order = delta_max, second_order
         self.window, self.max_support_vectors = window, max_support_vectors
         self.seed, self.reserve = check_seed(seed), reserve
-        self.multiclass, self.max_classes = multiclass, max_classes
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.multiclass = multiclass
+        self.limit_classes(max_classes)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:

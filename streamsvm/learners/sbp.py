@@ -258,8 +258,7 @@ class SBPClassifier(KernelLearner):
     @property
     def description(self) -> str:
         """The parameters in use that matter most."""
-        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        return f"{self.kernel_!r}, nu={self.nu:g}, bias={bool(self.bias)}{weights}"
+        return f"{self.kernel_!r}, nu={self.nu:g}, bias={bool(self.bias)}{self._weights_in_words}"
 
     @property
     def n_kept(self) -> int:

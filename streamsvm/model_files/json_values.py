@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import random
 from dataclasses import asdict
 from typing import Any
 
@@ -168,3 +169,16 @@ def distinct(values: Any, what: str) -> list[Any]:
     if len(set(found)) != len(found) or any(value != value for value in found):
         raise ValueError(f"{what}: two are equal, or one is NaN")
     return found
+
+
+def draws_as_json(draws: random.Random) -> list[Any]:
+    """Return the state of a generator of random numbers."""
+    version, state, gauss = draws.getstate()
+    return [version, list(state), gauss]
+
+
+def set_draws(draws: random.Random, content: Any) -> None:
+    """Set the state that `draws_as_json` returned; raise ValueError if it is none."""
+    version, state, gauss = checked(content, list, "draws")
+    gauss = None if gauss is None else checked_number(gauss, "draws")
+    draws.setstate((version, tuple(checked(state, list, "draws")), gauss))

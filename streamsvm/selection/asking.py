@@ -19,7 +19,14 @@ from typing import Any
 
 from streamsvm._parameter_checks import check_number, check_seed, check_whole
 from streamsvm.errors import ParameterError
-from streamsvm.model_files.json_values import as_json, checked, checked_number, checked_scalar
+from streamsvm.model_files.json_values import (
+    as_json,
+    checked,
+    checked_number,
+    checked_scalar,
+    draws_as_json,
+    set_draws,
+)
 from streamsvm.selection.strategies import MOST_CANDIDATES
 from streamsvm.support.declaration import as_int
 from streamsvm.support.locked import Locked, guarded, locked
@@ -158,7 +165,6 @@ class Asking(Locked):
     @locked
     def as_json(self) -> dict[str, Any]:
         """Return parameters and state as JSON values."""
-        version, state, gauss = self._draws.getstate()
         events = [
             [[as_json(name, "the name"), as_json(v, f"feature {name!r}")] for name, v in x.items()]
             for x in self.waiting
@@ -169,7 +175,7 @@ class Asking(Locked):
             "last": list(self._last),
             "threshold": self._threshold,
             "asked_lately": self._share,
-            "draws": [version, list(state), gauss],
+            "draws": draws_as_json(self._draws),
             "waiting": events,
         }
 
@@ -192,9 +198,7 @@ class Asking(Locked):
         self._last.extend(last)
         self._threshold = checked_number(content.get("threshold"), "threshold")
         self._share = checked_number(content.get("asked_lately"), "asked_lately")
-        version, state, gauss = checked(content.get("draws"), list, "draws")
-        gauss = None if gauss is None else checked_number(gauss, "draws")
-        self._draws.setstate((version, tuple(checked(state, list, "draws")), gauss))
+        set_draws(self._draws, content.get("draws"))
         self.waiting = [
             {checked_scalar(name, "a name"): checked_scalar(v, "a feature") for name, v in x}
             for x in checked(content.get("waiting"), list, "waiting")

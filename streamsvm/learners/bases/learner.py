@@ -14,6 +14,7 @@ from streamsvm._compiling import clock, working_time
 from streamsvm._parameter_checks import (
     LARGEST_FACTOR,
     check_class_weight,
+    check_size,
     numbers_of,
     weights_of,
 )
@@ -152,6 +153,11 @@ class Learner(RowLearner, base.MiniBatchClassifier):
         changes = self.model.weighted(factors, class_weight == "balanced")
         change_together([(self.__dict__, {"_class_weight": class_weight}), *changes])
 
+    @property
+    def _weights_in_words(self) -> str:
+        """The class weights, as `description` has them."""
+        return "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
+
     def factor_of(self, label: Label) -> float:
         """Return what C, or the loss, is multiplied by for examples with this label."""
         return factor_in(self._class_weight, label)
@@ -164,6 +170,11 @@ class Learner(RowLearner, base.MiniBatchClassifier):
             targets = {"targets": self.targets.with_label(one)}
             change_together([(self.__dict__, targets), *changes])
             self.model.after_class()
+
+    def limit_classes(self, max_classes: int | None) -> None:
+        """Set the parameter `max_classes` of a learner that has learnt nothing."""
+        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.max_classes = max_classes
 
     def know_labels(self, seen: list[Label]) -> None:
         """Set the labels of a learner that has learnt nothing, as a file has them."""

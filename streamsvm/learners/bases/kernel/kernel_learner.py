@@ -118,9 +118,8 @@ class KernelLearner(Learner):
     @property
     def description(self) -> str:
         """The parameters in use that matter most: kernel, C, class weights."""
-        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
         choice = "" if self.preparation.choice is None else f" ({self.chosen})"
-        return f"{self.kernel_!r}, C={self.C_:g}{weights}{choice}"
+        return f"{self.kernel_!r}, C={self.C_:g}{self._weights_in_words}{choice}"
 
     @property
     def chosen(self) -> str | None:

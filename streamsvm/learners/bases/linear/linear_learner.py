@@ -64,8 +64,7 @@ class LinearLearner(Learner):
             buckets=buckets,
         )
         super().__init__(model, limit, buckets, missing)
-        self.max_classes = max_classes
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.limit_classes(max_classes)
         self.t0, self.class_weight = t0, class_weight
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
 
