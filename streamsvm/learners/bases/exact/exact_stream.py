@@ -71,11 +71,6 @@ class ExactStream(ExactLearner):
     ) -> None:
         """Learn the rows that `read` returns, and the names of new features."""
         rows, new = read()
-        self._learn_checked(rows, new, y, w, ids)
-
-    def _learn_checked(
-        self, rows: Rows, new: Sequence[Name], y: np.ndarray | None, w: Weights, ids: Ids | None
-    ) -> None:
         n, schema = shape(rows)[0], self.schema
         targets = np.zeros(n) if y is None else y
         if len(targets) != n:
