@@ -18,7 +18,7 @@ from streamsvm.features.frames import Batch
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import Ids, Weights
 from streamsvm.learners.bases.exact import stream_file
-from streamsvm.learners.bases.exact.cost_changes import CostedModel, checked_C
+from streamsvm.learners.bases.exact.cost_changes import CostedLearner, checked_C
 from streamsvm.learners.bases.exact.exact_stream import ExactStream
 from streamsvm.learners.bases.exact.results import LeftOut
 from streamsvm.model_files.codec import register
@@ -29,7 +29,7 @@ from streamsvm.solvers.incremental.exact import ExactProblem
 _LARGEST_Y = 1e15
 
 
-class IncrementalSVMRegressor(CostedModel, ExactStream, base.MiniBatchRegressor):
+class IncrementalSVMRegressor(CostedLearner, ExactStream, base.MiniBatchRegressor):
     """Exact support vector regression: the optimum after each example, and after taking any back.
 
     Errors up to epsilon cost nothing, larger ones C for each unit beyond it. All examples are kept;

@@ -16,7 +16,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.labels.targets import ClassTargets
-from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.kernel_learner import IDS_AND_WINDOW, KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel import finishing
@@ -178,10 +178,11 @@ class LaRankClassifier(KernelLearner):
             scale=scale,
             gamma=gamma,
         )
+        self.refuses_ids = None if window is None else IDS_AND_WINDOW
         self.tau, self.reprocess, self.clock = tau, reprocess, clock
         self.K, self.candidates, self.window = K, candidates, window
-        self.max_support_vectors, self.max_classes = max_support_vectors, max_classes
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.max_support_vectors = max_support_vectors
+        self.limit_classes(max_classes)
         self.seed, self.reserve = seed, reserve
 
     @classmethod

@@ -22,7 +22,7 @@ from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.labels.label_column import Label, Labels
 from streamsvm.labels.labelled_rows import Ids, Weights
 from streamsvm.labels.targets import ProblemTargets
-from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.kernel_learner import IDS_AND_WINDOW, KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel import finishing
@@ -238,13 +238,14 @@ class LASVMClassifier(KernelLearner):
             scale=scale,
             gamma=gamma,
         )
+        self.refuses_ids = None if window is None else IDS_AND_WINDOW
         self._wants_scores = True  # but while `learn_many` runs
         self.tau, self.reprocess, self.max_reprocess = tau, reprocess, max_reprocess
         self.delta_max, self.second_order = delta_max, second_order
         self.window, self.max_support_vectors = window, max_support_vectors
         self.seed, self.reserve = check_seed(seed), reserve
-        self.multiclass, self.max_classes = multiclass, max_classes
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.multiclass = multiclass
+        self.limit_classes(max_classes)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:

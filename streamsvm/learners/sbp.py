@@ -178,17 +178,17 @@ class SBPClassifier(KernelLearner):
         self.reservoir = check_size("reservoir", reservoir)
         self.seed = check_seed(seed)
         solver = SBPSolver(kernel, self._new_schedule(), cache_mb, self.window or 0, self.seed)
-        if self.window or self.reservoir:
-            solver.refuses_ids = (
-                "a window or a sample holds examples of the stream, whatever they are; leave one "
-                "out"
-            )
         super().__init__(
             solver,
             kernel,
             KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, selection),
             class_weight=class_weight,
         )
+        if self.window or self.reservoir:
+            self.refuses_ids = (
+                "a window or a sample holds examples of the stream, whatever they are; leave one "
+                "out"
+            )
 
     def _new_schedule(self) -> sbp.Schedule:
         if self.window is not None and self.reservoir is not None:
@@ -248,8 +248,7 @@ class SBPClassifier(KernelLearner):
     @property
     def description(self) -> str:
         """The parameters in use that matter most."""
-        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        return f"{self.kernel_!r}, nu={self.nu:g}, bias={bool(self.bias)}{weights}"
+        return f"{self.kernel_!r}, nu={self.nu:g}, bias={bool(self.bias)}{self._weights_in_words}"
 
     @property
     def n_kept(self) -> int:

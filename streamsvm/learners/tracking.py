@@ -150,7 +150,7 @@ class TrackingSVMClassifier(KernelLearner):
             kind(kernel, schedule, cache_mb, self.window or 0, self.seed),
             kernel,
             KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, selection),
-            C=C,
+            C=check_cost(C),
             class_weight=class_weight,
         )
 
@@ -163,6 +163,12 @@ class TrackingSVMClassifier(KernelLearner):
     def averaged(self, averaged: bool) -> None:
         self._averaged = averaged
         self.solver.set_averaged(bool(averaged))
+
+    def _weigh(self, class_weight: ClassWeight | str | None) -> None:
+        super()._weigh(class_weight)
+        if self.epsilon is not None:
+            # The number of steps depends on the largest C_i.
+            self.solver.schedule = _schedule_of(self, self._gradients)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:

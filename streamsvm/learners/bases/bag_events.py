@@ -38,7 +38,7 @@ class BagPath(EventPath):
         return -1 if d < 0 else self._learn_bag_written(d, bag, cost, weight)
 
     def learn_bag(self, event: Packed, bag: set[int], cost: float, weight: float) -> int:
-        """Learn what an `EventReader` read: see `learn`."""
+        """Learn what `read` returned: see `learn`."""
         _, d, values, columns, _ = event
         self._write(values, columns)
         return self._learn_bag_written(d, bag, cost, weight)

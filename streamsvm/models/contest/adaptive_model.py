@@ -24,7 +24,7 @@ import contextlib
 import copy
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -198,6 +198,11 @@ class AdaptiveModel(Model):
             state.waiting[m] = min(found[0].n_examples, self.recent.n_examples)
         return [(self.__dict__, changed | {"models": found}), *further]
 
+    def weighted(self, factors: Sequence[float], is_balanced: bool) -> list[Changes]:
+        """Return what changes as C is multiplied by other factors from now on."""
+        of_models = [one for model in self.models for one in model.weighted(factors, False)]
+        return [(self.__dict__, {"factors_of_classes": [*factors]}), *of_models]
+
     def after_class(self) -> None:
         """Let models that have begun anew learn what is kept."""
         if self.used_before is not None:
@@ -272,7 +277,7 @@ class AdaptiveModel(Model):
         model = self.used
         return 1.0 if model is None else model.cost_of(number)
 
-    def after_event(self, event: LearntEvent, number: float, cost: float) -> bool:
+    def after_event(self, event: LearntEvent, number: float, cost: float) -> None:
         """Take note of an event that the model in use has learnt, and compare the models."""
         # First, so that it is counted whatever interrupts the rest.
         n = self.n_learnt[0] = self.n_learnt.item() + 1
@@ -285,10 +290,7 @@ class AdaptiveModel(Model):
         found = scores.item() > 0.0 if is_one else scores[0].argmax()
         self.recent.add_one(row, (int(number), event.weight, found != number))
         self.state.waiting[:] += 1
-        if n % EVERY:
-            return False
         self._after_examples(n)
-        return True
 
     # Learning
 
@@ -590,9 +592,7 @@ class AdaptiveModel(Model):
 
     def for_copy(self) -> Self:
         """Return it without what a copy computes again."""
-        new = copy.copy(self)
-        new.models = [model.for_copy() for model in self.models]
-        return new
+        return self.changed(models=[model.for_copy() for model in self.models])
 
     def after_copy(self, n_threads: int) -> None:
         """Add what `for_copy` left out; the process may have other cores."""

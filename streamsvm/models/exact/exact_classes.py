@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamsvm import kernels
@@ -43,6 +45,10 @@ class ExactClasses(ExactRows, Model):
         costs = self.costs.with_class(factor)
         return [(self.__dict__, {"outputs": Outputs(self.n_classes + 1), "costs": costs})]
 
+    def weighted(self, factors: Sequence[float], is_balanced: bool) -> list[Changes]:
+        """Return what changes as C is multiplied by other factors from now on."""
+        return [(self.__dict__, {"costs": self.costs.weighted(factors, is_balanced)})]
+
     def learn(self, rows: NumberedRows) -> np.ndarray:
         """Learn rows, of number 0 only predict; return the margins from before each."""
         self.problem.settle()
@@ -59,6 +65,7 @@ class ExactClasses(ExactRows, Model):
         y, n = float(sides_of(row.y)[0]), self.n_examples + 1
         self.add_example(x, y, cost, int(row.numbers[0]), float(row.w[0]), y)
         self.costs.count(row.y)
+        self.n_learnt[0] = n
         if n & (n - 1) == 0 and self.costs.is_balanced and self.costs.counts.min() > 0:
             self.problem = with_costs(self.problem, self.costs_of_kept, self.C)
 

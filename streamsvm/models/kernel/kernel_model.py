@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +29,7 @@ from streamsvm.models.kernel.kernel_solver import (
     reserving,
 )
 from streamsvm.models.kernel.preparation import ClassCosts, Preparation
-from streamsvm.models.model import Changeable, LearntEvent, Model, Parts
+from streamsvm.models.model import LearntEvent, Model, Parts
 from streamsvm.models.outputs import Outputs
 from streamsvm.models.rows import NumberedRows, row_after
 from streamsvm.selection.candidates import Candidates
@@ -46,7 +47,7 @@ _MOST_OF_RESERVE = 2000
 """Of a larger reserve so many rows are drawn: as many kernel rows cost a fraction of a second."""
 
 
-class KernelModel(Changeable, Model):
+class KernelModel(Model):
     """Learns rows by a solver, and adapts scale, gamma, costs and the kind of rows to them.
 
     Parameters
@@ -194,7 +195,7 @@ class KernelModel(Changeable, Model):
         if seen < n:
             self.adapt(n)
 
-    def after_event(self, event: LearntEvent, number: float, cost: float) -> bool:
+    def after_event(self, event: LearntEvent, number: float, cost: float) -> None:
         """Update reserve, scale, gamma and class weights after an event was learnt."""
         n, solver, preparation = self.n_learnt.item(), self.solver, self.preparation
         if self.costs.is_balanced:
@@ -207,16 +208,23 @@ class KernelModel(Changeable, Model):
                 if margin < reserve.threshold:
                     reserve.add_one(event.scaled_row(), (n, n, number, event.weight, margin))
             reserve.now = n
-        if not preparation.note_event(event, number, n):
-            return False
-        self.adapt(n)
-        return True
+        if preparation.note_event(event, number, n):
+            self.adapt(n)
 
     def with_class(self, factor: float) -> list[Changes]:
         """Return what changes as a class is added, whose C is multiplied by a factor."""
         n = self.n_classes + 1
         solver, costs = self.solver.of_classes(n), self.costs.with_class(factor)
         new = {"outputs": type(self.outputs)(n), "solver": solver, "costs": costs}
+        return [(self.__dict__, new)]
+
+    def weighted(self, factors: Sequence[float], is_balanced: bool) -> list[Changes]:
+        """Return what changes as C is multiplied by other factors from now on."""
+        new = {
+            "costs": self.costs.weighted(factors, is_balanced),
+            # Its candidates have the factors from before.
+            "preparation": self.preparation.without_race(),
+        }
         return [(self.__dict__, new)]
 
     # What changes as the stream goes on

@@ -13,7 +13,7 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
 from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.kernel.reserve import FACTS, Reserve
-from streamsvm.models.model import Changeable, Kernel
+from streamsvm.models.model import Kernel
 from streamsvm.models.outputs import Outputs
 from streamsvm.models.rows import rescale
 from streamsvm.monitor.certificate import Looks
@@ -23,7 +23,7 @@ from streamsvm.solvers.one_event import margins_of
 from streamsvm.support import states, stores
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.dense_store import RowStore
-from streamsvm.support.interruptions import append_result
+from streamsvm.support.interruptions import Replaceable, append_result
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.fresh_block import ALL_KNOWN, FreshBlock
 from streamsvm.support.rows import Columns, Rows
@@ -71,7 +71,7 @@ class ScratchState(KernelState, Protocol):
     def _replace(self, **values: Any) -> Self: ...
 
 
-class KernelSolver(Changeable, abc.ABC):
+class KernelSolver(Replaceable, abc.ABC):
     """An algorithm whose decision function is a kernel expansion.
 
     A slot is a position in the arrays of the state that holds one example. The kernel None is an
@@ -95,9 +95,6 @@ class KernelSolver(Changeable, abc.ABC):
     """Why there is no bound of the gap, if there is none."""
 
     kept_rows: Reserve | None = None
-
-    refuses_ids: str | None = None
-    """Why rows cannot be learnt with ids; None: they can."""
 
     loss_margin = 1.0
     """Margins of at least this have no loss."""
@@ -479,8 +476,6 @@ class ReservingSolver(DualSolver):
     ) -> None:
         super().__init__(kernel, schedule, cache_mb)
         self.kept_rows = kept_rows
-        if kept_rows.window is not None:
-            self.refuses_ids = "a window holds the last examples, whatever they are; leave one out"
 
     @abc.abstractmethod
     def violations(self, numbers: np.ndarray, f: np.ndarray) -> np.ndarray:

@@ -13,13 +13,14 @@ from streamsvm.model_files.json_values import Content, Json, checked
 from streamsvm.models.kernel import auto_gamma
 from streamsvm.models.kernel.feature_scales import HALF, FeatureScales
 from streamsvm.models.kernel.trial import LAST, Choice, Trial, candidates_of
-from streamsvm.models.model import Changeable, Kernel, LearntEvent
+from streamsvm.models.model import Kernel, LearntEvent
 from streamsvm.models.rows import NumberedRows, padded, rows_where, scaled_rows, unscaled_rows
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
+from streamsvm.support.interruptions import Replaceable
 from streamsvm.support.rows import Columns, Rows, entries_of, shape
 
 
-class ClassCosts(Changeable):
+class ClassCosts(Replaceable):
     """The costs C_i of examples with the weight 1.
 
     Attributes
@@ -106,7 +107,7 @@ class ClassCosts(Changeable):
         return C * self.counts.sum() / (len(self.counts) * np.maximum(self.counts, 1.0))
 
 
-class Preparation(Changeable):
+class Preparation(Replaceable):
     """How rows are scaled before the solver compares them, and which gamma and C go with it.
 
     It takes note of the first examples, which decide, and of features that change later. What the

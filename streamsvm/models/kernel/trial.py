@@ -124,7 +124,7 @@ class Trial(KeptExamples):
             # After an interruption it may lack the last example, or the last race, which begins
             # after the next one: it is over in the file.
             return {}, {}
-        content: dict[str, Any] = {"forgotten": self.n_forgotten} if self.n_forgotten else {}
+        content: dict[str, Any] = {"forgotten": self.n_forgotten}
         arrays = self.as_arrays(d)
         if self.winner is not None:
             arrays["race_winner"] = np.array(self.winner, np.float64)

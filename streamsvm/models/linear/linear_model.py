@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -133,6 +133,10 @@ class LinearModel(Model):
         new = {"outputs": GrowingOutputs(n), "state": self._state_of_classes(n)}
         return [(self.__dict__, new | {"factors_of_classes": factors})]
 
+    def weighted(self, factors: Sequence[float], is_balanced: bool) -> list[Changes]:
+        """Return what changes as losses are multiplied by other factors from now on."""
+        return [(self.__dict__, {"factors_of_classes": np.array(factors, np.float64)})]
+
     def _state_of_classes(self, k: int) -> LinearState | None:
         """Return the state for k classes, of which the last one is new."""
         old = self.state
@@ -238,17 +242,14 @@ class LinearModel(Model):
         """Return the cost of the next example, if it is of this class."""
         return self.factors_of_classes.item(int(number))
 
-    def after_event(self, event: LearntEvent, number: float, cost: float) -> bool:
+    def after_event(self, event: LearntEvent, number: float, cost: float) -> None:
         """Keep an event that was learnt, if it is one of the first."""
         kept = self.first_rows
-        if kept is None:
-            return False
-        n = self.n_examples
-        kept.add_one(event.row(), (int(number), cost, n))
-        if n < self.search_at:
-            return False
-        self.search_rate(n)
-        return True
+        if kept is not None:
+            n = self.n_examples
+            kept.add_one(event.row(), (int(number), cost, n))
+            if n >= self.search_at:
+                self.search_rate(n)
 
     # What can be asked without learning
 
@@ -329,11 +330,10 @@ class LinearModel(Model):
 
     def for_copy(self) -> Self:
         """Return it without the unused room for features."""
-        new = copy.copy(self)
-        if self.state is not None:
-            weights, info = self.state
-            new.state = LinearState(weights[:, :, : max(1, self.n_features)], info)
-        return new
+        if self.state is None:
+            return self.changed()
+        weights, info = self.state
+        return self.changed(state=LinearState(weights[:, :, : max(1, self.n_features)], info))
 
 
 def _no_rows() -> KeptExamples:

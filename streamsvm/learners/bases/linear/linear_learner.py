@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
+from streamsvm._parameter_checks import check_size, weights_of
 from streamsvm.features import batches, frames
 from streamsvm.features.frames import Batch
 from streamsvm.features.names import Name
@@ -65,9 +65,7 @@ class LinearLearner(Learner):
             buckets=buckets,
         )
         super().__init__(model, limit, buckets, missing)
-        self.max_classes = max_classes
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
-        check_class_weight(class_weight)
+        self.limit_classes(max_classes)
         self.t0, self.class_weight = t0, class_weight
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
 
