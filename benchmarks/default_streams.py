@@ -24,8 +24,8 @@ from river.datasets import synth
 
 from benchmarks.common import error_of_rows, numeric, river_streams
 from streamsvm import LaRankClassifier, LASVMClassifier, StandardScaler, kernels
-from streamsvm.models.contest.race import SMOOTHER
-from streamsvm.models.contest.trial import WIDTHS
+from streamsvm.models.kernel.race import SMOOTHER
+from streamsvm.models.kernel.trial import WIDTHS
 from tests.golden.problems import FOLDER
 
 FIRST = 1024

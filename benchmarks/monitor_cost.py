@@ -25,7 +25,7 @@ from streamsvm import (
 )
 from streamsvm._compile import compiled
 from streamsvm.run.runner import Run
-from streamsvm.solvers.lasvm import looks as lasvm_looks
+from streamsvm.solvers.lasvm import gap as lasvm_gap
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking_step
 from tests.golden import problems
@@ -106,7 +106,7 @@ def timed(how, model) -> float:
 @compiled
 def _looks_of_lasvm(state, n):
     for _ in range(n):
-        lasvm_looks.look(state)
+        lasvm_gap.look(state)
 
 
 @compiled

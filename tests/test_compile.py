@@ -283,12 +283,13 @@ from streamsvm import kernels
 from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.support import states
 rng = np.random.default_rng(1)
 x = rng.normal(size=(100, 2)).astype(np.float32)
 y = np.where(x[:, 0] * x[:, 1] > 0.2, 1.0, -1.0)
 one, kernel = np.ones(100), kernels.RBF(gamma=0.5)
 schedule = lasvm.Schedule(1e-6, 1.0, np.inf, 0.0, 1.0)
-state = lasvm_state.new_state(2, 10**6, 256)
+state = states.new_state(lasvm_state.LASVMState, 2, 10**6, slots=256)
 for epoch in range(3):
     learnt = lasvm.learn_rows(state, kernel, x, y, one, one, np.arange(1, 101), one.astype("f4"),
                               schedule, np.zeros(100))

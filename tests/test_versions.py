@@ -31,7 +31,7 @@ def event(n_classes, are_words):
     return x, y
 
 for learner in registered_learners("rows"):
-    for parameters in learner.configurations:
+    for parameters in learner.cls._unit_test_params():
         for are_words in (False, True):
             model = learner.cls(**parameters)
             for _ in range(200):

@@ -270,6 +270,10 @@ def _array_at(address: Any, shape: Any, dtype: Any) -> Any:
     return at
 
 
+def nothing(*args: Any) -> None:
+    """Do nothing: a choice of `chosen_by`, for compiled code and for Python."""
+
+
 def chosen_by(
     argument: int,
     choices: dict[Any, Any],
@@ -284,7 +288,7 @@ def chosen_by(
     argument
         The position of the argument that decides, from 0.
     choices
-        {key: compiled function}; all take the same arguments.
+        {key: compiled function}, or `nothing`; all take the same arguments.
     key
         Returns the key for the type of the argument, which is ``np.ndarray`` or the class of a
         NamedTuple; by default the type itself.
@@ -305,10 +309,15 @@ def chosen_by(
 
     def typer(context: Any, args: Any) -> Any:
         function = chosen(args[argument])
+        if function is nothing:
+            return types.none(*args)
         return function and types.Dispatcher(function).get_call_type(context, args, {})
 
     def lower(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        function = types.Dispatcher(chosen(signature.args[argument]))
+        choice = chosen(signature.args[argument])
+        if choice is nothing:
+            return context.get_dummy_value()
+        function = types.Dispatcher(choice)
         implementation = context.get_function(function, signature)
         context.add_linking_libs(implementation.libs)
         return implementation(builder, args)

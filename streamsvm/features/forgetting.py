@@ -9,8 +9,7 @@ import numpy as np
 from streamsvm.features.missing import EVENTS, PRESENT, SUM
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
-from streamsvm.support.row_columns import Columns, entries_of
-from streamsvm.support.rows import Rows, SparseRows
+from streamsvm.support.rows import Columns, Rows, SparseRows, entries_of
 
 
 def without(schema: Schema, x: Rows, columns: Columns) -> Schema:

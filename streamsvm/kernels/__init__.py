@@ -1,7 +1,6 @@
 """Kernels: each is a NamedTuple of float parameters with one compiled function."""
 
-from streamsvm.kernels.linear import Linear
-from streamsvm.kernels.polynomial import Polynomial
+from streamsvm.kernels.dot import Linear, Polynomial
 from streamsvm.kernels.rbf import RBF
 from streamsvm.kernels.registry import (
     check_kernel,

@@ -18,6 +18,11 @@ Probabilities = dict[Any, float]
 """The probability of each label."""
 
 
+def factor_in(class_weight: ClassWeight | str | None, label: Any) -> float:
+    """Return what multiplies C for a label: 1 if none is given for it."""
+    return float(class_weight.get(label, 1.0)) if isinstance(class_weight, dict) else 1.0
+
+
 def plain(label: Any) -> Any:
     """Return a label as a plain Python value (``numpy.bool_`` as bool, and so on)."""
     return label.item() if isinstance(label, np.generic) else label

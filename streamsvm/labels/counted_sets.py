@@ -183,12 +183,10 @@ class Sets(ABC):
         lately = "".join("01"[is_missed] for is_missed in self.lately)
         found = {"kind": self.kind, "coverage": self.coverage, "lately": lately} | sums
         found["thresholds"] = [
-            [one.level, one.deepest, list(one.scores), *([one.forgiven, one.delay] if late else [])]
+            [one.level, one.deepest, list(one.scores), one.forgiven, one.delay]
             for one in self.thresholds()
-            for late in [one.forgiven or one.delay]
         ]
-        if self.n_waiting or self.delay:
-            found["waiting"] = [self.n_waiting, self._n_waited, self.delay]
+        found["waiting"] = [self.n_waiting, self._n_waited, self.delay]
         return found
 
     @staticmethod
@@ -210,7 +208,7 @@ class Sets(ABC):
         is_missed_less = self.n_new <= self.n_missed <= self.n
         if not is_missed_less or self.n_single + self.n_empty + self.n_whole > self.n:
             raise ValueError("there are more of some sets than sets")
-        waiting, waited, delay = checked(content.get("waiting", [0, -1, 0.0]), list, "waiting")
+        waiting, waited, delay = checked(content.get("waiting"), list, "waiting")
         self.n_waiting = as_int("n_waiting", waiting, 0, _MOST_WAITING)
         self._n_waited = as_int("n_waited", waited, -1, _MOST_WAITING)
         self.delay = checked_number(delay, "delay", _MARGIN * _MOST_WAITING, 0.0)
@@ -221,14 +219,13 @@ class Sets(ABC):
 
     def _read_threshold(self, content: Any, n: int, n_missed: int) -> conformal.Threshold:
         """Return a threshold that saw so many events, and misses."""
-        level, deepest, scores, *late = checked(content, list, "a threshold")
+        level, deepest, scores, forgiven, delay = checked(content, list, "a threshold")
         scores = checked(scores, list, "the scores")
         known = [checked_number(one, "a score", math.inf, -math.inf) for one in scores]
         a, step = 1.0 - self.coverage, (1.0 - self.coverage) / self.steps
         least, most = a - step * (n_missed + 1), a + step * (n + 1)
         levels = checked_number(level, "a level", most, least), known
         lowest = checked_number(deepest, "a level", 0.0, min(least, -step))
-        forgiven, delay = late or (0.0, 0.0)
         forgiven = checked_number(forgiven, "forgiven", n_missed, 0.0)
         found = conformal.Threshold(a, *levels, lowest, forgiven, steps=self.steps)
         found.damp(checked_number(delay, "delay", _MARGIN * _MOST_WAITING, 0.0), self.part)

@@ -23,7 +23,6 @@ class LabelledRows(NamedTuple):
     """n rows over the features of a schema, and what is known of each."""
 
     x: Rows
-    y: np.ndarray  # float64 (n,): what the targets make of the labels: see `Targets.number_of`
     labels: LabelColumn
     w: np.ndarray  # float64 (n,): example weights
     numbers: np.ndarray  # int64 (n,): example numbers; 0: only predicted, as its label comes later
@@ -35,10 +34,7 @@ class LabelledRows(NamedTuple):
         facts: list[Any] = [*others]
         return LabelledRows(cut(x, start, stop), *(fact[start:stop] for fact in facts))
 
-    def numbered(self, bags: np.ndarray | None) -> NumberedRows:
-        """Return them as models learn them; `bags` are as in `NumberedRows`."""
-        return NumberedRows(self.x, self.y, self.w, self.numbers, self.diagonal, bags)
-
-    def numbered_by(self, targets: Targets) -> LabelledRows:
-        """Return them with what other targets make of the labels."""
-        return self._replace(y=self.labels.numbers(targets.number_of))
+    def numbered_by(self, targets: Targets) -> NumberedRows:
+        """Return them as models learn them, with what targets make of the labels."""
+        y, bags = self.labels.numbers(targets.number_of), targets.in_bags(self.labels)
+        return NumberedRows(self.x, y, self.w, self.numbers, self.diagonal, bags)

@@ -45,7 +45,8 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
         budget allows it, by `oracle`; `predict_one` then never tells to ask.
     oracle
         A function that returns the label of an event (a dict), or None for no answer. Then the
-        labels are learnt within `predict_one`, which never tells to ask. None, the default: who
+        labels are learnt within `predict_one`, which never tells to ask, and during which the
+        function must not use this model. None, the default: who
         calls `predict_one` asks.
     seed
         Seed of the draws of "uncertainty" and "random"; None: different ones each time.
@@ -145,6 +146,7 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
         """Yield the settings that River's checks run with."""
         yield {"classifier": SVMSGDClassifier(), "seed": 42}
 
+    @guarded
     def predict_proba_one(  # type: ignore[override]
         self, x: RiverEvent, **kwargs: object
     ) -> tuple[Probabilities, bool]:
@@ -165,6 +167,7 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
         p = self.classifier.predict_proba_one(x, **kwargs)
         return p, self._ask_for_label(x, p)
 
+    @guarded
     def predict_one(  # type: ignore[override]
         self, x: RiverEvent, **kwargs: object
     ) -> tuple[Label | None, bool]:
@@ -200,6 +203,9 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
             Passed on to the classifier: a weight ``w``, for example.
 
         """
+        self._learn(x, y, **kwargs)
+
+    def _learn(self, x: RiverEvent, y: base.typing.ClfTarget, **kwargs: object) -> None:
         self.classifier.learn_one(x, y, **kwargs)
         self.asking.answered(y)
 
@@ -224,7 +230,7 @@ class ActiveLearner(LockedWrapper, active.base.ActiveLearningClassifier):
             raise ParameterError(f"{_NEEDS_ORACLE}, which files do not hold: set model.oracle")
         y = self.oracle(x)
         if y is not None:
-            self.learn_one(x, y)
+            self._learn(x, y)
 
 
 _NEEDS_ORACLE = "an event that waited is asked for by the oracle"

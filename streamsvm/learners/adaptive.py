@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from streamsvm._parameter_checks import (
-    check_class_weight,
     check_cost,
     check_number,
     check_seed,
     check_size,
 )
-from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
-from streamsvm.labels.labelled_rows import Ids
 from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases.kernel.support_vectors import Vectors, vectors_of
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.models.contest import fresh_start, members
 from streamsvm.models.contest.adaptive_model import AdaptiveModel
 from streamsvm.models.contest.choice import LAST_DRIFT, N_DRIFTS
-from streamsvm.models.contest.group import Settings
+from streamsvm.models.contest.members import Settings
 from streamsvm.models.kernel import threads
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.monitor.certificate import Certificate
@@ -138,6 +134,8 @@ class AdaptiveSVMClassifier(Learner):
 
     new_targets = GrowingTargets
     compiles_classes_apart = True
+    refuses_ids = "the models learn the last examples, whatever they are; leave the ids out"
+
     model: AdaptiveModel
 
     def __init__(
@@ -160,7 +158,6 @@ class AdaptiveSVMClassifier(Learner):
         limit = check_size("max_features", max_features) or LIMIT
         check_cost(C)
         check_number("cache_mb", cache_mb, 0)
-        check_class_weight(class_weight)
         settings = Settings(
             C,
             scale,
@@ -174,16 +171,16 @@ class AdaptiveSVMClassifier(Learner):
             max_classes,
         )
         is_sparse = density.check_sparse(sparse, hashing)
-        model = AdaptiveModel(settings, is_sparse, last_label, fresh_start.MOST)
+        model = AdaptiveModel(settings, is_sparse, last_label)
         super().__init__(model, limit, check_size("hashing", hashing), missing)
         self.C, self.scale, self.class_weight = C, scale, class_weight
         self.window, self.max_support_vectors = window, max_support_vectors
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
         self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, seed
-        self.last_label, self.max_classes = last_label, max_classes
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.last_label = last_label
+        self.limit_classes(max_classes)
         # Checks the other parameters.
-        members.new_first(model, [])
+        model.new_first([])
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:
@@ -191,12 +188,6 @@ class AdaptiveSVMClassifier(Learner):
         yield {"seed": 42}
         yield {"window": 200, "scale": False, "C": 0.5, "seed": 42}
         yield {"max_support_vectors": 50, "seed": 42}
-
-    def _check_ids(self, ids: Ids | None) -> None:
-        if ids is not None:
-            raise ParameterError(
-                "ids: the models learn the last examples, whatever they are; leave the ids out"
-            )
 
     @guarded
     def finish(
@@ -261,8 +252,7 @@ class AdaptiveSVMClassifier(Learner):
         used = f"C={self.C:g}"
         if model is not None:
             used = f"in use: RBF(gamma={model.kernel.gamma:.3g}), C={model.C:g}"
-        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        return f"{used}{weights}{self._repeating}"
+        return f"{used}{self._weights_in_words}{self._repeating}"
 
     @property
     def _repeating(self) -> str:
@@ -287,7 +277,7 @@ class AdaptiveSVMClassifier(Learner):
     @property
     def n_support_vectors(self) -> int:
         """Number of examples with a nonzero coefficient in the model in use."""
-        return 0 if self.in_use is None else self.in_use.n_vectors
+        return 0 if self.in_use is None else self.in_use.solver.n_vectors
 
     @locked
     def support_vectors(self) -> Vectors:

@@ -12,6 +12,7 @@ from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import (
     LARGEST_FACTOR,
     MOST_STEPS,
+    check_cost,
     check_number,
     check_seed,
     check_size,
@@ -30,8 +31,13 @@ from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.kernel.availability import of_primal
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
-from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
+from streamsvm.learners.bases.kernel.support_vectors import (
+    SupportPatterns,
+    no_patterns,
+    patterns_of,
+)
 from streamsvm.learners.bases.late_rows import LateRows
+from streamsvm.learners.bases.learner import LOOKS
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.models.kernel import finishing
@@ -182,14 +188,14 @@ class AmbiguousSVMClassifier(KernelLearner):
             solver,
             solver.kernel,
             KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, None),
-            C=C if C is not None else 0.03 if kernel is None else 0.1,
+            C=check_cost(C) if C is not None else 0.03 if kernel is None else 0.1,
         )
         self.kernel, self.C = kernel, C  # type: ignore[assignment]
         self.has_dual = self.gives_back = kernel is not None
         self.averaged, self.bias_rate = bool(averaged), bias_rate
         self.reprocess, self.seed = reprocess, check_seed(seed)
-        self.max_classes, self.max_support_vectors = max_classes, max_support_vectors
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.max_support_vectors = max_support_vectors
+        self.limit_classes(max_classes)
 
     @property
     def description(self) -> str:
@@ -238,7 +244,8 @@ class AmbiguousSVMClassifier(KernelLearner):
             label_index, path = self._read_and_learn(x, target, BagPath.learn_bag)
         if label_index < 0 or path is None:
             return False
-        if self.model.after_event(path, OF_BAG, cost):
+        self.model.after_event(path, OF_BAG, cost)
+        if self.model.n_learnt.item() in LOOKS:
             self._look_ahead()
         if observer is not None:
             self._tell_of_bag(observer, path, bag, label_index, w, working_time() - began)
@@ -292,7 +299,7 @@ class AmbiguousSVMClassifier(KernelLearner):
 
         """
         check_number("share", share, 1e-6)
-        limits = finishing.Limits(seconds, _MOST_SWEEPS)
+        asked = finishing.Asked(seconds, progress, self.alone, _MOST_SWEEPS)
 
         def some() -> tuple[bool, float, int]:
             model, state = self.model, self.state
@@ -305,7 +312,7 @@ class AmbiguousSVMClassifier(KernelLearner):
             return gap <= share * model.dual, gap, n if before.total > 0.0 else 0
 
         if self.has_dual:
-            finishing.improve(self.model, some, finishing.Asked(limits, progress, self.alone))
+            finishing.improve(self.model, some, asked)
 
     def best_candidates(self, X: Batch, y: Labels, ids: Ids | None = None) -> list[Label]:
         """Return the best candidate of each bag by its score: bags shrunk by the model itself.
@@ -428,14 +435,16 @@ class AmbiguousSVMClassifier(KernelLearner):
     @locked
     def support_vectors(self) -> SupportPatterns:
         """Return copies of the examples kept; the label of a bag is a frozenset."""
-        names, seen = self.feature_names, self.classes
+        names, seen, d = self.feature_names, self.classes, len(self.schema)
         if self.state is None or not self.has_dual:
-            rows = as_matrix(np.zeros((0, len(names)), np.float32))
-            return SupportPatterns(names, rows, np.zeros((0, len(seen))), [], seen)
-        rows, coefficients, _ = self.model.unscaled_expansion(len(names))
-        kept = np.flatnonzero(self.state.alpha[: len(coefficients)])
-        labels = [bag_of([seen[y] for y in np.flatnonzero(bag)]) for bag in self.state.bag.T[kept]]
-        return SupportPatterns(names, as_matrix(rows)[kept], coefficients[kept], labels, seen)
+            return no_patterns(names, d, seen)
+
+        def label_of(slot: int) -> Label:
+            return bag_of([seen[y] for y in np.flatnonzero(self.state.bag[:, slot])])
+
+        expansion = self.model.unscaled_expansion(d)
+        kept = np.flatnonzero(self.state.alpha[: len(expansion[1])])
+        return patterns_of(names, expansion, kept, label_of, seen)
 
     @of_primal
     def objective_of(self, x: Rows, classes: np.ndarray, weights: np.ndarray) -> float:

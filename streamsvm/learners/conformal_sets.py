@@ -24,7 +24,7 @@ from streamsvm.learners.bases.wrapper import ModelWrapper, events_of, learn_even
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.model_files import codec
 from streamsvm.model_files.container import register_wrapper, steps_of
-from streamsvm.support.locked import guarded, locked
+from streamsvm.support.locked import guarded
 
 
 def has_probabilities(learner: Any) -> bool:
@@ -307,7 +307,6 @@ class ConformalSets(ModelWrapper, base.Estimator):
         predict = model.predict_one if self._predicts_numbers else model.predict_proba_one
         return [sets.of(predict(x)) for x in events_of(self.model, X)]
 
-    @locked
     def learn_many(
         self,
         X: Batch,
@@ -333,23 +332,39 @@ class ConformalSets(ModelWrapper, base.Estimator):
             Passed on to `learn_one`.
 
         """
-        if self._has_tokens:
-            sentences = list(self._labeler.read_batch(self.model, X))
-            labels = self._labeler.read_labels(y)
-            weights = weights_of(1.0 if w is None else w, len(sentences)).tolist()
-            own = [None] * len(sentences) if given is None else given
-            for one, of, weight, sets in zip(sentences, labels, weights, own, strict=True):
-                guarded(ConformalSets._learn_tokens)(self, one, of, sets, {"w": weight, **kwargs})
-            return
-        if given is None:
-            super().learn_many(X, y, w, **kwargs)
-            return
-        rows = list(events_of(self.model, X))
-        if len(given) != len(rows):
-            raise ParameterError(f"given: {len(given)} sets, for {len(rows)} rows")
-        self.sets.n_waiting += len(rows)
+        # No other thread learns between two rows.
+        with self.lock:
+            if self._has_tokens:
+                self._learn_sentences(X, y, w, given, kwargs)
+                return
+            rows = list(events_of(self.model, X))
+            if given is not None:
+                self._come_late(len(rows), given)
+            learn_events(self, iter(rows), y, w, given, **kwargs)
+
+    @guarded
+    def _learn_sentences(
+        self,
+        X: Batch,
+        y: Labels,
+        w: Weights | None,
+        given: Sequence[Collection[Label]] | None,
+        kwargs: dict[str, object],
+    ) -> None:
+        sentences = list(self._labeler.read_batch(self.model, X))
+        labels = self._labeler.read_labels(y)
+        weights = weights_of(1.0 if w is None else w, len(sentences)).tolist()
+        own = [None] * len(sentences) if given is None else given
+        for one, of, weight, sets in zip(sentences, labels, weights, own, strict=True):
+            self._learn_tokens(one, of, sets, {"w": weight, **kwargs})
+
+    @guarded
+    def _come_late(self, n: int, given: Sequence[Collection[Label]]) -> None:
+        """Count n events to be learnt whose sets were given before."""
+        if len(given) != n:
+            raise ParameterError(f"given: {len(given)} sets, for {n} rows")
+        self.sets.n_waiting += n
         self.sets.wait()
-        learn_events(self, iter(rows), y, w, given, **kwargs)
 
 
 for _kind in (LabelSets, TokenSets, Intervals):

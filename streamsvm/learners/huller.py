@@ -16,16 +16,15 @@ from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.models.model import Kernel
 from streamsvm.selection.strategies import Selection
-from streamsvm.solvers.huller import state as huller_state
 from streamsvm.solvers.huller import step as huller
-from streamsvm.solvers.huller.state import HullerState
-from streamsvm.support.states import new_seeded
+from streamsvm.solvers.huller.step import HullerState
+from streamsvm.support.states import new_state
 
 
 class HullerSolver(KernelSolver):
     """The Huller: the nearest points of the convex hulls of two classes."""
 
-    step, states = huller, huller_state
+    step = states = huller
     no_certificate = (
         "no certificate: of a hard margin, examples within it have no finite loss, so that "
         "there is no gap to bound; follow the loss on the sample"
@@ -41,16 +40,16 @@ class HullerSolver(KernelSolver):
     def new_state(self, sizes: Sizes) -> HullerState:
         """Return an empty state."""
         own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
-        return new_seeded(HullerState, *own, window=0)
+        return new_state(HullerState, *own, window=0)
 
     def coefficients(self, n: int) -> np.ndarray:
         """Return the coefficients of the n slots in use."""
-        return np.asarray(huller_state.scale_of(self.state) * self.state.alpha[:n])
+        return np.asarray(huller.scale_of(self.state) * self.state.alpha[:n])
 
     @property
     def biases(self) -> list[float]:
         """The constant of the decision function."""
-        return [] if self.state is None else [float(huller_state.margin_of(self.state, 0.0, 0.0))]
+        return [] if self.state is None else [float(huller.margin_of(self.state, 0.0, 0.0))]
 
     def sums(self) -> list[tuple[np.ndarray, float]]:
         """Return the inner products of the two points."""
@@ -144,7 +143,7 @@ class HullerClassifier(KernelLearner):
         """The distance of the two points; 0 before there are examples of both classes."""
         if self.state is None or self.targets.n_classes < 2:
             return 0.0
-        return math.sqrt(max(0.0, float(huller_state.squared_distance(self.state))))
+        return math.sqrt(max(0.0, float(huller.squared_distance(self.state))))
 
     def _facts(self) -> dict[str, object]:
         return super()._facts() | {"bias": self.bias}

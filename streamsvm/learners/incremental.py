@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_class_weight, check_size
+from streamsvm._parameter_checks import check_size
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.labels.label_column import Label
-from streamsvm.learners.bases.exact.cost_changes import CostedModel, checked_C
+from streamsvm.learners.bases.exact.cost_changes import CostedLearner, checked_C
 from streamsvm.learners.bases.exact.results import Influence, LeaveOneOut
 from streamsvm.learners.bases.kernel.remains import checked_ids
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, in_order
@@ -21,12 +21,12 @@ from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.exact.exact_classes import ExactClasses
 from streamsvm.models.model import Kernel
 from streamsvm.selection.strategies import Selection
-from streamsvm.solvers.incremental import without
+from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.support.locked import guarded, locked
 
 
-class IncrementalSVMClassifier(CostedModel, Learner):
+class IncrementalSVMClassifier(CostedLearner, Learner):
     """Exact SVM with kernels and a bias: the optimum after each example, and after taking any back.
 
     The solution is followed while the coefficient of an example grows from 0, or falls to 0, so
@@ -86,6 +86,7 @@ class IncrementalSVMClassifier(CostedModel, Learner):
     """
 
     hashing = None
+    takes_balanced = True
     tau = 1e-6
     averages = (
         "labels, means that stand for missing values, gamma if it follows the data, balanced class "
@@ -108,10 +109,8 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         self.window = check_size("window", window, 2)
         model = ExactClasses(kernel, checked_C(C), self.window, cache_mb)
         super().__init__(model, check_size("max_features", max_features) or LIMIT, None, missing)
-        check_class_weight(class_weight, True)
         self.kernel, self.max_features, self.cache_mb = kernel, max_features, cache_mb
         self.class_weight = class_weight
-        model.costs = model.costs.weighted([], class_weight == "balanced")
         self.choose_by(selection)
 
     @property
@@ -174,7 +173,7 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         problem.settle()
         n = problem.n
         y, numbers = problem.facts["y"][:n].copy(), problem.facts["number"][:n].copy()
-        margins = y * without.decisions_without(problem, exact=not estimate)
+        margins = y * whole.decisions_without(problem, exact=not estimate)
         wrong = np.where(y > 0.0, margins <= 0.0, margins < 0.0)
         error = float(wrong.mean()) if n else float("nan")
         return LeaveOneOut(error, numbers, margins)
@@ -206,7 +205,7 @@ class IncrementalSVMClassifier(CostedModel, Learner):
         for s in slots.tolist():
             state = problem.state
             y, h, beta = (float(a[s]) for a in (state.target, state.h, state.beta))
-            gamma = without.sensitivity(problem, s) if beta else 0.0
+            gamma = whole.sensitivity(problem, s) if beta else 0.0
             label = self.targets.labels.seen[int(y > 0.0)]
             margin = y * (y - h)
             objective = beta * h + 0.5 * gamma * beta * beta
@@ -221,9 +220,8 @@ class IncrementalSVMClassifier(CostedModel, Learner):
     @property
     def description(self) -> str:
         """The parameters in use that matter most: kernel, C, class weights, window."""
-        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
         window = "" if self.window is None else f", window={self.window}"
-        return f"{self.problem.kernel!r}, C={self.C:g}{weights}{window}"
+        return f"{self.problem.kernel!r}, C={self.C:g}{self._weights_in_words}{window}"
 
 
 register_learner(IncrementalSVMClassifier, "incremental")

@@ -18,18 +18,18 @@ from streamsvm.features.frames import Batch
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.labelled_rows import Ids, Weights
 from streamsvm.learners.bases.exact import stream_file
-from streamsvm.learners.bases.exact.cost_changes import CostedModel, checked_C
+from streamsvm.learners.bases.exact.cost_changes import CostedLearner, checked_C
 from streamsvm.learners.bases.exact.exact_stream import ExactStream
 from streamsvm.learners.bases.exact.results import LeftOut
 from streamsvm.model_files.codec import register
 from streamsvm.models.model import Kernel
-from streamsvm.solvers.incremental import without
+from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
 
 _LARGEST_Y = 1e15
 
 
-class IncrementalSVMRegressor(CostedModel, ExactStream, base.MiniBatchRegressor):
+class IncrementalSVMRegressor(CostedLearner, ExactStream, base.MiniBatchRegressor):
     """Exact support vector regression: the optimum after each example, and after taking any back.
 
     Errors up to epsilon cost nothing, larger ones C for each unit beyond it. All examples are kept;
@@ -157,7 +157,7 @@ class IncrementalSVMRegressor(CostedModel, ExactStream, base.MiniBatchRegressor)
         problem.settle()
         n = problem.n
         y, numbers = problem.facts["y"][:n].copy(), problem.facts["number"][:n].copy()
-        found = without.decisions_without(problem, exact=not estimate)
+        found = whole.decisions_without(problem, exact=not estimate)
         return LeftOut(float(np.abs(y - found).mean()) if n else math.nan, numbers, found)
 
 

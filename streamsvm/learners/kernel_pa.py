@@ -94,8 +94,6 @@ class KernelPAClassifier(KernelLearner):
     ) -> None:
         if mode not in RULES:
             raise ParameterError(f"mode={mode!r}: use one of {', '.join(map(repr, RULES))}")
-        if mode == "PA" and class_weight is not None:
-            raise ParameterError("class_weight: mode='PA' knows no weights; use 'PA-I' or 'PA-II'")
         self.mode = mode
         check_cost(C)
         solver = PerceptronSolver(
@@ -117,6 +115,11 @@ class KernelPAClassifier(KernelLearner):
         )
         self.averaged, self.max_support_vectors = averaged, max_support_vectors
         self.budget, self.seed = budget, seed
+
+    def _weigh(self, class_weight: ClassWeight | str | None) -> None:
+        if self.mode == "PA" and class_weight is not None:
+            raise ParameterError("class_weight: mode='PA' knows no weights; use 'PA-I' or 'PA-II'")
+        super()._weigh(class_weight)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:

@@ -16,12 +16,12 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.labels.targets import ClassTargets
-from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.kernel_learner import IDS_AND_WINDOW, KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel import finishing
-from streamsvm.models.kernel.bounds import IDS_AND_WINDOW, covered_by
 from streamsvm.models.kernel.larank_solver import LaRankSolver
+from streamsvm.models.kernel.reserve import new_reserve
 from streamsvm.models.model import Kernel
 from streamsvm.monitor.certificate import Certificate, papers_bound
 from streamsvm.selection.strategies import Selection
@@ -167,10 +167,8 @@ class LaRankClassifier(KernelLearner):
                 check_size("max_support_vectors", max_support_vectors, 2),
             ),
         )
-        kept = finishing.new_reserve(0 if K is not None else reserve, window, max_support_vectors)
+        kept = new_reserve(0 if K is not None else reserve, window, max_support_vectors)
         solver = LaRankSolver(kernel, schedule, cache_mb, kept, check_seed(seed), max_classes)
-        if window is not None:
-            solver.refuses_ids = IDS_AND_WINDOW
         super().__init__(
             solver,
             kernel,
@@ -180,10 +178,11 @@ class LaRankClassifier(KernelLearner):
             scale=scale,
             gamma=gamma,
         )
+        self.refuses_ids = None if window is None else IDS_AND_WINDOW
         self.tau, self.reprocess, self.clock = tau, reprocess, clock
         self.K, self.candidates, self.window = K, candidates, window
-        self.max_support_vectors, self.max_classes = max_support_vectors, max_classes
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.max_support_vectors = max_support_vectors
+        self.limit_classes(max_classes)
         self.seed, self.reserve = seed, reserve
 
     @classmethod
@@ -231,15 +230,14 @@ class LaRankClassifier(KernelLearner):
 
         """
         check_number("share", share, 0)
-        limits = finishing.Limits(seconds)
-        finishing.finish(self.model, finishing.Asked(limits, progress, self.alone), share)
+        finishing.finish(self.model, finishing.Asked(seconds, progress, self.alone), share)
 
     # Inspection
 
     @property
     def n_support_patterns(self) -> int:
         """Number of examples kept: with coefficients, or one of at most 16 whose margin is 1."""
-        return self.model.n_vectors
+        return self.solver.n_vectors
 
     def _facts(self) -> dict[str, object]:
         return super()._facts() | {"support patterns": self.n_support_patterns}
@@ -268,7 +266,7 @@ class LaRankClassifier(KernelLearner):
         """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
         if self.K is not None and self.max_support_vectors is None:
             return "kept"
-        return covered_by(self.window, self.max_support_vectors)
+        return self.solver.covers
 
 
 _ALL_KEPT = (

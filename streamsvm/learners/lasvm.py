@@ -22,19 +22,19 @@ from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.labels.label_column import Label, Labels
 from streamsvm.labels.labelled_rows import Ids, Weights
 from streamsvm.labels.targets import ProblemTargets
-from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.kernel_learner import IDS_AND_WINDOW, KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel import finishing
-from streamsvm.models.kernel.bounds import IDS_AND_WINDOW, covered_by, merging_by
+from streamsvm.models.kernel.kernel_solver import merging_by
 from streamsvm.models.kernel.lasvm_solver import LASVMSolver, PairsSolver
+from streamsvm.models.kernel.reserve import new_reserve
 from streamsvm.models.model import Kernel
 from streamsvm.models.rows import NumberedRows
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.lasvm import step as lasvm
-from streamsvm.solvers.lasvm_pairs import inspection
 from streamsvm.support.locked import guarded
 
 
@@ -227,10 +227,8 @@ class LASVMClassifier(KernelLearner):
         )
         if multiclass not in ("ovo", "ovr"):
             raise ParameterError(f"multiclass={multiclass!r}: use 'ovo' or 'ovr'")
-        kept = finishing.new_reserve(reserve, window, max_support_vectors)
+        kept = new_reserve(reserve, window, max_support_vectors)
         solver = LASVMSolver(kernel, schedule, cache_mb, kept, multiclass == "ovr")
-        if window is not None:
-            solver.refuses_ids = IDS_AND_WINDOW
         super().__init__(
             solver,
             kernel,
@@ -240,13 +238,14 @@ class LASVMClassifier(KernelLearner):
             scale=scale,
             gamma=gamma,
         )
+        self.refuses_ids = None if window is None else IDS_AND_WINDOW
         self._wants_scores = True  # but while `learn_many` runs
         self.tau, self.reprocess, self.max_reprocess = tau, reprocess, max_reprocess
         self.delta_max, self.second_order = delta_max, second_order
         self.window, self.max_support_vectors = window, max_support_vectors
         self.seed, self.reserve = check_seed(seed), reserve
-        self.multiclass, self.max_classes = multiclass, max_classes
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.multiclass = multiclass
+        self.limit_classes(max_classes)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:
@@ -304,9 +303,9 @@ class LASVMClassifier(KernelLearner):
         double precision; the log then says so, and what gap is left, and `delta` is above `tau`.
 
         """
-        limits = finishing.Limits(seconds)
+        asked = finishing.Asked(seconds, progress, self.alone)
         self.alone(self.model.rebalance)
-        finishing.finish(self.model, finishing.Asked(limits, progress, self.alone))
+        finishing.finish(self.model, asked)
 
     # Inspection
 
@@ -323,8 +322,7 @@ class LASVMClassifier(KernelLearner):
 
     def _problems(self) -> list[tuple[Label, Label]]:
         """Return the two labels of each problem of several classes; None: all other labels."""
-        seen = self.targets.labels.seen
-        return [] if self.state is None else inspection.labels_of(self.state, seen)
+        return self.solver.labels_of(self.targets.labels.seen)
 
     def _facts(self) -> dict[str, object]:
         return super()._facts() | {"bias": self.bias, "delta": self.delta}
@@ -348,7 +346,7 @@ class LASVMClassifier(KernelLearner):
         """What the gap is about: "stream", "window", "merged", or the "problems" of classes."""
         if self._is_several:
             return "problems"
-        return covered_by(self.window, self.max_support_vectors)
+        return self.solver.covers
 
     @guarded
     def pair_margins_one(self, x: Event) -> dict[tuple[Label, Label], float]:

@@ -14,18 +14,17 @@ from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
 from streamsvm.models.model import Kernel
 from streamsvm.selection.strategies import Selection
-from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
+from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.sbp import finish as sbp_finish
 from streamsvm.solvers.sbp import state as sbp_state
 from streamsvm.solvers.sbp import step as sbp
 from streamsvm.solvers.sbp import water
 from streamsvm.solvers.sbp.state import MEAN, SBPState
 from streamsvm.support.locked import guarded
-from streamsvm.support.rows import Rows
-from streamsvm.support.states import new_seeded
+from streamsvm.support.states import new_state
 
 _AT_ONCE = 1000
 """Number of iterations between two reports of progress."""
@@ -65,11 +64,7 @@ class SBPSolver(KernelSolver):
     def new_state(self, sizes: Sizes) -> SBPState:
         """Return an empty state."""
         own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
-        return new_seeded(SBPState, *own, window=self._window)
-
-    def write_margins(self, state: KernelState, x: Rows, out: np.ndarray) -> None:
-        """Write the margins of rows into `out`."""
-        sbp.margins_of(state, self.bound_kernel(state), self.schedule, x, out)
+        return new_state(SBPState, *own, window=self._window)
 
     def coefficients(self, n: int) -> np.ndarray:
         """Return the coefficients of the n slots in use, of the iterates that predict."""
@@ -183,26 +178,21 @@ class SBPClassifier(KernelLearner):
         self.reservoir = check_size("reservoir", reservoir)
         self.seed = check_seed(seed)
         solver = SBPSolver(kernel, self._new_schedule(), cache_mb, self.window or 0, self.seed)
-        if self.window or self.reservoir:
-            solver.refuses_ids = (
-                "a window or a sample holds examples of the stream, whatever they are; leave one "
-                "out"
-            )
         super().__init__(
             solver,
             kernel,
             KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, selection),
             class_weight=class_weight,
         )
+        if self.window or self.reservoir:
+            self.refuses_ids = (
+                "a window or a sample holds examples of the stream, whatever they are; leave one "
+                "out"
+            )
 
     def _new_schedule(self) -> sbp.Schedule:
-        bounds: Unbounded | Window | Reservoir = UNBOUNDED
         if self.window is not None and self.reservoir is not None:
             raise ParameterError("window and reservoir: give one of them only")
-        if self.window is not None:
-            bounds = Window(float(self.window))
-        elif self.reservoir is not None:
-            bounds = Reservoir(float(self.reservoir))
         steps = check_number("iterations", self.iterations, 0, MOST_STEPS)
         kept = self.window or self.reservoir
         numbers = sbp.Numbers(
@@ -212,7 +202,7 @@ class SBPClassifier(KernelLearner):
             averaged=float(bool(self.averaged)),
             horizon=steps * kept if kept else 2.0**62,
         )
-        return sbp.Schedule(numbers, bounds)
+        return sbp.Schedule(numbers, bounds_of(self.window, None, reservoir=self.reservoir))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:
@@ -258,8 +248,7 @@ class SBPClassifier(KernelLearner):
     @property
     def description(self) -> str:
         """The parameters in use that matter most."""
-        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        return f"{self.kernel_!r}, nu={self.nu:g}, bias={bool(self.bias)}{weights}"
+        return f"{self.kernel_!r}, nu={self.nu:g}, bias={bool(self.bias)}{self._weights_in_words}"
 
     @property
     def n_kept(self) -> int:

@@ -9,8 +9,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.models.linear.linear_schedule import schedule_of
-from streamsvm.models.linear.linear_solver import LinearSolver
+from streamsvm.models.linear.linear_model import schedule_of
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.linear.step import SGD
 
@@ -128,9 +127,9 @@ class SVMSGDClassifier(LinearLearner):
         if power is None:
             power = 0.75 if averaged is True else 1.0
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate)
-        solver = LinearSolver(SGD, schedule, second=None if averaged is False else 0.0)
+        steps = SGD, schedule, None if averaged is False else 0.0
         super().__init__(
-            solver, t0, class_weight, sparse, hashing, max_features, missing, max_classes
+            steps, t0, class_weight, sparse, hashing, max_features, missing, max_classes
         )
         self.choose_by(selection)
 

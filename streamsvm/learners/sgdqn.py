@@ -9,8 +9,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.models.linear.linear_schedule import schedule_of
-from streamsvm.models.linear.linear_solver import LinearSolver
+from streamsvm.models.linear.linear_model import schedule_of
 from streamsvm.selection.strategies import Selection
 from streamsvm.solvers.linear.step import SGDQN
 
@@ -92,9 +91,9 @@ class SGDQNClassifier(LinearLearner):
         self.power, self.skip, self.bias_rate = power, skip, bias_rate
         self.seed = check_seed(seed)
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, False, bias_rate)
-        solver = LinearSolver(SGDQN, schedule, second=1.0 / schedule.lam)
+        steps = SGDQN, schedule, 1.0 / schedule.lam
         super().__init__(
-            solver, t0, class_weight, sparse, hashing, max_features, missing, max_classes
+            steps, t0, class_weight, sparse, hashing, max_features, missing, max_classes
         )
         self.choose_by(selection)
 

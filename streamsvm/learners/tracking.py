@@ -13,12 +13,12 @@ from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.kernel import finishing
-from streamsvm.models.kernel.bounds import covered_by, merging_by
+from streamsvm.models.kernel.kernel_solver import merging_by
 from streamsvm.models.kernel.tracking_solver import LinearTrackingSolver, TrackingSolver
 from streamsvm.models.model import Kernel
 from streamsvm.monitor.certificate import Certificate, papers_bound, steps_for
 from streamsvm.selection.strategies import Selection
-from streamsvm.solvers.bounds import Reservoir, bounds_of
+from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import step as tracking
 
@@ -150,7 +150,7 @@ class TrackingSVMClassifier(KernelLearner):
             kind(kernel, schedule, cache_mb, self.window or 0, self.seed),
             kernel,
             KernelParameters(sparse, hashing, max_features, missing, cache_mb, n_jobs, selection),
-            C=C,
+            C=check_cost(C),
             class_weight=class_weight,
         )
 
@@ -163,6 +163,12 @@ class TrackingSVMClassifier(KernelLearner):
     def averaged(self, averaged: bool) -> None:
         self._averaged = averaged
         self.solver.set_averaged(bool(averaged))
+
+    def _weigh(self, class_weight: ClassWeight | str | None) -> None:
+        super()._weigh(class_weight)
+        if self.epsilon is not None:
+            # The number of steps depends on the largest C_i.
+            self.solver.schedule = _schedule_of(self, self._gradients)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:
@@ -207,8 +213,7 @@ class TrackingSVMClassifier(KernelLearner):
             worst = tracking_finish.finish_some(solver.step, state, kernel, schedule, d)
             return worst <= tracking_finish.tau_of(schedule), worst, tracking_finish.STEPS
 
-        asked = finishing.Asked(finishing.Limits(seconds), progress, self.alone)
-        finishing.improve(self.model, some, asked)
+        finishing.improve(self.model, some, finishing.Asked(seconds, progress, self.alone))
 
     # Inspection
 
@@ -245,7 +250,7 @@ class TrackingSVMClassifier(KernelLearner):
         """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
         if self._gradients != "support" and self.max_support_vectors is None:
             return "kept"
-        return covered_by(self.window, self.max_support_vectors)
+        return self.solver.covers
 
 
 _CERTIFIED = {
@@ -300,7 +305,7 @@ def _schedule_of(given: TrackingSVMClassifier, gradients: str) -> tracking.Sched
         per_r2 = 8.0 * largest / given.epsilon**2
     elif given.K is not None:
         steps = float(check_size("K", given.K, most=MOST_STEPS) or 1)
-    bounds = bounds_of(given.window, given.max_support_vectors, merging_by(given.kernel))
+    policy, limit = merging_by(given.kernel), given.max_support_vectors
     return tracking.Schedule(
         steps=steps,
         steps_per_r2=per_r2,
@@ -308,7 +313,7 @@ def _schedule_of(given: TrackingSVMClassifier, gradients: str) -> tracking.Sched
         keep_zeros=float(gradients != "support"),
         averaged=float(bool(given.averaged)),
         tau=check_number("tau", given.tau, 0.0),
-        bounds=Reservoir(float(given.reservoir)) if given.reservoir else bounds,
+        bounds=bounds_of(given.window, limit, policy, given.reservoir),
     )
 
 

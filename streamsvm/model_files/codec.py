@@ -20,6 +20,7 @@ from streamsvm.errors import ModelFileError
 from streamsvm.features.missing import N_ROWS, are_possible
 from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.model_files.json_values import (
+    LARGEST_COUNT,
     Content,
     as_json,
     checked,
@@ -28,9 +29,6 @@ from streamsvm.model_files.json_values import (
     parameters_from_json,
 )
 from streamsvm.support.declaration import Field, NamedArrays, as_int
-
-LARGEST_COUNT = 2**53
-"""The largest count that a file may hold: at a million a second, that of 285 years."""
 
 _COUNTS = ("cache_counts", "info", "waiting", "uncounted", "risen")
 """How the names of arrays of counts end; in JSON values they begin with ``n_``."""
@@ -258,7 +256,7 @@ def _read_learner(
         if not are_possible(found):
             raise ValueError("missing: the sums or counts of features contradict each other")
         part.schema.missing.keep(found)
-    part.schema.n_ignored = as_int("n_ignored", content.get("n_ignored", 0), 0)
+    part.schema.n_ignored = as_int("n_ignored", content.get("n_ignored"), 0)
     is_sparse = part.model.is_sparse = checked(content.get("is_sparse"), bool, "is_sparse")
     if part.hashing is not None and not is_sparse:
         raise ValueError("is_sparse is false, but rows of hashed features are sparse")

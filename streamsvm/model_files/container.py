@@ -30,8 +30,8 @@ from streamsvm.model_files.replacing import write
 from streamsvm.support.declaration import as_int
 from streamsvm.support.locked import together
 
-FORMAT = 2
-"""The newest format that this release reads and the one that it writes."""
+FORMAT = 3
+"""The format that this release reads and writes."""
 
 _MAGIC = b"ARROW1"
 _KEY = b"streamsvm.sha256."
@@ -251,6 +251,8 @@ def load(path: str | Path, functions: Iterable[Callable[..., Any]] = ()) -> Any:
         It is truncated or altered.
     NewerModelFileError
         It needs a later release.
+    ModelFileError
+        It is of an earlier format.
 
     """
     return read(path, functions)[0]
@@ -303,11 +305,14 @@ def _decoded(content: bytes) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]
     """Return the result of `read`; any exception means that the content is no model."""
     with pa.ipc.open_file(content) as reader:
         metadata = {k.decode(): v.decode() for k, v in (reader.schema.metadata or {}).items()}
-        if int(metadata["streamsvm.format"]) > FORMAT:
-            raise NewerModelFileError(
-                f"was written by streamsvm {metadata['streamsvm.version']:.20} in format "
-                f"{metadata['streamsvm.format']}; this release reads up to {FORMAT}: upgrade"
+        if (number := int(metadata["streamsvm.format"])) != FORMAT:
+            was_written = (
+                f"was written by streamsvm {metadata['streamsvm.version']:.20} in format {number}; "
+                f"this release reads format {FORMAT} only"
             )
+            if number > FORMAT:
+                raise NewerModelFileError(f"{was_written}: upgrade")
+            raise ModelFileError(f"it {was_written}: let the model learn anew")
         if any(field.type != pa.large_binary() for field in reader.schema):
             raise ValueError("a column is not binary")
         if reader.num_record_batches != 1:
@@ -328,7 +333,7 @@ def _decoded(content: bytes) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]
     further = arrays.pop(_FURTHER, {})
     if not steps or arrays:
         raise ValueError("there are no parts, or arrays that belong to none")
-    about = checked(json.loads(metadata.get("streamsvm.about", "{}")), dict, "streamsvm.about")
+    about = checked(json.loads(metadata["streamsvm.about"]), dict, "streamsvm.about")
     return model_of_steps(steps), about, further
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import random
 from dataclasses import asdict
 from typing import Any
 
@@ -18,6 +19,9 @@ Json = dict[str, Any]
 
 Content = tuple[Json, dict[str, np.ndarray]]
 """JSON values by name, and arrays by name."""
+
+LARGEST_COUNT = 2**53
+"""The largest count that a file may hold: at a million a second, that of 285 years."""
 
 _CLASS_WEIGHT, _KERNEL, _SELECTION = "class_weight", "kernel", "selection"
 
@@ -70,7 +74,7 @@ def parameters_from_json(cls: type, content: dict[str, Any]) -> dict[str, Any]:
     """
     known = inspect.signature(cls).parameters
     found: dict[str, Any] = {}
-    for name, value in checked(content.get("parameters", {}), dict, "parameters").items():
+    for name, value in checked(content.get("parameters"), dict, "parameters").items():
         if name not in known or name in (_KERNEL, _CLASS_WEIGHT, _SELECTION, *found):
             raise ValueError(f"{cls.__name__} has no parameter {name!r:.40}")
         found[name] = checked_scalar(value, name)
@@ -165,3 +169,16 @@ def distinct(values: Any, what: str) -> list[Any]:
     if len(set(found)) != len(found) or any(value != value for value in found):
         raise ValueError(f"{what}: two are equal, or one is NaN")
     return found
+
+
+def draws_as_json(draws: random.Random) -> list[Any]:
+    """Return the state of a generator of random numbers."""
+    version, state, gauss = draws.getstate()
+    return [version, list(state), gauss]
+
+
+def set_draws(draws: random.Random, content: Any) -> None:
+    """Set the state that `draws_as_json` returned; raise ValueError if it is none."""
+    version, state, gauss = checked(content, list, "draws")
+    gauss = None if gauss is None else checked_number(gauss, "draws")
+    draws.setstate((version, tuple(checked(state, list, "draws")), gauss))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ from streamsvm.models.outputs import Outputs
 from streamsvm.models.rows import NumberedRows
 from streamsvm.selection.candidates import Candidates
 from streamsvm.support.declaration import NamedArrays
-from streamsvm.support.interruptions import Changes, change_together
+from streamsvm.support.interruptions import Changes, Replaceable, change_together
 from streamsvm.support.rows import Rows, shape
 from streamsvm.support.state_arrays import as_arrays, from_arrays
 
@@ -44,7 +45,7 @@ A model that changes one of them in a way that concerns compiled code replaces t
 """
 
 
-class Model(abc.ABC):
+class Model(Replaceable, abc.ABC):
     """Learns rows of numbers of classes 0, 1, ...; it knows no names, labels, locks or River.
 
     Attributes
@@ -106,12 +107,16 @@ class Model(abc.ABC):
         """
         return [(self.__dict__, {"outputs": type(self.outputs)(self.n_classes + 1)})]
 
+    def weighted(self, factors: Sequence[float], is_balanced: bool) -> list[Changes]:
+        """Return what changes as C is multiplied by other factors from now on, one a class."""
+        return []
+
     def add_class(self, factor: float) -> None:
         """Add a class, in one step."""
         change_together(self.with_class(factor))
         self.after_class()
 
-    def after_class(self) -> None:  # noqa: B027
+    def after_class(self) -> None:
         """Do what follows when a class was added."""
 
     def margins_before_class(self, x: Rows) -> np.ndarray | None:
@@ -128,9 +133,9 @@ class Model(abc.ABC):
         """Return the kernel in the form that compiled code takes; None: it takes none."""
         return None
 
-    @abc.abstractmethod
     def room_for_features(self) -> int:
         """Return the number of features that the state has room for."""
+        return self.n_features
 
     @property
     def in_use(self) -> Model:
@@ -167,12 +172,8 @@ class Model(abc.ABC):
         """What `solvers.adaptive.last_label` needs; None: it is not used."""
         return None
 
-    def after_event(self, event: LearntEvent, number: float, cost: float) -> bool:
-        """Take note of an event of this class that compiled code has learnt.
-
-        Returns whether it has adapted to the examples so far, as it does now and then.
-        """
-        return False
+    def after_event(self, event: LearntEvent, number: float, cost: float) -> None:
+        """Take note of an event of this class that compiled code has learnt."""
 
     # Inspection, files, copies
 
@@ -213,5 +214,5 @@ class Model(abc.ABC):
         """Return it without what a copy computes again."""
         return self
 
-    def after_copy(self, n_threads: int) -> None:  # noqa: B027
+    def after_copy(self, n_threads: int) -> None:
         """Add what `for_copy` left out; the process may have other cores."""

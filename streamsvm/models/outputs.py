@@ -51,8 +51,7 @@ class Outputs:
         rows, own = np.arange(len(numbers)), numbers.astype(np.int64)
         others = margins[:, : self.n_classes].copy()
         others[rows, own] = -np.inf
-        found: np.ndarray = margins[rows, own] - others.max(axis=1, initial=-np.inf)
-        return found
+        return margins[rows, own] - others.max(axis=1, initial=-np.inf)
 
     def distances(self, margins: np.ndarray) -> np.ndarray:
         """Return how far rows are from the border: |f(x)|, or the best score - the second best."""
@@ -117,8 +116,7 @@ class BagOutputs(Scores):
         own = margins[rows, classes_of(numbers).astype(np.int64)]
         pairs = np.maximum(0.0, 1.0 - own[:, None] + margins[:, :k])
         # The pair of the label with itself has the loss 1.
-        found: np.ndarray = (pairs.sum(axis=1) - 1.0) / max(1, k - 1)
-        return found
+        return (pairs.sum(axis=1) - 1.0) / max(1, k - 1)
 
     def correctness(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the score of the class, or best candidate, less the largest other one."""

@@ -17,8 +17,7 @@ from streamsvm.support.declaration import (
     as_int,
     rows_as_arrays,
 )
-from streamsvm.support.row_columns import Columns, columns_of
-from streamsvm.support.rows import Rows, SparseRows, copied, joined, shape
+from streamsvm.support.rows import Columns, Rows, SparseRows, columns_of, copied, joined, shape
 from streamsvm.support.writable import writable
 
 NEVER = 10**18

@@ -183,6 +183,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         # Only now: `_fitted` adds statistics for all columns of the schema.
         learn_event(self._fitted(), layout.columns, values, self._clip)
 
+    @guarded
     def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
         """Return the scaled event; features not learnt yet are 0.
 
@@ -201,21 +202,14 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             A value is no finite number of single precision.
 
         """
-        with self.lock:
-            if self.is_busy:
-                refuse()
-            try:
-                self.is_busy = True
-                names, layout, values = self._plain(x)
-                clip = self._clip
-                if layout is None or not scale_event(self._fitted(), layout.columns, values, clip):
-                    event = present(snapshot(x))
-                    names = tuple(event)
-                    layout, _ = self._layout_of(names)
-                    values = values_of(layout, event)
-                    scale_event(self._fitted(), layout.columns, values, clip)
-            finally:
-                self.is_busy = False
+        names, layout, values = self._plain(x)
+        clip = self._clip
+        if layout is None or not scale_event(self._fitted(), layout.columns, values, clip):
+            event = present(snapshot(x))
+            names = tuple(event)
+            layout, _ = self._layout_of(names)
+            values = values_of(layout, event)
+            scale_event(self._fitted(), layout.columns, values, clip)
         return dict(zip(names, values.tolist(), strict=True))
 
     def far_message(self, name: Name, value: float) -> str:

@@ -31,6 +31,7 @@ from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.onnx_graph import Graph
 from streamsvm.run.parts import MappedScaler, parts_of, unwrapped
 from streamsvm.solvers.lasvm_pairs.problems import REST
+from streamsvm.support.locked import guarded
 from streamsvm.support.rows import dense, sparse
 
 LEAST = 1e-9
@@ -44,7 +45,7 @@ _MOST_DIFFERENT = 0.02
 """A model is refused if more of these rows get another label."""
 
 _LEAST = math.exp(-87.0)
-"""The RBF, in single precision, is at least this, or 0: see `kernels.exponential`."""
+"""The RBF, in single precision, is at least this, or 0: see `kernels.rbf`."""
 
 _MOST = math.log(1.0 / LEAST - 1.0)
 """The largest logarithm of the odds of a problem."""
@@ -93,6 +94,8 @@ def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
     ------
     ParameterError
         The model cannot be exported, and why; or `features` are not those that it knows.
+    ModelBusyError
+        As for `learn_one` of the learner.
     ImportError
         The package onnx is not installed: ``pip install 'streamsvm[onnx]'``.
 
@@ -108,22 +111,31 @@ def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
             f"{_shown(model)} cannot be exported to ONNX: use a learner, or StandardScaler | "
             "learner"
         )
-    with learner.lock:
-        _check(learner)
-        if not isinstance(learner, LinearLearner):
-            _kernel_model(learner)
-        names = list(learner.schema.names)
-        texts = _texts(names, features)
-        own = [name for of in texts.values() for name in of]
-        order = [name for name in (names if features is None else features) if name not in texts]
-        columns = _columns(names, None if features is None else [*order, *own])
-        graph = Graph()
-        given = _given(graph, len(order), texts, columns)
-        rows, classes = _prepared(graph, given, scaler, learner), _classes(learner)
-        _decide(graph, *_decision(graph, learner, rows), learner, classes)
+    return _exported(learner, scaler, features, _shown(model))
+
+
+@guarded
+def _exported(
+    learner: Learner,
+    scaler: StandardScaler | None,
+    features: Sequence[Name] | None,
+    description: str,
+) -> Any:
+    _check(learner)
+    if not isinstance(learner, LinearLearner):
+        _kernel_model(learner)
+    names = list(learner.schema.names)
+    texts = _texts(names, features)
+    own = [name for of in texts.values() for name in of]
+    order = [name for name in (names if features is None else features) if name not in texts]
+    columns = _columns(names, None if features is None else [*order, *own])
+    graph = Graph()
+    given = _given(graph, len(order), texts, columns)
+    rows, classes = _prepared(graph, given, scaler, learner), _classes(learner)
+    _decide(graph, *_decision(graph, learner, rows), learner, classes)
     about = {"features": json.dumps(order), "classes": json.dumps(classes)}
     about |= {"texts": json.dumps(list(texts))} if texts else {}
-    about |= {"description": _shown(model), "release": __version__}
+    about |= {"description": description, "release": __version__}
     return graph.model(len(order), len(texts), about)
 
 
@@ -298,9 +310,9 @@ def _margins(graph: Graph, learner: Learner, rows: str) -> str:
     d = len(learner.schema.names)
     if isinstance(learner, LinearLearner):
         turn = learner.targets.direction
-        weights = turn * learner.solver.predicting_weights()[:, :d]
+        weights = turn * learner.model.predicting_weights()[:, :d]
         x = graph.add("Cast", rows, to=graph.float64)
-        return graph.affine(x, weights.T, turn * np.array(learner.solver.biases()))
+        return graph.affine(x, weights.T, turn * np.array(learner.model.biases()))
     model = _kernel_model(learner)
     if model.preparation.factors is not None:
         rows = graph.add("Mul", rows, graph.constant(model.preparation.factors_in_use(d)))

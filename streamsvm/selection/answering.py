@@ -17,9 +17,9 @@ from streamsvm.confidence.selective import DOUBTS, Evidence, Guard
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.errors import ParameterError
 from streamsvm.labels.given import Given
-from streamsvm.model_files.json_values import checked, checked_scalar
+from streamsvm.model_files.json_values import checked, checked_scalar, draws_as_json, set_draws
 from streamsvm.support.declaration import as_float, as_int
-from streamsvm.support.locked import Locked, locked
+from streamsvm.support.locked import Locked, guarded, locked
 
 LEAST_ERROR, MOST_ERROR = 1e-4, 0.5
 
@@ -122,7 +122,7 @@ class Answering(Locked):
         return Answer(likely if is_sure and not is_held else None, likely, place, is_sure, is_held,
                       False)  # fmt: skip
 
-    @locked
+    @guarded
     def next(self, p: Mapping[Any, float]) -> Answer:
         """Return what is said of the next event, and count it."""
         found = self.answer(p)
@@ -137,7 +137,7 @@ class Answering(Locked):
         self._lately.append(found.label is not None)
         return found
 
-    @locked
+    @guarded
     def learn(self, y: Any, given: Answer) -> None:
         """Take the label of an event, and what was said of it."""
         self.n_labelled += 1
@@ -191,7 +191,6 @@ class Answering(Locked):
     def as_json(self) -> dict[str, Any]:
         """Return parameters and state as JSON values."""
         evidence, guard = self.evidence, self.guard
-        version, state, gauss = self._draws.getstate()
         content = {name: getattr(self, name) for name in (*_PARAMETERS, *_COUNTED)}
         return content | {
             "guard": [getattr(guard, name) for name in _OF_GUARD],
@@ -203,7 +202,7 @@ class Answering(Locked):
             "new": evidence.new,
             "lately": _as_text(self._lately),
             "wrong_lately": _as_text(self._wrong_lately),
-            "draws": [version, list(state), gauss] if self.audit else None,
+            "draws": draws_as_json(self._draws) if self.audit else None,
         }
 
     @classmethod
@@ -240,9 +239,7 @@ class Answering(Locked):
         self._lately.extend(_of_text(content.get("lately")))
         self._wrong_lately.extend(_of_text(content.get("wrong_lately")))
         if (draws := content.get("draws")) is not None:
-            version, state, gauss = checked(draws, list, "draws")
-            gauss = None if gauss is None else float(gauss)
-            self._draws.setstate((version, tuple(checked(state, list, "draws")), gauss))
+            set_draws(self._draws, draws)
 
 
 def _fill(counts: Any, given: Any) -> None:

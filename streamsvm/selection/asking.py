@@ -19,10 +19,17 @@ from typing import Any
 
 from streamsvm._parameter_checks import check_number, check_seed, check_whole
 from streamsvm.errors import ParameterError
-from streamsvm.model_files.json_values import as_json, checked, checked_number, checked_scalar
+from streamsvm.model_files.json_values import (
+    as_json,
+    checked,
+    checked_number,
+    checked_scalar,
+    draws_as_json,
+    set_draws,
+)
 from streamsvm.selection.strategies import MOST_CANDIDATES
 from streamsvm.support.declaration import as_int
-from streamsvm.support.locked import Locked, locked
+from streamsvm.support.locked import Locked, guarded, locked
 
 STRATEGIES = ("quantile", "uncertainty", "random")
 
@@ -101,7 +108,7 @@ class Asking(Locked):
         """How many events came, labels were asked for, and answers learnt."""
         return {"events": self.n_seen, "asked": self.n_asked, "answered": self.n_answered}
 
-    @locked
+    @guarded
     def wants(self, p: Mapping[Any, float]) -> bool:
         """Tell whether to ask for the next event, and count it; `p` are {label: probability}."""
         self.n_seen += 1
@@ -111,18 +118,19 @@ class Asking(Locked):
         self._share += (asks - self._share) / _MEMORY
         return asks
 
-    @locked
+    @guarded
     def answered(self, y: Any) -> None:
         """Count an answer that was learnt."""
         self.n_answered += 1
         if len(self._labels) < 2:
             self._labels.add(y)
 
+    @guarded
     def hold(self, x: Mapping[Any, Any]) -> None:
         """Let an event wait; the oldest one leaves if there are more than `candidates`."""
         self.waiting = [*self.waiting, dict(x)][-(self.candidates or 1) :]
 
-    @locked
+    @guarded
     def is_due(self) -> bool:
         """Tell whether the budget allows to ask for one of the events so far; count the next."""
         self.n_seen += 1
@@ -157,7 +165,6 @@ class Asking(Locked):
     @locked
     def as_json(self) -> dict[str, Any]:
         """Return parameters and state as JSON values."""
-        version, state, gauss = self._draws.getstate()
         events = [
             [[as_json(name, "the name"), as_json(v, f"feature {name!r}")] for name, v in x.items()]
             for x in self.waiting
@@ -168,7 +175,7 @@ class Asking(Locked):
             "last": list(self._last),
             "threshold": self._threshold,
             "asked_lately": self._share,
-            "draws": [version, list(state), gauss],
+            "draws": draws_as_json(self._draws),
             "waiting": events,
         }
 
@@ -191,9 +198,7 @@ class Asking(Locked):
         self._last.extend(last)
         self._threshold = checked_number(content.get("threshold"), "threshold")
         self._share = checked_number(content.get("asked_lately"), "asked_lately")
-        version, state, gauss = checked(content.get("draws"), list, "draws")
-        gauss = None if gauss is None else checked_number(gauss, "draws")
-        self._draws.setstate((version, tuple(checked(state, list, "draws")), gauss))
+        set_draws(self._draws, content.get("draws"))
         self.waiting = [
             {checked_scalar(name, "a name"): checked_scalar(v, "a feature") for name, v in x}
             for x in checked(content.get("waiting"), list, "waiting")

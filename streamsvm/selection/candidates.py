@@ -20,8 +20,17 @@ from streamsvm.support.declaration import (
 )
 from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows.kernel_diagonal import LARGEST_DIAGONAL
-from streamsvm.support.row_columns import Columns, columns_of
-from streamsvm.support.rows import Rows, SparseRows, cut, joined, shape, sparse, taken
+from streamsvm.support.rows import (
+    Columns,
+    Rows,
+    SparseRows,
+    columns_of,
+    cut,
+    joined,
+    shape,
+    sparse,
+    taken,
+)
 
 SEEDS = 20
 """So many examples of each class are learnt as they come (thesis, Algorithm 14, line 1: "a few").

@@ -47,8 +47,15 @@ Bounds = Unbounded | Window | Reservoir | Budget
 UNBOUNDED = Unbounded()
 
 
-def bounds_of(window: int | None, limit: int | None, policy: float = MERGE) -> Bounds:
-    """Return the bounds of a learner: the last `window` examples (>= 1), at most `limit` (>= 2)."""
+def bounds_of(
+    window: int | None, limit: int | None, policy: float = MERGE, reservoir: int | None = None
+) -> Bounds:
+    """Return the bounds of a learner: the last `window` examples (>= 1), at most `limit` (>= 2).
+
+    With a `reservoir` (>= 1) it has neither.
+    """
+    if reservoir is not None:
+        return Reservoir(float(reservoir))
     if limit is not None:
         return Budget(float(limit), policy, float(window or 0))
     return UNBOUNDED if window is None else Window(float(window))

@@ -1,6 +1,6 @@
 """The measured duality gap on the examples that a solver keeps, from the gradients it has of them.
 
-The gap of each family stands beside its solver: `lasvm.gap`, `larank.gap`, `tracking.gap`.
+The gap of each family stands beside its solver: `lasvm.gap`, `larank.finish`, `tracking.finish`.
 """
 
 from __future__ import annotations

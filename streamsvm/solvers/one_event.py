@@ -1,4 +1,4 @@
-"""One event through any solver, by addresses: compiled once for each type of state.
+"""One event through any solver, by addresses, or rows: compiled once for each type of state.
 
 What reads an event, scores it and calibrates is the same for all solvers (the event calls of
 `learners.bases`), and is compiled once. It calls the solver by two addresses, and gives it another
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import typeof, types
 
-from streamsvm._compile import JIT, compiled, reference_at, words_of
+from streamsvm._compile import JIT, borrowed, compiled, reference_at, words_of
 from streamsvm.solvers import registry
-from streamsvm.solvers.registry import learn_event, margins_of_event
+from streamsvm.solvers.registry import learn_event, margins_of_event, write_margins
 from streamsvm.support.kernel_rows.bound_kernels import DENSE_ROWS, SPARSE_ROWS
 from streamsvm.support.kernel_rows.code_addresses import address_of_code, caller_of
 
@@ -44,6 +44,12 @@ class Solver(NamedTuple):
 _addresses: dict[Any, tuple[int, int]] = {}
 _DOUBLES, _OUTPUTS = types.Array(types.float64, 1, "C"), types.Array(types.float64, 2, "C")
 _NUMBERS = types.Array(types.int64, 1, "C")
+
+
+@compiled
+def margins_of(state, kernel, schedule, x, out):
+    """Write the margins of rows x, by a solver with a kernel: see `registry.write_margins`."""
+    write_margins(borrowed(state), kernel, schedule, borrowed(x), out)
 
 
 @compiled

@@ -3,6 +3,7 @@
 This is what the rest of the package, runs and the command, use of it.
 """
 
+from streamsvm.structured.batches import words_in, words_of
 from streamsvm.structured.chain import Chain
 from streamsvm.structured.chunks import ChunkScore
 from streamsvm.structured.concepts.labeler import ConceptLabeler
@@ -12,10 +13,8 @@ from streamsvm.structured.parser.meanings import as_text, read_candidates, read_
 from streamsvm.structured.parser.ospas import OSPASParser
 from streamsvm.structured.sentences import Sentences, each_of, joined, read_sentences
 from streamsvm.structured.sequences.larank import LaRankSequenceLabeler
-from streamsvm.structured.sequences.passive_aggressive import SequencePA
-from streamsvm.structured.sequences.perceptron import SequencePerceptron
+from streamsvm.structured.sequences.single_step import SequencePA, SequencePerceptron
 from streamsvm.structured.sequences.targets import SequenceTargets
-from streamsvm.structured.words import words_in, words_of
 
 __all__ = [
     "Chain",

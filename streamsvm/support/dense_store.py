@@ -8,6 +8,8 @@ the original LASVM spends its time.)
 
 As long as all rows are of 0 and 1, they are kept as words of bits, too, from which kernel values
 are computed several times faster: see `bits`. Words follow from the panels, and are in no file.
+
+A `RowStore` has each row contiguous in memory, for solvers that read whole rows.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_inner
+from streamsvm.support.assigning import assign
 from streamsvm.support.bits import WORD, n_words, word
 from streamsvm.support.declaration import copy_arrays
 from streamsvm.support.tiles import PANEL
@@ -141,3 +144,28 @@ def rows_of(store: DenseStore, n: int, n_features: int) -> np.ndarray:
     rows = store.panels.transpose(0, 2, 1).reshape(-1, depth)[:n, :n_features]
     # A copy also of a single feature, of which the lines above make a view.
     return np.array(rows, order="C")
+
+
+class RowStore(NamedTuple):
+    """Dense float32 rows by slot."""
+
+    rows: np.ndarray  # float32 (capacity, feature capacity)
+    entered: np.ndarray  # int64 (capacity,) number of the example that became this row, from 1
+    weight: np.ndarray  # float64 (capacity,) its example weight
+
+
+def new_row_store(capacity: int, n_features: int) -> RowStore:
+    """Allocate an empty store."""
+    return RowStore(
+        rows=np.zeros((capacity, max(1, n_features)), np.float32),
+        entered=np.zeros(capacity, np.int64),
+        weight=np.zeros(capacity),
+    )
+
+
+@compiled_inner
+def put_row(store, slot, x):
+    """Write row 0 of x, float32 (1, d), into a slot."""
+    d = x.shape[1]
+    assign(store.rows[slot], x[0])
+    store.rows[slot, d:] = np.float32(0.0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable
 from itertools import starmap
-from typing import Any
+from typing import Any, Self
 
 Changes = tuple[dict[str, Any], dict[str, Any]]
 """The attributes of an object, and those that change, with their new values."""
@@ -27,3 +28,13 @@ def change_together(changes: list[Changes]) -> None:
     """Change attributes of several objects; what interrupts it changes all of them or none."""
     # Without Python code in between, as above.
     deque(starmap(dict.update, changes), 0)
+
+
+class Replaceable:
+    """Base class of objects that are not changed, but replaced by others, in one step."""
+
+    def changed(self, **attributes: object) -> Self:
+        """Return one with other values of some attributes, which shares all else."""
+        new = copy.copy(self)
+        new.__dict__.update(attributes)
+        return new

@@ -9,8 +9,16 @@ from typing import Any, Self
 import numpy as np
 
 from streamsvm.support.declaration import COUNT, Field, NamedArrays, Range, rows_as_arrays
-from streamsvm.support.row_columns import Columns, columns_of
-from streamsvm.support.rows import Rows, SparseRows, joined, shape, sparse, taken
+from streamsvm.support.rows import (
+    Columns,
+    Rows,
+    SparseRows,
+    columns_of,
+    joined,
+    shape,
+    sparse,
+    taken,
+)
 
 STEP = 1024
 """Small blocks make one as soon as together they have so many rows."""

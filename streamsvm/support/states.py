@@ -4,6 +4,10 @@ A state is a NamedTuple of arrays, of records of scalars, and of parts: a store 
 kernel rows, or the scratch for a block of fresh rows. Its field `info`, a record or an array, holds
 the scalars. `declare` says what each field is; the other functions work for any declared state, but
 those for slots, copies and scratch only for states with a store of rows.
+
+A slot of a removed example keeps its row, and other entries, until another example takes it; caches
+and scratch have kernel values with it. What `only_kept` returns has none of this. It may also have
+fewer columns: those that are left out are 0 in all rows.
 """
 
 from __future__ import annotations
@@ -13,14 +17,90 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.support import sparse_store, stores
+from streamsvm.support import dense_store, sparse_store, stores
+from streamsvm.support.bits import WORD
 from streamsvm.support.declaration import Check, Field, Record, Sizes
+from streamsvm.support.dense_store import DenseStore, RowStore
 from streamsvm.support.draws import new_draws
-from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows import fresh_block, row_cache
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.sparse_store import SparseStore
-from streamsvm.support.state_parts import Part
+from streamsvm.support.rows import Columns, SparseRows, columns_of, entries_of
+from streamsvm.support.sparse_store import LIVE, USED, SparseStore
 from streamsvm.support.tiles import PANEL
+
+
+class Part(NamedTuple):
+    """The functions that allocate and convert one kind of part."""
+
+    new: Callable[[Sizes, bool, int], Any]  # (sizes, sparse, cache_bytes)
+    grown: Callable[[Any, Sizes, bool, int], Any]  # (part, sizes, sparse, cache_bytes)
+    stripped: Callable[[Any, Sizes, bool], Any]  # (part, sizes, sparse): without cache and scratch
+    for_thread: Callable[[Any, bool], Any]  # (part, block): with scratch of its own
+    made_sparse: Callable[[Any, Sizes, int], Any]  # (part, sizes, cache_bytes)
+    kind: str | None = None  # the entry of the memory report; None: "support_vectors"
+
+
+def _new_cache(sizes: Sizes, sparse: bool, cache_bytes: int) -> RowCache:
+    return row_cache.new_cache(sizes["slots"], 1 if sparse else sizes["features"], cache_bytes)
+
+
+def _grown_cache(cache: RowCache, sizes: Sizes, sparse: bool, cache_bytes: int) -> RowCache:
+    width = 1 if sparse else sizes["features"]
+    return row_cache.resized(cache, sizes["slots"], width, cache_bytes)
+
+
+def _emptied_cache(cache: RowCache, sizes: Sizes, cache_bytes: int) -> RowCache:
+    new = row_cache.new_cache(sizes["slots"], 1, cache_bytes)
+    new.counts[:] = cache.counts
+    return new
+
+
+def _new_rows(sizes: Sizes, sparse: bool, cache_bytes: int) -> Any:
+    new = sparse_store.new_store if sparse else dense_store.new_row_store
+    return new(sizes["slots"], sizes["features"])
+
+
+def _block_for_thread(block: Any, own_values: bool) -> Any:
+    own = block._replace(rows=stores.with_scratch(block.rows))
+    return own._replace(values=np.empty_like(own.values)) if own_values else own
+
+
+def _new_block(sizes: Sizes, sparse: bool) -> Any:
+    return fresh_block.new_block(sizes["slots"], sizes["features"], sparse)
+
+
+STORE: Any = Part(
+    new=lambda sizes, sparse, _: stores.new_store(sizes["slots"], sizes["features"], sparse),
+    grown=lambda store, sizes, sparse, _: stores.grown(store, sizes["slots"], sizes["features"]),
+    stripped=lambda store, sizes, sparse: store,
+    for_thread=lambda store, block: stores.with_scratch(store),
+    made_sparse=lambda store, sizes, _: stores.made_sparse(store),
+)
+"""A store of rows in panels, or of sparse rows. It must be the first field: the other fields have
+as many slots as it has."""
+
+ROWS: Any = STORE._replace(new=_new_rows)
+"""A store of contiguous dense rows, or of sparse rows."""
+
+CACHE: Any = Part(
+    new=_new_cache,
+    grown=_grown_cache,
+    stripped=lambda cache, sizes, sparse: row_cache.new_cache(sizes["slots"], 1, 0),
+    for_thread=lambda cache, block: cache,
+    made_sparse=_emptied_cache,
+    kind="cache",
+)
+"""Cached kernel rows."""
+
+BLOCK_SCRATCH: Any = Part(
+    new=lambda sizes, sparse, _: _new_block(sizes, sparse),
+    grown=lambda block, sizes, sparse, _: _new_block(sizes, sparse),
+    stripped=lambda block, sizes, sparse: fresh_block.new_block(0, 0, sparse),
+    for_thread=_block_for_thread,
+    made_sparse=lambda block, sizes, _: _new_block(sizes, True),
+    kind="scratch",
+)
+"""Scratch for a block of fresh rows."""
 
 
 class Layout(NamedTuple):
@@ -151,19 +231,21 @@ def new(
     return cls._make(values)  # type: ignore[attr-defined]
 
 
-def new_seeded(
+def new_state(
     cls: type, n_features: int, cache_bytes: int = 0, seed: int | None = None, sparse: bool = False,
-    **sizes: int,
+    draws: np.ndarray | None = None, **sizes: int,
 ) -> Any:  # fmt: skip
-    """Allocate an empty state of a solver that draws from its examples.
+    """Allocate an empty state of a solver; `sizes` are those of its other axes, and "slots".
 
-    Without a seed the draws are different ones each time. The generator of looks, if the solver
-    has one, is seeded by the first draw.
+    If the solver draws from its examples, it is by `draws`, or by a generator of this seed; without
+    a seed the draws are different ones each time. The first draw seeds its generator of looks.
     """
     sizes = {"slots": 2 * PANEL, "features": n_features, **sizes}
-    given = {"draws": new_draws(seed)}
-    if "look_draws" in _layouts[cls].fields:
-        given["look_draws"] = new_draws(int(given["draws"][0]))
+    given, fields = {}, _layouts[cls].fields
+    if "draws" in fields:
+        given["draws"] = new_draws(seed) if draws is None else draws
+        if "look_draws" in fields:
+            given["look_draws"] = new_draws(int(given["draws"][0]))
     return new(cls, sizes, sparse=sparse, cache_bytes=cache_bytes, **given)
 
 
@@ -269,3 +351,76 @@ def _add_bytes(parts: dict[str, int], kind: str, part: Any) -> None:
         scratch = sparse_store.SCRATCH if isinstance(part, SparseStore) else ()
         for name, field in zip(part._fields, part, strict=True):  # type: ignore[attr-defined]
             _add_bytes(parts, "scratch" if name in scratch else kind, field)
+
+
+def only_kept(state: Any, columns: Columns, cache_bytes: int) -> Any:
+    """Return a copy of a state, without removed examples, over these columns, with room as before.
+
+    Cached kernel rows are computed anew.
+    """
+    sizes, n = sizes_of(state), n_slots(state)
+    is_sparse = isinstance(state.store, SparseStore)
+
+    def change(name: str, declared: Any, value: Any) -> Any:
+        if name == "store":
+            return _store_of_kept(value, n, columns)
+        if isinstance(declared, Part):
+            stripped = declared.stripped(value, sizes, is_sparse)
+            return declared.grown(stripped, sizes, is_sparse, cache_bytes)
+        return declared.copy_of(value) if isinstance(declared, Record) else used(declared, value)
+
+    def used(declared: Field, value: np.ndarray) -> np.ndarray:
+        if not any(isinstance(axis, str) for axis in declared.axes):
+            # Other objects may share it, as the state of random numbers.
+            return value
+        new = declared.new(sizes)
+        if not declared.scratch:
+            part = value[tuple(slice(n if axis == "slots" else None) for axis in declared.axes)]
+            part = entries_of(part, columns) if declared.axes == ("features",) else part
+            new[tuple(map(slice, part.shape))] = part
+        return new
+
+    found = map_fields(state, change)
+    if hasattr(found, "cache"):
+        found.cache.counts[:] = state.cache.counts
+    return found
+
+
+def _store_of_kept(store: Any, n: int, columns: Columns) -> Any:
+    capacity, d = store.entered.size, stores.n_columns(store)
+    live = np.flatnonzero(store.entered[:n])
+    rows = columns_of(stores.rows_of(store, n, d), columns)
+    new: Any
+    if isinstance(rows, SparseRows):
+        new = _sparse_store(store, rows, live)
+    else:
+        new = _dense_store(store, rows, live, (capacity, d))
+    new.entered[live], new.weight[live] = store.entered[live], store.weight[live]
+    return new
+
+
+def _dense_store(
+    store: DenseStore | RowStore, rows: np.ndarray, live: np.ndarray, size: tuple[int, int]
+) -> DenseStore | RowStore:
+    if isinstance(store, RowStore):
+        of_rows = dense_store.new_row_store(*size)
+        of_rows.rows[live, : rows.shape[1]] = rows[live]
+        return of_rows
+    new = dense_store.new_store(*size)
+    new.panels[live // PANEL, : rows.shape[1], live % PANEL] = rows[live]
+    dense_store.renew_words(new)
+    return new
+
+
+def _sparse_store(store: SparseStore, rows: SparseRows, live: np.ndarray) -> SparseStore:
+    new = sparse_store.new_store(store.entered.size, store.place.size, store.columns.size)
+    n, used = len(rows.start) - 1, len(rows.values)
+    new.start[:n], new.length[:n] = rows.start[:-1], np.diff(rows.start)
+    new.columns[:used], new.values[:used] = rows.columns, rows.values
+    new.norm[live], new.counts[[USED, LIVE]] = store.norm[live], used
+    new.binary[0] &= bool((rows.values == 1.0).all())
+    if new.binary[0]:
+        slot = np.repeat(np.arange(n), new.length[:n])
+        bits = np.uint64(1) << (rows.columns % WORD).astype(np.uint64)
+        np.bitwise_or.at(new.words, (slot // PANEL, rows.columns // WORD, slot % PANEL), bits)
+    return new

@@ -1,19 +1,23 @@
 """The operations on a store of rows, each of which calls the function for the kind of store.
 
 Fresh rows ``x`` are `SparseRows` for a `SparseStore`, and arrays for the other stores.
+
+Problems that have examples in common keep each row once, in one store. A problem reads the rows of
+its own examples, its members, through a `MemberStore`, in which member s is row slot[s] of the
+shared store.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled_inner, compiled_leaf, compiled_within
-from streamsvm.support import dense_store, row_store, sparse_store, sparse_values
+from streamsvm._compile import chosen_by, compiled_inner, compiled_leaf, compiled_within, nothing
+from streamsvm.support import dense_store, sparse_store, sparse_values
 from streamsvm.support.bits import n_words
 from streamsvm.support.declaration import copy_arrays
-from streamsvm.support.dense_store import DenseStore
+from streamsvm.support.dense_store import DenseStore, RowStore
 from streamsvm.support.kernel_rows import kernel_values
 from streamsvm.support.kernel_rows.bound_kernels import (
     DenseKernel,
@@ -21,11 +25,28 @@ from streamsvm.support.kernel_rows.bound_kernels import (
     values_dense,
     values_sparse,
 )
-from streamsvm.support.member_store import MemberKernel, MemberStore
-from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import Rows, SparseRows, sparse
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
+
+
+class MemberStore(NamedTuple):
+    """The members of one problem."""
+
+    entered: np.ndarray  # int64 (room,) number of the example, 0 if the member was removed
+    weight: np.ndarray  # float64 (room,) its example weight
+    slot: np.ndarray  # int64 (room,) its slot in `rows`
+    rows: Any  # the shared store, a `DenseStore` or a `SparseStore`
+    wanted: np.ndarray  # int64 (slots,) how many problems have the row as a member
+    fresh: np.ndarray  # int64 (1,) slot of the example that is being learnt, -1 before it has one
+    info: Any  # record array (1,) with n, the number of slots in use, and n_dead
+
+
+class MemberKernel(NamedTuple):
+    """A kernel for a `MemberStore`: the kernel for the store whose rows it shares."""
+
+    kernel: Any
+
 
 Store = DenseStore | SparseStore
 
@@ -44,11 +65,6 @@ def _put_dense(store, slot, x):
 @compiled_inner
 def _has_room_dense(store, x):
     return True
-
-
-@compiled_inner
-def _release_dense(store, slot):
-    pass
 
 
 @compiled_inner
@@ -152,13 +168,13 @@ def slot_of(state, number, n):
     return np.int64(-1)
 
 
-put = of_store(0, _put_dense, sparse_store.put, row_store.put, _put_member)
+put = of_store(0, _put_dense, sparse_store.put, dense_store.put_row, _put_member)
 """put(store, slot, x): write row 0 of x into a slot; the store must have room for it."""
 
 has_room = of_store(0, _has_room_dense, sparse_store.has_room, _has_room_dense)
 """has_room(store, x): whether a free slot can take row 0 of x; if not, call `grown` first."""
 
-release = of_store(0, _release_dense, sparse_store.release, _release_dense, _release_member)
+release = of_store(0, nothing, sparse_store.release, nothing, _release_member)
 """release(store, slot): remove the row in a slot."""
 
 row_of = of_store(0, _row_of_dense, sparse_store.row_of, members=_row_of_member)
@@ -247,7 +263,7 @@ def grown(store: Any, capacity: int, n_features: int) -> Any:
         return sparse_store.grown(store, capacity, n_features)
     if isinstance(store, DenseStore):
         return dense_store.grown(store, capacity, n_features)
-    new = row_store.new_store(capacity, n_features)
+    new = dense_store.new_row_store(capacity, n_features)
     copy_arrays(store, new)
     return new
 

@@ -252,6 +252,11 @@ def test_zeros_that_were_left_out_are_noticed(caplog):
     assert zeros_in_words(many) is not None
     logged = [r.message for r in caplog.records if "missing='zero'" in r.message]
     assert len(logged) == 1 and logged[0].startswith("7 of 12")
+    # By events, too, of a model that has nothing to adapt any more.
+    one_by_one = SVMSGDClassifier(t0=1.0, sparse=False)
+    for i in range(1030):
+        one_by_one.learn_one(events[i % 300], bool(x[i % 300, 0] > 1.0))
+    assert [r.message for r in caplog.records if "missing='zero'" in r.message] == logged * 2
     # Columns of which some lack values are no such thing.
     x[rng.random(x.shape) < 0.1] = np.nan
     model = SVMSGDClassifier()

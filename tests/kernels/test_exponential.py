@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsvm.kernels.exponential import exp_float32
+from streamsvm.kernels.rbf import exp_float32
 
 
 @given(st.floats(-87.0, 0.0, width=32))

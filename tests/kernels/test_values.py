@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
-from streamsvm.kernels.exponential import exp_float32
+from streamsvm.kernels.rbf import exp_float32
 from streamsvm.support import dense_store
 from streamsvm.support.kernel_rows.kernel_values import kernel_values
 

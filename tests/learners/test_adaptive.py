@@ -1,6 +1,7 @@
 """AdaptiveSVMClassifier: the choice among models, drift, classes, copies and files."""
 
 import copy
+import inspect
 import logging
 import pickle
 import re
@@ -15,8 +16,9 @@ import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
-from streamsvm.models.contest import choice, members, standby, work
+from streamsvm.models.contest import adaptive_model, choice, members
 from streamsvm.models.kept_examples import WRONG, KeptExamples
+from streamsvm.models.kernel import relearning
 from streamsvm.models.kernel.larank_solver import LaRankSolver
 from streamsvm.models.kernel.lasvm_solver import LASVMSolver
 from streamsvm.solvers.adaptive import last_label
@@ -110,6 +112,13 @@ def test_a_drift_is_noticed_and_said(caplog):
     assert right[2400:].mean() > alone[2400:].mean()
     # They have forgotten what was before, but for a part of the last examples.
     assert all(member.n_examples < 4000 - model.last_drift + 1025 for member in model.models)
+
+
+def test_its_models_learn_as_the_learners_do_by_default():
+    assert members.LASVM == LASVMClassifier().solver.schedule
+    assert members.LARANK == LaRankClassifier().solver.schedule
+    share = inspect.signature(LaRankClassifier.finish).parameters["share"]
+    assert share.default == adaptive_model.SHARE
 
 
 UNITS = [(0.01, 0.01), (1000.0, 1000.0), (0.01, 1.0)]
@@ -285,7 +294,7 @@ def test_of_several_classes_models_that_are_renewed_wake_and_others_soon_sleep(
     # The best other model errs more by a fiftieth.
     state.faded[:], state.waiting[:], state.asleep[:] = 0.5, 0, 0
     state.faded[[used, near]], state.risen[0] = (0.1, 0.12), 0
-    standby.choose(model.model, 1280, standby.BUDGET)
+    model.model.choose(1280, adaptive_model.BUDGET)
     assert state.asleep[near] == (n_classes > 2) and state.asleep[far] and not state.asleep[used]
     # What sleeps keeps next to no kernel rows.
     cached = [member.memory_parts["cache"] for member in model.models]
@@ -294,13 +303,15 @@ def test_of_several_classes_models_that_are_renewed_wake_and_others_soon_sleep(
     monkeypatch.setattr(choice, "fall_asleep", lambda state, away: None)
     state.asleep[:], state.faded[[near, far]] = 1, (0.12, 0.15)
     state.asleep[used] = 0
-    standby.choose(model.model, 2048, 0.0)
+    model.model.choose(2048, 0.0)
     assert not state.asleep[near] and state.asleep[far] == (n_classes > 2)
     state.asleep[far] = 1
     # The first model rescales its rows, so that one that sleeps begins anew.
     sleeper = model.models[far]
-    monkeypatch.setattr(members, "follows", lambda other, first, kind: other is not sleeper)
-    standby.renew_others(model.model, standby.BUDGET)
+    monkeypatch.setattr(
+        members.Kind, "is_followed_by", lambda kind, other, first: other is not sleeper
+    )
+    model.model.renew_others(adaptive_model.BUDGET)
     assert model.models[far] is not sleeper
     if n_classes == 2:
         assert state.asleep[far] and state.waiting[far] == n
@@ -376,7 +387,7 @@ def test_a_model_that_sleeps_before_it_learns_follows_new_scales():
 def test_memory_is_bounded_by_the_window():
     x, y = stream(1500, noise=1.0)
     model = learnt(AdaptiveSVMClassifier(window=100), x, y)
-    assert all(member.n_vectors <= 100 for member in model.models)
+    assert all(member.solver.n_vectors <= 100 for member in model.models)
     assert model.memory_parts["recent"] < 2 * 1024 * 40
     assert model.memory_usage == sum(model.memory_parts.values())
 
@@ -478,7 +489,7 @@ def test_of_several_classes_each_support_vector_counts_once():
     x, y = rng.normal(size=(600, 4)), rng.integers(0, 4, 600)
     model = AdaptiveSVMClassifier(seed=1)
     model.learn_many(x, y)
-    assert 300 < model.n_support_vectors == model.in_use.n_vectors <= 600
+    assert 300 < model.n_support_vectors == model.in_use.solver.n_vectors <= 600
 
 
 def test_of_more_than_fifty_classes_the_lasvm_is_replaced(monkeypatch, tmp_path):
@@ -609,17 +620,17 @@ def test_models_catch_up_in_parts(n_classes, tmp_path, monkeypatch):
     """No comparison takes long: each lets models learn a part of what they wait for."""
 
     def expect(self, x):
-        self._of_row, self._further = standby.BUDGET, 1.0
+        self._of_row, self._further = adaptive_model.BUDGET, 1.0
 
-    monkeypatch.setattr(work.Work, "expect", expect)
-    learn_examples, sizes = standby.learn_examples, []
+    monkeypatch.setattr(relearning.Work, "expect", expect)
+    learn_examples, sizes = adaptive_model.learn_examples, []
 
     def noted(model, examples):
         if any(model is member for learner in (one, many) for member in learner.models):
             sizes.append(len(examples.classes))
         return learn_examples(model, examples)
 
-    monkeypatch.setattr(standby, "learn_examples", noted)
+    monkeypatch.setattr(adaptive_model, "learn_examples", noted)
     # Scale and width of the first model change in the trial, and all others begin anew.
     x, y = stream(2300, turn=2200, n_classes=n_classes)
     x *= np.float32([1.0, 100.0])
@@ -627,7 +638,7 @@ def test_models_catch_up_in_parts(n_classes, tmp_path, monkeypatch):
     learnt(many, x[:1200], y[:1200], parts=(500,))
     by_events(one, x[:1200], y[:1200])
     assert content(one) == content(many)
-    assert max(sizes) == standby.EVERY_IF_CALM, sorted(set(sizes))
+    assert max(sizes) == adaptive_model.EVERY_IF_CALM, sorted(set(sizes))
     state = many.state
     behind = (state.waiting > 128) & (state.asleep == 0)
     assert behind.any() and not behind[state.info[choice.IN_USE]]
@@ -635,7 +646,7 @@ def test_models_catch_up_in_parts(n_classes, tmp_path, monkeypatch):
     copy = streamsvm.load(tmp_path / "m.svm")
     for model in (many, copy):
         learnt(model, x[1200:2200], y[1200:2200], parts=(77,))
-    assert content(many) == content(copy) and max(sizes) == standby.EVERY_IF_CALM
+    assert content(many) == content(copy) and max(sizes) == adaptive_model.EVERY_IF_CALM
     # One after the other.
     assert (state.waiting[behind] <= 128).any()
     first, *others = many.models

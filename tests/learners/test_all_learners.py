@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import streamsvm
-from streamsvm import TrackingMonitor
+from streamsvm import TrackingMonitor, kernels
 from streamsvm.errors import LabelError, ParameterError, StreamSVMError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
@@ -21,7 +21,7 @@ from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import codec
 from streamsvm.models.kernel import kernel_solver
-from streamsvm.models.linear import linear_solver
+from streamsvm.models.linear import linear_model
 from streamsvm.support.interruptions import append_result
 from tests.slow import compiles
 
@@ -36,7 +36,7 @@ def marks_of(name):
 CASES = [
     pytest.param(learner.cls, parameters, id=name, marks=marks_of(name))
     for learner in registered_learners("rows")
-    for i, parameters in enumerate(learner.configurations)
+    for i, parameters in enumerate(learner.cls._unit_test_params())
     for name in [f"{learner.name}-{i}"]
 ]
 LEARNERS_OF_ROWS = [
@@ -120,7 +120,7 @@ def test_the_readme_has_each_learner_in_its_table():
 @pytest.mark.parametrize("name", [one.name for one in registered_learners("rows")])
 def test_a_class_too_many_is_refused(name):
     learner = next(one for one in registered_learners("rows") if one.name == name)
-    parameters = learner.configurations[0]
+    parameters = next(learner.cls._unit_test_params())
     most = learner.cls(**parameters).most_classes
     if most == 2:
         return
@@ -292,7 +292,7 @@ def test_an_interrupted_batch_has_learnt_its_first_rows(cls, parameters, call, m
             if len(calls) == call:
                 raise KeyboardInterrupt
 
-    for module in (kernel_solver, linear_solver):
+    for module in (kernel_solver, linear_model):
         monkeypatch.setattr(module, "append_result", interrupted)
     with contextlib.suppress(KeyboardInterrupt):
         model.learn_many(x[100:], y[100:])
@@ -306,3 +306,44 @@ def test_an_interrupted_batch_has_learnt_its_first_rows(cls, parameters, call, m
     for one in (model, whole):
         one.learn_many(x[n:], y[n:])
     np.testing.assert_array_equal(model.decision_function_many(x), whole.decision_function_many(x))
+
+
+WEIGHED = {
+    one.name: one
+    for one in registered_learners()
+    if "class_weight" in inspect.signature(one.cls).parameters
+}
+
+
+@pytest.mark.parametrize("name", WEIGHED)
+def test_class_weights_may_be_changed_at_any_time(name):
+    """They hold for the examples that follow, as weights of these would."""
+    learner, is_of_rows = WEIGHED[name], WEIGHED[name].takes == "rows"
+    known = inspect.signature(learner.cls).parameters
+    given = {"seed": 1} if "seed" in known else {}
+    if is_of_rows and "kernel" in known:
+        # A trial of scale and width would learn the first examples again.
+        given["kernel"] = kernels.RBF(gamma=1.0)
+        # So small that it is reached.
+        given |= {"C": 0.1} if "C" in known else {}
+    events = [(x, y) if is_of_rows else ([x], [y]) for x, y in stream(80)]
+    model = learner.cls(**given)
+    for x, y in events[:40]:
+        model.learn_one(x, y)
+    weighted, same = copy.deepcopy(model), copy.deepcopy(model)
+    model.class_weight = {1: 3.0}
+    assert model.class_weight == model.clone().class_weight == {1: 3.0}
+    for x, y in events[40:]:
+        model.learn_one(x, y)
+        weighted.learn_one(x, y, 3.0 if y in (1, [1]) else 1.0)
+        same.learn_one(x, y)
+    found, of_weights, without = (one.decision_function_one(x) for one in (model, weighted, same))
+    # The adaptive learner learns the last examples again, with the weights that hold then.
+    assert found != without and (found == of_weights or name == "adaptive")
+    for wrong in ({1: -1.0}, "even", 2.0):
+        with pytest.raises(ParameterError, match="class_weight"):
+            model.class_weight = wrong
+    assert model.class_weight == {1: 3.0}
+    model.class_weight = None
+    model.learn_one(*events[0])
+    assert model.class_weight is None

@@ -103,6 +103,9 @@ def test_what_is_a_bag(parameters):
         AmbiguousSVMClassifier(max_classes=2).learn_one({"a": 1.0}, [1, 2, 3])
     with pytest.raises(ParameterError, match="reprocess"):
         AmbiguousSVMClassifier(reprocess=1)
+    for wrong in ("auto", 0.0):
+        with pytest.raises(ParameterError, match=f"C={wrong!r}"):
+            AmbiguousSVMClassifier(**parameters | {"C": wrong})
 
 
 def test_a_bag_that_shrinks_takes_the_place_of_the_first_one():

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from streamsvm import AdaptiveSVMClassifier, LASVMClassifier
-from streamsvm.models.contest.errors import are_fewer, learn_examples
-from streamsvm.models.contest.work import Work
 from streamsvm.models.kept_examples import Examples
+from streamsvm.models.kernel.relearning import Work, are_fewer, learn_examples
 
 
 def test_errors_are_fewer_by_deviations_of_the_sign_test():

@@ -233,7 +233,7 @@ def test_weights_new_features_classes_and_odd_events(name):
 @pytest.mark.parametrize("learner", registered_learners("rows"), ids=lambda learner: learner.name)
 def test_events_of_weight_0_and_weights_of_numpy_take_the_event_path(learner, monkeypatch):
     stream = [(x, y) for x, y in datasets.Bananas().take(60)]
-    model, twin = (learner.cls(**learner.configurations[0]) for _ in range(2))
+    model, twin = (learner.cls(**next(learner.cls._unit_test_params())) for _ in range(2))
     for one in (model, twin):
         for x, y in stream[:40]:
             one.learn_one(x, y)

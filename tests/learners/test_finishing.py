@@ -36,14 +36,14 @@ class Growing:
         return False, 0.5, self.steps
 
 
-def ends_after(monkeypatch, model, limits=None, seconds=0.0):
+def ends_after(monkeypatch, model, asked=None, seconds=0.0):
     """Return after how many rounds it ends, each of which takes so many seconds."""
     ticks = count()
     monkeypatch.setattr(finishing, "_clocks", lambda: (seconds * next(ticks),) * 2)
-    limits = limits or finishing.Limits(None)
-    goes_on = finishing.improve(model, model.some, finishing.Asked(limits))
+    asked = asked or finishing.Asked(None)
+    goes_on = finishing.improve(model, model.some, asked)
     # Only where the dual hardly grows, as rows of the reserve may let it grow again.
-    assert goes_on is (model.growth * 50 / model.steps < 1e-9 and limits.calls > 0)
+    assert goes_on is (model.growth * 50 / model.steps < 1e-9 and asked.calls > 0)
     return model.rounds
 
 
@@ -53,7 +53,10 @@ def test_it_ends_when_the_dual_hardly_grows(monkeypatch, caplog):
     assert "the dual grew by less than 1e-09 of itself" in caplog.text
     # A round is a step for each example kept.
     assert ends_after(monkeypatch, Growing(0.9e-9 / 5, steps=10)) == 5
-    assert ends_after(monkeypatch, Growing(1.1e-9 / 5, steps=10), finishing.Limits(None, 50)) == 50
+    assert (
+        ends_after(monkeypatch, Growing(1.1e-9 / 5, steps=10), finishing.Asked(None, calls=50))
+        == 50
+    )
 
 
 def test_it_ends_after_some_seconds_unless_more_are_asked_for(monkeypatch, caplog):
@@ -63,7 +66,7 @@ def test_it_ends_after_some_seconds_unless_more_are_asked_for(monkeypatch, caplo
     assert ends_after(monkeypatch, Growing(1e-3), seconds=0.4) == 8
     ticks = count()
     monkeypatch.setattr(finishing, "_clocks", lambda: (0.4 * next(ticks),) * 2)
-    assert ends_after(monkeypatch, Growing(1e-3), finishing.Limits(10.0), seconds=0.4) == 27
+    assert ends_after(monkeypatch, Growing(1e-3), finishing.Asked(10.0), seconds=0.4) == 27
     for model in (LASVMClassifier(), LaRankClassifier(), AdaptiveSVMClassifier()):
         with pytest.raises(ParameterError, match="seconds"):
             model.finish(seconds=-1.0)

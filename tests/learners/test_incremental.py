@@ -272,7 +272,9 @@ def test_an_interruption_at_any_line_changes_all_or_nothing(change):
             model.set_C(50.0) if change == "C" else model.set_kernel(kernel)
 
         n_hits += interrupted(
-            set_it, k, lambda code: code.co_filename.endswith(("cost_changes.py", "exact_model.py"))
+            set_it,
+            k,
+            lambda code: code.co_filename.endswith(("cost_changes.py", "exact_learner.py")),
         )
         wanted = changed if model.dual == changed.dual else plain
         found = (model.dual, model.C, model.model.follows_rule, repr(model.kernel))
@@ -281,7 +283,7 @@ def test_an_interruption_at_any_line_changes_all_or_nothing(change):
 
 
 def is_ours(code):
-    return code.co_filename.endswith(("exact.py", "kept.py", "exact_model.py", "incremental.py"))
+    return code.co_filename.endswith(("exact.py", "kept.py", "exact_learner.py", "incremental.py"))
 
 
 @pytest.mark.parametrize("parameters", [{}, {"window": 30}, {"cache_mb": 0.0, "C": 10.0}])

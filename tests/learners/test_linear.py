@@ -137,12 +137,12 @@ def test_the_rate_is_that_with_the_lowest_objective():
         model.learn_many(x, y)
         given[t0] = model.objective(x, y), model
     t0 = min(given, key=lambda t: given[t][0])
-    assert found.solver.schedule.t0 == t0
+    assert found.model.schedule.t0 == t0
     assert found.weights == given[t0][1].weights
     assert found.objective(x, y) == given[t0][0]
     # It stays.
     found.learn_many(x, y)
-    assert found.solver.schedule.t0 == t0
+    assert found.model.schedule.t0 == t0
 
 
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
@@ -457,7 +457,7 @@ def test_features_that_appear_late_and_a_save_in_between(cls, sparse, at, tmp_pa
     table = pa.table({name: [event.get(name) for event in events] for name in names})
     many = cls(sparse=sparse, skip="auto")
     many.learn_many(table, y)
-    assert many.solver.schedule.t0 == one.solver.schedule.t0
+    assert many.model.schedule.t0 == one.model.schedule.t0
     for name in names:
         assert many.weights[name] == pytest.approx(one.weights[name], rel=1e-9, abs=1e-12)
 

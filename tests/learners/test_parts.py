@@ -17,7 +17,7 @@ from streamsvm import (
 )
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
-from streamsvm.models.contest import race
+from streamsvm.models.kernel import race
 from streamsvm.models.kernel.kernel_model import KernelModel
 
 OF_DUAL = ("dual", "duality_gap", "kept_gap", "kept_numbers", "at_bound")

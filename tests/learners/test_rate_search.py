@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm.models.linear.rate_search import RateSearchRows
+from streamsvm.models.kept_examples import NUMBER, KeptExamples
 from streamsvm.support.rows import SparseRows, cut, dense, sparse
 
 D = 9
@@ -20,12 +20,13 @@ D = 9
 def test_rows_are_those_that_were_added(seed, parts):
     """Dense and sparse ones, and as many features as were known."""
     rng = np.random.default_rng(seed)
-    first, x, y, weight = RateSearchRows(), np.zeros((0, D), np.float32), np.zeros(0), np.zeros(0)
+    first, x = KeptExamples("first_", NUMBER), np.zeros((0, D), np.float32)
+    y, weight = np.zeros(0, np.int64), np.zeros(0)
     is_sparse, known = False, 1
     for n, kind in parts:
         known = int(rng.integers(known, D + 1))
         if kind == "!" and len(y):
-            first.become_sparse(sparse(first.all(D)[0]))
+            first.map_in_place(sparse)
             is_sparse = True
         elif kind == "p":
             first = pickle.loads(pickle.dumps(first))
@@ -33,17 +34,17 @@ def test_rows_are_those_that_were_added(seed, parts):
             rows = np.round(rng.normal(size=(n + 2, known)).astype(np.float32))
             is_sparse = is_sparse or kind == "s"
             added = cut(sparse(rows) if kind == "s" else rows, 1, n + 1)
-            own_y, own_weight = rng.normal(size=n), rng.random(n)
-            first.add(added, own_y, own_weight)
+            own_y, own_weight = rng.integers(9, size=n), rng.random(n)
+            first.add(added, own_y, own_weight, np.arange(n))
             rows = np.pad(rows[1 : n + 1], ((0, 0), (0, D - known)))
             x, y = np.concatenate([x, rows]), np.concatenate([y, own_y])
             weight = np.concatenate([weight, own_weight])
-    assert first.is_sparse == is_sparse and first.n_rows == len(y)
-    rows, own_y, own_weight = first.all(D)
+    assert first.n_rows == len(y)
+    rows, own_y, own_weight, _ = first.last(len(y), D)
     assert isinstance(rows, SparseRows) == is_sparse
     np.testing.assert_array_equal(dense(rows), x)
     np.testing.assert_array_equal(own_y, y)
     np.testing.assert_array_equal(own_weight, weight)
     values = rows.nbytes if not is_sparse else sum(part.nbytes for part in rows[:3])
     # Blocks are as wide as they came.
-    assert 16 * len(y) <= first.nbytes <= values + 16 * len(y)
+    assert 24 * len(y) <= first.nbytes <= values + 24 * len(y)

@@ -9,9 +9,9 @@ from scipy.spatial.distance import cdist
 import streamsvm
 from streamsvm import LaRankClassifier, LASVMClassifier
 from streamsvm.errors import ModelFileError
-from streamsvm.models.contest import race
+from streamsvm.models.kernel import race
 from streamsvm.models.kernel.feature_scales import HALF, FeatureScales, differ
-from streamsvm.models.scaled_rows import scaled_rows
+from streamsvm.models.rows import scaled_rows
 from streamsvm.support.feature_statistics import COUNT, VARIANCE
 from tests.learners.test_trial import LEARNERS, content, learnt, stream
 

@@ -34,7 +34,7 @@ from tests.slow import slow
 MODELS = {
     f"{learner.name}-{i}": learner.cls(**parameters)
     for learner in registered_learners("rows")
-    for i, parameters in enumerate(learner.configurations)
+    for i, parameters in enumerate(learner.cls._unit_test_params())
 }
 MODELS["scaler"] = StandardScaler()
 MODELS["random features"] = RandomFourierFeatures(gamma=0.5, n_components=16)
@@ -135,7 +135,7 @@ def test_active_learning():
 
 @pytest.mark.parametrize("learner", registered_learners("rows"), ids=lambda one: one.name)
 def test_river_is_told_which_learners_take_several_classes(learner):
-    model = learner.cls(**learner.configurations[0])
+    model = learner.cls(**next(learner.cls._unit_test_params()))
     assert model._multiclass is (model.most_classes != 2)
     assert (StandardScaler() | model)._multiclass is model._multiclass
     assert model._multiclass is (

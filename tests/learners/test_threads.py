@@ -21,8 +21,8 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.cli.report import report_rows
-from streamsvm.models.kernel import fresh_values, kernel_batches, kernel_solver, threads
-from streamsvm.models.kernel.fresh_values import FreshValues
+from streamsvm.models.kernel import kernel_batches, kernel_solver, threads
+from streamsvm.models.kernel.kernel_batches import FreshValues
 from streamsvm.run.report import RunReport
 from tests.learners.test_all_learners import content
 from tests.slow import slow_but
@@ -43,10 +43,10 @@ SETTINGS = {
 
 @pytest.fixture(autouse=True)
 def _threads_for_small_models(monkeypatch):
-    monkeypatch.setattr(fresh_values, "_WORTH", 0)
-    monkeypatch.setattr(fresh_values, "_FEWEST_FEATURES", 0)
-    monkeypatch.setattr(fresh_values, "_PART", 500)
-    monkeypatch.setattr(kernel_batches, "_PART", 20_000)
+    monkeypatch.setattr(kernel_batches, "_WORTH", 0)
+    monkeypatch.setattr(kernel_batches, "_FEWEST_FEATURES", 0)
+    monkeypatch.setattr(kernel_batches, "_PART", 500)
+    monkeypatch.setattr(kernel_batches, "_PREDICTED_PART", 20_000)
 
 
 def new_model(name, n_threads):

@@ -162,6 +162,7 @@ def test_weights_scale_the_boxes():
         ({"class_weight": "balanced"}, "class_weight='balanced'"),
         ({"tau": -1.0}, "tau=-1.0"),
         ({"C": 0.0}, "C=0.0"),
+        ({"C": "auto"}, "C='auto'"),
     ],
 )
 def test_refused_parameters(parameters, words):

@@ -24,9 +24,9 @@ from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.features.matrices import Matrix
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.model_files import codec
-from streamsvm.models.contest import errors, members, race, relevance, trial
 from streamsvm.models.kept_examples import Examples
-from streamsvm.models.scaled_rows import scaled_rows
+from streamsvm.models.kernel import race, relearning, relevance, trial
+from streamsvm.models.rows import scaled_rows
 from tests.learners.test_lasvm import optimum
 from tests.reference.slow_relevance import slow_relevance
 from tests.slow import slow_but
@@ -348,9 +348,9 @@ def test_classes_that_the_first_examples_lack_keep_their_numbers(names, order):
     classes = np.array(order)[np.arange(64) // 4 % len(order)]
     draws = np.random.default_rng(0)
     rows = (draws.normal(size=(64, 2)) + 9.0 * classes[:, None]).astype(np.float32)
-    model = members.new_first(learner.model, learner.model.factors_of_classes)
+    model = learner.model.new_first(learner.model.factors_of_classes)
     examples = Examples(rows, classes, np.ones(64), np.zeros(64, bool))
-    errors.learn_examples(model, examples)
+    relearning.learn_examples(model, examples)
     # Before anything else may make room: the next call may be a compiled one, for any class.
     if len(names) > 2:
         assert model.state.info[0].n_classes == len(names) <= model.state.n_vectors.size

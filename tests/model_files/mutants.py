@@ -77,7 +77,7 @@ class Content:
             arrays.append(array)
         key = (container._KEY + container._ZEROS).decode()
         metadata = {**self.metadata, "streamsvm.digest": key}
-        metadata.setdefault("streamsvm.format", "1")
+        metadata.setdefault("streamsvm.format", str(container.FORMAT))
         metadata["streamsvm.parts"] = json.dumps(self.parts)
         schema = pa.schema(fields, metadata=metadata)
         sink = pa.BufferOutputStream()

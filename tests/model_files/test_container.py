@@ -143,11 +143,16 @@ def test_foreign_files(file, content, words):
         streamsvm.load(file)
 
 
-def test_newer_format(file, monkeypatch):
-    monkeypatch.setattr(model_file, "FORMAT", 3)
+@pytest.mark.parametrize(
+    ("number", "error", "advice"),
+    [(4, NewerModelFileError, "upgrade"), (2, ModelFileError, "let the model learn anew")],
+)
+def test_other_formats(file, monkeypatch, number, error, advice):
+    monkeypatch.setattr(model_file, "FORMAT", number)
     learnt(*rows(30)).save(file)
     monkeypatch.undo()
-    with pytest.raises(NewerModelFileError, match="in format 3; this release reads up to 2"):
+    words = f"in format {number}; this release reads format 3 only: {advice}"
+    with pytest.raises(error, match=words):
         streamsvm.load(file)
 
 

@@ -11,7 +11,7 @@ from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.certificate import Looks, papers_bound, steps_for
 from streamsvm.solvers.bounds import Budget, Reservoir
-from streamsvm.solvers.tracking.gap import tracking_gap
+from streamsvm.solvers.tracking.finish import tracking_gap
 from streamsvm.solvers.tracking.state import INFO
 from streamsvm.solvers.tracking.step import exact_step
 from tests.kernels.test_values import expected

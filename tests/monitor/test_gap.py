@@ -14,7 +14,8 @@ from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm.gap import lasvm_gap
 from streamsvm.solvers.tracking import linear as tracking_linear
-from streamsvm.solvers.tracking.gap import linear_gap, tracking_gap
+from streamsvm.solvers.tracking.finish import linear_gap, tracking_gap
+from streamsvm.support import states
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
 from tests.slow import of_tracking_bounds
 from tests.solvers.lasvm.test_step import Stream, live_of
@@ -96,7 +97,7 @@ def test_the_gap_of_very_many_rows_is_an_unbiased_estimate():
     x, y = problem(0, 6000, 3, noise=1.0)
     stream = LinearStream.__new__(LinearStream)
     TrackingStream.__init__(stream, x, y, unequal(0, 6000, 0.1), KERNEL, PLAIN)
-    stream.state = tracking_linear.new_state(3, 0, 0)
+    stream.state = states.new_state(tracking_linear.LinearTrackingState, 3, seed=0, window=0)
     stream.all()
     members, rows = stream.members, stream.rows_of_members()
     average, state = stream.state.average[members], stream.state

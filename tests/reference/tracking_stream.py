@@ -108,7 +108,14 @@ class TrackingStream:
         self.x, self.y, self.cost = x, y, np.broadcast_to(np.asarray(cost, float), (len(y),)).copy()
         self.kernel, self.schedule, self.cache_bytes = kernel, schedule, cache_bytes
         self.diagonal = diagonal_of(kernel, x)
-        self.state = tracking_state.new_state(x.shape[1], cache_bytes, window, seed, capacity)
+        self.state = states.new_state(
+            tracking_state.TrackingState,
+            x.shape[1],
+            cache_bytes,
+            seed,
+            slots=capacity,
+            window=window,
+        )
         self.margins = np.full(len(y), np.nan)
         if window and isinstance(schedule.bounds, Unbounded):
             self.schedule = schedule._replace(bounds=Window(float(window)))

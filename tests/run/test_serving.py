@@ -200,8 +200,8 @@ def test_a_pipeline_is_saved_as_of_one_moment(cls, tmp_path):
         learner = load(path.with_suffix(f".{threading.get_ident()}"))[cls.__name__]
         state = learner.state
         if cls is SVMSGDClassifier:
-            kept = learner.solver.first_rows
-            rows = 0 if kept is None else len(kept.all(3)[1])
+            kept = learner.model.first_rows
+            rows = 0 if kept is None else kept.n_rows
             return learner.n_examples, int(state.info[0, T]), rows or learner.n_examples
         return learner.n_examples, int(state.store.entered.max()) <= learner.n_examples
 

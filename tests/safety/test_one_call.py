@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from river import base
 
 import streamsvm
 from streamsvm import (
@@ -21,6 +22,7 @@ from streamsvm import (
 from streamsvm.errors import ModelBusyError
 from streamsvm.learners.bases import learner as learners
 from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.run.onnx_export import to_onnx
 from streamsvm.solvers.linear import state as linear_state
 from tests.learners.test_all_learners import content, learnt, stream
 from tests.safety.programs import run
@@ -79,6 +81,8 @@ CALLS = {
     "pickle": pickle.dumps,
     "save": lambda model: model.save("nowhere"),
     "unlearn": lambda model: model.unlearn([1]),
+    "export": to_onnx,
+    "class weights": lambda model: setattr(model, "class_weight", {"1": 2.0}),
 }
 PLACES = {
     "hash of a name": ({Name("a"): 0.5, "b": 0.1}, "1"),
@@ -115,7 +119,7 @@ LEARNERS = [one.name for one in registered_learners("rows")]
 @pytest.mark.parametrize("name", LEARNERS)
 def test_all_calls_are_refused_in_the_middle_of_learning_and_predicting(name):
     learner = next(one for one in registered_learners("rows") if one.name == name)
-    models = [learner.cls(**learner.configurations[0]) for _ in range(2)]
+    models = [learner.cls(**next(learner.cls._unit_test_params())) for _ in range(2)]
     for model in models:
         learnt(model, in_texts(stream(40)))
     model, twin = models
@@ -154,7 +158,7 @@ class Observed(TrackingMonitor):
 @pytest.mark.parametrize("name", ["lasvm", "sgd"])
 def test_a_monitor_cannot_use_the_model_that_tells_it(name):
     learner = next(one for one in registered_learners("rows") if one.name == name)
-    model = learner.cls(**learner.configurations[0])
+    model = learner.cls(**next(learner.cls._unit_test_params()))
     monitor, (try_all, tried) = Observed(model), refused(model)
     acting[:] = [try_all]
     for x, y in in_texts(stream(30)):
@@ -208,6 +212,38 @@ def test_wrappers(name):
         assert not acting
         twin.learn_one(odd, 1)
     assert model.predict_proba_one(x) == twin.predict_proba_one(x)
+
+
+class Acting(base.Classifier):
+    """A classifier without a lock that acts when it is used, and knows one label."""
+
+    def __init__(self):
+        self.n_learnt = 0
+
+    def learn_one(self, x, y):
+        self.n_learnt += 1
+        act()
+
+    def predict_proba_one(self, x):
+        act()
+        return {1: 1.0}
+
+
+def test_an_active_learner_around_a_model_without_a_lock():
+    model = ActiveLearner(Acting(), budget=1.0)
+    calls = {
+        "learn": lambda m: m.learn_one({"a": 1.0}, 1),
+        "predict": lambda m: m.predict_one({"a": 1.0}),
+        "probabilities": lambda m: m.predict_proba_one({"a": 1.0}),
+    }
+    for call in calls.values():
+        acting[:] = [refused(model, calls)[0]]
+        call(model)
+        assert not acting
+    assert model.classifier.n_learnt == model.n_answered == 1 and model.n_seen == 2
+    oracle = ActiveLearner(Acting(), oracle=lambda x: refused(oracle, calls)[0]())
+    oracle.predict_one({"a": 1.0})
+    assert oracle.n_seen == 1 and oracle.n_answered == 0
 
 
 SIGNALS = """

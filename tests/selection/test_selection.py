@@ -312,7 +312,9 @@ def test_every_learner_of_rows_but_two_takes_a_selection():
     for learner in registered_learners("rows"):
         if learner.name in ("adaptive", "ambiguous"):
             continue
-        model = learner.cls(**learner.configurations[0], selection=AutoActive(candidates=8, near=2))
+        model = learner.cls(
+            **next(learner.cls._unit_test_params()), selection=AutoActive(candidates=8, near=2)
+        )
         for x, y in stream(120):
             model.learn_one(x, y)
         assert 10 <= model.waiting.n_taken < 110, learner.name

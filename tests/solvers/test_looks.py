@@ -5,7 +5,7 @@ import pytest
 
 from streamsvm import LaRankClassifier, LASVMClassifier, TrackingSVMClassifier, kernels
 from streamsvm.solvers.larank import uniform
-from streamsvm.solvers.lasvm import looks as lasvm_looks
+from streamsvm.solvers.lasvm import gap as lasvm_gap
 from streamsvm.solvers.tracking import linear, step
 from streamsvm.support.looks import heavy_member
 
@@ -36,7 +36,7 @@ def own_gap(model):
 def look(model):
     state = model.state
     if isinstance(model, LASVMClassifier):
-        lasvm_looks.look(state)
+        lasvm_gap.look(state)
     elif isinstance(model, LaRankClassifier):
         uniform.look(state, 1.0)
     elif hasattr(state, "w"):

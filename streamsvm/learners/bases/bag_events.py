@@ -8,7 +8,7 @@ from streamsvm.features.event_reader import Packed
 from streamsvm.features.events import Event
 from streamsvm.learners.bases.event_calls import Arguments
 from streamsvm.learners.bases.event_path import EventLearner, EventPath
-from streamsvm.support.bag_calibration import update_bag
+from streamsvm.support.calibration import update_bag
 
 OF_BAG = -1.0
 """The number of a bag: the solver finds its candidates in the margins."""
@@ -38,7 +38,7 @@ class BagPath(EventPath):
         return -1 if d < 0 else self._learn_bag_written(d, bag, cost, weight)
 
     def learn_bag(self, event: Packed, bag: set[int], cost: float, weight: float) -> int:
-        """Learn what an `EventReader` read: see `learn`."""
+        """Learn what `read` returned: see `learn`."""
         _, d, values, columns, _ = event
         self._write(values, columns)
         return self._learn_bag_written(d, bag, cost, weight)

@@ -11,7 +11,7 @@ from numba import typeof
 from streamsvm._compile import JIT, compiled, compiled_inner, reference_at, words_of
 from streamsvm.features.missing import fill, note
 from streamsvm.features.packing import list_event
-from streamsvm.models.scaled_rows import scaled_value
+from streamsvm.models.rows import scaled_value
 from streamsvm.solvers.adaptive.last_label import (
     digest,
     is_next,

@@ -47,7 +47,7 @@ from streamsvm.learners.bases.event_calls import (
     predict_sparse,
 )
 from streamsvm.models.model import Model, Parts
-from streamsvm.models.scaled_rows import padded
+from streamsvm.models.rows import padded
 from streamsvm.solvers.one_event import solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
@@ -89,7 +89,7 @@ class EventPath:
         self._values_view = event_values.data.cast("B")
         n_scores = 1 if n_outputs == 1 else len(targets.labels.seen)
         numbers = np.array([0, -1, n_scores])
-        self.schema = schema
+        self.schema, self._reader = schema, EventReader(schema)
         self.statistics = schema.missing.reserve(0 if is_sparse else room)
         # Class, C_i and weight of an event.
         self._targets = np.zeros((3, 1))
@@ -104,7 +104,6 @@ class EventPath:
         self._pack_into = struct.Struct("").pack_into
         self._buckets, self._is_hashed = schema.buckets, schema.buckets is not None
         self._index: dict[Name, int] = schema.index
-        self._reader = EventReader(schema)
         # Whether the event that was read last has features that are not known.
         self._has_unknown = False
         # The number of values of a sparse event; that of features of the event learnt last.
@@ -285,8 +284,17 @@ class EventPath:
             return learn_sparse(arguments, self._n, d, self._is_hashed, number, cost, weight)
         return learn_dense(arguments, d, number, cost, weight)
 
+    def read(self, x: Event, learning: bool) -> Packed | None:
+        """Return an event as an `EventReader` reads it, or None; methods of it may run here.
+
+        None also if the state has no room for its features.
+        """
+        read = self._reader.sparse if self.is_sparse else self._reader.dense
+        event = read(x, learning)
+        return event if event is not None and event[1] <= self.room else None
+
     def predict(self, event: Packed) -> int:
-        """Predict what an `EventReader` read; return the index of the label, -1 to fall back.
+        """Predict what `read` returned; return the index of the label, -1 to fall back.
 
         It falls back if a value is out of range.
         """
@@ -295,7 +303,7 @@ class EventPath:
         return self._predict_written(d)
 
     def learn(self, event: Packed, number: float, cost: float, weight: float) -> int:
-        """Learn what an `EventReader` read; return the index of the label predicted before.
+        """Learn what `read` returned; return the index of the label predicted before.
 
         Returns -1 to fall back, when nothing was learnt: as for `predict`, or because the state is
         full. `number` is that of the class; `cost` is C_i, which `weight` is in.

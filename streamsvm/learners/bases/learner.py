@@ -11,24 +11,30 @@ import numpy as np
 from river import base
 
 from streamsvm._compiling import clock, working_time
-from streamsvm._parameter_checks import LARGEST_FACTOR, numbers_of, weights_of
+from streamsvm._parameter_checks import (
+    LARGEST_FACTOR,
+    check_class_weight,
+    check_size,
+    numbers_of,
+    weights_of,
+)
 from streamsvm.errors import BadEventError, ParameterError
 from streamsvm.features import absent, batches, frames
-from streamsvm.features.event_reader import EventReader, Packed, are_usable
+from streamsvm.features.event_reader import are_usable
 from streamsvm.features.events import Event
 from streamsvm.features.frames import Batch
 from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
-from streamsvm.labels.class_labels import Probabilities
+from streamsvm.labels.class_labels import ClassWeight, Probabilities, factor_in
 from streamsvm.labels.label_column import Label, LabelColumn, Labels
 from streamsvm.labels.labelled_rows import Ids, LabelledRows, Weights
 from streamsvm.labels.targets import Margin, Targets
 from streamsvm.learners.bases import late_rows, rehearsal, selecting, words
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.late_rows import LateRows
+from streamsvm.learners.bases.row_learner import RowLearner
 from streamsvm.learners.bases.training_observer import TrainingObserver
-from streamsvm.model_files import container
 from streamsvm.models.kernel import threads
 from streamsvm.models.model import Model
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
@@ -37,19 +43,19 @@ from streamsvm.monitor.learnt import Learnt, learnt_one
 from streamsvm.selection.candidates import Candidates
 from streamsvm.selection.strategies import NAMES, Selection
 from streamsvm.support.interruptions import change_together
-from streamsvm.support.locked import Locked, guarded, refuse, together
+from streamsvm.support.locked import guarded, refuse, together
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
 Result = TypeVar("Result")
 
-_NUMBERS = (float, int, bool)
-"""The usual types of weights; NumPy's are found out more slowly."""
+LOOKS = (rehearsal.LOOK, absent.NOTICED_AT)
+"""After so many events the learner looks whether something is to be compiled, or said."""
 
 _PART = 1024
 """Number of sparse rows that are made dense at a time, to be predicted by a dense model."""
 
 
-class Learner(Locked, container.Saved, base.MiniBatchClassifier):
+class Learner(RowLearner, base.MiniBatchClassifier):
     """A River classifier for dicts and batches; subclasses hand over the model.
 
     Attributes
@@ -70,8 +76,10 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     n_jobs: int | None = None
     """How many threads compute kernel values; None: one."""
 
-    class_weight: Any = None
-    """What C, or the loss, is multiplied by: a dict by label, or None."""
+    takes_balanced: ClassVar[bool] = False
+    """Whether `class_weight` may be "balanced"."""
+
+    _class_weight: ClassWeight | str | None = None
 
     has_dual = False
     """Whether it has dual coefficients, from which a duality gap can be measured."""
@@ -84,8 +92,12 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
     new_event_path: type[EventPath] = EventPath
 
     selection: Selection | None = None
-    waiting: Candidates | None = None
-    """The rule by which examples are chosen, and those that wait; None: all are learnt."""
+    """The rule by which examples are chosen; None: all are learnt."""
+
+    model: Model
+
+    refuses_ids: str | None = None
+    """Why it cannot be used with ids; None: it can."""
 
     is_rehearsal_copy = False
     """Whether it only compiles: see `rehearsal`."""
@@ -100,11 +112,7 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         self.schema = Schema(limit=max_features, buckets=buckets, missing=missing)
         self.missing = missing
         self.targets = self.new_targets()
-        self.event_reader: EventReader | None = None
         self.event_path: EventPath | None = None
-
-    def __repr__(self) -> str:
-        return words.short(self)
 
     @property
     @abc.abstractmethod
@@ -128,10 +136,31 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         """The number of examples learnt, int64 (1,)."""
         return self.model.n_learnt
 
+    @property
+    def class_weight(self) -> Any:
+        """What C, or the loss, is multiplied by; changed, it holds for the events that follow."""
+        return self._class_weight
+
+    @class_weight.setter
+    @guarded
+    def class_weight(self, class_weight: ClassWeight | str | None) -> None:
+        self._weigh(class_weight)
+
+    def _weigh(self, class_weight: ClassWeight | str | None) -> None:
+        """Check the parameter `class_weight`, and set it."""
+        check_class_weight(class_weight, self.takes_balanced)
+        factors = [factor_in(class_weight, label) for label in self.targets.labels.seen]
+        changes = self.model.weighted(factors, class_weight == "balanced")
+        change_together([(self.__dict__, {"_class_weight": class_weight}), *changes])
+
+    @property
+    def _weights_in_words(self) -> str:
+        """The class weights, as `description` has them."""
+        return "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
+
     def factor_of(self, label: Label) -> float:
         """Return what C, or the loss, is multiplied by for examples with this label."""
-        given = self.class_weight
-        return float(given.get(label, 1.0)) if isinstance(given, dict) else 1.0
+        return factor_in(self._class_weight, label)
 
     def add_class(self, label: Label) -> None:
         """Add a class, if it is new: a batch may also be cut before an example of a known one."""
@@ -141,6 +170,11 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             targets = {"targets": self.targets.with_label(one)}
             change_together([(self.__dict__, targets), *changes])
             self.model.after_class()
+
+    def limit_classes(self, max_classes: int | None) -> None:
+        """Set the parameter `max_classes` of a learner that has learnt nothing."""
+        self.targets.labels.most = check_size("max_classes", max_classes, 2)
+        self.max_classes = max_classes
 
     def know_labels(self, seen: list[Label]) -> None:
         """Set the labels of a learner that has learnt nothing, as a file has them."""
@@ -252,10 +286,10 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             label_index = path.predict_plain(self, x)
             if label_index >= 0:
                 return label_index, path
-        event = self._read_event(x, False)
-        path = None if event is None else self._path_for(event)
+        path = self._bound_path()
+        event = None if path is None else path.read(x, False)
         if event is None or path is None:
-            return -1, path
+            return -1, None
         label_index = path.predict(event)
         if label_index >= 0 and isinstance(x, dict):
             self.schema.note_predicted(x)
@@ -269,13 +303,12 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         if self.waiting is not None:
             return False
         # What is no number, or out of range, is refused by the general path.
-        if w.__class__ not in _NUMBERS and not (
-            isinstance(w, np.floating | np.integer | np.bool_) and not isinstance(w, np.timedelta64)
-        ):
+        if w.__class__ is not float and not _is_number(w):
             return False
         if not 0.0 <= w <= LARGEST_FACTOR:
             return False
-        w = float(w)
+        if w.__class__ is not float:
+            w = float(w)
         try:
             number = self.targets.labels.numbers.get(y)
         except TypeError:
@@ -296,7 +329,8 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             label_index, path = self._read_and_learn(x, (number, cost, w))
         if label_index < 0 or path is None:
             return False
-        if self.model.after_event(path, number, cost):
+        self.model.after_event(path, number, cost)
+        if self.model.n_learnt.item() in LOOKS:
             self._look_ahead()
         if observer is not None:
             self._tell(observer, path, number, label_index, w, working_time() - began)
@@ -329,8 +363,8 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         `target` is the number, C_i and weight of the event, as `learn_by`, a method of the path,
         takes them.
         """
-        event = self._read_event(x, True)
-        path = None if event is None else self._path_for(event)
+        path = self._bound_path()
+        event = None if path is None else path.read(x, True)
         if path is None or event is None:
             return -1, None
         if event[4]:
@@ -342,31 +376,23 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             if len(self.schema) != event[1]:
                 # Names that compare otherwise each time: the general path refuses them.
                 return -1, None
-            self.model.n_features = self.model.in_use.n_features = event[1]
+            self.model.n_features = event[1]
         return learn_by(path, event, *target), path
 
-    def _read_event(self, x: Event, learning: bool) -> Packed | None:
-        """Return an event as packed numbers, or None; methods of the mapping may run here."""
-        reader: EventReader | None = self.event_reader
-        if reader is None or reader.schema is not self.schema:
-            reader = self.event_reader = EventReader(self.schema)
-        return reader.sparse(x, learning) if self.is_sparse else reader.dense(x, learning)
-
-    def _path_for(self, event: Packed) -> EventPath | None:
-        """Return the path bound to the current state; None if the event must fall back."""
+    def _bound_path(self) -> EventPath | None:
+        """Return the path bound to the current state; None if events must fall back."""
         path: EventPath | None = self.event_path
         parts = self.model.event_parts()
-        statistics = self.schema.missing.statistics
         if (
             path is None
             or path.targets is not self.targets
-            or path.statistics is not statistics
+            or path.statistics is not self.schema.missing.statistics
             or not path.is_bound_to(parts)
         ):
             if parts[0] is None or len(self.targets.labels.seen) < 2:
                 return None
             path = self.event_path = self.new_event_path(self, parts)
-        return path if event[1] <= path.room else None
+        return path
 
     def _margin_one(self, x: Event) -> Margin:
         """Return the margin of an event as a float, or its scores as a list."""
@@ -400,10 +426,10 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         self.learn_checked(row, labels, weights, None, diagonal)
         if clock.functions > compiled:
             rehearsal.compile_ahead(self)
-        self._look_ahead()
+        rehearsal.look(self)
 
     def _look_ahead(self) -> None:
-        """Look whether something is to be compiled, or said, after a number of events."""
+        """Look whether something is to be compiled, or said, after one of `LOOKS` events."""
         rehearsal.look(self)
         if self.n_examples == absent.NOTICED_AT:
             absent.notice(self)
@@ -454,7 +480,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return self.learn_batch(X, y, w, ids).tolist()
 
     def _check_ids(self, ids: Ids | None) -> None:
-        """Raise `ParameterError` if the learner cannot be used with ids."""
+        """Raise `ParameterError` if there are ids, and the learner cannot be used with them."""
+        if ids is not None and self.refuses_ids is not None:
+            raise ParameterError(f"ids: {self.refuses_ids}")
 
     @guarded
     def predict_many(self, X: Batch) -> Any:
@@ -581,15 +609,13 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         numbers, and k(x, x). Without numbers the examples are counted from the start of the stream.
         Rows that `late` says are only predicted have the number 0 and the weight 0.
         """
-        # Numbered when their classes are known.
-        whole = LabelledRows(x, np.zeros(len(labels)), labels, w, np.zeros(0, np.int64), diagonal)
         if self.waiting is not None:
             ids = np.zeros(len(labels), np.int64) if numbers is None else numbers
-            chosen_of = whole._replace(numbers=ids)
+            chosen_of = LabelledRows(x, labels, w, ids, diagonal)
             return selecting.learn(self, self.waiting, chosen_of, late, self._learn_all)
         if numbers is None:
             numbers = self.last_number + np.arange(1, len(labels) + 1)
-        return self._learn_all(whole._replace(numbers=numbers), late)
+        return self._learn_all(LabelledRows(x, labels, w, numbers, diagonal), late)
 
     def _learn_all(self, whole: LabelledRows, late: LateRows | None = None) -> LabelColumn:
         """Learn all of some checked rows: see `learn_checked`."""
@@ -642,13 +668,13 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         """
         began = working_time()
         n, observer = self.n_examples, self.observer
-        rows = rows.numbered_by(self.targets)
-        margins = self._learn_rows(rows.numbered(self.targets.in_bags(rows.labels)))
+        numbered = rows.numbered_by(self.targets)
+        margins = self._learn_rows(numbered)
         predicted: LabelColumn = self.targets.labels_of(margins, n_known)
         if first is not None:
             predicted = LabelColumn.joined([first, predicted[1:]])
         everything = predicted
-        x, classes, labels, w, numbers, _ = rows
+        (x, labels, w, numbers, _), classes = rows, numbered.y
         if late is not None:
             earlier = late.note(start, predicted)
             is_learnt = numbers > 0
@@ -657,7 +683,6 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             labels, predicted = labels.take(kept), predicted.take(kept)
             if observer is not None and earlier:
                 observer.expect(earlier)
-        self.model.n_learnt[0] = n + len(labels)
         if n < absent.NOTICED_AT <= n + len(labels):
             absent.notice(self)
         if observer is not None and len(labels):
@@ -715,28 +740,6 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         return math.inf if self.schema.buckets is not None else self.schema.limit
 
     @property
-    def memory_parts(self) -> dict[str, int]:
-        """Bytes of each part of the model, and of the ``names`` of features."""
-        return self.model.memory_parts | {"names": self.schema.memory_usage}
-
-    @property
-    def memory_usage(self) -> int:
-        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
-        waiting = 0 if self.waiting is None else self.waiting.nbytes
-        return sum(self.memory_parts.values()) + waiting
-
-    @property
-    def n_examples(self) -> int:
-        """Number of examples learnt."""
-        return int(self.n_learnt[0])
-
-    @property
-    def feature_names(self) -> list[Name]:
-        """The features seen, in the order of the columns of `support_vectors().rows`."""
-        with self.lock:
-            return list(self.schema.names)
-
-    @property
     def classes(self) -> list[Label]:
         """The labels seen, in the order of first appearance."""
         return list(self.targets.labels.seen)
@@ -781,14 +784,6 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         with self.lock:
             return self.schema.missing.counts(self.schema.names)
 
-    @property
-    def n_unknown_events(self) -> int:
-        """How many events were predicted that had none of the features that the model knows.
-
-        Of text, and where no feature comes with half of the events, they are not counted.
-        """
-        return self.schema.n_unknown
-
     def summary(self) -> str:
         """Return what the learner has learnt as a table to print.
 
@@ -805,11 +800,6 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         """Return what `words.table` wants to know."""
         return {"features": self.feature_names, "advice": absent.zeros_in_words(self)}
 
-    def _ignored(self) -> dict[str, int]:
-        """Return the counter of features that were ignored, if there are any."""
-        n = self.schema.n_ignored
-        return {"features_ignored": n} if n else {}
-
     # Copies
 
     def _contents(self) -> dict[str, object]:
@@ -818,7 +808,6 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
             **super()._contents(),
             "observer": None,
             "event_path": None,
-            "event_reader": None,
             "model": self.model.for_copy(),
         }
 
@@ -826,3 +815,9 @@ class Learner(Locked, container.Saved, base.MiniBatchClassifier):
         super().__setstate__(contents)
         # The process may have other cores.
         self.model.after_copy(threads.check_n_jobs(self.n_jobs))
+
+
+def _is_number(w: object) -> bool:
+    """Tell whether a weight is of a usual type, whose methods run no code of a user."""
+    is_numpys = isinstance(w, np.floating | np.integer | np.bool_)
+    return w.__class__ in (int, bool) or (is_numpys and not isinstance(w, np.timedelta64))

@@ -25,11 +25,6 @@ class RegisteredLearner(NamedTuple):
         """What it takes: "rows", "sentences" (`SequenceLearner`), "records" (`SentenceLearner`)."""
         return self.cls.takes  # type: ignore[attr-defined, no-any-return]
 
-    @property
-    def configurations(self) -> list[Parameters]:
-        """The parameters with which River's checks and the tests of all learners run."""
-        return list(self.cls._unit_test_params())  # type: ignore[attr-defined]
-
 
 _learners: dict[str, RegisteredLearner] = {}
 

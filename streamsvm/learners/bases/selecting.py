@@ -170,8 +170,6 @@ def _learn_best(learner: Choosing, candidates: Candidates, learn_one: LearnOne) 
     x, fact = candidates.get(place)
     label = LabelColumn(np.zeros(1, np.int64), [seen[fact["class"]]])
     numbers, diagonal = np.array([fact["id"]]), np.array([fact["diagonal"]])
-    row = LabelledRows(
-        joined([x], len(learner.schema)), np.zeros(1), label, np.array([fact["weight"]]), numbers,
-        diagonal,
-    )  # fmt: skip
+    x, weight = joined([x], len(learner.schema)), np.array([fact["weight"]])
+    row = LabelledRows(x, label, weight, numbers, diagonal)
     _learn_chosen(learner, candidates, row, learn_one, place)

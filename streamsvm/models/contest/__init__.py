@@ -1,1 +1,1 @@
-"""Kernel models that learn the same rows and are compared by their errors beyond chance."""
+"""Kernel models that learn the same rows, of which the one that errs least predicts."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.exact import exact_file
 from streamsvm.models.exact.exact_rows import ExactRows, in_double, with_costs
-from streamsvm.models.kernel.class_costs import ClassCosts
+from streamsvm.models.kernel.preparation import ClassCosts
 from streamsvm.models.model import Kernel, Model, Parts
 from streamsvm.models.outputs import Outputs, sides_of
 from streamsvm.models.rows import NumberedRows
@@ -43,14 +45,16 @@ class ExactClasses(ExactRows, Model):
         costs = self.costs.with_class(factor)
         return [(self.__dict__, {"outputs": Outputs(self.n_classes + 1), "costs": costs})]
 
+    def weighted(self, factors: Sequence[float], is_balanced: bool) -> list[Changes]:
+        """Return what changes as C is multiplied by other factors from now on."""
+        return [(self.__dict__, {"costs": self.costs.weighted(factors, is_balanced)})]
+
     def learn(self, rows: NumberedRows) -> np.ndarray:
         """Learn rows, of number 0 only predict; return the margins from before each."""
         self.problem.settle()
         self.n_features = max(self.n_features, shape(rows.x)[1])
-        x, margins, costs = in_double(rows.x), np.zeros(len(rows.y)), np.zeros(len(rows.y))
-        learnt = np.flatnonzero(rows.numbers > 0)
-        if len(learnt):
-            costs[learnt] = self.costs.of_rows(self.C, rows.y[learnt]) * rows.w[learnt]
+        x, margins = in_double(rows.x), np.zeros(len(rows.y))
+        costs = self.costs.of_rows(self.C, rows)
         for r in range(len(x)):
             margins[r] = self.problem.decisions(x[r : r + 1])[0]
             if rows.numbers[r] > 0:
@@ -61,6 +65,7 @@ class ExactClasses(ExactRows, Model):
         y, n = float(sides_of(row.y)[0]), self.n_examples + 1
         self.add_example(x, y, cost, int(row.numbers[0]), float(row.w[0]), y)
         self.costs.count(row.y)
+        self.n_learnt[0] = n
         if n & (n - 1) == 0 and self.costs.is_balanced and self.costs.counts.min() > 0:
             self.problem = with_costs(self.problem, self.costs_of_kept, self.C)
 
@@ -107,7 +112,7 @@ class ExactClasses(ExactRows, Model):
     def read(self, content: Json, arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not hold together."""
         problem = exact_file.read_solution(self, self.n_features, content, arrays)
-        self.costs = self.costs.counting(arrays.take("exact_counts", Field((2,)), {}))
+        self.costs = self.costs.changed(counts=arrays.take("exact_counts", Field((2,)), {}))
         self.n_passed = int(self.n_learnt[0]) - problem.n_added
         if self.n_passed < 0:
             raise ValueError("more examples were added than learnt")

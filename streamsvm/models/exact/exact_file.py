@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike
 
 from streamsvm._parameter_checks import LARGEST_FACTOR, LARGEST_ID
 from streamsvm.model_files.json_values import (
+    LARGEST_COUNT,
     Content,
     Json,
     checked,
@@ -30,7 +31,6 @@ _RANGES = {
     "arrived": COUNT,
     "weight": Range(0, LARGEST_FACTOR),
 }
-LARGEST_COUNT = 2**53
 _COUNTED = ("n_added", "n_changes")
 _OF_INFO = ("n_steps", "n_null", "b", "drift", "near", "is_inexact")
 _MOST_ERROR = 1e-4
@@ -67,7 +67,7 @@ def read_solution(rows: ExactRows, d: int, content: Json, arrays: NamedArrays) -
     problem: ExactProblem = rows.problem.emptied(kernel)
     for name in _COUNTED:
         setattr(problem, name, as_int(name, found.get(name), 0, LARGEST_COUNT))
-    problem.highest = as_int("highest", found.get("highest", 0), 0, LARGEST_ID)
+    problem.highest = as_int("highest", found.get("highest"), 0, LARGEST_ID)
     m = arrays.length_of("exact_members", 0)
     if m > n:
         raise ValueError("more examples are on the margin than there are")

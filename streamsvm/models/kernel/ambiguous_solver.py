@@ -45,7 +45,7 @@ class AmbiguousSolver(DualSolver):
         """Return an empty state."""
         room = max(_FEWEST, 2 * sizes.n_classes)
         own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
-        return states.new_seeded(AmbiguousState, *own, classes=room)
+        return states.new_state(AmbiguousState, *own, classes=room)
 
     def state_for(self, sizes: Sizes) -> AmbiguousState | LinearState:
         """Return the state, created or grown to hold so many features and labels."""

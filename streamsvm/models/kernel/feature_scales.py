@@ -13,8 +13,7 @@ import numpy as np
 from streamsvm._compile import compiled
 from streamsvm.support.declaration import Field, NamedArrays, Range
 from streamsvm.support.feature_statistics import COUNT, N_ROWS, VARIANCE, learn_value
-from streamsvm.support.row_columns import Columns, entries_of
-from streamsvm.support.rows import Rows, SparseRows, shape
+from streamsvm.support.rows import Columns, Rows, SparseRows, entries_of, shape
 
 HALF = 512
 """Of the rows that come while the stream doubles, so many are looked at; see `FeatureScales`."""
@@ -268,11 +267,8 @@ class FeatureScales:
         """Return the statistics as arrays for a file."""
         arrays: dict[str, np.ndarray] = {"scales": self.statistics, "scale_limits": self.limits}
         arrays["is_flag"] = self.is_flag.astype(np.int32)
-        if self.weights is not None:
-            arrays["scale_weights"] = self.weights
-        if self.relevance is not None:
-            arrays["scale_relevance"] = self.relevance
-        return arrays
+        more = {"scale_weights": self.weights, "scale_relevance": self.relevance}
+        return arrays | {name: array for name, array in more.items() if array is not None}
 
     @classmethod
     def read(cls, arrays: NamedArrays, d: int) -> FeatureScales | None:

@@ -7,22 +7,18 @@ import math
 import operator
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
 from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_number
-from streamsvm.errors import ParameterError
-from streamsvm.models.contest import race
+from streamsvm.models.kernel import race
 from streamsvm.models.kernel.kernel_model import KernelModel
-from streamsvm.models.kernel.reserve import Reserve
-from streamsvm.models.kernel.reserving_solver import ReservingSolver, reserving
+from streamsvm.models.kernel.kernel_solver import ReservingSolver, reserving
 from streamsvm.models.kernel.revisits import Revisits
 
 _log = logging.getLogger(__name__)
-
-Result = TypeVar("Result")
 
 FINISHING_STEPS, FINISHING_STEPS_EACH = 10_000_000, 100
 """`finish` ends after so many steps, or so many for each example kept, whichever is more."""
@@ -47,35 +43,23 @@ _MOST_LOOKS = 1000
 """`finish` looks at the reserve so often at most; a few times are enough but for rounding."""
 
 
-def new_reserve(
-    reserve: int | None, window: int | None, max_support_vectors: int | None
-) -> Reserve:
-    """Return an empty reserve of `reserve` rows, which is checked; the bounds have been checked."""
-    most = None if reserve is None else int(check_number("reserve", reserve, 0))
-    if max_support_vectors is not None:
-        if most:
-            raise ParameterError(
-                f"reserve={reserve!r} with max_support_vectors={max_support_vectors!r}: examples "
-                "that were merged or left out to keep within the limit would be learnt again; "
-                "leave one of them out, or give reserve=0"
-            )
-        most = 0
-    return Reserve(most, window)
+class Asked:
+    """How a model is to finish, and what that may take: `seconds`, and `calls` of its steps.
 
+    Without seconds it depends on the rows. `alone` calls a function that no other call on the model
+    interrupts; between two calls, others may come.
+    """
 
-class Alone(Protocol):
-    """Calls a function that has the learner for itself, and returns what it returns."""
-
-    def __call__(self, function: Callable[[], Result], /) -> Result:
-        """Call it."""
-
-
-class Limits:
-    """What a call of `finish` may take: `seconds`, and `calls` of its steps; None: by the rows."""
-
-    def __init__(self, seconds: float | None, calls: float = math.inf) -> None:
+    def __init__(
+        self,
+        seconds: float | None,
+        progress: Callable[[float, int], None] | None = None,
+        alone: Callable[[Callable[[], object]], Any] = operator.call,
+        calls: float = math.inf,
+    ) -> None:
         self.seconds = None if seconds is None else check_number("seconds", seconds, 0)
-        self.calls, self._began, self._has_said = calls, _clocks(), False
+        self.progress, self.alone, self.calls = progress, alone, calls
+        self._began, self._has_said = _clocks(), False
 
     def exceeded(self, n_kept: int, n_classes: int, made: int) -> str | None:
         """Return why no further steps may be made, after so many on the rows kept; or None."""
@@ -105,15 +89,6 @@ def _clocks() -> tuple[float, float]:
     return working_time(), time.thread_time()
 
 
-class Asked(NamedTuple):
-    """How a model is to finish."""
-
-    limits: Limits
-    progress: Callable[[float, int], None] | None = None
-    alone: Alone = operator.call
-    """Calls a function that no other call on the model interrupts; between two, others may come."""
-
-
 def improve(model: KernelModel, some: Callable[[], tuple[bool, float, int]], asked: Asked) -> bool:
     """Improve the examples kept up to their optimum; return whether that was as far as it goes.
 
@@ -127,42 +102,32 @@ def improve(model: KernelModel, some: Callable[[], tuple[bool, float, int]], ask
     def facts() -> tuple[bool, float, int, int, float]:
         return *some(), len(model.kept_numbers()), model.dual
 
-    limits = asked.limits
-    made, stepped, growth = 0, 0, Growth(model.dual)
+    made = stepped = of_round = 0
+    at_round = model.dual
     while model.state is not None:
         is_done, error, steps, n_kept, dual = asked.alone(facts)
         if is_done:
             return True
         before, made, stepped = made, made + max(steps, _LEAST_STEPS), stepped + steps
-        limits.calls -= 1
-        why = limits.exceeded(n_kept, model.n_classes, made)
-        has_grown = not growth.has_ended(dual, stepped, n_kept)
+        asked.calls -= 1
+        why = asked.exceeded(n_kept, model.n_classes, made)
+        has_grown = True
+        # In a round of a step for each example kept.
+        if stepped - of_round >= n_kept:
+            has_grown = dual - at_round > GROWTH * abs(dual)
+            at_round, of_round = dual, stepped
         if not has_grown:
             why = f"the dual grew by less than {GROWTH:g} of itself"
         looks = made // _LOOK_EVERY > before // _LOOK_EVERY
         if steps == 0 or (looks and error <= asked.alone(lambda: _rounding(model))):
             why = "what is left is rounding"
         if why is not None:
-            limits.ended(why, error, asked.alone(model.duality_gap))
+            asked.ended(why, error, asked.alone(model.duality_gap))
             # Further rows of the reserve may let the dual grow again.
             return not has_grown
         if asked.progress is not None:
             asked.progress(error, model.solver.n_support_vectors)
     return True
-
-
-class Growth:
-    """Tells when the dual has ended to grow: in a round of a step for each example kept."""
-
-    def __init__(self, dual: float) -> None:
-        self._dual, self._made = dual, 0
-
-    def has_ended(self, dual: float, made: int, n_kept: int) -> bool:
-        """Tell whether a round has ended after so many steps, in which the dual hardly grew."""
-        if made - self._made < n_kept:
-            return False
-        before, self._dual, self._made = self._dual, dual, made
-        return dual - before <= GROWTH * abs(dual)
 
 
 def _rounding(model: KernelModel) -> float:
@@ -172,20 +137,22 @@ def _rounding(model: KernelModel) -> float:
     return _ROUNDING * float(largest) * float(np.abs(coefficients).sum())
 
 
-def look_again(
-    model: KernelModel,
-    finish: Callable[[], bool],
-    alone: Alone,
-    allowed: Callable[[], float] = lambda: 0.0,
-) -> None:
-    """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
+def finish(model: KernelModel, asked: Asked, share: float = 0.0) -> None:
+    """Lead a model to the optimum over the examples kept and those of its reserve.
 
-    `finish` leads to the optimum over the examples kept, and returns whether it was reached.
-    Between its calls others may learn: their examples are looked at when the model finishes again.
-    It also ends when the rows of the reserve add at most `allowed()` to the gap.
+    Rows of the reserve that violate optimality are learnt, and the model is improved again, until
+    none does. Between two calls others may learn: their examples are looked at when the model
+    finishes again. With a `share`, of the dual, or C if that is more, it ends when the gap over the
+    examples kept is below it, and what the reserve adds to the gap.
     """
     solver: ReservingSolver | None = None
     revisits: Revisits | None = None
+
+    def allowed() -> float:
+        return max(model.C, share * model.dual) if share > 0.0 else 0.0
+
+    def some() -> tuple[bool, float, int]:
+        return reserving(model.solver).improve_some(model.n_features, allowed())
 
     def look(is_first: bool) -> bool:
         """Learn rows that violate optimality; return whether that changed the model."""
@@ -198,24 +165,8 @@ def look_again(
             revisits = solver.revisits(model)
         return (revisits.comes_first or not is_first) and bool(revisits.learn_violating(allowed()))
 
-    alone(lambda: look(True))
+    asked.alone(lambda: look(True))
     for _ in range(_MOST_LOOKS):
-        if not (finish() and alone(lambda: look(False))):
+        if not (improve(model, some, asked) and asked.alone(lambda: look(False))):
             return
     _log.warning("finish ended after %d looks at the reserve", _MOST_LOOKS)
-
-
-def finish(model: KernelModel, asked: Asked, share: float = 0.0) -> None:
-    """Lead a model to the optimum over the examples kept and those of its reserve.
-
-    With a `share`, of the dual, or C if that is more, it ends when the gap over the examples kept
-    is below it, and what the reserve adds to the gap.
-    """
-
-    def allowed() -> float:
-        return max(model.C, share * model.dual) if share > 0.0 else 0.0
-
-    def some() -> tuple[bool, float, int]:
-        return reserving(model.solver).improve_some(model.n_features, allowed())
-
-    look_again(model, lambda: improve(model, some, asked), asked.alone, allowed)

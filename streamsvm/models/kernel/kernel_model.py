@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import random
 import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,17 +18,20 @@ from streamsvm.model_files.json_values import (
     kernel_as_json,
     kernel_from_json,
 )
-from streamsvm.models.contest import race
-from streamsvm.models.kernel import auto_gamma, definiteness, kernel_batches, loaded
-from streamsvm.models.kernel.class_costs import ClassCosts
+from streamsvm.models.kernel import auto_gamma, definiteness, kernel_batches, loaded, race
 from streamsvm.models.kernel.kept_values import kept_values
-from streamsvm.models.kernel.kernel_solver import DualSolver, KernelSolver, KernelState, Sizes
-from streamsvm.models.kernel.preparation import Preparation
-from streamsvm.models.kernel.reserving_solver import ReservingSolver, reserving
+from streamsvm.models.kernel.kernel_solver import (
+    DualSolver,
+    KernelSolver,
+    KernelState,
+    ReservingSolver,
+    Sizes,
+    reserving,
+)
+from streamsvm.models.kernel.preparation import ClassCosts, Preparation
 from streamsvm.models.model import LearntEvent, Model, Parts
-from streamsvm.models.outputs import Outputs, sides_of
+from streamsvm.models.outputs import Outputs
 from streamsvm.models.rows import NumberedRows, row_after
-from streamsvm.monitor.certificate import Looks
 from streamsvm.selection.candidates import Candidates
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import density, states, stores
@@ -38,7 +41,7 @@ from streamsvm.support.kernel_rows import kernel_diagonal
 from streamsvm.support.kernel_rows.fresh_block import fill_values
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse, taken
 from streamsvm.support.sparse_store import SparseStore
-from streamsvm.support.state_arrays import as_arrays, from_arrays
+from streamsvm.support.state_arrays import from_arrays
 
 _MOST_OF_RESERVE = 2000
 """Of a larger reserve so many rows are drawn: as many kernel rows cost a fraction of a second."""
@@ -106,12 +109,6 @@ class KernelModel(Model):
         new.costs = ClassCosts(is_balanced=self.costs.is_balanced)
         return new
 
-    def changed(self, **parts: object) -> Self:
-        """Return a model with other values of some attributes, which shares all else."""
-        new = copy.copy(self)
-        new.replace(**parts)
-        return new
-
     def replace(self, **parts: object) -> None:
         """Replace attributes in one step, so that they match after an interruption."""
         self.__dict__.update(parts)
@@ -165,8 +162,8 @@ class KernelModel(Model):
                 until = 1
             stop = row_after(rows.numbers, start, until)
             part = rows.part(start, stop)
-            cost = self._costs_of(part)
-            self._become_sparse_if_large(shape(rows.x)[1], seen)
+            cost = self.costs.of_rows(self.C, part)
+            self._become_sparse_if_large(shape(rows.x)[1])
             if self.is_sparse:
                 # The model may have become sparse after the batch was read.
                 part = part._replace(x=sparse(part.x))
@@ -188,13 +185,6 @@ class KernelModel(Model):
             rows.y[of_bags] = -1.0 - found.argmax(axis=1)
         return margins
 
-    def _costs_of(self, rows: NumberedRows) -> np.ndarray:
-        """Return the C_i of rows, 0 of those that are only predicted."""
-        cost, learnt = np.zeros(len(rows.y)), np.flatnonzero(rows.numbers > 0)
-        if len(learnt):
-            cost[learnt] = self.costs.of_rows(self.C, rows.y[learnt]) * rows.w[learnt]
-        return cost
-
     def _count(self, seen: int, rows: NumberedRows, scaled: Rows, margins: np.ndarray) -> None:
         """Take note of rows learnt after `seen` examples, and adapt to them."""
         n = self.n_examples
@@ -205,28 +195,36 @@ class KernelModel(Model):
         if seen < n:
             self.adapt(n)
 
-    def after_event(self, event: LearntEvent, number: float, cost: float) -> bool:
+    def after_event(self, event: LearntEvent, number: float, cost: float) -> None:
         """Update reserve, scale, gamma and class weights after an event was learnt."""
         n, solver, preparation = self.n_learnt.item(), self.solver, self.preparation
         if self.costs.is_balanced:
             self.costs.count_one(number)
         # First: a trial of scale and width replaces the reserve by one that has this row already.
         if isinstance(solver, ReservingSolver):
-            margin = solver.wants(number, event.margins)
-            if margin is not None and event.weight > 0.0:
-                fact = n, n, number, event.weight, margin
-                solver.kept_rows.add_one(event.scaled_row(), fact)
-            solver.kept_rows.now = n
-        if not preparation.note_event(event, number, n):
-            return False
-        self.adapt(n)
-        return True
+            reserve = solver.kept_rows
+            if reserve.most != 0 and event.weight > 0.0:
+                margin = solver.least_margin(number, event.margins)
+                if margin < reserve.threshold:
+                    reserve.add_one(event.scaled_row(), (n, n, number, event.weight, margin))
+            reserve.now = n
+        if preparation.note_event(event, number, n):
+            self.adapt(n)
 
     def with_class(self, factor: float) -> list[Changes]:
         """Return what changes as a class is added, whose C is multiplied by a factor."""
         n = self.n_classes + 1
         solver, costs = self.solver.of_classes(n), self.costs.with_class(factor)
         new = {"outputs": type(self.outputs)(n), "solver": solver, "costs": costs}
+        return [(self.__dict__, new)]
+
+    def weighted(self, factors: Sequence[float], is_balanced: bool) -> list[Changes]:
+        """Return what changes as C is multiplied by other factors from now on."""
+        new = {
+            "costs": self.costs.weighted(factors, is_balanced),
+            # Its candidates have the factors from before.
+            "preparation": self.preparation.without_race(),
+        }
         return [(self.__dict__, new)]
 
     # What changes as the stream goes on
@@ -237,7 +235,8 @@ class KernelModel(Model):
         All but the trial changes at powers of two, or after the next example if it was interrupted.
         """
         if n < self.preparation.adapts_at:
-            race.step(self, n)
+            if self.preparation.trial is not None:
+                race.step(self, n)
             return
         solver, gamma = self.solver, self.preparation.gamma_by_rule(n, self.is_sparse)
         if gamma is not None and auto_gamma.is_worth_it(self.kernel.gamma, gamma):
@@ -245,7 +244,7 @@ class KernelModel(Model):
         self.rebalance()
         if self.sparse is None and not self.is_sparse and self.state is not None:
             if density.are_sparse(self.dense_rows()):
-                self.become_sparse_after(n)
+                self.become_sparse()
         # Last, when it is known whether rows are sparse.
         if self.preparation.trial is not None:
             race.step(self, n)
@@ -277,24 +276,20 @@ class KernelModel(Model):
     def become_sparse(self) -> None:
         """Store rows as their nonzero features from now on, unless they shall be dense."""
         if not self.is_sparse and self.sparse is not False:
-            self.become_sparse_after(self.n_examples)
+            preparation = self.preparation.made_sparse(self.n_examples)
+            solver = self.solver.made_sparse()
+            self.replace(is_sparse=True, solver=solver, preparation=preparation)
 
-    def become_sparse_after(self, n: int) -> None:
-        """Store rows as their nonzero features from now on, after n examples."""
-        solver, preparation = self.solver.made_sparse(), self.preparation.made_sparse(n)
-        self.replace(is_sparse=True, solver=solver, preparation=preparation)
-
-    def _become_sparse_if_large(self, n_features: int, seen: int) -> None:
+    def _become_sparse_if_large(self, n_features: int) -> None:
         """Become sparse if dense rows of so many features would fill the memory with zeros."""
         state = self.state
         if self.sparse is not None or self.is_sparse or state is None:
             return
-        if n_features > states.n_columns(state):
-            capacity = state.store.entered.size
-            if density.may_be_too_many(capacity, n_features) and density.are_mostly_zero(
-                self.dense_rows(), n_features
-            ):
-                self.become_sparse_after(seen)
+        may_be = n_features > states.n_columns(state) and density.may_be_too_many(
+            state.store.entered.size, n_features
+        )
+        if may_be and density.are_mostly_zero(self.dense_rows(), n_features):
+            self.become_sparse()
 
     def _look_at_kernel(self) -> None:
         """Count, and warn of once, a kernel of the user's that is not positive definite."""
@@ -327,7 +322,7 @@ class KernelModel(Model):
 
     def room_for_features(self) -> int:
         """Return the number of features that the state has room for."""
-        return self.solver.room_for_features()
+        return 0 if self.state is None else int(states.n_columns(self.state))
 
     def takes_every_row(self) -> bool:
         """Tell whether it accepts every row of finite values."""
@@ -385,8 +380,7 @@ class KernelModel(Model):
         kept = kept_values(candidates)
         sizes = self.sizes(shape(x)[1])
         state = kept.bring_up_to_date(self.solver, sizes, candidates, self.preparation.scaled)
-        scaled = self.preparation.scaled(sparse(x) if self.is_sparse else x)
-        n = shape(x)[0]
+        scaled, n = self._compared(x), shape(x)[0]
         margins = self.outputs.zeros(n)
         values = np.zeros((n, states.capacity_of(state)), np.float32)
         fill_values(kept.bound, state.store, scaled, 0, kept.n, values)
@@ -400,11 +394,13 @@ class KernelModel(Model):
         """
         if not self._keeps_values:
             return super().margins_of_waiting(candidates, d)
-        x = candidates.rows(d)
-        scaled = self.preparation.scaled(sparse(x) if self.is_sparse else x)
-        margins = self.outputs.zeros(len(candidates))
+        scaled, margins = self._compared(candidates.rows(d)), self.outputs.zeros(len(candidates))
         self.solver.margins_by_values(self.state, scaled, margins, candidates.values)
         return margins
+
+    def _compared(self, x: Rows) -> Rows:
+        """Return rows as the solver compares them."""
+        return self.preparation.scaled(sparse(x) if self.is_sparse else x)
 
     @property
     def _keeps_values(self) -> bool:
@@ -445,11 +441,6 @@ class KernelModel(Model):
         return self.preparation.in_words(self.kernel)
 
     @property
-    def n_vectors(self) -> int:
-        """Number of examples kept with a nonzero coefficient, each once."""
-        return self.solver.n_vectors
-
-    @property
     def memory_parts(self) -> dict[str, int]:
         """Bytes of ``support_vectors``, ``cache``, ``scratch``, and the ``reserve``."""
         parts, reserve = self.solver.memory_parts, self.solver.kept_rows
@@ -483,18 +474,14 @@ class KernelModel(Model):
         `classes` and `weights` are those of the n rows, which are over the features seen.
         """
         margins = self.margins_of(x) if shape(x)[0] else np.zeros(0)
-        losses = np.maximum(0.0, self.solver.loss_margin - sides_of(classes) * margins)
+        correctness = self.outputs.correctness(classes, margins)
+        losses = np.maximum(0.0, self.solver.loss_margin - correctness)
         factors = self.costs_now(classes, weights) / self.C
         of_norm = self.solver.regularisation
         more = 0.5 * of_norm * self.squared_norm if of_norm else 0.0
         return more + (float((factors * losses).mean()) if len(losses) else 0.0)
 
     # Of solvers with a dual
-
-    @property
-    def looks(self) -> Looks:
-        """The sums of looks so far, which estimate and bound the mean gap; none without a dual."""
-        return self.solver.looks if isinstance(self.solver, DualSolver) else Looks()
 
     @property
     def dual(self) -> float:
@@ -513,22 +500,11 @@ class KernelModel(Model):
         """
         if self.state is None:
             return 0.0
-        kept = self.kept_gap()
-        losses, costs = self._losses_of_reserve()
-        return KeptGap(kept.total + losses, kept.cost + costs).normalised
-
-    def _losses_of_reserve(self) -> tuple[float, float]:
-        """Return the summed losses and C_i of rows of the reserve that are not kept.
-
-        Of more than `_MOST_OF_RESERVE` they are estimated from so many. Several problems are
-        summed.
-        """
-        reserve = self.solver.kept_rows
-        if reserve is None or not reserve.n_rows:
-            return 0.0, 0.0
-        revisits = reserving(self.solver).revisits(self, _MOST_OF_RESERVE)
-        found: tuple[float, float] = revisits.losses()
-        return found
+        kept, reserve = self.kept_gap(), self.solver.kept_rows
+        if reserve is not None and reserve.n_rows:
+            losses, costs = reserving(self.solver).revisits(self, _MOST_OF_RESERVE).losses()
+            kept = KeptGap(kept.total + losses, kept.cost + costs)
+        return kept.normalised
 
     def kept_numbers(self) -> np.ndarray:
         """Return the numbers of the examples kept, int64 (n_kept,)."""
@@ -565,11 +541,9 @@ class KernelModel(Model):
         content["kernel_"] = kernel_as_json(self.kernel)
         if self.costs.is_balanced:
             arrays["counts"] = self.costs.counts
-        if self.state is not None:
-            records, own = as_arrays(self.state, self.lengths)
+        for records, own in (super().as_file(), self.solver.as_file()):
             content, arrays = content | records, arrays | own
-        records, own = self.solver.as_file()
-        return content | records, arrays | own
+        return content, arrays
 
     def read(self, content: Json, arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""
@@ -581,7 +555,7 @@ class KernelModel(Model):
         given = solver.read_draws(arrays)
         if self.costs.is_balanced:
             field = Field(self.costs.counts.shape, range=NOT_NEGATIVE)
-            self.costs = self.costs.counting(arrays.take("counts", field, {}))
+            self.costs = self.costs.changed(counts=arrays.take("counts", field, {}))
         if "info" in content or "info" in arrays:
             empty, room = solver.new_state(self.sizes()), solver.cache_bytes
             solver.state = from_arrays(empty, content, arrays, self.lengths, room, given)

@@ -12,25 +12,31 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
 from streamsvm.model_files.json_values import Content, Json
-from streamsvm.models.kernel.reserve import Reserve
+from streamsvm.models.kernel.reserve import FACTS, Reserve
 from streamsvm.models.model import Kernel
 from streamsvm.models.outputs import Outputs
-from streamsvm.models.scaled_rows import rescale
+from streamsvm.models.rows import rescale
 from streamsvm.monitor.certificate import Looks
+from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, UNBOUNDED, Budget, Window
 from streamsvm.solvers.gap import KeptGap
+from streamsvm.solvers.one_event import margins_of
 from streamsvm.support import states, stores
 from streamsvm.support.declaration import NamedArrays
-from streamsvm.support.interruptions import append_result
+from streamsvm.support.dense_store import RowStore
+from streamsvm.support.interruptions import Replaceable, append_result
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.fresh_block import ALL_KNOWN, FreshBlock
-from streamsvm.support.only_kept import only_kept
-from streamsvm.support.row_columns import Columns
-from streamsvm.support.row_store import RowStore
-from streamsvm.support.rows import Rows
+from streamsvm.support.rows import Columns, Rows
+from streamsvm.support.states import only_kept
 from streamsvm.support.stores import Store
 
 _CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
 _OF_VALUES = ("kernel_values", *_CACHED)
+
+
+def merging_by(kernel: Kernel | None) -> float:
+    """Return the policy by which solvers merge two vectors; the kernel None is an RBF."""
+    return MERGE if kernel is None or isinstance(kernel, kernels.RBF) else MERGE_MEAN
 
 
 class Sizes(NamedTuple):
@@ -65,7 +71,7 @@ class ScratchState(KernelState, Protocol):
     def _replace(self, **values: Any) -> Self: ...
 
 
-class KernelSolver(abc.ABC):
+class KernelSolver(Replaceable, abc.ABC):
     """An algorithm whose decision function is a kernel expansion.
 
     A slot is a position in the arrays of the state that holds one example. The kernel None is an
@@ -89,9 +95,6 @@ class KernelSolver(abc.ABC):
     """Why there is no bound of the gap, if there is none."""
 
     kept_rows: Reserve | None = None
-
-    refuses_ids: str | None = None
-    """Why rows cannot be learnt with ids; None: they can."""
 
     loss_margin = 1.0
     """Margins of at least this have no loss."""
@@ -135,12 +138,6 @@ class KernelSolver(abc.ABC):
     def of_classes(self, n_classes: int) -> KernelSolver:
         """Return the solver for so many classes."""
         return self
-
-    def changed(self, **attributes: object) -> Self:
-        """Return a solver with other values of some attributes, which shares all else."""
-        new = copy.copy(self)
-        new.__dict__.update(attributes)
-        return new
 
     def fresh(self, kernel: Kernel, cache_bytes: int) -> KernelSolver:
         """Return a solver with these settings, but for the kernel, that has learnt nothing."""
@@ -187,7 +184,7 @@ class KernelSolver(abc.ABC):
         # A solver of two classes has -1 and +1.
         return np.maximum(0.0, np.asarray(self.state.y, np.float64)[slots])
 
-    def drop_numbers(self) -> None:  # noqa: B027
+    def drop_numbers(self) -> None:
         """Forget numbers of examples that are not kept: none are known, unless a subclass says."""
 
     def without(self, slots: np.ndarray, columns: Columns, n_features: int) -> Self:
@@ -239,7 +236,14 @@ class KernelSolver(abc.ABC):
 
     def write_margins(self, state: KernelState, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows into `out`; each thread passes a state with its own scratch."""
-        self.step.margins_of(state, self.bound_kernel(state), x, out)
+        self.write_margins_by(self.schedule, state, x, out)
+
+    def write_margins_by(self, schedule: Any, state: KernelState, x: Rows, out: np.ndarray) -> None:
+        """Write the margins of rows into `out` that another schedule says."""
+        if "bounds" in schedule._fields:
+            # They do not matter here: the function is compiled once for all of them.
+            schedule = schedule._replace(bounds=UNBOUNDED)
+        margins_of(state, self.bound_kernel(state), schedule, x, out)
 
     def margins_by_values(
         self, state: ScratchState, x: Rows, out: np.ndarray, values: np.ndarray
@@ -255,10 +259,6 @@ class KernelSolver(abc.ABC):
             self.states.rebuild(self.state, self.bound_kernel(self.state), n_features)
 
     # Room
-
-    def room_for_features(self) -> int:
-        """Return the number of features that the state has room for."""
-        return 0 if self.state is None else int(states.n_columns(self.state))
 
     def state_for(self, sizes: Sizes) -> Any:
         """Return the state, created or grown to hold so many features and classes."""
@@ -310,6 +310,11 @@ class KernelSolver(abc.ABC):
         """The gradient gap of the worst pair, if it chooses pairs."""
         return 0.0
 
+    @property
+    def looks(self) -> Looks:
+        """The sums of looks so far, which estimate and bound the mean gap; none without a dual."""
+        return Looks()
+
     def calibrated(self, x: Rows, numbers: np.ndarray, sizes: Sizes) -> KernelSolver | None:
         """Return a solver calibrated by the margins of rows; None: it calibrates no margins."""
         return None
@@ -344,11 +349,12 @@ class KernelSolver(abc.ABC):
             return dict.fromkeys((*fields, *(_OF_VALUES if self.has_cache else ())), 0)
         info = self.state.info[0]
         counts = {name: int(info[field]) for name, field in fields.items()}
-        if not self.has_cache:
-            return counts
-        cache = self.state.cache.counts.tolist()
-        counts["kernel_values"] = int(info.n_values) + cache[3]
-        return counts | dict(zip(_CACHED, cache[:3], strict=True))
+        return counts | (self._counts_of_values(self.state.cache.counts) if self.has_cache else {})
+
+    def _counts_of_values(self, of_cache: np.ndarray) -> dict[str, int]:
+        *cached, n_values = of_cache.tolist()
+        n_values += int(self.state.info[0].n_values)
+        return {"kernel_values": n_values} | dict(zip(_CACHED, cached, strict=True))
 
     # Of model files
 
@@ -360,7 +366,7 @@ class KernelSolver(abc.ABC):
         """Set draws that it shares with its state; return the names of these fields."""
         return ()
 
-    def read(self, content: Json, arrays: NamedArrays, d: int, k: int) -> None:  # noqa: B027
+    def read(self, content: Json, arrays: NamedArrays, d: int, k: int) -> None:
         """Set what `as_file` returned, of d features and k classes; the state is set."""
 
     def sums(self) -> list[tuple[np.ndarray, float]]:
@@ -422,8 +428,19 @@ class DualSolver(KernelSolver):
 
     @property
     def looks(self) -> Looks:
-        """The sums of looks so far, which estimate and bound the mean gap, if there are any."""
+        """The sums of looks so far."""
         return Looks() if self.state is None else Looks.of(self.state.info[0])
+
+    @property
+    def covers(self) -> str:
+        """What examples the gap is about: "stream", "window" or "merged".
+
+        Coefficients that were made by projecting or merging are no coefficients of examples.
+        """
+        bounds = self.schedule.bounds
+        if isinstance(bounds, Budget):
+            return "merged"
+        return "window" if isinstance(bounds, Window) else "stream"
 
     @property
     def dual(self) -> float:
@@ -440,3 +457,89 @@ class DualSolver(KernelSolver):
         """Return the numbers of the examples kept, int64 (n_kept,)."""
         entered = self.state.store.entered[: int(self.state.info[0].n)]
         return np.asarray(entered[entered != 0])
+
+
+class ReservingSolver(DualSolver):
+    """A solver with a reserve, whose rows are scaled as those that it keeps.
+
+    While scale and width are on trial, each candidate fills a reserve of its own, and the model
+    goes on with that of the best.
+    """
+
+    revisits: ClassVar[type]
+    """The class of `Revisits` by which `finish` looks at the rows of the reserve again."""
+
+    kept_rows: Reserve
+
+    def __init__(
+        self, kernel: Kernel | None, schedule: Any, cache_mb: float, kept_rows: Reserve
+    ) -> None:
+        super().__init__(kernel, schedule, cache_mb)
+        self.kept_rows = kept_rows
+
+    @abc.abstractmethod
+    def violations(self, numbers: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Return by how much examples with these f(x), without b, would violate optimality."""
+
+    def add_rows(self, rows: tuple[Rows, ...]) -> None:
+        """Keep examples that are not kept, with coefficient 0.
+
+        `rows` are the arguments of `learn`, f(x) without b, and what else the solver needs.
+        """
+        raise AssertionError("they are learnt again")
+
+    def fresh(self, kernel: Kernel, cache_bytes: int) -> KernelSolver:
+        """Return a solver with these settings, and an empty reserve, that has learnt nothing."""
+        reserve = Reserve(self.kept_rows.most, self.kept_rows.window)
+        return super().fresh(kernel, cache_bytes).changed(kept_rows=reserve)
+
+    @property
+    def n_members(self) -> int:
+        """Number of examples kept, of several problems the sum over all."""
+        info = self.state.info[0]
+        return int(info.n - info.n_dead)
+
+    def as_file(self) -> Content:
+        """Return the reserve for model files."""
+        return self.kept_rows.as_file()
+
+    def read(self, content: Json, arrays: NamedArrays, d: int, k: int) -> None:
+        """Set what `as_file` returned."""
+        self.kept_rows.read(content, arrays, d, k)
+
+    @abc.abstractmethod
+    def improve_some(self, n_features: int, allowed: float) -> tuple[bool, float, int]:
+        """Make some steps on the examples kept, to their optimum.
+
+        Returns whether it is reached, or the gap is `allowed`; the largest error; and the number of
+        steps, 0 if none changes a coefficient in double precision.
+        """
+
+    @abc.abstractmethod
+    def least_margins(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return y f(x) of rows, the least one if there are several problems."""
+
+    @abc.abstractmethod
+    def least_margin(self, number: float, margins: np.ndarray) -> float:
+        """Return the same for one event, whose margins are (1, 1) or (1, columns)."""
+
+    def note(self, x: Rows, targets: tuple[np.ndarray, ...], seen: int) -> None:
+        """Fill the reserve from rows that were just learnt after `seen` examples.
+
+        `targets` are their classes, weights, numbers (0 of rows that are only predicted) and
+        margins.
+        """
+        if self.kept_rows.most == 0:
+            return
+        classes, weights, numbers, margins = targets
+        facts = np.empty(len(classes), FACTS)
+        facts["number"], facts["class"], facts["weight"] = numbers, classes, weights
+        facts["arrived"] = seen + np.cumsum(numbers > 0)
+        facts["margin"] = self.least_margins(classes, margins)
+        self.kept_rows.add(x, facts)
+
+
+def reserving(solver: KernelSolver) -> ReservingSolver:
+    """Return a solver that keeps a reserve."""
+    assert isinstance(solver, ReservingSolver)
+    return solver

@@ -8,17 +8,17 @@ import numpy as np
 
 from streamsvm.model_files.json_values import Content
 from streamsvm.models.kernel import loaded
-from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, ReservingSolver, Sizes
 from streamsvm.models.kernel.reserve import Reserve
-from streamsvm.models.kernel.reserving_solver import ReservingSolver
 from streamsvm.models.kernel.revisits import RevisitsOfLaRank
 from streamsvm.models.model import Kernel
+from streamsvm.models.outputs import Scores
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.larank import bounds as larank_bounds
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
-from streamsvm.solvers.larank.gap import larank_gap
+from streamsvm.solvers.larank.finish import larank_gap
 from streamsvm.solvers.larank.state import LaRankState
 from streamsvm.support import states
 from streamsvm.support.declaration import Field, NamedArrays, Range
@@ -53,9 +53,8 @@ class LaRankSolver(ReservingSolver):
         seed: int | None,
         max_classes: int | None,
     ) -> None:
-        super().__init__(kernel, schedule, cache_mb)
-        self.kept_rows, self._max_classes, self.seed = kept_rows, max_classes, seed
-        # uint64 (1,): the state of the random numbers, shared with `state`.
+        super().__init__(kernel, schedule, cache_mb, kept_rows)
+        self._max_classes, self.seed = max_classes, seed
         self.draws = new_draws(seed)
 
     def fresh(self, kernel: Kernel, cache_bytes: int) -> KernelSolver:
@@ -72,8 +71,8 @@ class LaRankSolver(ReservingSolver):
     def new_state(self, sizes: Sizes) -> LaRankState:
         """Return an empty state."""
         room = max(4, min(2 * sizes.n_classes, self._max_classes or _ANY))
-        cache, draws = self.cache_bytes, self.draws
-        return larank_state.new_state(sizes.n_features, cache, draws, room, sparse=sizes.is_sparse)
+        own = sizes.n_features, self.cache_bytes, self.seed, sizes.is_sparse, self.draws
+        return states.new_state(LaRankState, *own, classes=room)
 
     def state_for(self, sizes: Sizes) -> LaRankState:
         """Return the state, created or grown to hold so many features and classes."""
@@ -128,10 +127,9 @@ class LaRankSolver(ReservingSolver):
 
     def least_margins(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the same of rows."""
-        rows, others = np.arange(len(numbers)), margins.copy()
-        own = margins[rows, numbers.astype(np.int64)]
-        others[rows, numbers.astype(np.int64)] = -np.inf
-        return np.asarray(own - others.max(axis=1) if margins.shape[1] > 1 else own)
+        # Without another class: of those that will come the score is 0.
+        found = Scores(margins.shape[1]).correctness(numbers, margins)
+        return found if margins.shape[1] > 1 else margins[:, 0]
 
     def violations(self, numbers: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Return by how much the margin of each row is below 1."""

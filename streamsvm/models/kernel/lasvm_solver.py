@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import TypeVar
 
 import numpy as np
 
 from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.kernel import loaded
-from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, ReservingSolver, Sizes
 from streamsvm.models.kernel.reserve import Reserve
-from streamsvm.models.kernel.reserving_solver import ReservingSolver
-from streamsvm.models.kernel.revisits import Revisits
-from streamsvm.models.kernel.revisits_of_classes import RevisitsOfClasses
+from streamsvm.models.kernel.revisits import Revisits, RevisitsOfClasses
 from streamsvm.models.model import Kernel
 from streamsvm.models.outputs import Outputs, sides_of
 from streamsvm.solvers.bounds import UNBOUNDED, Budget
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
 from streamsvm.solvers.lasvm import finish as lasvm_finish
-from streamsvm.solvers.lasvm import reweighting
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm.gap import lasvm_gap
 from streamsvm.solvers.lasvm_pairs import bounds as pairs_bounds
-from streamsvm.solvers.lasvm_pairs import classes, files, inspection, layout
+from streamsvm.solvers.lasvm_pairs import classes, files, layout
 from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
 from streamsvm.solvers.lasvm_pairs import state as pairs_state
 from streamsvm.solvers.lasvm_pairs import step as pairs
@@ -36,6 +34,12 @@ from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.limits import usable_memory
 from streamsvm.support.rows import Rows, cut, shape
+from streamsvm.support.states import new_state
+
+_OF_GAP = "alpha", "gradient", "lower", "upper", "y"
+"""What `lasvm_gap` reads of the state of a problem."""
+
+Label = TypeVar("Label")
 
 _FINISH_STEPS = 100_000
 """Number of steps between two reports of progress, and possible interruptions."""
@@ -48,7 +52,7 @@ class LASVMSolver(ReservingSolver):
     each, and not one for each pair.
     """
 
-    step, states = lasvm, reweighting
+    step, states = lasvm, lasvm_state
     is_told_classes = True
     revisits = Revisits
     finishing: ModuleType = lasvm_finish
@@ -62,11 +66,11 @@ class LASVMSolver(ReservingSolver):
         kept_rows: Reserve,
         is_one_vs_rest: bool,
     ) -> None:
-        super().__init__(kernel, schedule, 200.0 if cache_mb is None else cache_mb)
+        super().__init__(kernel, schedule, 200.0 if cache_mb is None else cache_mb, kept_rows)
         # Rows of several problems, one by one out of a common store, take far longer to compute.
         quarter = usable_memory() // 4
         self._cache_of_several = quarter if cache_mb is None else self.cache_bytes
-        self.kept_rows, self.is_one_vs_rest = kept_rows, is_one_vs_rest
+        self.is_one_vs_rest = is_one_vs_rest
 
     def fresh(self, kernel: Kernel, cache_bytes: int) -> KernelSolver:
         """Return a solver of two classes with these settings that has learnt nothing."""
@@ -81,7 +85,8 @@ class LASVMSolver(ReservingSolver):
 
     def new_state(self, sizes: Sizes) -> KernelState:
         """Return an empty state."""
-        return lasvm_state.new_state(sizes.n_features, self.cache_bytes, sparse=sizes.is_sparse)
+        d, is_sparse = sizes.n_features, sizes.is_sparse
+        return new_state(lasvm_state.LASVMState, d, self.cache_bytes, sparse=is_sparse)
 
     def of_classes(self, n_classes: int) -> KernelSolver:
         """Return this solver, or that of several classes from the third one on."""
@@ -103,7 +108,7 @@ class LASVMSolver(ReservingSolver):
     def set_costs(self, costs: np.ndarray, n_features: int) -> None:
         """Set the C_i of all examples, given those of the two classes."""
         kernel = self.bound_kernel(self.state)
-        reweighting.set_costs(self.state, kernel, costs[0], costs[1], n_features)
+        lasvm_state.set_costs(self.state, kernel, costs[0], costs[1], n_features)
 
     def remove(self, slots: np.ndarray, n_features: int) -> None:
         """Remove the examples in some slots; their coefficients are given to others."""
@@ -202,7 +207,8 @@ class PairsSolver(LASVMSolver):
 
     def new_state(self, sizes: Sizes) -> pairs_state.PairsState:
         """Return an empty state."""
-        return pairs_state.new_state(sizes.n_features, sizes.n_classes, sparse=sizes.is_sparse)
+        d, k, is_sparse = sizes.n_features, sizes.n_classes, sizes.is_sparse
+        return new_state(pairs_state.PairsState, d, sparse=is_sparse, classes=k)
 
     def new_margins(self, outputs: Outputs, n: int, has_scores: bool) -> np.ndarray:
         """Return an array for what it writes of n rows: without scores the least margin only."""
@@ -292,46 +298,82 @@ class PairsSolver(LASVMSolver):
 
     def least_margin(self, number: float, margins: np.ndarray) -> float:
         """Return the same for one event."""
-        margin: float = margins.item(-1)
-        return margin
+        return margins.item(-1)
 
     # Inspection: over all problems
 
+    def labels_of(self, seen: list[Label]) -> list[tuple[Label, Label | None]]:
+        """Return the positive and the negative label of each problem, None for all other labels."""
+        if self.state is None:
+            return []
+        sides = self.state.problems.segments[["positive", "negative"]].tolist()
+        return [(seen[a], None if b == REST else seen[b]) for a, b in sides]
+
     def coefficients(self, n: int) -> np.ndarray:
         """Return the coefficients of the slots in use, float64 (n, problems)."""
-        return inspection.coefficients(self.state)
+        of, found = self.state.problems, np.zeros((n, len(self.state.problems.table)))
+        at, owner = members_of(of), np.repeat(np.arange(len(of.table)), of.table["n"])
+        nonzero = of.alpha[at] != 0.0
+        found[of.slot[at[nonzero]], owner[nonzero]] = of.alpha[at[nonzero]]
+        return found
 
     @property
     def n_support_vectors(self) -> int:
         """Number of examples with a nonzero coefficient in some problem."""
-        return 0 if self.state is None else inspection.n_support_vectors(self.state)
+        if self.state is None:
+            return 0
+        of, at = self.state.problems, members_of(self.state.problems)
+        return len(np.unique(of.slot[at[of.alpha[at] != 0.0]]))
 
     @property
     def dual(self) -> float:
         """The value of the dual objective, summed over the problems."""
-        return inspection.dual(self.state)
+        return float(self.state.problems.table["dual"].sum())
 
     def squared_norm(self, n_features: int) -> float:
         """Return the square of |w|, summed over the problems."""
-        return inspection.squared_norm(self.state)
+        of = self.state.problems
+        return max(0.0, 2.0 * (float(np.abs(of.alpha[members_of(of)]).sum()) - self.dual))
 
     @property
     def biases(self) -> list[float]:
         """The constant b of each problem."""
-        return [] if self.state is None else inspection.biases(self.state)
+        if self.state is None:
+            return []
+        table = self.state.problems.table
+        low, high = table["g_min"], table["g_max"]
+        has_low, has_high = table["j"] >= 0, table["i"] >= 0
+        one = np.where(has_high, high, np.where(has_low, low, 0.0))
+        both = has_low & has_high
+        mean = 0.5 * (np.where(both, low, 0) + np.where(both, high, 0))
+        return np.where(both, mean, one).tolist()
 
     @property
     def delta(self) -> float:
         """The gradient gap of the worst pair of all problems."""
-        return 0.0 if self.state is None else inspection.delta(self.state)
+        if self.state is None:
+            return 0.0
+        table = self.state.problems.table
+        both = table[(table["i"] >= 0) & (table["j"] >= 0)]
+        return float((both["g_max"] - both["g_min"]).max(initial=0.0))
 
     def kept_gap(self, n_features: int) -> KeptGap:
         """Return the gap on the examples kept, summed over the problems."""
-        return inspection.kept_gap(self.state)
+        of, total, cost = self.state.problems, 0.0, 0.0
+        for p, bias in enumerate(self.biases):
+            start, found = int(of.segments[p].start), of._asdict()
+            own = slice(start, start + int(of.table[p].n))
+            arrays = {name: found[name][own] for name in _OF_GAP}
+            gap = lasvm_gap(SimpleNamespace(info=of.table[p : p + 1], **arrays), bias)
+            total, cost = total + gap.total, cost + gap.cost
+        return KeptGap(total, cost)
 
     def at_bound(self) -> np.ndarray:
         """Return whether each support vector is at its upper bound C_i in some problem."""
-        return inspection.at_bound(self.state)
+        of, at = self.state.problems, members_of(self.state.problems)
+        at = at[of.alpha[at] != 0.0]
+        is_at_bound = (of.alpha[at] == of.lower[at]) | (of.alpha[at] == of.upper[at])
+        return np.isin(np.unique(of.slot[at]), of.slot[at[is_at_bound]])
 
     def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
         """Tell whether the gradients of the rows in the slots `at` are right in all problems."""
@@ -367,4 +409,8 @@ class PairsSolver(LASVMSolver):
     @property
     def counters(self) -> dict[str, int]:
         """Counts since the first example, over all problems."""
-        return super().counters if self.state is None else inspection.counters(self.state)
+        if self.state is None:
+            return super().counters
+        of, fields = self.state.problems, {"steps": "n_steps", "null_steps": "n_null"}
+        steps = {name: int(of.table[field].sum()) for name, field in fields.items()}
+        return steps | self._counts_of_values(of.counts)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm.models.kernel.kernel_solver import KernelSolver
-from streamsvm.solvers.tracking.linear import LinearTrackingState
 from streamsvm.support import states
-from streamsvm.support.rows import Rows, SparseRows, shape, taken
+from streamsvm.support.rows import taken
 
 _SAMPLE = 64
 """Number of examples whose gradients are computed: a file of many is read in the same time."""
@@ -33,31 +32,6 @@ def mend_gradients(solver: KernelSolver, d: int) -> None:
     at = live[:: max(1, len(live) // _SAMPLE)]
     if not solver.mend_gradients(x, taken(x, at), at, coefficients):
         solver.rebuild(d)
-
-
-def weighted_sum(rows: Rows, coefficients: np.ndarray) -> np.ndarray:
-    """Return the sum of rows, each times its coefficient, float64 (features,)."""
-    if not isinstance(rows, SparseRows):
-        return np.asarray(coefficients @ rows)
-    terms = rows.values * np.repeat(coefficients, np.diff(rows.start))
-    return np.bincount(rows.columns, terms, rows.d)
-
-
-def mend_weights(state: LinearTrackingState, rows: Rows) -> None:
-    """Compute w from the examples kept, and replace it if it differs by more than rounding."""
-    n, d = shape(rows)
-    sizes: Rows
-    if isinstance(rows, SparseRows):
-        sizes = rows._replace(values=np.abs(rows.values))
-    else:
-        sizes = np.abs(rows)
-    for w, coefficients in ((state.w, state.alpha[:n]), (state.w_average, state.average[:n])):
-        wanted, size = np.zeros(w.size), np.zeros(w.size)
-        wanted[:d] = weighted_sum(rows, coefficients)
-        size[:d] = weighted_sum(sizes, np.abs(coefficients))
-        # Of examples that have left the window a rounding error stays.
-        if (np.abs(w - wanted) > 1e-5 * (1.0 + size.max(initial=0.0))).any():
-            w[:] = wanted
 
 
 def _mend_sums(solver: KernelSolver, sums: list[tuple[np.ndarray, float]], n_features: int) -> None:

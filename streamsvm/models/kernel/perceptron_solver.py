@@ -8,8 +8,7 @@ import numpy as np
 
 from streamsvm._parameter_checks import check_seed, check_size
 from streamsvm.errors import ParameterError
-from streamsvm.models.kernel.bounds import merging_by
-from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes
+from streamsvm.models.kernel.kernel_solver import KernelSolver, KernelState, Sizes, merging_by
 from streamsvm.models.model import Kernel
 from streamsvm.solvers import bounds
 from streamsvm.solvers.bounds import UNBOUNDED, Budget
@@ -19,7 +18,6 @@ from streamsvm.solvers.perceptron.budget import PROJECT, REMOVE
 from streamsvm.solvers.perceptron.state import PerceptronState
 from streamsvm.support import states
 from streamsvm.support.dense_store import DenseStore
-from streamsvm.support.rows import Rows
 
 _MERGE = (bounds.MERGE, bounds.MERGE_MEAN)
 
@@ -91,7 +89,7 @@ class PerceptronSolver(KernelSolver):
         # Projecting needs the inverse of the kernel matrix, the other policies rows of it.
         is_bounded = isinstance(limits, Budget)
         is_projected = is_bounded and limits.policy == PROJECT
-        return states.new_seeded(
+        return states.new_state(
             PerceptronState,
             sizes.n_features,
             self.cache_bytes if is_bounded and not is_projected else 0,
@@ -99,10 +97,6 @@ class PerceptronSolver(KernelSolver):
             sizes.is_sparse,
             basis=int(limits.limit) if is_projected else 0,
         )
-
-    def write_margins(self, state: KernelState, x: Rows, out: np.ndarray) -> None:
-        """Write the margins of rows into `out`."""
-        perceptron.margins_of(state, self.bound_kernel(state), self.schedule, x, out)
 
     def rebuild(self, n_features: int) -> None:
         """Compute anew what depends on the kernel, which only a budget needs."""
@@ -143,6 +137,5 @@ class PerceptronSolver(KernelSolver):
         schedule, margins = self.schedule, np.empty(len(coefficients))
         if schedule.averaged == perceptron.VOTED:
             schedule = schedule._replace(averaged=perceptron.LAST)
-        kernel = self.bound_kernel(self.state)
-        perceptron.margins_of(self.state, kernel, schedule, rows, margins)
+        self.write_margins_by(schedule, self.state, rows, margins)
         return max(0.0, float(coefficients @ margins))

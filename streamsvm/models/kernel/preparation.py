@@ -1,26 +1,113 @@
-"""How a kernel model prepares its rows: their scale, the gamma that goes with it, and C."""
+"""How a kernel model prepares its rows: their scale, the gamma that goes with it, and their C_i."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 import numpy as np
 
 from streamsvm._parameter_checks import check_cost, check_positive
 from streamsvm.kernels import RBF
 from streamsvm.model_files.json_values import Content, Json, checked
-from streamsvm.models.contest.trial import LAST, Choice, Trial, candidates_of
 from streamsvm.models.kernel import auto_gamma
-from streamsvm.models.kernel.feature_scales import FeatureScales, stride
+from streamsvm.models.kernel.feature_scales import HALF, FeatureScales
+from streamsvm.models.kernel.trial import LAST, Choice, Trial, candidates_of
 from streamsvm.models.model import Kernel, LearntEvent
-from streamsvm.models.rows import NumberedRows, rows_where
-from streamsvm.models.scaled_rows import padded, scaled_rows, unscaled_rows
+from streamsvm.models.rows import NumberedRows, padded, rows_where, scaled_rows, unscaled_rows
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
-from streamsvm.support.row_columns import Columns, entries_of
-from streamsvm.support.rows import Rows, shape
+from streamsvm.support.interruptions import Replaceable
+from streamsvm.support.rows import Columns, Rows, entries_of, shape
 
 
-class Preparation:
+class ClassCosts(Replaceable):
+    """The costs C_i of examples with the weight 1.
+
+    Attributes
+    ----------
+    factors
+        float64 (classes,): what C is multiplied by for each class, if weights are not balanced.
+    is_balanced
+        Whether all classes together have the same weight, by `counts` of their examples.
+    counts
+        float64 (2,) or (classes,): how many examples each class has had, if weights are balanced;
+        the array is replaced, not changed.
+
+    """
+
+    def __init__(self, factors: Sequence[float] = (), is_balanced: bool = False) -> None:
+        self.factors = np.array(factors, np.float64)
+        self.is_balanced = is_balanced
+        # Those of two are there from the start.
+        self.counts = np.zeros(max(2, len(factors)))
+        self.are_equal = not is_balanced and bool((self.factors == 1.0).all())
+
+    def with_class(self, factor: float) -> ClassCosts:
+        """Return the costs with a further class, which has this factor."""
+        return self.weighted([*self.factors.tolist(), factor], self.is_balanced)
+
+    def weighted(self, factors: Sequence[float], is_balanced: bool) -> ClassCosts:
+        """Return the costs with these weights, and the counts so far."""
+        new = ClassCosts(factors, is_balanced)
+        new.counts[: len(self.counts)] = self.counts
+        return new
+
+    def count(self, numbers: np.ndarray) -> None:
+        """Count examples of the classes with these numbers, float64 (n,)."""
+        if self.is_balanced:
+            self.counts = self.counts + self._counted(numbers)
+
+    def without(self, numbers: np.ndarray) -> ClassCosts:
+        """Return the costs without examples of the classes with these numbers."""
+        if not self.is_balanced:
+            return self
+        return self.changed(counts=np.maximum(0.0, self.counts - self._counted(numbers)))
+
+    def _counted(self, numbers: np.ndarray) -> np.ndarray:
+        return np.bincount(numbers.astype(np.int64), minlength=len(self.counts))
+
+    def count_one(self, number: float) -> None:
+        """Count one example: after each event, faster than as a batch."""
+        counts = self.counts.copy()
+        counts[int(number)] += 1.0
+        self.counts = counts
+
+    def of_next(self, C: float, number: float) -> float:
+        """Return the cost of the next example, if it is of the class with this number."""
+        if not self.is_balanced:
+            return C * float(self.factors[int(number)]) if number >= 0.0 else C
+        own, total = self.counts[int(number)] + 1.0, self.counts.sum() + 1.0
+        return float(C * total / (len(self.counts) * own))
+
+    def of_rows(self, C: float, rows: NumberedRows) -> np.ndarray:
+        """Return the C_i of each row of a batch, 0 of those that are only predicted."""
+        costs, learnt = np.zeros(len(rows.y)), np.flatnonzero(rows.numbers > 0)
+        if len(learnt):
+            costs[learnt] = self._of_examples(C, rows.y[learnt]) * rows.w[learnt]
+        return costs
+
+    def _of_examples(self, C: float, numbers: np.ndarray) -> np.ndarray:
+        """Return the cost of each example of a batch; balanced weights count those before it."""
+        if not self.is_balanced:
+            return self.now(C, numbers)
+        classes = numbers.astype(np.int64)
+        counts = self.counts + np.cumsum(np.eye(len(self.counts))[classes], axis=0)
+        own = counts[np.arange(len(classes)), classes]
+        return C * counts.sum(axis=1) / (len(self.counts) * own)
+
+    def now(self, C: float, numbers: np.ndarray) -> np.ndarray:
+        """Return the costs that examples of these classes would have now; C for bags (below 0)."""
+        if self.are_equal:
+            return np.full(len(numbers), C)
+        of_classes = self.balanced(C) if self.is_balanced else C * self.factors
+        return np.append(of_classes, C)[np.maximum(-1, numbers).astype(np.int64)]
+
+    def balanced(self, C: float) -> np.ndarray:
+        """Return the cost of each class, by the counts so far."""
+        return C * self.counts.sum() / (len(self.counts) * np.maximum(self.counts, 1.0))
+
+
+class Preparation(Replaceable):
     """How rows are scaled before the solver compares them, and which gamma and C go with it.
 
     It takes note of the first examples, which decide, and of features that change later. What the
@@ -54,12 +141,6 @@ class Preparation:
         # The number of examples after which to adapt: the next power of two, or if an interruption
         # has skipped that, the one before.
         self.adapts_at = 1
-
-    def changed(self, **attributes: object) -> Preparation:
-        """Return one with other values of some attributes, which shares all else."""
-        new = copy.copy(self)
-        new.__dict__.update(attributes)
-        return new
 
     def without_race(self) -> Preparation:
         """Return it without candidates that learn now, which a copy makes again."""
@@ -103,7 +184,7 @@ class Preparation:
                 self.moments = auto_gamma.updated(self.moments, n - 1, row)
             if trial is not None:
                 trial.add_one(row, (int(number), event.weight, n))
-        elif self.scales is not None and n % stride(n - 1) == 0:
+        elif self.scales is not None and n % max(1, self.adapts_at // (2 * HALF)) == 0:
             self.scales.learn(event.row())
         return trial is not None or n >= self.adapts_at
 

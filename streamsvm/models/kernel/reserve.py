@@ -13,8 +13,10 @@ from typing import Self
 
 import numpy as np
 
+from streamsvm._parameter_checks import check_number
+from streamsvm.errors import ParameterError
 from streamsvm.model_files.json_values import Content, Json
-from streamsvm.models.scaled_rows import scaled_rows
+from streamsvm.models.rows import scaled_rows
 from streamsvm.support.declaration import FINITE, NOT_NEGATIVE, NamedArrays, as_float, as_int
 from streamsvm.support.row_blocks import RowBlocks, bytes_of
 from streamsvm.support.rows import Rows, SparseRows, taken
@@ -171,3 +173,19 @@ class Reserve(RowBlocks):
             raise ValueError("reserve: the examples are not in their order, or have no class")
         self.now = int(facts["arrived"][-1])
         self._settle()
+
+
+def new_reserve(
+    reserve: int | None, window: int | None, max_support_vectors: int | None
+) -> Reserve:
+    """Return an empty reserve of `reserve` rows, which is checked; the bounds have been checked."""
+    most = None if reserve is None else int(check_number("reserve", reserve, 0))
+    if max_support_vectors is not None:
+        if most:
+            raise ParameterError(
+                f"reserve={reserve!r} with max_support_vectors={max_support_vectors!r}: examples "
+                "that were merged or left out to keep within the limit would be learnt again; "
+                "leave one of them out, or give reserve=0"
+            )
+        most = 0
+    return Reserve(most, window)

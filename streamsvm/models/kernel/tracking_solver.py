@@ -10,12 +10,15 @@ from streamsvm.models.kernel import loaded
 from streamsvm.models.kernel.kernel_solver import DualSolver, KernelState, Sizes
 from streamsvm.models.model import Kernel
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.tracking import budget, gap
+from streamsvm.solvers.tracking import budget, finish
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
+from streamsvm.solvers.tracking.linear import LinearTrackingState
+from streamsvm.solvers.tracking.state import TrackingState
 from streamsvm.support import states
-from streamsvm.support.rows import Rows
+from streamsvm.support.rows import Rows, SparseRows, shape
+from streamsvm.support.states import new_state
 
 
 class TrackingSolver(DualSolver):
@@ -26,6 +29,7 @@ class TrackingSolver(DualSolver):
     """
 
     step, states = tracking, tracking_state
+    state_type: type = TrackingState
 
     def __init__(
         self,
@@ -50,13 +54,8 @@ class TrackingSolver(DualSolver):
 
     def new_state(self, sizes: Sizes) -> KernelState:
         """Return an empty state."""
-        d, cache, window = sizes.n_features, self.cache_bytes, self._window
-        return tracking_state.new_state(d, cache, window, self._seed, sparse=sizes.is_sparse)
-
-    def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
-        """Write the margins of rows into `out`."""
-        alpha = state.average if self.is_averaged else state.alpha
-        tracking.margins_of(state, self.bound_kernel(state), alpha, x, out)
+        own = sizes.n_features, self.cache_bytes, self._seed, sizes.is_sparse
+        return new_state(self.state_type, *own, window=self._window)
 
     def remove(self, slots: np.ndarray, n_features: int) -> None:
         """Remove the examples in some slots; the averages begin anew."""
@@ -98,7 +97,7 @@ class TrackingSolver(DualSolver):
     def kept_gap(self, n_features: int) -> KeptGap:
         """Return the gap on the examples kept, not normalised."""
         kernel = self.bound_kernel(self.state)
-        return gap.tracking_gap(self.state, kernel, n_features, self.is_averaged)
+        return finish.tracking_gap(self.state, kernel, n_features, self.is_averaged)
 
     def at_bound(self) -> np.ndarray:
         """Return whether each nonzero coefficient is at its upper bound C_i."""
@@ -108,24 +107,19 @@ class TrackingSolver(DualSolver):
     def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
         """Tell whether the margins of the rows in the slots `at` are right."""
         state, f = self.state, np.zeros(len(at))
-        tracking.margins_of(state, self.bound_kernel(state), state.alpha, rows, f)
+        self.write_margins_by(self.schedule._replace(averaged=0.0), state, rows, f)
         return loaded.is_close(f, state.f[at], state.alpha, state.diagonal)
 
 
 class LinearTrackingSolver(TrackingSolver):
     """Averaged tracking that keeps w itself: for the linear kernel."""
 
-    step, states = tracking_linear, tracking_linear
+    step, states, state_type = tracking_linear, tracking_linear, LinearTrackingState
     has_cache = False
 
     def bound_kernel(self, state: KernelState) -> Any:
         """Return the kernel, of which only the scale is used."""
         return self.kernel
-
-    def new_state(self, sizes: Sizes) -> KernelState:
-        """Return an empty state."""
-        d, is_sparse = sizes.n_features, sizes.is_sparse
-        return tracking_linear.new_state(d, self._window, self._seed, sparse=is_sparse)
 
     def write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows into `out`."""
@@ -139,7 +133,7 @@ class LinearTrackingSolver(TrackingSolver):
             tracking_state.leave(state, s)
         # Anew, so that not even a rounding error of what was removed is left.
         rows, alpha, _ = self.expansion(states.n_columns(state))
-        state.w[:] = state.w_average[:] = loaded.weighted_sum(rows, alpha)
+        state.w[:] = state.w_average[:] = _weighted_sum(rows, alpha)
         info.alpha_sum = np.abs(alpha).sum()
         dual = info.alpha_sum - 0.5 * kernel.scale * float(state.w @ state.w)
         info.lost += info.dual - dual
@@ -148,9 +142,34 @@ class LinearTrackingSolver(TrackingSolver):
     def kept_gap(self, n_features: int) -> KeptGap:
         """Return the gap on the examples kept, not normalised."""
         kernel = self.bound_kernel(self.state)
-        return gap.linear_gap(self.state, kernel, n_features, self.is_averaged)
+        return finish.linear_gap(self.state, kernel, n_features, self.is_averaged)
 
     def mend_gradients(self, x: Rows, rows: Rows, at: np.ndarray, coefficients: np.ndarray) -> bool:
         """Mend w where it is wrong; there are no gradients."""
-        loaded.mend_weights(self.state, x)
+        _mend_weights(self.state, x)
         return True
+
+
+def _weighted_sum(rows: Rows, coefficients: np.ndarray) -> np.ndarray:
+    """Return the sum of rows, each times its coefficient, float64 (features,)."""
+    if not isinstance(rows, SparseRows):
+        return np.asarray(coefficients @ rows)
+    terms = rows.values * np.repeat(coefficients, np.diff(rows.start))
+    return np.bincount(rows.columns, terms, rows.d)
+
+
+def _mend_weights(state: tracking_linear.LinearTrackingState, rows: Rows) -> None:
+    """Compute w from the examples kept, and replace it if it differs by more than rounding."""
+    n, d = shape(rows)
+    sizes: Rows
+    if isinstance(rows, SparseRows):
+        sizes = rows._replace(values=np.abs(rows.values))
+    else:
+        sizes = np.abs(rows)
+    for w, coefficients in ((state.w, state.alpha[:n]), (state.w_average, state.average[:n])):
+        wanted, size = np.zeros(w.size), np.zeros(w.size)
+        wanted[:d] = _weighted_sum(rows, coefficients)
+        size[:d] = _weighted_sum(sizes, np.abs(coefficients))
+        # Of examples that have left the window a rounding error stays.
+        if (np.abs(w - wanted) > 1e-5 * (1.0 + size.max(initial=0.0))).any():
+            w[:] = wanted

@@ -1,4 +1,4 @@
-"""The rate search: keeps the first examples of a stream, and chooses the rate t0 by them.
+"""The rate search: the first examples of a stream choose the rate t0.
 
 The 10 % rule (thesis 2010, 3.2.3): learn some examples with several values of t0, and take the
 value with the lowest primal objective. Here these are the first 1, 4, 16, ..., 1024 examples. The
@@ -15,9 +15,7 @@ from streamsvm._compile import compiled
 from streamsvm.solvers.linear.rate import T0, Search, choose_rate
 from streamsvm.solvers.linear.state import LinearState, Schedule
 from streamsvm.solvers.linear.step import Step
-from streamsvm.support.declaration import NOT_NEGATIVE, NamedArrays, Range, Sizes
-from streamsvm.support.row_blocks import RowBlocks
-from streamsvm.support.rows import Rows, SparseRows, shape, taken
+from streamsvm.support.rows import Rows, SparseRows, shape
 
 LAST = 1024
 """The number of examples at the last search; no more are kept."""
@@ -26,56 +24,6 @@ LAST = 1024
 def next_search(n: int) -> int:
     """Return the number of examples at the first search after n examples: a power of 4."""
     return 1 << 2 * ((n.bit_length() + 1) // 2)
-
-
-class RateSearchRows(RowBlocks):
-    """The first rows of a stream, with their classes and weights.
-
-    Attributes
-    ----------
-    due_at
-        The number of examples at the next search.
-
-    """
-
-    def __init__(self) -> None:
-        super().__init__(np.dtype([("y", np.float64), ("weight", np.float64)]), "first_")
-        self.due_at = 1
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether rows are stored as their nonzero features."""
-        return any(isinstance(x, SparseRows) for x, _ in self._blocks)
-
-    def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
-        """Append copies of rows, with their classes and weights."""
-        facts = np.empty(len(y), self._dtype)
-        facts["y"], facts["weight"] = y, weight
-        self.append(taken(x, np.arange(len(y))), facts)
-
-    def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return all rows over d features, their classes, and their weights."""
-        x, facts = self.joined(d)
-        return x, np.ascontiguousarray(facts["y"]), np.ascontiguousarray(facts["weight"])
-
-    def become_sparse(self, rows: SparseRows) -> None:
-        """Store rows as their nonzero features from now on; `rows` are all rows so far."""
-        self._replace(slice(None), [(rows, self.facts())])
-
-    @classmethod
-    def from_arrays(cls, arrays: NamedArrays, n: int, sizes: Sizes) -> RateSearchRows:
-        """Return n rows with the content that `as_arrays` returned; `ValueError` if it is damaged.
-
-        `sizes` are the numbers of "features" and of "classes".
-        """
-        if n > LAST:
-            raise ValueError("there are more examples than are kept for the rate search")
-        found = cls()
-        found.due_at = next_search(n)
-        if n:
-            ranges = {"y": Range(0, sizes["classes"] - 1), "weight": NOT_NEGATIVE}
-            found.read_rows(arrays, n, sizes["features"], ranges)
-        return found
 
 
 @compiled
@@ -125,7 +73,7 @@ def learn_best(
 
     `x`, `y` and `weight` are the rows learnt so far, their classes and weights; `state`
     is overwritten with that after the best pass. `second` is as of `linear_state.new_state`,
-    `step` as of `LinearSolver`.
+    `step` as of `LinearModel`.
     """
     square, outputs, d = mean_square(x), len(state.info), shape(x)[1]
     # SGD changes only the weights of features in the rows, few of 2^18 hashed ones: the passes are

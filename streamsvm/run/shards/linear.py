@@ -21,8 +21,9 @@ from streamsvm.losses import LOSSES
 from streamsvm.run.shards.exchange import CuttingPlane, Setting, size_of
 from streamsvm.run.shards.job import Training
 from streamsvm.run.shards.report import Round, ShardsReport
-from streamsvm.solvers.linear.planes import dual_weights
 from streamsvm.solvers.linear.state import AVERAGE_BIAS, BIAS, SCALE, P, Q, T
+
+_MOST_STEPS = 20_000
 
 _STEPS = np.concatenate([[0.0], 2.0 ** np.arange(-12.0, 2.25, 0.5)])
 """How far to go from the best weights to those of the planes: the best of these is taken."""
@@ -47,7 +48,7 @@ class LinearTraining(Training):
 
     def begin(self) -> None:
         """Let the shards read, and begin at weights of 0, or where the folder ends."""
-        self._agree(1.0 / (self._learner.solver.schedule.lam * max(1, self.report.rows)))
+        self._agree(1.0 / (self._learner.model.schedule.lam * max(1, self.report.rows)))
         if len(self._setting.labels) > 2:
             raise LabelError(
                 f"{len(self._setting.labels)} labels: a linear SVM is trained for two: use "
@@ -122,7 +123,7 @@ def as_learner(setting: Setting, w: np.ndarray, n_rows: int) -> Any:
     learner = setting.new_learner()
     model = learner.model
     model.n_learnt[0], model.n_features = n_rows, len(setting.names)
-    model.is_sparse, model.solver.first_rows = setting.is_sparse, None
+    model.is_sparse, model.first_rows = setting.is_sparse, None
     state = model.make_room(model.n_features)
     state.weights[:] = 0.0
     state.weights[0, 0, : len(w) - 1] = w[:-1]
@@ -135,8 +136,40 @@ def as_learner(setting: Setting, w: np.ndarray, n_rows: int) -> Any:
 
 def _check(learner: SVMSGDClassifier) -> None:
     """Refuse what cannot be trained so."""
-    schedule = learner.solver.schedule
+    schedule = learner.model.schedule
     if learner.n_examples or learner.hashing is not None or learner.selection is not None:
         raise ParameterError("the model has learnt before, or has hashing= or selection=")
     if schedule.loss != LOSSES["hinge"] or schedule.bias_rate == 0.0:
         raise ParameterError("only loss='hinge', with a bias, is trained on shards")
+
+
+def dual_weights(
+    gram: np.ndarray, b: np.ndarray, weights: np.ndarray, accuracy: float
+) -> tuple[np.ndarray, float]:
+    """Maximise ``<b, s> - s' gram s / 2`` over s >= 0 of sum 1 at most; return s and the value.
+
+    ``loss(w) >= max_t <a_t, w> + b_t`` and ``>= 0``; with this in place of the loss, the problem is
+    this small one, whose optimum bounds that of the true one from below (Teo, Vishwanathan, Smola
+    and Le, Bundle methods for regularized risk minimization, JMLR 11, 2010).
+
+    The value is at most `accuracy` below the maximum, unless that takes too many steps. `gram` are
+    the dot products of the a_t. It begins with `weights`, and makes steps on two of them at a time,
+    as SMO does.
+    """
+    m = len(b)
+    q, slopes = np.zeros((m + 1, m + 1)), np.append(b, 0.0)
+    q[:m, :m] = gram
+    s = np.append(weights, 1.0 - weights.sum())  # the last one is that of the plane 0
+    g = slopes - q @ s
+    for _ in range(_MOST_STEPS):
+        i, used = int(np.argmax(g)), np.flatnonzero(s > 0.0)
+        differences = g[i] - g[used]
+        if differences.max() <= accuracy:
+            break
+        curvatures = np.maximum(q[i, i] + q[used, used] - 2.0 * q[i, used], 1e-12)
+        at = int(np.argmax(np.maximum(differences, 0.0) ** 2 / curvatures))
+        j, step = used[at], min(float(differences[at] / curvatures[at]), s[used[at]])
+        s[i] += step
+        s[j] -= step
+        g -= step * (q[:, i] - q[:, j])
+    return s[:m], float(slopes @ s - 0.5 * s @ q @ s)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.run.shards.exchange import Expansion
-from streamsvm.solvers.incremental.kernel_row import write_row
+from streamsvm.solvers.incremental.kept import write_row
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_values

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.models.kernel.kernel_solver import reserving
 from streamsvm.models.kernel.lasvm_solver import PairsSolver
-from streamsvm.models.kernel.reserving_solver import reserving
 from streamsvm.run.shards.exchange import Examples, Expansion, Setting
 from streamsvm.support.rows import shape
 

@@ -44,12 +44,11 @@ from streamsvm.solvers.ambiguous.state import (
 from streamsvm.solvers.ambiguous.step import coefficients
 from streamsvm.solvers.bounds import UNBOUNDED, Budget, Unbounded
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.kernel_events import learn_multiclass
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import MULTICLASS, register_kernel_solver
 from streamsvm.support import stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import row_cache
-from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part, known_columns
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, known_columns
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.looks import heavy_member, note_cost, record
 from streamsvm.support.rows import count, part, width
@@ -200,7 +199,7 @@ def _reprocess(state, kernel, schedule, d):
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     y is the number of a label; or negative, and the row of `margins` has 1.0 for each candidate.
     """
@@ -247,16 +246,9 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     return n_rows
 
 
-@compiled
-def margins_of(state, kernel, x, out):
-    """Write the scores of rows x into out, float64 (n, classes), a block at a time."""
-    state = borrowed(state)
-    n, start = state.info[0].n, 0
-    while start < count(x):
-        size = fill_part(state, kernel, x, start, n)
-        for r in range(size):
-            score(state, state.block[r], out[start + r])
-        start += size
+@compiled_inner
+def _write_margin(state, schedule, row, out, at):
+    score(state, row, out[at])
 
 
 @compiled
@@ -293,11 +285,4 @@ def kept_gap(state: AmbiguousState) -> KeptGap:
     return KeptGap(max(0.0, total), costs)
 
 
-@compiled_inner
-def _event_margins(state, kernel, schedule, x, out):
-    margins_of(state, kernel, x, out)
-    # The scratch now has the kernel values of this row.
-    state.info[0].ready = state.info[0].n
-
-
-register_solver(AmbiguousState, learn_multiclass, _event_margins, learn_rows)
+register_kernel_solver(AmbiguousState, MULTICLASS, _write_margin, learn_rows)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled_inner
+from streamsvm._compile import chosen_by, compiled_inner, nothing
 from streamsvm.solvers.ambiguous.state import add_to, row_of_slot, scale_block
 from streamsvm.solvers.bounds import Budget, Unbounded
 from streamsvm.support import stores
@@ -114,11 +114,6 @@ and whose kernel values are `row`. If another example leaves for it, the scores 
 
 
 @compiled_inner
-def _renew_none(bounds, state, kernel, x, s, later, first, n):
-    pass
-
-
-@compiled_inner
 def _renew_column(bounds, state, kernel, x, s, later, first, n):
     if s == n:
         return
@@ -130,6 +125,6 @@ def _renew_column(bounds, state, kernel, x, s, later, first, n):
         renew_column(values, kernel, fresh, x, s, np.int64(0), size, d)
 
 
-renew: Any = chosen_by(0, {Unbounded: _renew_none, Budget: _renew_column})
+renew: Any = chosen_by(0, {Unbounded: nothing, Budget: _renew_column})
 """renew(bounds, state, kernel, x, s, later, first, n): tell cached rows, and the values of the
 later rows of the block, from `first` on, that slot s has x; n slots were in use before."""

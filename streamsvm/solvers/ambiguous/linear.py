@@ -14,8 +14,7 @@ import numpy as np
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.ambiguous.state import LinearState, note_example, read_bag
 from streamsvm.solvers.ambiguous.step import coefficients, step_length
-from streamsvm.solvers.kernel_events import learn_multiclass
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import learn_multiclass, register_solver
 from streamsvm.support.rows import SparseRows, count
 
 
@@ -99,7 +98,7 @@ def _step(state, schedule, columns, values, k, C):
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     y is the number of a label; or negative, and the row of `margins` has 1.0 for each candidate.
     """

@@ -18,14 +18,13 @@ from streamsvm.support.declaration import (
     field,
     index_of,
 )
+from streamsvm.support.dense_store import RowStore
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, values_of_slot
 from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.row_store import RowStore
 from streamsvm.support.sparse_store import SparseStore
-from streamsvm.support.state_parts import CACHE, ROWS, STORE
-from streamsvm.support.states import declare
+from streamsvm.support.states import CACHE, ROWS, STORE, declare
 from streamsvm.support.stores import Store
 
 INFO = np.dtype(

@@ -9,8 +9,7 @@ import numpy as np
 
 from streamsvm.errors import StreamSVMError
 from streamsvm.solvers.incremental import margin, path
-from streamsvm.solvers.incremental.kept import KeptExamples
-from streamsvm.solvers.incremental.kernel_row import write_row
+from streamsvm.solvers.incremental.kept import KeptExamples, write_row
 from streamsvm.solvers.incremental.state import AT_HIGH, AT_LOW, INFO, MARGIN, PENDING
 
 LINE = -1

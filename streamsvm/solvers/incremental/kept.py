@@ -1,4 +1,9 @@
-"""The examples of an exact SVM, with their kernel rows: room for them, and values computed."""
+"""The examples of an exact SVM, with their kernel rows: room for them, and values computed.
+
+Kernel values are in double precision. In single precision the margin set's matrix would not be
+positive definite where vectors are close. The sums of a value are made in one order, whatever the
+number of rows is.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.solvers.incremental.kernel_row import write_row
+from streamsvm._compile import compiled
+from streamsvm.kernels.registry import product_of, value_of_product, value_of_vectors
 from streamsvm.solvers.incremental.margin import FRESH
 from streamsvm.solvers.incremental.state import ExactState, new_state
 
@@ -19,6 +25,56 @@ FACTS = np.dtype(
 
 OF_SLOTS = ("beta", "low", "high", "target", "h", "kind", "place", "diagonal")
 """The arrays of the state that say what a slot is; all else follows from them, or is a cache."""
+
+
+@compiled
+def _products(columns, n, x, is_distance, out):
+    """Write dot products, or squared distances, of x, float64 (d,), and n rows to `out`.
+
+    `columns`, float64 (features, slots), are the rows by their features.
+    """
+    out[:n] = 0.0
+    for k in range(x.size):
+        column, value = columns[k], x[k]
+        if is_distance:
+            for i in range(n):
+                difference = value - column[i]
+                out[i] += difference * difference
+        elif value != 0.0:
+            for i in range(n):
+                out[i] += value * column[i]
+
+
+@compiled
+def _values_of_products(kernel, products):
+    for i in range(products.size):
+        products[i] = value_of_product(kernel, products[i])
+
+
+@compiled
+def _values_of_vectors(kernel, columns, n, x, out):
+    row = np.empty(x.size)
+    for i in range(n):
+        for k in range(x.size):
+            row[k] = columns[k, i]
+        out[i] = value_of_vectors(kernel, x, row)
+
+
+def write_row(kernel: Any, columns: np.ndarray, n: int, x: np.ndarray, out: np.ndarray) -> None:
+    """Write the kernel values of x, float64 (d,), with the first n of the kept rows to `out`.
+
+    A kernel type may have a method ``in_double(products)``, where the registered function computes
+    in single precision.
+    """
+    product = product_of(type(kernel))
+    if product == "vectors":
+        _values_of_vectors(kernel, columns, n, x, out)
+        return
+    _products(columns, n, x, product == "distance", out)
+    if hasattr(kernel, "in_double"):
+        out[:n] = kernel.in_double(out[:n])
+    else:
+        _values_of_products(kernel, out[:n])
 
 
 class KeptExamples:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, nothing
 from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.larank.state import beta, forget, set_beta
 from streamsvm.solvers.merging import are_as_one
@@ -72,11 +72,6 @@ def project_on_neighbour(state, kernel, s, d):
 
 
 @compiled_inner
-def _remove_none(bounds, state, kernel, number, d):
-    pass
-
-
-@compiled_inner
 def _remove_old(bounds, state, kernel, number, d):
     """Remove the examples that leave the window when example `number` comes."""
     j = 0
@@ -106,7 +101,7 @@ def _make_room(bounds, state, kernel, number, d):
         project_on_neighbour(state, kernel, least, d)
 
 
-stay_within: Any = chosen_by(0, {Unbounded: _remove_none, Window: _remove_old, Budget: _make_room})
+stay_within: Any = chosen_by(0, {Unbounded: nothing, Window: _remove_old, Budget: _make_room})
 """stay_within(bounds, state, kernel, number, d): remove the examples that leave the window when
 example `number` comes, and those with the smallest coefficients while there are more than the
 limit. These are removed by `project_on_neighbour`; the policy of the budget is not used."""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+import time
+from typing import Any
 
-from streamsvm._compile import compiled_within
-from streamsvm.support.clock import cycles
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from streamsvm._compile import JIT, compiled_within
 
 _LEAST = 0.05
 """mu of Algorithm 22: the smallest ratio of a rate to the largest one. An operation with a lower
@@ -48,3 +54,17 @@ def rate(state, clock, before):
         info.work = 1e-9 * max(1, cycles() - info.began)
     best = max(info.rate_new, info.rate_old, info.rate_optimize)
     return max(0.05 * info.gained / info.work + 0.95 * before, _LEAST * best, _SMALLEST)
+
+
+@intrinsic
+def _cycles_compiled(typingctx: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(64), [])
+        counter = cgutils.get_or_insert_function(builder.module, kind, "llvm.readcyclecounter")
+        return builder.call(counter, [])
+
+    return types.int64(), codegen
+
+
+# cycles(): the cycle counter of the processor, which increases about once a nanosecond.
+cycles: Any = _cycles_compiled if JIT else time.perf_counter_ns

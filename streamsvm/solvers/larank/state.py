@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
-from streamsvm.support import looks, states, stores
+from streamsvm.support import looks, stores
 from streamsvm.support.declaration import (
     BOX,
     DRAWS,
@@ -18,14 +18,11 @@ from streamsvm.support.declaration import (
     field,
     index_of,
 )
-from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, values_of_slot
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.state_parts import CACHE, STORE
-from streamsvm.support.states import declare
+from streamsvm.support.states import CACHE, STORE, declare
 from streamsvm.support.stores import Store
-from streamsvm.support.tiles import PANEL
 
 ABSENT = -1
 """The value of `place` for a coefficient that is 0."""
@@ -135,16 +132,6 @@ def _check(state: LaRankState, sizes: dict[str, int]) -> None:
 
 
 declare(LaRankState, _check)
-
-
-def new_state(
-    n_features: int, cache_bytes: int, draws: np.ndarray, n_classes: int = 4,
-    capacity: int = 2 * PANEL, sparse: bool = False,
-) -> LaRankState:  # fmt: skip
-    """Return an empty state, with room for so many features, classes and slots."""
-    sizes = {"slots": capacity, "features": n_features, "classes": n_classes}
-    given = {"draws": draws, "look_draws": new_draws(int(draws[0]))}
-    return states.new(LaRankState, sizes, sparse=sparse, cache_bytes=cache_bytes, **given)
 
 
 def coefficients(state: LaRankState) -> np.ndarray:

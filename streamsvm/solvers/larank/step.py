@@ -38,17 +38,14 @@ from streamsvm._compile import (
     prefetch,
 )
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
-from streamsvm.solvers.kernel_events import learn_multiclass
 from streamsvm.solvers.larank.bounds import stay_within
-from streamsvm.solvers.larank.pairs import own_pair, pair_of_two
-from streamsvm.solvers.larank.rates import assumed_cycles, begin, charge, rate
+from streamsvm.solvers.larank.rates import assumed_cycles, begin, charge, cycles, rate
 from streamsvm.solvers.larank.state import ABSENT, LaRankState, beta, forget, set_beta, squeeze
 from streamsvm.solvers.larank.uniform import uniform_steps
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import MULTICLASS, register_kernel_solver
 from streamsvm.support import stores
-from streamsvm.support.clock import cycles
 from streamsvm.support.draws import below, uniform
-from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part, known_columns, squeezed
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, known_columns, squeezed
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import fetch, keep, kernel_row
 from streamsvm.support.looks import note_cost
@@ -222,6 +219,42 @@ def learn_spares(state, kernel, tau, d):
             info.n_spares += 1
 
 
+@compiled_within
+def own_pair(state, i):
+    """Return the best c+ and c- of slot i among its classes in `own`, and the step's gain."""
+    rising, falling = np.int64(-1), np.int64(-1)
+    most, least, y = -np.inf, np.inf, state.y[i]
+    for j in range(state.n_own[i]):
+        c = np.int64(state.own[i, j])
+        g = state.gradient[c, i]
+        if g < least:
+            falling, least = c, g
+        # The coefficient of a class other than y is below its bound 0.
+        if g > most and (c != y or state.coefficient[c, state.place[c, i]] < state.cost[i]):
+            rising, most = c, g
+    if rising < 0 or most <= least:
+        return rising, falling, 0.0
+    return rising, falling, _gain(state, i, rising, most - least)
+
+
+@compiled_within
+def pair_of_two(state, i):
+    """Return the same as `own_pair` for exactly two classes, the usual case, without branches."""
+    a, b = np.int64(state.own[i, 0]), np.int64(state.own[i, 1])
+    slope = state.gradient[a, i] - state.gradient[b, i]
+    rising, falling = (a, b) if slope > 0.0 else (b, a)
+    return rising, falling, _gain(state, i, rising, abs(slope))
+
+
+@compiled_within
+def _gain(state, i, rising, slope):
+    """Return the gain of a step of slot i, whose coefficient for the class `rising` is not 0."""
+    bound = state.cost[i] if rising == state.y[i] else 0.0
+    k = max(np.float64(state.diagonal[i]), 1e-12)
+    step = min(slope / (2.0 * k), bound - state.coefficient[rising, state.place[rising, i]])
+    return step * (slope - step * k)
+
+
 @compiled_inner
 def optimize(state, kernel, schedule, d):
     """OPTIMIZE (Algorithm 20) on the best of some random patterns: a step among their classes."""
@@ -328,7 +361,7 @@ def _values_of_block(state, kernel, rows, size, d, alone):
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     y has classes, margins float64 (n, classes) the scores; an example whose number is already kept
     is not processed. It also returns where it would move rows that another thread reads.
@@ -384,26 +417,11 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     return n_rows
 
 
-@compiled
-def margins_of(state, kernel, x, out):
-    """Write the scores of rows x into out, float64 (n, classes), a block at a time."""
-    state = borrowed(state)
-    n = state.info[0].n
-    start = 0
-    while start < count(x):
-        size = fill_part(state, kernel, x, start, n)
-        for r in range(size):
-            score(state, state.block[r], state.scores)
-            for c in range(out.shape[1]):
-                out[start + r, c] = state.scores[c]
-        start += size
-
-
 @compiled_inner
-def _event_margins(state, kernel, schedule, x, out):
-    margins_of(state, kernel, x, out)
-    # The scratch now has the kernel values of this row.
-    state.info[0].ready = state.info[0].n
+def _write_margin(state, schedule, row, out, at):
+    score(state, row, state.scores)
+    for c in range(out.shape[1]):
+        out[at, c] = state.scores[c]
 
 
-register_solver(LaRankState, learn_multiclass, _event_margins, learn_rows)
+register_kernel_solver(LaRankState, MULTICLASS, _write_margin, learn_rows)

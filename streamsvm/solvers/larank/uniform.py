@@ -127,7 +127,7 @@ def account(state, gain):
 
 @compiled_inner
 def look(state, weight):
-    """Look at a support pattern: see `support.looks`, and `larank.gap` for its part of the gap."""
+    """Look at a support pattern: see `support.looks`; its part of the gap is in `larank.finish`."""
     info = state.info[0]
     i = heavy_member(state.look_draws, state.alive, info.n_alive, state.cost, info.cost_most)
     own, most, paid = state.gradient[state.y[i], i], 0.0, 0.0

@@ -5,18 +5,27 @@ fixed length, which transfer its coefficient to the partners for which the dual 
 least). A budget merges the cheapest pair, or removes the example whose removal costs the dual
 nothing. The part of the coefficients that a merged vector does not get is first transferred to the
 best partners, so that the sum stays 0. The loss in the dual is added to `lost`.
+
+Fading. Vectors that stand for many examples have large costs, and after a drift newer examples are
+no match for them. So when errors have become more, all alpha_s and all C_s are multiplied once by
+`RHO`, and errors are counted anew. From then on an older example counts `RHO` times as much as one
+that comes. Zero sum and boxes stay valid, and but for the bias predictions stay as they are, until
+new examples change them: a false alarm costs little. While errors do not become more, nothing
+fades. They have when the share of late, e <- FADE e + (1 - FADE) [wrong], is above that of all
+examples since the last fading by `LIMIT` standard deviations of e (an EWMA control chart: Ross,
+Adams, Tasoulis, Hand, Pattern Recognition Letters 33, 2012).
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_leaf
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_leaf, nothing
 from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.extremes import update_gradient
-from streamsvm.solvers.lasvm.fading import RHO, errs_more, fade, note_error
 from streamsvm.solvers.lasvm.state import bias, refresh_extremes
 from streamsvm.solvers.merging import CANDIDATES, are_as_one, pair_cost, weight_of
 from streamsvm.support import stores
@@ -29,6 +38,58 @@ from streamsvm.support.rows import count, part, width
 
 NONE = -1
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+
+
+FADE = 0.997
+LIMIT = 4.0
+RHO = 0.1
+
+LEAST_COST = 1e-100
+"""Smaller costs do not shrink: a cost of 0 marks a dead slot."""
+
+
+@compiled_inner
+def note_error(info, is_wrong):
+    """Count an example, and whether it was predicted wrong before it was learnt."""
+    info.n_watched += 1
+    info.n_wrong += is_wrong
+    info.wrong_of_late = FADE * info.wrong_of_late + (1.0 - FADE) * is_wrong
+
+
+@compiled_inner
+def errs_more(info):
+    """Tell whether errors have become more than chance explains."""
+    # At most 1, whatever the counts in a file are.
+    mean = min(1.0, (info.n_wrong + 1.0) / (info.n_watched + 2.0))
+    deviation = math.sqrt(mean * (1.0 - mean) * (1.0 - FADE) / (1.0 + FADE))
+    return info.wrong_of_late > mean + LIMIT * deviation
+
+
+@compiled_inner
+def fade(state, rho):
+    """Multiply coefficients, costs and weights by rho, and begin to count errors anew."""
+    info = state.info[0]
+    info.n_watched, info.n_wrong, info.wrong_of_late = 0, 0, 0.0
+    dual = 0.0
+    info.n_over = 0
+    info.n_zero = 0
+    for s in range(info.n):
+        cost = state.upper[s] - state.lower[s]
+        if cost == 0.0:
+            continue
+        state.alpha[s] *= rho
+        if cost > LEAST_COST:
+            state.lower[s] *= rho
+            state.upper[s] *= rho
+            state.store.weight[s] *= rho
+            note_cost(info, state.upper[s] - state.lower[s])
+        # g = y - f, and f is a sum over coefficients.
+        state.gradient[s] = state.y[s] - rho * (state.y[s] - state.gradient[s])
+        dual += 0.5 * state.alpha[s] * (state.y[s] + state.gradient[s])
+        info.n_zero += int(state.alpha[s] == 0.0)
+    info.lost += info.dual - dual
+    info.dual = dual
+    refresh_extremes(state)
 
 
 @compiled_inner
@@ -337,11 +398,6 @@ rows if S cannot exceed its limit within this block."""
 
 
 @compiled_inner
-def _stay_unbounded(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
-    pass
-
-
-@compiled_inner
 def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
     info = state.info[0]
     note_error(info, is_wrong)
@@ -356,12 +412,10 @@ def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wr
             renew_column(state.block, kernel, fresh, z, slot, r + 1, size, d)
 
 
-stay_within: Any = chosen_by(
-    0, {Unbounded: _stay_unbounded, Window: _stay_unbounded, Budget: _stay_within_budget}
-)
+stay_within: Any = chosen_by(0, {Unbounded: nothing, Window: nothing, Budget: _stay_within_budget})
 """stay_within(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong): make room while S is
 over its limit, and update the kernel values of the rows of the block after row r. If errors have
-become more, what was learnt so far fades (`solvers.lasvm.fading`).
+become more, what was learnt so far fades (`solvers.lasvm.bounds`).
 
 `fresh` is the result of `kept_rows` for the `size` rows of the block; `state.block` holds the
 kernel values of these rows with the first `n_block` slots. `is_wrong` is 1 if row r was predicted

@@ -18,8 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner
-from streamsvm.solvers.kernel_events import side_of
-from streamsvm.solvers.lasvm.extreme_lanes import LANES
+from streamsvm.solvers.lasvm.extremes import LANES
 from streamsvm.solvers.lasvm.state import (
     LASVMState,
     find_extremes,
@@ -28,6 +27,7 @@ from streamsvm.solvers.lasvm.state import (
     squeeze,
 )
 from streamsvm.solvers.lasvm.step import Schedule, delta, enter, remove_blatant, reprocess
+from streamsvm.solvers.registry import side_of
 from streamsvm.support import stores
 from streamsvm.support.assigning import assign
 from streamsvm.support.kernel_rows.fresh_block import BLOCK
@@ -40,7 +40,6 @@ from streamsvm.support.kernel_rows.row_cache import (
     kernel_row,
     take_line,
 )
-from streamsvm.support.order_statistics import order_statistic
 from streamsvm.support.rows import count, part
 
 _COLUMNS = 2048
@@ -402,3 +401,30 @@ def add_rows(state, x, y, cost, weight, numbers, diagonal, f):
             enter(state, row, y_r, cost[r], weight[r], numbers[r], y_r - f[r], diagonal[r])
     refresh_extremes(state)
     return count(x)
+
+
+@compiled_inner
+def order_statistic(values, n):
+    """Return the number that stands at place n, from 0, when the values are sorted (Hoare's FIND).
+
+    values: (size,), moved about; none is NaN.
+    """
+    low, high = np.int64(0), np.int64(values.size - 1)
+    while low < high:
+        pivot, i, j = values[(low + high) // 2], low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if j < n < i:
+            break
+        if n <= j:
+            high = j
+        else:
+            low = i
+    return values[n]

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
-from streamsvm.solvers.lasvm.extreme_lanes import LANES
-from streamsvm.solvers.lasvm.extremes import update_gradient
-from streamsvm.support import looks, states, stores
+from streamsvm.solvers.lasvm.extremes import LANES, update_gradient
+from streamsvm.support import looks, stores
 from streamsvm.support.declaration import (
     BOX,
     NOT_NEGATIVE,
@@ -23,10 +22,9 @@ from streamsvm.support.declaration import (
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, values_of_slot
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.state_parts import CACHE, STORE
-from streamsvm.support.states import declare
+from streamsvm.support.looks import note_cost
+from streamsvm.support.states import CACHE, STORE, declare
 from streamsvm.support.stores import Store
-from streamsvm.support.tiles import PANEL
 
 INFO = np.dtype(
     [
@@ -44,7 +42,7 @@ INFO = np.dtype(
         ("dual", np.float64),  # the dual objective, summed step by step
         ("lost", np.float64),  # by how much removals, merges and rebuilds lowered the dual
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
-        ("n_watched", np.int64),  # examples whose errors were noted: see `solvers.lasvm.fading`
+        ("n_watched", np.int64),  # examples whose errors were noted: see `solvers.lasvm.bounds`
         ("n_wrong", np.int64),  # how many of them were predicted wrong before they were learnt
         ("wrong_of_late", np.float64),  # the share of these of late
         ("n_over", np.int64),  # vectors that made room for others since the last fading
@@ -85,7 +83,7 @@ class LASVMState(NamedTuple):
     # Kernel values of fresh rows; a permutation of slots.
     block: np.ndarray = field(BLOCK, "slots", dtype=np.float32, scratch=True)
     order: np.ndarray = field("slots", dtype=np.int64, scratch=True)
-    # Of `extreme_lanes`: values, and groups in which they occurred.
+    # Of `extremes`: values, and groups in which they occurred.
     lanes: np.ndarray = field(2, LANES, scratch=True)
     groups: np.ndarray = field(2, LANES, dtype=np.int64, scratch=True)
 
@@ -117,14 +115,6 @@ def _check(state: LASVMState, sizes: Any) -> None:
 
 
 declare(LASVMState, _check)
-
-
-def new_state(
-    n_features: int, cache_bytes: int, capacity: int = 2 * PANEL, sparse: bool = False
-) -> LASVMState:
-    """Return an empty state, with room for so many features and slots."""
-    sizes = {"slots": capacity, "features": n_features}
-    return states.new(LASVMState, sizes, sparse=sparse, cache_bytes=cache_bytes)
 
 
 @compiled_within
@@ -208,3 +198,50 @@ def rebuild(state, kernel, d):
     state.info[0].dual = dual
     state.info[0].n_zero = n_zero
     refresh_extremes(state)
+
+
+@compiled_inner
+def set_cost(state, s, cost):
+    """Set the box of an example, and clip its coefficient."""
+    note_cost(state.info[0], cost)
+    state.upper[s] = cost if state.y[s] > 0.0 else 0.0
+    state.lower[s] = -cost if state.y[s] < 0.0 else 0.0
+    state.alpha[s] = min(state.upper[s], max(state.lower[s], state.alpha[s]))
+
+
+@compiled_inner
+def restore_sum(state, rising, falling):
+    """Scale down the coefficients of the sign with the larger sum: the sum of all is 0 again."""
+    for s in range(state.info[0].n):
+        if state.alpha[s] > 0.0 and rising > falling:
+            state.alpha[s] *= falling / rising
+        elif state.alpha[s] < 0.0 and falling > rising:
+            state.alpha[s] *= rising / falling
+
+
+@compiled
+def set_costs(state, kernel, c_negative, c_positive, d):
+    """Set C_s of every example kept to C_y times its weight; return whether any has changed.
+
+    Coefficients outside their new box are clipped. To restore sum_s alpha_s = 0, the coefficients
+    of the class with the larger sum are then scaled down, which keeps them inside their boxes.
+    Gradients are recomputed.
+    """
+    state, kernel = borrowed((state, kernel))
+    changed = False
+    rising, falling = 0.0, 0.0
+    for s in range(state.info[0].n):
+        if state.lower[s] == state.upper[s]:
+            continue
+        c = c_positive if state.y[s] > 0.0 else c_negative
+        cost = c * state.store.weight[s]
+        old = state.upper[s] - state.lower[s]
+        changed |= abs(cost - old) > 1e-9 * old
+        set_cost(state, s, cost)
+        rising += max(0.0, state.alpha[s])
+        falling -= min(0.0, state.alpha[s])
+    if not changed:
+        return False
+    restore_sum(state, rising, falling)
+    rebuild(state, kernel, d)
+    return True

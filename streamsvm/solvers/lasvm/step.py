@@ -35,14 +35,13 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_leaf, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
-from streamsvm.solvers.kernel_events import learn_binary, side_of
 from streamsvm.solvers.lasvm.bounds import kept_rows, mark_dead, share, slide, stay_within
 from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
-from streamsvm.solvers.lasvm.looks import look
+from streamsvm.solvers.lasvm.gap import look
 from streamsvm.solvers.lasvm.state import LASVMState, bias, refresh_extremes, squeeze
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import BINARY, register_kernel_solver, side_of
 from streamsvm.support import stores
-from streamsvm.support.kernel_rows.fresh_block import fill_part, next_rows, squeezed
+from streamsvm.support.kernel_rows.fresh_block import next_rows, squeezed
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.kernel_rows.row_cache import keep, kernel_row
 from streamsvm.support.looks import note_cost
@@ -259,7 +258,7 @@ def reprocess_some(state, kernel, schedule, d):
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     PROCESS does nothing for a number that is already in S; margins are f(x) + b.
     It also returns where it would move rows of the store that another thread reads.
@@ -310,24 +309,9 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     return n_rows
 
 
-@compiled
-def margins_of(state, kernel, x, out):
-    """Write f(x) + b of rows x into out, float64 (n,), a block at a time."""
-    state, kernel, x = borrowed((state, kernel, x))
-    b, n = bias(state), state.info[0].n
-    start = 0
-    while start < count(x):
-        size = fill_part(state, kernel, x, start, n)
-        for r in range(size):
-            out[start + r] = expansion(state.alpha, state.block[r], n) + b
-        start += size
-
-
 @compiled_inner
-def _event_margins(state, kernel, schedule, x, out):
-    margins_of(state, kernel, x, out[0])
-    # The scratch now has the kernel values of this row.
-    state.info[0].ready = state.info[0].n
+def _write_margin(state, schedule, row, out, at):
+    out[at] = expansion(state.alpha, row, state.info[0].n) + bias(state)
 
 
-register_solver(LASVMState, learn_binary, _event_margins, learn_rows)
+register_kernel_solver(LASVMState, BINARY, _write_margin, learn_rows)

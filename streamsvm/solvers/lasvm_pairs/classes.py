@@ -17,7 +17,7 @@ from streamsvm.solvers.lasvm.state import squeeze as squeeze_problem
 from streamsvm.solvers.lasvm.step import SEEDS, insert
 from streamsvm.solvers.lasvm_pairs import layout
 from streamsvm.solvers.lasvm_pairs.problems import REST, with_problems
-from streamsvm.solvers.lasvm_pairs.state import PairsState, new_state, problem
+from streamsvm.solvers.lasvm_pairs.state import PairsState, problem
 from streamsvm.support import looks, states, stores
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
@@ -113,7 +113,7 @@ def from_two(two: LASVMState, rest: bool, cache_bytes: int) -> PairsState:
     squeeze_problem(two)
     n, width = int(two.info[0].n), states.n_columns(two)
     is_sparse = isinstance(two.store, SparseStore)
-    state = new_state(width, 2, len(two.alpha), is_sparse)
+    state = states.new_state(PairsState, width, sparse=is_sparse, slots=len(two.alpha), classes=2)
     state = state._replace(store=stores.filled(state.store, stores.rows_of(two.store, n, width)))
     state.store.entered[:n], state.store.weight[:n] = two.store.entered[:n], two.store.weight[:n]
     state.y[:n] = two.y[:n] > 0.0

@@ -16,7 +16,7 @@ from streamsvm.solvers.lasvm_pairs.state import PairsState
 from streamsvm.support.declaration import BOX, COUNT, FINITE, Field, NamedArrays, Range, index_of
 from streamsvm.support.tiles import PANEL
 
-# Without those of `solvers.lasvm.fading`, which is for two classes.
+# Without those of `solvers.lasvm.bounds`, which is for two classes.
 _NOT_WRITTEN = ("ready", "n_watched", "n_wrong", "wrong_of_late", "n_over")
 _SCALARS = tuple(name for name in INFO.names or () if name not in _NOT_WRITTEN)
 _SIGNED = ("i", "j")

@@ -6,7 +6,6 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.solvers.lasvm import finish as two_finish
-from streamsvm.solvers.lasvm import reweighting as of_two
 from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.solvers.lasvm.step import delta, enter, remove_blatant
@@ -14,8 +13,8 @@ from streamsvm.solvers.lasvm_pairs.classes import refresh
 from streamsvm.solvers.lasvm_pairs.state import problem
 from streamsvm.solvers.lasvm_pairs.step import has_room, note_example, slot_of
 from streamsvm.support import stores
-from streamsvm.support.member_store import MemberKernel
 from streamsvm.support.rows import count, part
+from streamsvm.support.stores import MemberKernel
 
 _FEWEST = 1000
 """A call makes so many steps on each problem, if its part of them is less."""
@@ -151,8 +150,8 @@ def _set_costs_of(state, p, kernel, d):
     rising, falling = 0.0, 0.0
     for s in range(own.info[0].n):
         size = cost[own.store.slot[s]]
-        of_two.set_cost(own, s, size)
+        two_state.set_cost(own, s, size)
         rising += max(0.0, own.alpha[s])
         falling -= min(0.0, own.alpha[s])
-    of_two.restore_sum(own, rising, falling)
+    two_state.restore_sum(own, rising, falling)
     two_state.rebuild(own, MemberKernel(kernel), d)

@@ -1,7 +1,7 @@
 """Looks of LASVM for several classes at a member of a problem: see `support.looks`.
 
 The duality gap is the sum of those of the problems, and has a part for each member of each: see
-`solvers.lasvm.looks`. So one member of all problems is drawn, with probability in proportion to its
+`solvers.lasvm.gap`. So one member of all problems is drawn, with probability in proportion to its
 C_s. The bound B is the largest of all problems so far.
 """
 

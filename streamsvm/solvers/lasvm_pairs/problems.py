@@ -62,8 +62,8 @@ class Problems(NamedTuple):
     feature_row: np.ndarray  # float32 (1, features) scratch: see `RowCache.row`
     row: np.ndarray  # float32 (largest room,) scratch: the kernel values of an example
     margins: np.ndarray  # float64 (problems,) scratch: those of one row
-    lanes: np.ndarray  # scratch of `extreme_lanes`
-    groups: np.ndarray  # scratch of `extreme_lanes`
+    lanes: np.ndarray  # scratch of `lasvm.extremes`
+    groups: np.ndarray  # scratch of `lasvm.extremes`
 
 
 @compiled_within

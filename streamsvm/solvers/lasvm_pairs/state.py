@@ -17,7 +17,7 @@ from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.solvers.lasvm_pairs import layout
 from streamsvm.solvers.lasvm_pairs import problems as of_problems
 from streamsvm.solvers.lasvm_pairs.problems import Problems, cache_of
-from streamsvm.support import looks, states, stores
+from streamsvm.support import looks, stores
 from streamsvm.support.declaration import (
     BOX,
     NOT_NEGATIVE,
@@ -28,10 +28,8 @@ from streamsvm.support.declaration import (
     index_of,
 )
 from streamsvm.support.kernel_rows.fresh_block import BLOCK as BLOCK
-from streamsvm.support.member_store import MemberStore
-from streamsvm.support.state_parts import STORE, Part
-from streamsvm.support.states import declare
-from streamsvm.support.stores import Store
+from streamsvm.support.states import STORE, Part, declare
+from streamsvm.support.stores import MemberStore, Store
 from streamsvm.support.tiles import PANEL
 
 INFO = np.dtype(
@@ -114,14 +112,6 @@ class PairsState(NamedTuple):
 
 
 declare(PairsState)
-
-
-def new_state(
-    n_features: int, n_classes: int, capacity: int = 2 * PANEL, sparse: bool = False
-) -> PairsState:
-    """Return an empty state, with room for so many features, classes and slots."""
-    sizes = {"slots": capacity, "features": n_features, "classes": n_classes}
-    return states.new(PairsState, sizes, sparse=sparse)
 
 
 @compiled_within

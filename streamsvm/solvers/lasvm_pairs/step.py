@@ -15,7 +15,6 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
-from streamsvm.solvers.kernel_events import learn_multiclass
 from streamsvm.solvers.lasvm.bounds import kept_rows
 from streamsvm.solvers.lasvm.state import bias
 from streamsvm.solvers.lasvm.state import squeeze as squeeze_problem
@@ -27,14 +26,14 @@ from streamsvm.solvers.lasvm_pairs.needed import fill
 from streamsvm.solvers.lasvm_pairs.problems import NONE, n_turns, problem_of_turn
 from streamsvm.solvers.lasvm_pairs.scores import write_margins, write_scores
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, PairsState, problem, squeeze
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import MULTICLASS, register_kernel_solver
 from streamsvm.support import stores
 from streamsvm.support.calibration import update_one
 from streamsvm.support.kernel_rows.fresh_block import fill_part, known_columns, squeezed
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.looks import note_cost
-from streamsvm.support.member_store import MemberKernel
 from streamsvm.support.rows import are_equal, count, part, width
+from streamsvm.support.stores import MemberKernel
 
 
 @compiled_inner
@@ -153,7 +152,7 @@ def _have_room(state, own_class, kept):
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     y has classes; a problem does nothing for a number that it has as a member. margins are float64
     (n, 2 classes + 1): of each row before it was learnt the scores, the logarithms of
@@ -220,37 +219,21 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
 
 
 @compiled_inner
-def _write(state, kernel, x, by_problem, out):
-    state, kernel, x = borrowed((state, kernel, x))
-    n, start = state.info[0].n, 0
-    while start < count(x):
-        size = fill_part(state, kernel, x, start, n)
-        for r in range(size):
-            if by_problem:
-                write_margins(state, state.block[r], out[start + r])
-            else:
-                write_margins(state, state.block[r], state.problems.margins)
-                write_scores(state, state.problems.margins, out[start + r])
-        start += size
-
-
-@compiled
-def margins_of(state, kernel, x, out):
-    """Write what `learn_rows` writes of rows x that are not learnt into out."""
-    _write(state, kernel, x, False, out)
+def _write_margin(state, schedule, row, out, at):
+    write_margins(state, row, state.problems.margins)
+    write_scores(state, state.problems.margins, out[at])
 
 
 @compiled
 def problem_margins_of(state, kernel, x, out):
     """Write the margin of each problem for rows x into out, float64 (n, problems)."""
-    _write(state, kernel, x, True, out)
+    state, kernel, x = borrowed((state, kernel, x))
+    n, start = state.info[0].n, 0
+    while start < count(x):
+        size = fill_part(state, kernel, x, start, n)
+        for r in range(size):
+            write_margins(state, state.block[r], out[start + r])
+        start += size
 
 
-@compiled_inner
-def _event_margins(state, kernel, schedule, x, out):
-    margins_of(state, kernel, x, out)
-    # The scratch now has the kernel values of this row.
-    state.info[0].ready, state.skipped[0] = state.info[0].n, 0
-
-
-register_solver(PairsState, learn_multiclass, _event_margins, learn_rows)
+register_kernel_solver(PairsState, MULTICLASS, _write_margin, learn_rows)

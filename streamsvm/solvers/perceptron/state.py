@@ -19,8 +19,7 @@ from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
-from streamsvm.support.states import declare
+from streamsvm.support.states import BLOCK_SCRATCH, CACHE, STORE, declare
 from streamsvm.support.stores import Store
 
 INFO = np.dtype(

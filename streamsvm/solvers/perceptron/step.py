@@ -39,9 +39,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
+from streamsvm._compile import (
+    borrowed,
+    chosen_by,
+    compiled,
+    compiled_inner,
+    compiled_within,
+    nothing,
+)
 from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, UNBOUNDED, Budget, Unbounded
-from streamsvm.solvers.kernel_events import learn_binary, side_of
 from streamsvm.solvers.perceptron.budget import PROJECT, REMOVE, make_room
 from streamsvm.solvers.perceptron.state import (
     DEPENDENT,
@@ -52,11 +58,10 @@ from streamsvm.solvers.perceptron.state import (
     put,
     solve,
 )
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import BINARY, register_kernel_solver, side_of
 from streamsvm.support import stores
 from streamsvm.support.averages import summed, voted
 from streamsvm.support.kernel_rows import fresh_block, row_cache
-from streamsvm.support.kernel_rows.fresh_block import fill_part
 from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
 from streamsvm.support.rows import count, part, width
 
@@ -183,11 +188,6 @@ def _update_budget(
 
 
 @compiled_within
-def _keep_mean(bounds, state):
-    pass
-
-
-@compiled_within
 def _fade_mean(bounds, state):
     if bounds.policy == MERGE or bounds.policy == MERGE_MEAN:
         info, most = state.info[0], max(FEWEST_MODELS, MODELS_A_VECTOR * bounds.limit)
@@ -195,7 +195,7 @@ def _fade_mean(bounds, state):
             fade_average(state)
 
 
-_fade: Any = chosen_by(0, {Unbounded: _keep_mean, Budget: _fade_mean})
+_fade: Any = chosen_by(0, {Unbounded: nothing, Budget: _fade_mean})
 """_fade(bounds, state): let older models count half in the mean, if it is time; an example was
 counted, and not learnt yet."""
 
@@ -219,7 +219,7 @@ def _predicted(state, schedule, row, n, T, f):
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     An example that is a support vector already does not enter again; margins are what predicted
     each row.
@@ -265,27 +265,12 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     return n_rows
 
 
-@compiled
-def margins_of(state, kernel, schedule, x, out):
-    """Write the margins of rows x into out, float64 (n,), a block at a time."""
-    state = borrowed(state)
-    n, T, start = state.info[0].n, state.info[0].n_seen, 0
-    while start < count(x):
-        size = fill_part(state, kernel, x, start, n)
-        for r in range(size):
-            row = state.block.values[r]
-            f = 0.0
-            if schedule.averaged == LAST:
-                f = scale_of(schedule, T) * expansion(state.alpha, row, n)
-            out[start + r] = _predicted(state, schedule, row, n, T, f)
-        start += size
-
-
 @compiled_inner
-def _event_margins(state, kernel, schedule, x, out):
-    margins_of(state, kernel, schedule, x, out[0])
-    # The scratch now has the kernel values of this row.
-    state.info[0].ready = state.info[0].n
+def _write_margin(state, schedule, row, out, at):
+    n, T, f = state.info[0].n, state.info[0].n_seen, 0.0
+    if schedule.averaged == LAST:
+        f = scale_of(schedule, T) * expansion(state.alpha, row, n)
+    out[at] = _predicted(state, schedule, row, n, T, f)
 
 
-register_solver(PerceptronState, learn_binary, _event_margins, learn_rows)
+register_kernel_solver(PerceptronState, BINARY, _write_margin, learn_rows)

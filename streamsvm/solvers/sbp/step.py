@@ -37,9 +37,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
-from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
-from streamsvm.solvers.kernel_events import learn_binary, side_of
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.bounds import UNBOUNDED, Bounds
+from streamsvm.solvers.registry import BINARY, register_kernel_solver, side_of
 from streamsvm.solvers.sbp.state import (
     LAST,
     MEAN,
@@ -55,7 +54,6 @@ from streamsvm.support import active_set, stores
 from streamsvm.support.averages import summed
 from streamsvm.support.draws import uniform
 from streamsvm.support.kernel_rows import fresh_block, row_cache
-from streamsvm.support.kernel_rows.fresh_block import fill_part
 from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.rows import count, part, width
 
@@ -77,7 +75,7 @@ class Schedule(NamedTuple):
     """Parameters; `learn_rows` is compiled once for each type of `bounds`."""
 
     numbers: Numbers
-    bounds: Unbounded | Window | Reservoir = UNBOUNDED  # which rows are kept
+    bounds: Bounds = UNBOUNDED  # which rows are kept
 
 
 @compiled_inner
@@ -261,7 +259,7 @@ def _learn_row(state, kernel, x, r, y, cost, weight, number, diagonal, schedule)
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     cost is the class weight times the example weight; a row that is kept already is not added
     again.
@@ -292,23 +290,9 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     return n_rows
 
 
-@compiled
-def margins_of(state, kernel, schedule, x, out):
-    """Write the margins of rows x into out, float64 (n,), a block at a time."""
-    state = borrowed(state)
-    n, start = state.active.counts[0].n, 0
-    while start < count(x):
-        size = fill_part(state, kernel, x, start, n)
-        for r in range(size):
-            out[start + r] = margin_of(state, schedule.numbers, state.block.values[r])
-        start += size
-
-
 @compiled_inner
-def _event_margins(state, kernel, schedule, x, out):
-    margins_of(state, kernel, schedule, x, out[0])
-    # The scratch now has the kernel values of this row.
-    state.info[0].ready = state.active.counts[0].n
+def _write_margin(state, schedule, row, out, at):
+    out[at] = margin_of(state, schedule.numbers, row)
 
 
-register_solver(SBPState, learn_binary, _event_margins, learn_rows)
+register_kernel_solver(SBPState, BINARY, _write_margin, learn_rows)

@@ -21,8 +21,7 @@ from streamsvm._compile import (
     compiled_within,
 )
 from streamsvm._parameter_checks import MOST_STEPS
-from streamsvm.solvers.kernel_events import learn_binary, side_of
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import learn_binary, register_solver, side_of
 from streamsvm.solvers.tracking.state import (
     SCALARS,
     TOUCHED,
@@ -36,16 +35,15 @@ from streamsvm.solvers.tracking.state import (
     touch,
 )
 from streamsvm.solvers.tracking.step import NONE, exact_step
-from streamsvm.support import active_set, looks, sparse_store, states, stores
+from streamsvm.support import active_set, looks, sparse_store, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.assigning import assign
 from streamsvm.support.declaration import BOX, DRAWS, FLAG, NOT_NEGATIVE, SIGN, field
+from streamsvm.support.dense_store import RowStore
 from streamsvm.support.draws import below, uniform
-from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import SparseRows, count, part, width
 from streamsvm.support.sparse_store import SparseStore
-from streamsvm.support.state_parts import ROWS
-from streamsvm.support.states import declare
+from streamsvm.support.states import ROWS, declare
 
 _AFTER = 0.25
 """The smallest probability of a look after the last step: each costs a product."""
@@ -71,15 +69,6 @@ class LinearTrackingState(NamedTuple):
 
 
 declare(LinearTrackingState, check_touched)
-
-
-def new_state(
-    n_features: int, window: int, seed: int | None, capacity: int = 64, sparse: bool = False
-) -> LinearTrackingState:
-    """Return an empty state: see `tracking.state.new_state`."""
-    return states.new_seeded(
-        LinearTrackingState, n_features, 0, seed, sparse, slots=capacity, window=window
-    )
 
 
 @compiled_leaf

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
-from streamsvm.support import active_set, looks, states, stores
+from streamsvm.support import active_set, looks, stores
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import (
     BOX,
@@ -25,10 +25,8 @@ from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import FreshBlock, values_of_slot
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import RowCache
-from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
-from streamsvm.support.states import declare
+from streamsvm.support.states import BLOCK_SCRATCH, CACHE, STORE, declare
 from streamsvm.support.stores import Store
-from streamsvm.support.tiles import PANEL
 
 INFO = np.dtype(
     [
@@ -89,16 +87,6 @@ def check_touched(state: Any, sizes: dict[str, int]) -> None:
 
 
 declare(TrackingState, check_touched)
-
-
-def new_state(
-    n_features: int, cache_bytes: int, window: int, seed: int | None, capacity: int = 2 * PANEL,
-    sparse: bool = False,
-) -> TrackingState:  # fmt: skip
-    """Return an empty state; window 0: none; seed None: different draws each time."""
-    return states.new_seeded(
-        TrackingState, n_features, cache_bytes, seed, sparse, slots=capacity, window=window
-    )
 
 
 @compiled_within

@@ -27,17 +27,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
+from streamsvm._compile import (
+    borrowed,
+    chosen_by,
+    compiled,
+    compiled_inner,
+    compiled_within,
+    nothing,
+)
 from streamsvm._parameter_checks import MOST_STEPS
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds, Budget, Reservoir, Unbounded, Window
-from streamsvm.solvers.kernel_events import learn_binary, side_of
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import BINARY, register_kernel_solver, side_of
 from streamsvm.solvers.tracking import budget
 from streamsvm.solvers.tracking.state import TrackingState, account, enter, look_at, settle, touch
 from streamsvm.support import active_set, looks, stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
-from streamsvm.support.kernel_rows.fresh_block import fill_part
 from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
 from streamsvm.support.rows import count, part, width
 
@@ -167,11 +172,6 @@ comes, if any; return whether the new one may enter. `wanted`: a step on it woul
 
 
 @compiled_inner
-def _never_expire(bounds, state, kernel, slot, d):
-    pass
-
-
-@compiled_inner
 def _expire(bounds, state, kernel, slot, d):
     old = active_set.expired(state.active)
     if old != NONE and old != slot:
@@ -179,7 +179,7 @@ def _expire(bounds, state, kernel, slot, d):
 
 
 _slide: Any = chosen_by(
-    0, {Unbounded: _never_expire, Window: _expire, Reservoir: _never_expire, Budget: _expire}
+    0, {Unbounded: nothing, Window: _expire, Reservoir: nothing, Budget: _expire}
 )
 """_slide(bounds, state, kernel, slot, d): remove the example that leaves the window, if any, unless
 it is the example in `slot`, which has just come again."""
@@ -282,7 +282,7 @@ def _learn_row(state, kernel, x, r, y, cost, weight, number, diagonal, schedule)
 
 @compiled
 def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other: arguments and result as in `kernel_events`.
+    """Learn rows one after the other: arguments and result as in `registry`.
 
     Margins are f of each row; examples are recognised by their numbers.
     """
@@ -308,24 +308,10 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
     return n_rows
 
 
-@compiled
-def margins_of(state, kernel, coefficients, x, out):
-    """Write f(x) of rows x, by `average` or `alpha`, into out, float64 (n,), a block at a time."""
-    state = borrowed(state)
-    n, start = state.active.counts[0].n, 0
-    while start < count(x):
-        size = fill_part(state, kernel, x, start, n)
-        for r in range(size):
-            out[start + r] = expansion(coefficients, state.block.values[r], n)
-        start += size
-
-
 @compiled_inner
-def _event_margins(state, kernel, schedule, x, out):
+def _write_margin(state, schedule, row, out, at):
     coefficients = state.average if schedule.averaged > 0.0 else state.alpha
-    margins_of(state, kernel, coefficients, x, out[0])
-    # The scratch now has the kernel values of this row.
-    state.info[0].ready = state.active.counts[0].n
+    out[at] = expansion(coefficients, row, state.active.counts[0].n)
 
 
-register_solver(TrackingState, learn_binary, _event_margins, learn_rows)
+register_kernel_solver(TrackingState, BINARY, _write_margin, learn_rows)

@@ -11,7 +11,7 @@ from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.model_files.json_values import Content, as_json, distinct
 from streamsvm.structured import vocabulary
-from streamsvm.structured.batches import batch_rows
+from streamsvm.structured.batches import NOTHING, batch_rows
 from streamsvm.structured.concepts import search, state, step
 from streamsvm.structured.concepts.worlds import (
     ConceptTarget,
@@ -22,7 +22,6 @@ from streamsvm.structured.concepts.worlds import (
     read_told,
 )
 from streamsvm.structured.learner import SentenceLearner
-from streamsvm.structured.words import NOTHING
 from streamsvm.support.declaration import FINITE, NOT_NEGATIVE, Field, NamedArrays
 from streamsvm.support.locked import guarded
 

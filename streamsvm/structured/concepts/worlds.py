@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.errors import FeatureError, LabelError
+from streamsvm.structured.batches import NOTHING, words_in
 from streamsvm.structured.sentences import TEXT_KEYS
-from streamsvm.structured.words import NOTHING, words_in
 from streamsvm.support.label_values import LONGEST_LABEL, fault_of
 
 CONCEPTS = "concepts"

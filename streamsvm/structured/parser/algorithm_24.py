@@ -15,9 +15,10 @@ import numpy as np
 
 from streamsvm._compile import compiled, compiled_inner, compiled_within
 from streamsvm.solvers.ambiguous.step import coefficients, step_length
+from streamsvm.structured.sequences.model import square_of
 from streamsvm.support.assigning import assign
 from streamsvm.support.draws import below
-from streamsvm.support.rows import SparseRows
+from streamsvm.support.rows import part
 
 RANDOM, LEFT_TO_RIGHT, ORDER_FREE = 0, 1, 2
 
@@ -65,15 +66,6 @@ def add_step(weights, late, now, rows, t, alpha, u, n_labels):
                 late[c, y] += now * (value * u[y])
 
 
-@compiled_within
-def square_of(rows, t):
-    """Return the squared length of a row."""
-    total = 0.0
-    for k in range(rows.start[t], rows.start[t + 1]):
-        total += np.float64(rows.values[k]) * rows.values[k]
-    return total
-
-
 @compiled_inner
 def learn_row(weights, late, now, rows, t, in_bag, n_labels, C, out, u, sums):
     """Make the step of Algorithm 23 for row t, whose scores are `out`; return alpha.
@@ -82,7 +74,7 @@ def learn_row(weights, late, now, rows, t, in_bag, n_labels, C, out, u, sums):
     largest |x|^2.
     """
     loss, square = coefficients(out, in_bag, n_labels, u)
-    length = square_of(rows, t)
+    length = square_of(rows.values, rows.start[t], rows.start[t + 1])
     alpha, gain = step_length(loss, square * length, C)
     if alpha > 0.0:
         add_step(weights, late, now, rows, t, alpha, u, n_labels)
@@ -98,8 +90,7 @@ def learn_rows(weights, late, now, rows, bags, n_labels, C, sums):
     """Learn rows in order, each with its bag, bool (rows, labels), by Algorithm 23."""
     out, u = np.empty((1, n_labels)), np.empty(n_labels)
     for t in range(rows.start.size - 1):
-        one = SparseRows(rows.start[t : t + 2], rows.columns, rows.values, rows.d)
-        row_scores(weights, late, 0.0, one, n_labels, out)
+        row_scores(weights, late, 0.0, part(rows, t, t + 1), n_labels, out)
         learn_row(weights, late, now, rows, t, bags[t], n_labels, C, out[0], u, sums)
 
 

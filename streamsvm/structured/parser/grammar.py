@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from streamsvm.model_files.json_values import Content, checked
+from streamsvm.structured.batches import NOTHING
 from streamsvm.structured.parser.meanings import MOST_PARTS
-from streamsvm.structured.words import NOTHING
 from streamsvm.support.declaration import FLAG, Field, NamedArrays, as_int
 
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from streamsvm.errors import LabelError
-from streamsvm.structured.words import NOTHING
+from streamsvm.structured.batches import NOTHING
 from streamsvm.support.label_values import LONGEST_LABEL
 
 Meaning = tuple[Any, ...]

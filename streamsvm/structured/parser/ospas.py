@@ -13,7 +13,7 @@ from streamsvm._parameter_checks import check_cost, check_seed, check_whole
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.model_files.json_values import Content
-from streamsvm.structured.batches import batch_rows
+from streamsvm.structured.batches import batch_rows, words_of
 from streamsvm.structured.learner import SentenceLearner
 from streamsvm.structured.parser.algorithm_24 import EXPLORATIONS
 from streamsvm.structured.parser.meanings import (
@@ -26,7 +26,6 @@ from streamsvm.structured.parser.meanings import (
 )
 from streamsvm.structured.parser.parser import Parse, Parser, keys_of
 from streamsvm.structured.sequences.learner import LIMIT
-from streamsvm.structured.words import words_of
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.locked import guarded
 
@@ -227,26 +226,23 @@ class OSPASParser(SentenceLearner):
     def predict_many(self, X: Any) -> list[Parse]:
         """Return what each of several sentences is predicted to say; `X` as in `learn_many`."""
         sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
-        with self.lock:
-            return [self.parser.parse(sentence) for sentence in sentences]
+        return [self.parser.parse(sentence) for sentence in sentences]
 
     @guarded
     def predict_symbols_many(self, X: Any) -> list[list[str | None]]:
         """Return the symbols of the words of each sentence alone, which is much faster."""
         sentences = [words_of(sentence) for sentence in batch_rows(X, FeatureError)]
         ends = np.cumsum([0, *map(len, sentences)])
-        with self.lock:
-            keys = np.concatenate([np.zeros(0, np.uint64), *map(keys_of, sentences)])
-            labels = self.parser.scores(keys, ends).argmax(axis=1)
-            names = [None, *self.parser.grammar.names[1:]]
+        keys = np.concatenate([np.zeros(0, np.uint64), *map(keys_of, sentences)])
+        labels = self.parser.scores(keys, ends).argmax(axis=1)
+        names = [None, *self.parser.grammar.names[1:]]
         flat, stops = [names[label] for label in labels.tolist()], ends.tolist()
         return [flat[i:j] for i, j in pairwise(stops)]
 
     @guarded
     def scores_one(self, sentence: Any) -> dict[Meaning, float]:
         """Return all meanings that can be put together from a sentence, and how sure they are."""
-        with self.lock:
-            return self.parser.meanings(words_of(sentence))
+        return self.parser.meanings(words_of(sentence))
 
     def match_one(self, sentence: Any, candidates: Iterable[Any]) -> Any:
         """Return the candidate that is the predicted meaning, or whose symbols are most like it.

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_inner
 from streamsvm.structured.sequences import label_pool
 from streamsvm.structured.sequences.greedy import move
 from streamsvm.structured.sequences.label_pool import sequence_of
@@ -38,9 +38,11 @@ from streamsvm.structured.sequences.pairs import (
     best_labels,
     distance_of,
     loss_of,
+    max_marginals,
     move_weights,
     rise_of,
     violation,
+    viterbi,
 )
 from streamsvm.structured.sequences.sentence_patterns import (
     NONE,
@@ -52,10 +54,9 @@ from streamsvm.structured.sequences.sentence_patterns import (
     smallest,
     tokens_of,
 )
-from streamsvm.structured.sequences.viterbi import max_marginals, viterbi
 from streamsvm.support import active_set, sparse_store
 from streamsvm.support.draws import below
-from streamsvm.support.rows import SparseRows
+from streamsvm.support.rows import SparseRows, part
 
 
 @compiled_inner
@@ -207,12 +208,6 @@ def _look(model, patterns, order, n, scratch):
         note_look(model.info[0], part / patterns.cost[slot])
 
 
-@compiled_within
-def _sentence(x, begin, stop):
-    """Return the tokens begin .. stop-1."""
-    return SparseRows(x.start[begin : stop + 1], x.columns, x.values, x.d)
-
-
 @compiled
 def learn(model, patterns, schedule, x, first, labels, known, cost, draws, done, scratch):
     """Learn sentences in order; return how many are learnt, fewer than all if room is short.
@@ -237,7 +232,7 @@ def learn(model, patterns, schedule, x, first, labels, known, cost, draws, done,
             remove(model, patterns, order, old, scratch)
             info.n_forgotten += 1
         if stop > begin:
-            rows, truth = _sentence(x, begin, stop), labels[begin:stop]
+            rows, truth = part(x, begin, stop), labels[begin:stop]
             number = active.counts[0].n_offered
             process_new(model, patterns, schedule, rows, number, truth, cost[i], n, scratch)
         for _ in range(schedule.n_reprocess):
@@ -305,7 +300,7 @@ def other_gap(model, patterns, order, x, first, labels, cost, slots, n, scratch)
         begin, stop = first[i], first[i + 1]
         if slots[i] >= 0 or begin == stop:
             continue
-        rows, truth = _sentence(x, begin, stop), labels[begin:stop]
+        rows, truth = part(x, begin, stop), labels[begin:stop]
         worst = best_labels(model, rows, truth, n, scratch)
         h = violation(model, order, rows, truth, worst)
         gap += cost[i] * max(0.0, h)
@@ -329,7 +324,7 @@ def learn_again(model, patterns, schedule, x, first, labels, cost, slots, n, don
         if slot >= 0 and active.place[slot] >= 0 and store.entered[slot] == i + 1:
             process_old(model, patterns, schedule.order, slot, n, scratch, np.bool_(False))
         elif stop > begin:
-            rows, truth = _sentence(x, begin, stop), labels[begin:stop]
+            rows, truth = part(x, begin, stop), labels[begin:stop]
             process_new(model, patterns, schedule, rows, i + 1, truth, cost[i], n, scratch)
     return first.size - 1
 

@@ -23,7 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, compiled_within
+from streamsvm._compile import (
+    borrowed,
+    chosen_by,
+    compiled,
+    compiled_inner,
+    compiled_within,
+    nothing,
+)
 from streamsvm.structured.sequences import kernel_tokens, token_patterns
 from streamsvm.structured.sequences.kernel_tokens import KernelTokens
 from streamsvm.structured.sequences.model import (
@@ -45,7 +52,7 @@ from streamsvm.structured.sequences.token_patterns import TokenPatterns
 from streamsvm.support import active_set, sparse_store
 from streamsvm.support.assigning import assign
 from streamsvm.support.draws import below
-from streamsvm.support.rows import SparseRows
+from streamsvm.support.rows import part
 
 _TINY = 1e-12
 """A coefficient smaller than this share of C is 0 but for rounding."""
@@ -64,8 +71,9 @@ square_of_pattern = _of_patterns(
 have_room = _of_patterns(0, token_patterns.have_room, kernel_tokens.have_room)
 new_scores = _of_patterns(0, token_patterns.new_scores, kernel_tokens.new_scores)
 release = _of_patterns(0, token_patterns.release, kernel_tokens.release)
-fetch = _of_patterns(0, token_patterns.fetch, kernel_tokens.fetch)
-fetch_weights = _of_patterns(1, token_patterns.fetch_weights, kernel_tokens.fetch_weights)
+# With a kernel a step takes longer than the memory that it needs takes to arrive.
+fetch = _of_patterns(0, token_patterns.fetch, nothing)
+fetch_weights = _of_patterns(1, token_patterns.fetch_weights, nothing)
 
 
 @compiled_within
@@ -183,8 +191,7 @@ def _enter(model, patterns, schedule, x, t, number, label, past, cost, beta):
     """Make a token a support pattern; tokens are numbered from 1."""
     _make_room(model, patterns, None, schedule)
     slot = active_set.enter(patterns.active, number)
-    row = SparseRows(x.start[t : t + 2], x.columns, x.values, x.d)
-    sparse_store.put(patterns.store, slot, row)
+    sparse_store.put(patterns.store, slot, part(x, t, t + 1))
     patterns.store.entered[slot] = number
     patterns.label[slot] = label
     for s in range(schedule.order):

@@ -21,11 +21,10 @@ from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import NOT_NEGATIVE, count_of, field, index_of
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.kernel_rows import row_cache
-from streamsvm.support.kernel_rows.fresh_block import BLOCK
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_values
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import RowCache, kernel_row
-from streamsvm.support.state_parts import CACHE, STORE
-from streamsvm.support.states import declare
+from streamsvm.support.states import CACHE, STORE, declare
 
 
 class KernelTokens(NamedTuple):
@@ -69,16 +68,6 @@ def shift_scores(model, patterns, kernel, order, slot, up, down, step):
     add_scaled(patterns.f[up], row, step, n)
     add_scaled(patterns.f[down], row, -step, n)
     change_moves(model.moves, order, patterns.past[slot], up, down, step)
-
-
-@compiled_within
-def fetch(patterns, slot, n):
-    """Do nothing: a step takes longer than the memory that it needs takes to arrive."""
-
-
-@compiled_within
-def fetch_weights(model, patterns, slot):
-    """Do nothing, too."""
 
 
 @compiled_within
@@ -160,13 +149,6 @@ def _expand(patterns, row, out):
             out[c] += patterns.beta[slot, c] * value
 
 
-@compiled
-def _values(patterns, kernel, x, out):
-    """Write the kernel values of rows x with all slots in use."""
-    d, used = patterns.store.panels.shape[1], patterns.active.counts[0].n
-    stores.values(kernel, patterns.store, x, np.int64(x.shape[0]), d, np.int64(0), used, out)
-
-
 def emissions(patterns: KernelTokens, kernel: Any, x: np.ndarray) -> np.ndarray:
     """Return the scores of all labels but for moves, float64 (tokens, classes)."""
     used = int(patterns.active.counts[0].n)
@@ -174,7 +156,7 @@ def emissions(patterns: KernelTokens, kernel: Any, x: np.ndarray) -> np.ndarray:
     out = np.zeros((BLOCK, patterns.label.size), np.float32)
     for begin in range(0, len(x) if used else 0, BLOCK):
         part = x[begin : begin + BLOCK]
-        _values(patterns, kernel, part, out)
+        fill_values(kernel, patterns.store, part, 0, used, out)
         found[begin : begin + BLOCK] = out[: len(part), :used] @ patterns.beta[:used]
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
 from streamsvm.errors import ParameterError
-from streamsvm.labels.class_labels import ClassLabels
+from streamsvm.labels.class_labels import ClassLabels, ClassWeight, factor_in
 from streamsvm.labels.label_column import MISSING
 from streamsvm.learners.bases import words
 from streamsvm.learners.bases.token_labels import LabelsTokens
@@ -59,18 +59,32 @@ class SequenceLearner(LabelsTokens, StructuredLearner):
         max_classes: int | None,
     ) -> None:
         super().__init__()
-        if class_weight == "balanced":
-            raise ParameterError("class_weight='balanced': use a dict {label: factor}")
-        check_class_weight(class_weight)
         if check_size("max_features", max_features) is None:
             raise ParameterError("max_features=None: use a whole number of at least 1")
-        self.inference, self.order, self.class_weight = inference, order, class_weight
+        self.inference, self.order = inference, order
         self.max_features = int(max_features)
         self.max_classes = check_size("max_classes", max_classes, 2)
         self.targets = SequenceTargets(ClassLabels(most=self.max_classes))
         self.solver, self.cost = solver, float(cost)
+        self.class_weight = class_weight
         self.vocabulary = vocabulary.new_vocabulary()
         self.n_features = 0
+
+    @property
+    def class_weight(self) -> Any:
+        """What C is multiplied by; changed, it holds for the sentences that follow."""
+        return self._class_weight
+
+    @class_weight.setter
+    @guarded
+    def class_weight(self, class_weight: ClassWeight | None) -> None:
+        check_class_weight(class_weight)
+        self._class_weight = class_weight
+        self._weigh(self.targets.labels.seen)
+
+    def _weigh(self, seen: list[Any]) -> None:
+        for code, label in enumerate(seen):
+            self.solver.model.cost[code] = factor_in(self._class_weight, label)
 
     @property
     def most_features(self) -> int:
@@ -172,9 +186,8 @@ class SequenceLearner(LabelsTokens, StructuredLearner):
     def grow(self, d: int, seen: list[Any]) -> None:
         """Make room for so many features, and for these labels; no prediction changes."""
         self.solver.grow(d, len(seen), self.most_features)
-        if self.class_weight:
-            for code, label in enumerate(seen):
-                self.solver.model.cost[code] = float(self.class_weight.get(label, 1.0))
+        if self._class_weight:
+            self._weigh(seen)
 
     def _learn_batch(
         self, batch: Batch, n_seen: int, d_seen: int, predicted: list[Any] | None

@@ -22,8 +22,7 @@ from streamsvm.support import active_set, sparse_store
 from streamsvm.support.active_set import ACTIVE, ActiveSet
 from streamsvm.support.declaration import NOT_NEGATIVE, count_of, field, index_of
 from streamsvm.support.sparse_store import LIVE, WANTED, SparseStore
-from streamsvm.support.state_parts import STORE
-from streamsvm.support.states import declare
+from streamsvm.support.states import STORE, declare
 
 
 class TokenPatterns(NamedTuple):

@@ -18,7 +18,7 @@ from numba.np.unsafe import ndarray
 
 from streamsvm._compile import JIT, borrowed, compiled, compiled_inner, named
 from streamsvm.kernels.registry import check_kernel, explained_errors
-from streamsvm.support import dense_store, row_store, sparse_store, sparse_values
+from streamsvm.support import dense_store, sparse_store, sparse_values
 from streamsvm.support.kernel_rows import kernel_values
 from streamsvm.support.kernel_rows.code_addresses import address_of_code, caller_of
 from streamsvm.support.rows import SparseRows
@@ -129,7 +129,7 @@ def bound(kernel: Any, store: Any) -> Any:
 
     A `RowStore` takes the kernel itself, as all do without the compiler.
     """
-    if not JIT or isinstance(store, row_store.RowStore):
+    if not JIT or isinstance(store, dense_store.RowStore):
         return kernel
     is_sparse = isinstance(store, sparse_store.SparseStore)
     return _bound(kernel, SparseKernel if is_sparse else DenseKernel)

@@ -138,8 +138,8 @@ def _within(block):
     return block.values
 
 
-_array_of: Any = chosen_by(0, {np.ndarray: _own, FreshBlock: _within})
-"""_array_of(block): the values of a block, where it is an array of them and nothing else, too."""
+array_of: Any = chosen_by(0, {np.ndarray: _own, FreshBlock: _within})
+"""array_of(block): the values of a block, where it is an array of them and nothing else, too."""
 
 
 @compiled
@@ -152,7 +152,7 @@ def fill_values(kernel, store, x, first, stop, out):
 def fill_block(state, kernel, x, first, stop):
     """Compute the values of at most `BLOCK` rows x with slots first .. stop-1 in `state.block`."""
     state = borrowed(state)
-    values = _array_of(state.block)
+    values = array_of(state.block)
     stores.values(kernel, state.store, x, count(x), width(x), first, stop, values)
 
 
@@ -162,7 +162,7 @@ def fill_part(state, kernel, x, start, n):
 
     If `info.ready` is `ALL_KNOWN`, the scratch has the values of all rows of x already.
     """
-    size = min(_array_of(state.block).shape[0], count(x) - start)
+    size = min(array_of(state.block).shape[0], count(x) - start)
     if state.info[0].ready != ALL_KNOWN or size < count(x):
         fill_block(state, kernel, part(x, start, start + size), np.int64(0), n)
     state.info[0].ready = 0
@@ -179,7 +179,7 @@ def next_rows(state, kernel, x, start, n):
     rows = part(x, start, start + size)
     known = known_columns(state.info[0], count(x) == size)
     if known < n:
-        values = _array_of(state.block)
+        values = array_of(state.block)
         stores.values(kernel, state.store, rows, size, width(x), known, n, values)
     return rows
 
@@ -195,7 +195,7 @@ def known_columns(info, are_all_rows):
 @compiled_inner
 def values_of_slot(state, kernel, s, n, d):
     """Return the kernel values of a slot with the first n slots, float32, in the scratch."""
-    values = _array_of(state.block)
+    values = array_of(state.block)
     x = stores.row_of(state.store, s, state.cache.row, d)
     stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, values)
     return values[0]

@@ -7,9 +7,8 @@ b += c y.
 from __future__ import annotations
 
 from streamsvm._compile import compiled, compiled_inner
-from streamsvm.solvers.kernel_events import side_of
 from streamsvm.solvers.linear.state import add, dot
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import register_solver, side_of
 from streamsvm.support.rows import count
 from tests.new_learner.perceptron.state import BIAS, N_UPDATES, PerceptronState
 

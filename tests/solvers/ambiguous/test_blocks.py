@@ -27,7 +27,7 @@ def learnt(state, kernel, x, y, given, C=0.5, number=1, bounds=UNBOUNDED):
 
 def test_it_matches_its_slow_twin_while_labels_come():
     draws = np.random.default_rng(4)
-    state = states.new_seeded(AmbiguousState, 4, 10**6, 1, classes=8)
+    state = states.new_state(AmbiguousState, 4, 10**6, 1, classes=8)
     kernel, slow = bound(kernels.Linear(), state.store), SlowBlocks(4, 0.5)
     info = state.info[0]
     for i in range(60):
@@ -99,7 +99,7 @@ def copied(state, rows, C, limit):
 )
 def test_a_budget_matches_its_slow_twin(seed, limit, C, cache):
     draws = np.random.default_rng(seed)
-    state = states.new_seeded(AmbiguousState, 4, cache, 1, classes=8)
+    state = states.new_state(AmbiguousState, 4, cache, 1, classes=8)
     kernel, info = bound(kernels.Linear(), state.store), state.info[0]
     rows = {}
     for i in range(60):

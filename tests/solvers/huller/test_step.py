@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sklearn.svm import SVC
 
 from streamsvm import kernels
-from streamsvm.solvers.huller import state as huller_state
 from streamsvm.solvers.huller import step
-from streamsvm.solvers.huller.state import HullerState
+from streamsvm.solvers.huller.step import HullerState
+from streamsvm.solvers.one_event import margins_of
 from streamsvm.support import states, stores
 from streamsvm.support.draws import new_draws
 from tests.reference.row_stream import RowStream
@@ -35,11 +35,11 @@ class Stream(RowStream):
 
     def __init__(self, x, y, kernel=LINEAR, reprocess=1, is_sparse=False, cache_bytes=10**6):
         super().__init__(x, y, np.ones(len(y)), kernel, step.Schedule(float(reprocess)), is_sparse)
-        self.state = states.new_seeded(HullerState, 3, cache_bytes, 5, is_sparse, window=0)
+        self.state = states.new_state(HullerState, 3, cache_bytes, 5, is_sparse, window=0)
 
     def margins(self, x):
         out = np.zeros(len(x))
-        step.margins_of(self.state, self.solver_kernel, x, out)
+        margins_of(self.state, self.solver_kernel, self.schedule, x, out)
         return out
 
     def check(self):
@@ -103,7 +103,7 @@ def test_epochs_converge_to_the_hard_margin_svm(kernel):
     # The width of the margin: 2 / |w|.
     coefficients = svc.dual_coef_[0]
     w = np.sqrt(coefficients @ gram[np.ix_(svc.support_, svc.support_)] @ coefficients)
-    distance = np.sqrt(huller_state.squared_distance(stream.state))
+    distance = np.sqrt(step.squared_distance(stream.state))
     assert distance == pytest.approx(2.0 / w, rel=1e-3)
 
 
@@ -120,7 +120,7 @@ def test_a_change_of_the_kernel_recomputes_the_scalars():
     stream = Stream(x, y, kernels.RBF(0.5))
     stream.learn(0, N)
     stream.kernel = kernels.RBF(1.0)
-    huller_state.rebuild(stream.state, stream.solver_kernel, 3)
+    step.rebuild(stream.state, stream.solver_kernel, 3)
     stream.check()
     rows = stores.rows_of(stream.state.store, 1, 3)
     assert rows.shape == (1, 3)

@@ -5,7 +5,7 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
-from streamsvm.solvers.incremental.kernel_row import write_row
+from streamsvm.solvers.incremental.kept import write_row
 
 LARGE, TINY = 10**8, 0
 """Bytes of a cache that holds all rows, and of one that holds few."""

@@ -12,7 +12,7 @@ from streamsvm.solvers.bounds import Budget, bounds_of
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
-from streamsvm.solvers.larank.gap import larank_gap
+from streamsvm.solvers.larank.finish import larank_gap
 from streamsvm.solvers.larank.state import coefficients
 from streamsvm.solvers.larank.uniform import block_step, shift_onto
 from streamsvm.support import states
@@ -43,8 +43,8 @@ class Stream:
     def __init__(self, x, y, cost, schedule, seed=0, kernel=RBF, capacity=64, cache=1e6):
         self.x, self.y, self.cost, self.schedule, self.kernel = x, y, cost, schedule, kernel
         self.cache = int(cache)
-        self.state = larank_state.new_state(
-            x.shape[1], self.cache, new_draws(seed), 2, capacity=capacity
+        self.state = states.new_state(
+            larank_state.LaRankState, x.shape[1], self.cache, seed, classes=2, slots=capacity
         )
         self.scores = []
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from streamsvm import kernels
 from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, bounds_of
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
-from streamsvm.solvers.lasvm import fading
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.support import states
 from streamsvm.support.dense_store import rows_of
 from tests.solvers.lasvm.test_step import Stream, live_of, problem
 
@@ -202,7 +202,7 @@ def test_all_is_right_after_many_rows(schedule):
     stream.kernel, stream.schedule, stream.cache_bytes = RBF, schedule, 10**6
     # RBF kernels have a diagonal of ones: no Gram matrix of all rows is needed.
     stream.gram = np.broadcast_to(np.float64(1.0), (4000, 4000))
-    stream.state = lasvm_state.new_state(3, 10**6)
+    stream.state = states.new_state(lasvm_state.LASVMState, 3, 10**6)
     stream.margins = np.zeros(4000)
     stream.all()
     stream.check()
@@ -241,13 +241,13 @@ def test_fading_scales_coefficients_and_boxes_alike(rho):
     state, info = stream.state, stream.state.info[0]
     alpha, upper, lost = state.alpha.copy(), state.upper.copy(), float(info.lost)
     before = stream.fresh_dual()
-    fading.fade(state, rho)
+    lasvm_bounds.fade(state, rho)
     np.testing.assert_array_equal(state.alpha, rho * alpha)
     np.testing.assert_array_equal(state.upper, rho * upper)
     stream.check()
     assert info.lost - lost == pytest.approx(before - stream.fresh_dual())
     for _ in range(3000):
-        fading.fade(state, rho)
+        lasvm_bounds.fade(state, rho)
     # Neither box nor slot is gone, even where coefficients are too small for a double.
     stream.check()
     assert len(live_of(state)) == 20

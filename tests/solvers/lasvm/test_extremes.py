@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
+from streamsvm.support import states
 
 
 def random_state(seed, n, C=2.0, grid=None):
     """Return a state of n slots: free, at a bound, at zero and dead ones; `grid` makes ties."""
     rng = np.random.default_rng(seed)
-    state = lasvm_state.new_state(1, 0, max(32, n))
+    state = states.new_state(lasvm_state.LASVMState, 1, slots=max(32, n))
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     cost = C * rng.uniform(0.1, 1.0, n)
     kind = rng.choice(["free", "full", "zero", "dead"], size=n, p=rng.dirichlet(np.ones(4)))

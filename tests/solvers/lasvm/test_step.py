@@ -29,7 +29,9 @@ class Stream:
         self.x, self.y, self.cost = x, y, cost
         self.kernel, self.schedule, self.cache_bytes = kernel, schedule, cache_bytes
         self.gram = values(kernel, x, x).astype(float)
-        self.state = lasvm_state.new_state(x.shape[1], cache_bytes, capacity)
+        self.state = states.new_state(
+            lasvm_state.LASVMState, x.shape[1], cache_bytes, slots=capacity
+        )
         self.margins = np.full(len(y), np.nan)
 
     @property

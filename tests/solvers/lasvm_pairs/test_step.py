@@ -7,8 +7,9 @@ from streamsvm import kernels
 from streamsvm.solvers.bounds import MERGE, UNBOUNDED, Window, bounds_of
 from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm import step as two_step
-from streamsvm.solvers.lasvm_pairs import bounds, classes, finish, merging, state, step
+from streamsvm.solvers.lasvm_pairs import bounds, classes, finish, state, step
 from streamsvm.solvers.lasvm_pairs.problems import REST
+from streamsvm.solvers.one_event import margins_of
 from streamsvm.support import dense_store, states
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.bound_kernels import bound
@@ -38,7 +39,7 @@ def learnt(
 ):  # fmt: skip
     """Learn rows in blocks; all classes are known from the start."""
     d, n = x.shape[1], len(y)
-    own = state.new_state(d, k, sparse=is_sparse)
+    own = states.new_state(state.PairsState, d, sparse=is_sparse, classes=k)
     own = classes.with_classes(own, bound(KERNEL, own.store), k, rest, cache, d)
     out = np.zeros((n, 2 * k + 1 if columns is None else columns))
     start = 0
@@ -67,7 +68,7 @@ def members(own, p):
 
 
 def binary(x, y, numbers, plan):
-    own = two_state.new_state(x.shape[1], CACHE)
+    own = states.new_state(two_state.LASVMState, x.shape[1], CACHE)
     out, start, n = np.zeros(len(y)), 0, len(y)
     while start < n:
         size = n - start
@@ -147,7 +148,7 @@ def test_each_merge_is_that_of_the_slow_twin(seed, rest):
         own.info[0].n_looked -= 1
         while own.info[0].n - own.info[0].n_dead > 12:
             twin, rows = twin_of(own)
-            slot, is_merged = merging.merge_two(own, kernel, MERGE, 3)
+            slot, is_merged = bounds.merge_two(own, kernel, MERGE, 3)
             if not is_merged:
                 bounds.forget(own, kernel, slot, 3)
             n_merged += is_merged
@@ -266,7 +267,7 @@ def test_votes_are_decided_by_margins_and_probabilities_are_coupled():
     kernel = bound(KERNEL, own.store)
     margins, out = np.zeros((300, 3)), np.zeros((300, 6))
     step.problem_margins_of(own, kernel, x, margins)
-    step.margins_of(own, kernel, x, out)
+    margins_of(own, kernel, schedule(), x, out)
     f = np.zeros((300, 3, 3))
     r = np.full((300, 3, 3), 0.5)
     for p, side in enumerate(own.problems.segments):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.solvers.bounds import MERGE, UNBOUNDED, Budget
+from streamsvm.solvers.one_event import margins_of
 from streamsvm.solvers.perceptron import state as perceptron_state
 from streamsvm.solvers.perceptron import step
 from streamsvm.solvers.perceptron.budget import PROJECT, REMOVE
@@ -56,7 +57,7 @@ class Stream(RowStream):
         super().__init__(x, y, cost, kernels.RBF(GAMMA), schedule, is_sparse)
         is_projected = schedule.bounds != UNBOUNDED and schedule.bounds.policy == PROJECT
         basis = int(schedule.bounds.limit) if is_projected else 0
-        self.state = states.new_seeded(PerceptronState, 3, cache_bytes, 5, is_sparse, basis=basis)
+        self.state = states.new_state(PerceptronState, 3, cache_bytes, 5, is_sparse, basis=basis)
 
     def gram(self):
         rows = self.rows()
@@ -96,7 +97,7 @@ def test_it_is_its_slow_twin(rule, name, averaged):
     assert fast.n == len(rows) and fast.state.info[0].n_steps == twin.mistakes
     np.testing.assert_allclose(fast.rows(), rows, rtol=0, atol=1e-3)
     out = np.zeros(20)
-    step.margins_of(fast.state, fast.solver_kernel, schedule, x[:20], out)
+    margins_of(fast.state, fast.solver_kernel, schedule, x[:20], out)
     k = np.exp(-GAMMA * ((x[:20, None] - rows[None]) ** 2).sum(axis=2))
     np.testing.assert_allclose(out, k @ coefficients, rtol=0, atol=3e-4 * size)
 
@@ -123,12 +124,12 @@ def test_the_average_stays_the_same_when_models_fade(rule):
     schedule, out = schedule_of(rule, "merge"), np.zeros((2, N))
     fast = Stream(schedule, x, y, cost)
     fast.learn(0, N)
-    step.margins_of(fast.state, fast.solver_kernel, schedule, x, out[0])
+    margins_of(fast.state, fast.solver_kernel, schedule, x, out[0])
     # It is called after the next example was counted.
     fast.state.info[0].n_seen += 1
     perceptron_state.fade_average(fast.state)
     fast.state.info[0].n_seen -= 1
-    step.margins_of(fast.state, fast.solver_kernel, schedule, x, out[1])
+    margins_of(fast.state, fast.solver_kernel, schedule, x, out[1])
     np.testing.assert_allclose(out[1], out[0], rtol=1e-9)
 
 
@@ -148,7 +149,7 @@ def test_votes_are_those_of_all_models():
     assert twin.closest > 1e-5
     assert fast.n == len(twin.rows) == twin.mistakes > len(set(twin.entered))
     out, fresh = np.zeros(N), problem(5)[0]
-    step.margins_of(fast.state, fast.solver_kernel, schedule, fresh, out)
+    margins_of(fast.state, fast.solver_kernel, schedule, fresh, out)
     votes = [twin.vote(twin.row(row)) for row in fresh.astype(float)]
     np.testing.assert_allclose(out, votes, rtol=0, atol=1e-9)
     assert len(np.unique(out)) > 20 and np.abs(out).max() <= 1.0

@@ -8,6 +8,7 @@ from sklearn.svm import SVC
 
 from streamsvm import kernels
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Window
+from streamsvm.solvers.one_event import margins_of
 from streamsvm.solvers.sbp import finish, step
 from streamsvm.solvers.sbp import state as sbp_state
 from streamsvm.solvers.sbp.state import SBPState
@@ -47,7 +48,7 @@ class Stream(RowStream):
             bounds = Window(float(kept)) if given["window"] else Reservoir(float(kept))
         schedule = step.Schedule(step.Numbers(*first, float(horizon)), bounds)
         super().__init__(x, y, copies.astype(float), RBF, schedule, is_sparse)
-        self.state = states.new_seeded(
+        self.state = states.new_state(
             SBPState, 3, cache_bytes, 5, is_sparse, window=given["window"]
         )
 
@@ -56,7 +57,7 @@ class Stream(RowStream):
 
     def margins(self, x):
         out = np.zeros(len(x))
-        step.margins_of(self.state, self.solver_kernel, self.schedule, x, out)
+        margins_of(self.state, self.solver_kernel, self.schedule, x, out)
         return out
 
     def coefficients(self, n, averaged=True):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.solvers.bounds import Reservoir
+from streamsvm.solvers.one_event import margins_of
 from streamsvm.solvers.tracking import linear as tracking_linear
-from streamsvm.solvers.tracking import step as tracking
 from streamsvm.support import states
 from tests.reference.tracking_stream import (
     PLAIN,
@@ -38,6 +38,11 @@ WAYS = [
 ]
 
 
+def new_state(d, window, seed, capacity=64):
+    kind = tracking_linear.LinearTrackingState
+    return states.new_state(kind, d, seed=seed, slots=capacity, window=window)
+
+
 class LinearStream(TrackingStream):
     """The same rows for a state with explicit w."""
 
@@ -45,7 +50,7 @@ class LinearStream(TrackingStream):
 
     def __init__(self, x, y, cost, kernel=KERNEL, schedule=PLAIN, seed=0, window=0, capacity=64):
         super().__init__(x, y, cost, kernel, schedule, seed, window, 0)
-        self.state = tracking_linear.new_state(x.shape[1], window, seed, capacity)
+        self.state = new_state(x.shape[1], window, seed, capacity)
         x = x.astype(float)
         self.gram = kernel.scale * x @ x.T
 
@@ -117,7 +122,7 @@ def test_w_is_the_version_with_kernel_values(way):
         assert explicit.info[name] == pytest.approx(implicit.info[name], rel=1e-5, abs=1e-5), name
     out, also = np.empty(150), np.empty(150)
     tracking_linear.margins_of(KERNEL, explicit.state.w_average, x, out)
-    tracking.margins_of(implicit.state, KERNEL, implicit.state.average, x, also)
+    margins_of(implicit.state, KERNEL, schedule._replace(averaged=1.0), x, also)
     np.testing.assert_allclose(out, also, rtol=1e-5, atol=1e-5)
 
 
@@ -144,7 +149,7 @@ def test_the_dual_and_w_are_right_after_a_million_steps(window):
     stream = LinearStream.__new__(LinearStream)
     # Without the Gram matrix of all rows.
     TrackingStream.__init__(stream, x, y, unequal(0, 10_000), KERNEL, schedule)
-    stream.state = tracking_linear.new_state(6, window, 0)
+    stream.state = new_state(6, window, 0)
     stream.all()
     assert stream.info.n_steps == 1_000_000
     assert stream.info.dual == pytest.approx(stream.fresh_dual(), rel=1e-9)
@@ -178,7 +183,7 @@ def test_more_features_are_zero_so_far():
     x[:50, 3:] = 0.0
     narrow = LinearStream(x, y, 1.0)
     narrow.x, all_x = np.ascontiguousarray(x[:, :3]), x
-    narrow.state = tracking_linear.new_state(3, 0, 0)
+    narrow.state = new_state(3, 0, 0)
     narrow.learn(np.arange(50))
     narrow.x, narrow.state = all_x, states.grown(narrow.state, 256, 5, 0)
     narrow.learn(np.arange(50, 100)).check()

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, Budget, Reservoir
+from streamsvm.solvers.one_event import margins_of
 from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
@@ -163,8 +164,9 @@ def test_margins_are_the_averaged_classifiers_or_the_last_ones():
         slow.learn(k)
     np.testing.assert_allclose(last.margins, expected, rtol=1e-9, atol=1e-9)
     out = np.empty(50)
-    for coefficients, a in ((averaged.state.average, slow.average), (averaged.state.alpha, slow.a)):
-        tracking.margins_of(averaged.state, averaged.solver_kernel, coefficients, x, out)
+    for is_averaged, a in ((1.0, slow.average), (0.0, slow.a)):
+        plan = PLAIN._replace(averaged=is_averaged)
+        margins_of(averaged.state, averaged.solver_kernel, plan, x, out)
         np.testing.assert_allclose(out, slow.gram @ (y * a), rtol=1e-9, atol=1e-9)
 
 

@@ -267,7 +267,7 @@ def test_the_limit_of_labels(cls, params):
         ({"order": -1}, "at least 0"),
         ({"order": 1.5}, "whole number"),
         ({"inference": "exact", "order": 2}, "at most 1"),
-        ({"class_weight": "balanced"}, "use a dict"),
+        ({"class_weight": "balanced"}, "use None or a dict"),
         ({"class_weight": {"B": -1.0}}, "class_weight"),
         ({"max_features": 0}, "max_features=0"),
         ({"max_classes": 1}, "max_classes=1"),

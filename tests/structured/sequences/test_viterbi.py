@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from streamsvm.structured.sequences.viterbi import max_marginals, viterbi
+from streamsvm.structured.sequences.pairs import max_marginals, viterbi
 
 
 def scratch(scores):

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamsvm._parameter_checks import check_positive
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.exact.exact_model import ExactModel
+from streamsvm.learners.bases.exact.exact_learner import ExactLearner
 from streamsvm.learners.bases.exact.results import LeaveOneOut, LeftOut
 from streamsvm.models.exact.exact_rows import with_costs
 from streamsvm.solvers.incremental.exact import ExactProblem
@@ -21,7 +21,7 @@ from streamsvm.support.locked import guarded
 LARGEST_C = 1e8
 
 
-class CostedModel(ExactModel):
+class CostedLearner(ExactLearner):
     """Base class of exact models whose errors have a cost, `C`."""
 
     C: float

@@ -15,31 +15,19 @@ from streamsvm.features.frames import Batch
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.labels.labelled_rows import Ids, Weights
-from streamsvm.learners.bases import words
-from streamsvm.learners.bases.exact.exact_model import ExactModel
+from streamsvm.learners.bases.exact.exact_learner import ExactLearner
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, in_order
-from streamsvm.model_files import container
 from streamsvm.models.exact.exact_rows import ExactRows, in_double
 from streamsvm.models.model import Kernel
-from streamsvm.support.locked import Locked, guarded, locked
+from streamsvm.support.locked import guarded, locked
 from streamsvm.support.rows import Rows, shape
 
 
-class ExactStream(ExactModel, Locked, container.Saved):
-    """An exact solution of rows with numbers, or without.
-
-    Attributes
-    ----------
-    schema
-        The features that it knows.
-
-    """
+class ExactStream(ExactLearner):
+    """An exact solution of rows with numbers, or without."""
 
     observer = None
     """No monitor: it would need labels."""
-
-    waiting = None
-    """All examples are learnt as they come."""
 
     def __init__(
         self,
@@ -57,9 +45,6 @@ class ExactStream(ExactModel, Locked, container.Saved):
         limit = check_size("max_features", max_features) or LIMIT
         self.schema = Schema(limit=limit, missing=missing)
         self.model = ExactRows(kernel, self.window, cache_mb, tube)
-
-    def __repr__(self) -> str:
-        return words.short(self)
 
     @abc.abstractmethod
     def learn_example(self, x: np.ndarray, y: float, weight: float, number: int) -> None:
@@ -86,11 +71,6 @@ class ExactStream(ExactModel, Locked, container.Saved):
     ) -> None:
         """Learn the rows that `read` returns, and the names of new features."""
         rows, new = read()
-        self._learn_checked(rows, new, y, w, ids)
-
-    def _learn_checked(
-        self, rows: Rows, new: Sequence[Name], y: np.ndarray | None, w: Weights, ids: Ids | None
-    ) -> None:
         n, schema = shape(rows)[0], self.schema
         targets = np.zeros(n) if y is None else y
         if len(targets) != n:
@@ -126,25 +106,6 @@ class ExactStream(ExactModel, Locked, container.Saved):
         return self.problem.decisions(in_double(batches.known_rows(self.schema, X, False)))
 
     # Looking inside
-
-    @property
-    def feature_names(self) -> list[Name]:
-        """The features seen, in the order of the columns of `support_vectors().rows`."""
-        with self.lock:
-            return list(self.schema.names)
-
-    @property
-    def n_unknown_events(self) -> int:
-        """How many events were predicted that had none of the features that the model knows.
-
-        Of text, and where no feature comes with half of the events, they are not counted.
-        """
-        return self.schema.n_unknown
-
-    @property
-    def memory_usage(self) -> int:
-        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
-        return sum(self.memory_parts.values())
 
     @locked
     def support_vectors(self) -> SupportVectors:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from streamsvm.features.missing import N_ROWS, are_possible
 from streamsvm.features.schema import Schema
 from streamsvm.learners.bases.exact.exact_stream import ExactStream
-from streamsvm.model_files.codec import LARGEST_COUNT
-from streamsvm.model_files.json_values import Content, Json
+from streamsvm.model_files.json_values import LARGEST_COUNT, Content, Json
 from streamsvm.models.exact.exact_file import read_solution, solution_as_file
 from streamsvm.support.declaration import Field, NamedArrays, as_int
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_class_weight, check_size
-from streamsvm.errors import ParameterError
+from streamsvm._parameter_checks import check_size
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
-from streamsvm.labels.labelled_rows import Ids
 from streamsvm.learners.bases.kernel.availability import of_dual, of_keepers, of_primal
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.remains import Remains, Traces, checked_ids
@@ -31,6 +29,9 @@ from streamsvm.support import density
 from streamsvm.support.interruptions import Changes, change_together
 from streamsvm.support.locked import guarded, locked
 from streamsvm.support.rows import Rows
+
+IDS_AND_WINDOW = "a window holds the last examples, whatever they are; leave one out"
+"""Why rows with ids are refused."""
 
 
 class KernelLearner(Learner):
@@ -58,9 +59,6 @@ class KernelLearner(Learner):
     model: KernelModel
     max_support_vectors: int | None = None
     """The most support vectors, of those that have such a bound; None: any number."""
-
-    takes_balanced: ClassVar[bool] = False
-    """Whether `class_weight` may be "balanced"."""
 
     def __init__(
         self,
@@ -114,22 +112,6 @@ class KernelLearner(Learner):
         """The C in use."""
         return self.model.C
 
-    @property
-    def class_weight(self) -> Any:
-        """The parameter; it may be changed at any time."""
-        return self._class_weight
-
-    @class_weight.setter
-    def class_weight(self, class_weight: ClassWeight | str | None) -> None:
-        check_class_weight(class_weight, self.takes_balanced)
-        self._class_weight = class_weight
-        factors = [self.factor_of(label) for label in self.targets.labels.seen]
-        self.model.costs = self.model.costs.weighted(factors, class_weight == "balanced")
-
-    def _check_ids(self, ids: Ids | None) -> None:
-        if ids is not None and self.solver.refuses_ids is not None:
-            raise ParameterError(f"ids: {self.solver.refuses_ids}")
-
     def costs_now(self, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of classes, given by number, would have now."""
         return self.model.costs_now(classes, weights)
@@ -139,9 +121,8 @@ class KernelLearner(Learner):
     @property
     def description(self) -> str:
         """The parameters in use that matter most: kernel, C, class weights."""
-        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
         choice = "" if self.preparation.choice is None else f" ({self.chosen})"
-        return f"{self.kernel_!r}, C={self.C_:g}{weights}{choice}"
+        return f"{self.kernel_!r}, C={self.C_:g}{self._weights_in_words}{choice}"
 
     @property
     def chosen(self) -> str | None:
@@ -216,7 +197,7 @@ class KernelLearner(Learner):
     @property
     def looks(self) -> Looks:
         """The sums of looks so far, which estimate and bound the mean gap; none without a dual."""
-        return self.model.looks
+        return self.model.solver.looks
 
     @property
     @locked
@@ -365,7 +346,7 @@ class KernelLearner(Learner):
         columns = np.setdiff1d(np.arange(d), gone) if gone.size else None
         of_face, of_model = parts_without(traces, own, columns, self.model.sizes(d))
         of_model |= {"costs": self.model.costs.without(own.classes)}
-        of_face |= {"event_path": None, "event_reader": None}
+        of_face["event_path"] = None
         changes: list[Changes] = [(self.__dict__, of_face), (self.model.__dict__, of_model)]
         if self.observer is not None:
             changes.append(self.observer.without(wanted, columns))

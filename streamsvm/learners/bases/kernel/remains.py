@@ -15,8 +15,7 @@ from streamsvm.labels.targets import Targets
 from streamsvm.models.kernel.kernel_solver import DualSolver
 from streamsvm.models.kernel.preparation import Preparation
 from streamsvm.selection.candidates import Candidates
-from streamsvm.support.row_columns import are_used
-from streamsvm.support.rows import Rows, joined, sparse, taken
+from streamsvm.support.rows import Rows, are_used, joined, sparse, taken
 
 _KNOWN = 0.9
 """The share of all examples that must still be there for a new calibration."""

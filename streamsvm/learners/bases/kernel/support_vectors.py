@@ -12,8 +12,8 @@ from streamsvm.features.schema import Schema
 from streamsvm.labels.label_column import Label
 from streamsvm.labels.targets import Targets
 from streamsvm.models.kernel.kernel_model import KernelModel
+from streamsvm.models.kernel.lasvm_solver import PairsSolver
 from streamsvm.models.outputs import Scores
-from streamsvm.solvers.lasvm_pairs import inspection
 from streamsvm.support.rows import Rows, SparseRows
 
 
@@ -73,20 +73,42 @@ def vectors_of(model: KernelModel | None, schema: Schema, targets: Targets) -> V
     seen, names, d = list(targets.labels.seen), list(schema.names), len(schema)
     has_scores = model is not None and isinstance(model.outputs, Scores)
     if model is None or model.state is None:
-        rows = as_matrix(np.zeros((0, d), np.float32))
+        none = no_patterns(names, d, seen)
         if has_scores:
-            return SupportPatterns(names, rows, np.zeros((0, len(seen))), [], seen)
-        return SupportVectors(names, rows, np.zeros(0), [], np.zeros(0, np.int64))
+            return none
+        return SupportVectors(names, none.rows, np.zeros(0), [], np.zeros(0, np.int64))
     state, (rows, found, entered) = model.state, model.unscaled_expansion(d)
     if has_scores:
-        kept = np.flatnonzero(entered)
-        kept = kept[np.argsort(entered[kept], kind="stable")]
-        labels = [seen[c] for c in state.y[kept].tolist()]
-        return SupportPatterns(names, as_matrix(rows)[kept], found[kept, : len(seen)], labels, seen)
+        expansion, y = (rows, found, entered), state.y
+        return patterns_of(names, expansion, np.flatnonzero(entered), lambda s: seen[y[s]], seen)
     if model.outputs.has_one_margin:
         return in_order(names, rows, targets.direction * found, entered, targets.label_of_decision)
-    problems = inspection.labels_of(state, seen)
+    assert isinstance(model.solver, PairsSolver)
+    problems = model.solver.labels_of(seen)
     return _in_problems(names, rows, found, entered, (state.y, seen), problems)
+
+
+def patterns_of(
+    names: list[Name],
+    expansion: tuple[Rows, np.ndarray, np.ndarray],
+    kept: np.ndarray,
+    label_of: Callable[[int], Label],
+    seen: list[Label],
+) -> SupportPatterns:
+    """Return the patterns in some slots of an expansion, in the order in which they entered it.
+
+    `label_of` returns the label of a slot, and `seen` are the classes.
+    """
+    rows, found, entered = expansion
+    kept = kept[np.argsort(entered[kept], kind="stable")]
+    labels = [label_of(s) for s in kept.tolist()]
+    return SupportPatterns(names, as_matrix(rows)[kept], found[kept, : len(seen)], labels, seen)
+
+
+def no_patterns(names: list[Name], d: int, seen: list[Label]) -> SupportPatterns:
+    """Return the result of `patterns_of` for a model of d features that keeps none."""
+    rows = np.zeros((0, d), np.float32)
+    return SupportPatterns(names, rows, np.zeros((0, len(seen))), [], seen)
 
 
 def in_order(

@@ -16,8 +16,7 @@ from streamsvm.features import forgetting
 from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases.kernel.remains import Kept, Traces
 from streamsvm.models.kernel.kernel_solver import KernelSolver, Sizes
-from streamsvm.support.row_columns import Columns
-from streamsvm.support.rows import Rows, joined, sparse, taken
+from streamsvm.support.rows import Columns, Rows, joined, sparse, taken
 
 _OF_CALIBRATION = 4096
 """Of the examples so many are used for a calibration, the last ones: older ones hardly count."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
+from streamsvm._parameter_checks import check_size, weights_of
 from streamsvm.features import batches, frames
 from streamsvm.features.frames import Batch
 from streamsvm.features.names import Name
@@ -17,8 +17,9 @@ from streamsvm.labels.labelled_rows import Weights
 from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.models.linear.linear_model import LinearModel
-from streamsvm.models.linear.linear_solver import LinearSolver
 from streamsvm.monitor.certificate import Certificate
+from streamsvm.solvers.linear.state import Schedule
+from streamsvm.solvers.linear.step import Step
 from streamsvm.support import density
 from streamsvm.support.locked import guarded
 from streamsvm.support.rows import Rows, shape
@@ -29,8 +30,8 @@ class LinearLearner(Learner):
 
     Parameters
     ----------
-    solver
-        What it learns with.
+    steps
+        Which step is made, by which schedule, and where its second weights begin.
     others
         As in `SVMSGDClassifier`.
 
@@ -44,7 +45,7 @@ class LinearLearner(Learner):
 
     def __init__(
         self,
-        solver: LinearSolver,
+        steps: tuple[Step, Schedule, float | None],
         t0: float | None,
         class_weight: ClassWeight | None,
         sparse: bool | None,
@@ -56,7 +57,7 @@ class LinearLearner(Learner):
         limit = check_size("max_features", max_features) or LIMIT
         buckets = check_size("hashing", hashing)
         model = LinearModel(
-            solver,
+            *steps,
             sparse=sparse,
             is_sparse=density.check_sparse(sparse, hashing),
             finds_rate=t0 is None,
@@ -64,30 +65,23 @@ class LinearLearner(Learner):
             buckets=buckets,
         )
         super().__init__(model, limit, buckets, missing)
-        self.max_classes = max_classes
-        self.targets.labels.most = check_size("max_classes", max_classes, 2)
-        check_class_weight(class_weight)
+        self.limit_classes(max_classes)
         self.t0, self.class_weight = t0, class_weight
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
-
-    @property
-    def solver(self) -> LinearSolver:
-        """What the model learns with."""
-        return self.model.solver
 
     # What can be asked without learning
 
     @property
     def description(self) -> str:
         """The parameters in use that matter most: loss, lambda and rate."""
-        return f"{self.loss} loss, lambda {self.solver.schedule.lam:g}, rate {self.rate:.3g}"
+        return f"{self.loss} loss, lambda {self.model.schedule.lam:g}, rate {self.rate:.3g}"
 
     @property
     def weights(self) -> dict[Name, float] | dict[Label, dict[Name, float]]:
         """{feature: weight}; with more than two classes {label: {feature: weight}}."""
         with self.lock:
             names = self.feature_names if self.hashing is None else list(range(self.hashing))
-            rows = self.solver.predicting_weights()[:, : len(names)]
+            rows = self.model.predicting_weights()[:, : len(names)]
             rows = (self.targets.direction * rows).tolist()
             return self._by_label([dict(zip(names, row, strict=True)) for row in rows], {})
 
@@ -95,7 +89,7 @@ class LinearLearner(Learner):
     def intercept(self) -> float | dict[Label, float]:
         """The bias; with more than two classes {label: bias}."""
         turn = self.targets.direction
-        return self._by_label([turn * bias for bias in self.solver.biases()], 0.0)
+        return self._by_label([turn * bias for bias in self.model.biases()], 0.0)
 
     def _by_label(self, of_outputs: list[Any], nothing: Any) -> Any:
         """Return what belongs to the only output, `nothing` before it exists; or by label."""
@@ -110,7 +104,7 @@ class LinearLearner(Learner):
     @property
     def rate(self) -> float:
         """The learning rate of the next example: the factor of its loss gradient."""
-        return self.solver.rate
+        return self.model.rate
 
     @guarded
     def objective(self, X: Batch, y: Labels, w: Weights = 1.0) -> float:
@@ -147,7 +141,7 @@ class LinearLearner(Learner):
     def kappa(self) -> float:
         """The share of examples that changed no weights; 0 before the first example."""
         n = self.n_examples * self.model.n_outputs
-        return 1.0 - self.solver.n_updates / n if n else 0.0
+        return 1.0 - self.model.n_updates / n if n else 0.0
 
     @property
     def certificate(self) -> Certificate:
@@ -161,5 +155,5 @@ class LinearLearner(Learner):
     @property
     def counters(self) -> dict[str, int]:
         """Counts since the first example: examples, and updates of the weights."""
-        own = {"examples": self.n_examples, "updates": self.solver.n_updates}
+        own = {"examples": self.n_examples, "updates": self.model.n_updates}
         return own | self._ignored()

@@ -8,7 +8,7 @@ matter and some do not (`relevance`), scaled rows in which these count little ar
 they must err clearly less on the newer half. Then the best of all is tried with gamma / 4 and C 10,
 unless C is given. The model goes on as the one that erred least; a narrower kernel
 must err less by more than chance, or be surer, too, and the larger C by more than a standard
-deviation (`errors.are_fewer`). The work is spread over the events that come then (`race`), so
+deviation (`relearning.are_fewer`). The work is spread over the events that come then (`race`), so
 that none takes long: most trials are over at once, those of many classes or features hundreds of
 events later. After the last trial there is no cost; the examples are kept until then. As candidates
 learn rows that are scaled already, no row that was kept is ever scaled otherwise than the rows that
@@ -27,8 +27,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.models.kept_examples import NUMBER, KeptExamples
 from streamsvm.models.kernel import auto_gamma
 from streamsvm.support.declaration import COUNT, NOT_NEGATIVE, Field, NamedArrays, Range, as_int
-from streamsvm.support.row_columns import Columns
-from streamsvm.support.rows import Rows, cut, sparse
+from streamsvm.support.rows import Columns, Rows, cut, sparse
 
 FIRST = 4
 """The number of examples at the first trial; before, the model follows the rule."""
@@ -125,7 +124,7 @@ class Trial(KeptExamples):
             # After an interruption it may lack the last example, or the last race, which begins
             # after the next one: it is over in the file.
             return {}, {}
-        content: dict[str, Any] = {"forgotten": self.n_forgotten} if self.n_forgotten else {}
+        content: dict[str, Any] = {"forgotten": self.n_forgotten}
         arrays = self.as_arrays(d)
         if self.winner is not None:
             arrays["race_winner"] = np.array(self.winner, np.float64)

@@ -16,15 +16,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamsvm.models.contest import relevance
-from streamsvm.models.contest.errors import Errors, add_classes, are_fewer, joined, learn_examples
-from streamsvm.models.contest.trial import LAST, Begun, Candidate, Choice, Trial
-from streamsvm.models.contest.work import Work
-from streamsvm.models.kernel import auto_gamma, learned_relevance
-from streamsvm.models.kernel.class_costs import ClassCosts
+from streamsvm.models.kernel import auto_gamma, learned_relevance, relevance
 from streamsvm.models.kernel.feature_scales import FeatureScales
 from streamsvm.models.kernel.kernel_solver import KernelSolver
-from streamsvm.models.kernel.preparation import Preparation
+from streamsvm.models.kernel.preparation import ClassCosts, Preparation
+from streamsvm.models.kernel.relearning import (
+    Errors,
+    Work,
+    add_classes,
+    are_fewer,
+    joined,
+    learn_examples,
+)
+from streamsvm.models.kernel.trial import LAST, Begun, Candidate, Choice, Trial
 from streamsvm.support import states
 from streamsvm.support.rows import cut, shape, sparse
 
@@ -171,8 +175,7 @@ class Race:
         try:
             next(self._work)
         except StopIteration as end:
-            best: Tried = end.value
-            return best
+            return end.value
         return None
 
     def leave(self) -> None:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsvm.support.order_statistics import order_statistic
+from streamsvm.solvers.lasvm.finish import order_statistic
 
 
 @given(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -13,25 +12,23 @@ from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.features import forgetting
 from streamsvm.features.names import Name
-from streamsvm.features.schema import Schema
 from streamsvm.labels.label_column import Label
 from streamsvm.learners.bases.kernel.remains import Remains, checked_ids
 from streamsvm.learners.bases.kernel.unlearning import Unlearned
+from streamsvm.learners.bases.row_learner import RowLearner
 from streamsvm.models.exact.exact_rows import ExactRows
 from streamsvm.models.model import Kernel
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.selection.candidates import Candidates
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.incremental import whole
 from streamsvm.solvers.incremental.exact import ExactProblem
 from streamsvm.solvers.incremental.state import MARGIN
 from streamsvm.support.interruptions import change_together
 from streamsvm.support.locked import guarded, locked
-from streamsvm.support.row_columns import are_used, entries_of
-from streamsvm.support.rows import taken
+from streamsvm.support.rows import are_used, entries_of, taken
 
 
-class ExactModel:
+class ExactLearner(RowLearner):
     """A learner whose solution is exact.
 
     Attributes
@@ -48,9 +45,6 @@ class ExactModel:
 
     kernel: Kernel | None
     window: int | None
-    lock: AbstractContextManager[bool]
-    schema: Schema
-    waiting: Candidates | None
     model: ExactRows
 
     @property
@@ -76,11 +70,6 @@ class ExactModel:
         kernels.check_kernel(kernel)
         of_model = {"problem": self.model.with_kernel(kernel), "follows_rule": False}
         change_together([(self.model.__dict__, of_model), (self.__dict__, {"kernel": kernel})])
-
-    @property
-    def n_examples(self) -> int:
-        """Number of examples learnt: what was added is counted, whatever interrupted the rest."""
-        return self.model.n_examples
 
     @property
     def last_number(self) -> int:
@@ -210,7 +199,7 @@ class ExactModel:
             changed["schema"] = forgetting.without(self.schema, nothing, columns)
             of_model["moments"] = entries_of(self.model.moments, columns).copy()
             of_model["n_features"] = len(columns)
-            changed |= {"event_path": None, "event_reader": None}
+            changed["event_path"] = None
         if waiting is not None and (waits or columns is not None):
             changed["waiting"] = waiting.without(wanted, columns)
         change_together([(self.__dict__, changed), (self.model.__dict__, of_model)])
@@ -324,14 +313,9 @@ class ExactModel:
     @property
     def counters(self) -> dict[str, int]:
         """Counts since the first example: steps of paths, and those that changed no gradient."""
-        info, n = self.problem.state.info[0], self.schema.n_ignored
+        info = self.problem.state.info[0]
         found = {"steps": int(info.n_steps), "null_steps": int(info.n_null), "kept": self.n_kept}
-        return found | ({"features_ignored": n} if n else {})
-
-    @property
-    def memory_parts(self) -> dict[str, int]:
-        """Bytes of ``cache`` (kernel rows), ``examples``, and ``names``."""
-        return self.model.memory_parts | {"names": self.schema.memory_usage}
+        return found | self._ignored()
 
     @property
     def certificate(self) -> Certificate:
