@@ -10,9 +10,11 @@ from streamsvm._parameter_checks import (
     check_seed,
     check_size,
 )
+from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.labels.targets import GrowingTargets
+from streamsvm.learners.bases import words
 from streamsvm.learners.bases.kernel.support_vectors import Vectors, vectors_of
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
@@ -268,7 +270,16 @@ class AdaptiveSVMClassifier(Learner):
             return None
         if model is not None and model is not models[0]:
             chosen += f"; the model in use has gamma {model.kernel.gamma:.2g}, C {model.C:g}"
-        return chosen + self._repeating
+        return chosen + self._repeating + words.deciding(self.relevance)
+
+    @property
+    @locked
+    def relevance(self) -> dict[Name, float] | None:
+        """How much each feature weighs in squared distances of rows, those that weigh most first.
+
+        Found by the first model, for all; see `KernelLearner.relevance`.
+        """
+        return words.relevance_of(self.models[0] if self.models else None, self.schema.names)
 
     def _facts(self) -> dict[str, object]:
         own = {"support vectors": self.n_support_vectors, "drifts": self.drifts}

@@ -249,12 +249,12 @@ class Race:
         assert best is not None
         if best.candidate.is_weighted:
             # That weights pay was told by examples that had not chosen them: now all may choose.
-            before, self.relevance = self.relevance, (yield from self._relevance(self.begun.n_kept))
-            if self.relevance is not None and np.any(before != self.relevance):
+            before, found = self.relevance, (yield from self._relevance(self.begun.n_kept))
+            if found is not None and np.any(found != before):
+                self.relevance = found
                 best = yield from self._further(best.candidate, best, _FAR)
-                if best.rank == self.n_candidates - 1:
-                    before = self.relevance
-            self.relevance = before
+                if best.rank != self.n_candidates - 1:
+                    self.relevance = before
         preparation = self._model.preparation
         if preparation.finds_C and preparation.gamma == "auto":
             first = best.candidate
@@ -355,7 +355,7 @@ class Race:
         starts = [np.ones(x.shape[1])] + ([] if found is None else [found**2])
         rows = x * self.scales.factors()
         w = yield from self._working(learned_relevance.learn(rows, classes, starts))
-        return None if w is None or w.min() == 1.0 else np.sqrt(w)
+        return None if w.min() == 1.0 else np.sqrt(w)
 
     def _working(self, work: Generator[float, None, Any]) -> Generator[None, None, Any]:
         """Do work that says what each of its parts took, within the budget; return its result."""
