@@ -24,7 +24,6 @@ from streamsvm.models.contest.members import Settings
 from streamsvm.models.kernel import threads
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.solvers.adaptive import last_label as last_label_step
 from streamsvm.support import density
 from streamsvm.support.locked import guarded, locked
 
@@ -254,12 +253,7 @@ class AdaptiveSVMClassifier(Learner):
         used = f"C={self.C:g}"
         if model is not None:
             used = f"in use: RBF(gamma={model.kernel.gamma:.3g}), C={model.C:g}"
-        return f"{used}{self._weights_in_words}{self._repeating}"
-
-    @property
-    def _repeating(self) -> str:
-        is_used = self.model.state.repeats[last_label_step.IN_USE]
-        return ", labels repeat: the last one counts" if is_used else ""
+        return f"{used}{self._weights_in_words}"
 
     @property
     def chosen(self) -> str | None:
@@ -270,7 +264,7 @@ class AdaptiveSVMClassifier(Learner):
             return None
         if model is not None and model is not models[0]:
             chosen += f"; the model in use has gamma {model.kernel.gamma:.2g}, C {model.C:g}"
-        return chosen + self._repeating + words.deciding(self.relevance)
+        return chosen + words.deciding(self.relevance)
 
     @property
     @locked
