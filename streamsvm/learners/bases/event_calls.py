@@ -54,11 +54,13 @@ _FIELDS: dict[str, Any] = {
     "leads": (float, 1),
     "linear": (float, 3),
     "moments": (float, 2),
+    "errors": (float, 1),
     "info": (np.int64, 1),
     "inputs": (float, 2),
     "row": (float, 1),
     "matrix": (float, 2),
     "p": (float, 1),
+    "z": (float, 1),
 }
 """The arguments of all calls: numbers, and the type and dimensions of arrays, which are in C order.
 
@@ -109,9 +111,9 @@ def _scores(args):
 @compiled_inner
 def _combination(args):
     state = CombinationState(
-        args.weights, args.curvature, args.leads, args.linear, args.moments, args.info
+        args.weights, args.curvature, args.leads, args.linear, args.moments, args.errors, args.info
     )
-    return state, Scratch(args.inputs, args.row, args.matrix, args.p)
+    return state, Scratch(args.inputs, args.row, args.matrix, args.p, args.z)
 
 
 @compiled_inner

@@ -36,6 +36,7 @@ from streamsvm.models.contest.choice import IN_USE, AdaptiveState
 from streamsvm.models.contest.members import KINDS, Kind, Settings, kinds_of
 from streamsvm.models.kept_examples import WRONG, Examples, KeptExamples
 from streamsvm.models.kernel import finishing, race
+from streamsvm.models.kernel.auto_gamma import gamma_for
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.kernel.kernel_solver import reserving
 from streamsvm.models.kernel.relearning import Work, add_classes, are_fewer, learn_examples
@@ -520,21 +521,31 @@ class AdaptiveModel(Model):
             # A model that began not long ago has learnt little else.
             if is_due and self.in_use.n_examples >= 2 * length:
                 examples, half = self._last(length), length // 2
-                wrong = learn_examples(self._fresh(half if is_free else None), examples).wrong
-                if are_fewer(wrong[half:], examples.marks[half:] > 0, _CLEARLY):
-                    return examples
+                for fresh in self._fresh(half if is_free else None):
+                    wrong = learn_examples(fresh, examples).wrong
+                    if are_fewer(wrong[half:], examples.marks[half:] > 0, _CLEARLY):
+                        return examples
         return None
 
-    def _fresh(self, trial_at: int | None) -> KernelModel:
-        """Return a model as the one in use, or which finds scale and width after some examples."""
-        factors = self.factors_of_classes
-        if trial_at is None:
-            kind = kinds_of(self.n_classes)[self.state.info[IN_USE]]
-            return self._new_other(factors, self.models[0], kind)
-        fresh = self.new_first(factors)
-        assert fresh.preparation.trial is not None
-        fresh.preparation.trial.only_at(trial_at)
-        return fresh
+    def _fresh(self, trial_at: int | None) -> Iterator[KernelModel]:
+        """Yield models as the one in use, or one that finds scale and width after some examples."""
+        factors, first = self.factors_of_classes, self.models[0]
+        if trial_at is not None:
+            fresh = self.new_first(factors)
+            assert fresh.preparation.trial is not None
+            fresh.preparation.trial.only_at(trial_at)
+            yield fresh
+            return
+        kind = kinds_of(self.n_classes)[self.state.info[IN_USE]]
+        yield self._new_other(factors, first, kind)
+        scales = first.preparation.scales
+        if scales is not None and scales.relevance is not None:
+            # Other features may matter now.
+            equal = scales.unweighted()
+            gamma = kind.width * gamma_for(equal.total(equal.factors(), np.zeros(0)), 1)
+            fresh = self._new_model(factors, kind, kernels.RBF(gamma=gamma), "auto")
+            fresh.preparation.factors = equal.factors()
+            yield fresh
 
     def _begun_anew(
         self, state: AdaptiveState, factors: list[float], examples: Examples

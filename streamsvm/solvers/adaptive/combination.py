@@ -33,7 +33,8 @@ import numpy as np
 
 from streamsvm._compile import compiled, compiled_inner
 from streamsvm.support import states
-from streamsvm.support.declaration import COUNT, Sizes, field
+from streamsvm.support.calibration import label_index
+from streamsvm.support.declaration import COUNT, Range, Sizes, field
 from streamsvm.support.states import declare
 
 IN_USE, FAST, SLOW, LAST, CONSTANT = range(5)
@@ -47,6 +48,9 @@ N, LAST_LABEL = range(2)
 N_INFO = 2
 """Examples learnt; 1 + the index of the last label, 0: none."""
 
+ALONE, COMBINED = range(2)
+"""Entries of `errors`."""
+
 MEAN, SQUARES = range(2)
 """Rows of `moments`: the mean of each feature, and the sum of squares about it."""
 
@@ -59,7 +63,7 @@ FAST_C, SLOW_C = 1.0, 0.01
 FAR = 10.0
 """Standardised values are cut at this."""
 LEADS_OF = 500
-"""Leads are means over about so many examples."""
+"""Leads, and shares of errors, are means over about so many examples."""
 _TINY = 1e-12
 
 
@@ -74,6 +78,8 @@ class CombinationState(NamedTuple):
     """The weights of the linear models: of a constant 1, then of each feature."""
     moments: np.ndarray = field(2, "inputs")
     """See `MEAN`; the first column is of the constant, and not used."""
+    errors: np.ndarray = field(2, range=Range(0.0, 1.0))
+    """The shares of errors of late: of the model in use alone, and of the combination."""
     info: np.ndarray = field(N_INFO, dtype=np.int64, range=COUNT)
 
 
@@ -93,14 +99,15 @@ class Scratch(NamedTuple):
     inputs: np.ndarray  # (N_INPUTS, outputs)
     row: np.ndarray  # (features,): the values that the linear models see
     matrix: np.ndarray  # (N_INPUTS, N_INPUTS + 1)
-    p: np.ndarray  # (outputs,)
+    p: np.ndarray  # (outputs,): probabilities
+    z: np.ndarray  # (outputs,): the combination
 
 
 def new_scratch(n_outputs: int, n_features: int) -> Scratch:
     """Return arrays for so many outputs and features."""
     square = np.zeros((N_INPUTS, N_INPUTS + 1))
     inputs = np.zeros((N_INPUTS, n_outputs))
-    return Scratch(inputs, np.zeros(n_features), square, np.zeros(n_outputs))
+    return Scratch(inputs, np.zeros(n_features), square, *np.zeros((2, n_outputs)))
 
 
 def new_combination() -> CombinationState:
@@ -114,12 +121,16 @@ def nothing_combined() -> tuple[CombinationState, Scratch, np.ndarray]:
     """Return arrays of size 0, where scores are not combined."""
     one, two, three = (np.zeros((0,) * n) for n in (1, 2, 3))
     none = np.zeros(0, np.int64)
-    return CombinationState(one, two, one, three, two, none), Scratch(two, one, two, one), none
+    return (
+        CombinationState(one, two, one, three, two, one, none),
+        Scratch(two, one, two, one, one),
+        none,
+    )
 
 
 def begin_anew(state: CombinationState) -> None:
     """Let the model in use alone predict, until others prove better."""
-    state.weights[:], state.curvature[:] = 0.0, 0.0
+    state.weights[:], state.curvature[:], state.errors[:] = 0.0, 0.0, 0.0
     state.weights[IN_USE] = FIRST_WEIGHT
 
 
@@ -134,7 +145,7 @@ def with_outputs(state: CombinationState, n_outputs: int) -> CombinationState:
     new = state._replace(
         linear=linear, leads=state.leads.copy(), info=state.info.copy(),
         moments=state.moments.copy(), weights=state.weights.copy(),
-        curvature=state.curvature.copy(),
+        curvature=state.curvature.copy(), errors=state.errors.copy(),
     )  # fmt: skip
     if before == 1 < n_outputs:
         begin_anew(new)
@@ -160,15 +171,13 @@ def _write_row(state, values, columns, n, is_sparse, row):
     """Write what the linear models see of a row."""
     count = np.float64(state.info[N])
     for t in range(n):
-        value = np.float64(values[t])
+        row[t] = values[t]
         if not is_sparse:
+            row[t] = 0.0
             squares = state.moments[SQUARES, 1 + t]
-            if squares <= _TINY * count:
-                value = 0.0
-            else:
-                value = (value - state.moments[MEAN, 1 + t]) / math.sqrt(squares / count)
-                value = min(FAR, max(-FAR, value))
-        row[t] = value
+            if squares > _TINY * count:
+                z = (values[t] - state.moments[MEAN, 1 + t]) / math.sqrt(squares / count)
+                row[t] = min(FAR, max(-FAR, z))
 
 
 @compiled_inner
@@ -229,11 +238,18 @@ def _write_inputs(state, scores, values, columns, n, is_sparse, knows_last, scra
 
 @compiled_inner
 def _write_combined(state, scratch, out):
+    """Write what is predicted: the combination, unless the model in use alone errs less of late."""
+    is_alone = state.errors[ALONE] < state.errors[COMBINED]
     for o in range(out.size):
-        z = 0.0
-        for m in range(N_INPUTS):
-            z += state.weights[m] * scratch.inputs[m, o]
-        out[o] = z
+        out[o] = FIRST_WEIGHT * scratch.inputs[IN_USE, o] if is_alone else _sum(state, scratch, o)
+
+
+@compiled_inner
+def _sum(state, scratch, o):
+    z = 0.0
+    for m in range(N_INPUTS):
+        z += state.weights[m] * scratch.inputs[m, o]
+    return z
 
 
 @compiled_inner
@@ -338,7 +354,12 @@ def _add(weights, step, columns, n, is_sparse, row):
 def learn(state, scores, values, columns, n, is_sparse, knows_last, label, scratch, out):
     """Write the combined scores of a row, as `combine` does, and learn its label, an index."""
     combine(state, scores, values, columns, n, is_sparse, knows_last, scratch, out)
-    _learn_weights(state, scratch, label, out)
+    for o in range(out.size):
+        scratch.z[o] = _sum(state, scratch, o)
+    for m in range(2):
+        is_wrong = label_index(scores if m == ALONE else scratch.z) != label
+        state.errors[m] += (np.float64(is_wrong) - state.errors[m]) / LEADS_OF
+    _learn_weights(state, scratch, label, scratch.z)
     # Scores as they are, which were cut.
     for o in range(out.size):
         scratch.inputs[IN_USE, o] = scores[o]
