@@ -81,7 +81,7 @@ def test_choices_by_type_call_the_chosen_function_itself():
 def test_second_process_hits_and_an_edit_elsewhere_misses(copy):
     assert run(copy) == ["5.0", "0", "1"]
     assert run(copy) == ["5.0", "1", "0"]
-    linear = copy / "streamsvm" / "kernels" / "linear.py"
+    linear = copy / "streamsvm" / "kernels" / "dot.py"
     linear.write_text(linear.read_text().replace("kernel.scale * product", "3.0 * product"))
     assert run(copy) == ["15.0", "0", "1"]
 

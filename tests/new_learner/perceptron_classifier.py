@@ -44,6 +44,7 @@ class PerceptronModel(Model):
         margins = np.zeros(len(rows.y))
         x = sparse(rows.x) if self.is_sparse else rows.x
         step.learn_rows(self.state_for(x), x, rows.y, rows.w, margins)
+        self.n_learnt[0] = max(self.n_learnt[0], *rows.numbers)
         return margins
 
     def margins_of(self, x: Rows) -> np.ndarray:

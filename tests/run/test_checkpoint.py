@@ -298,13 +298,6 @@ def test_a_checkpoint_is_of_one_source(tmp_path):
     with pytest.raises(CheckpointError, match=r"run.ckpt is of another source.* 500 rows, "):
         go()
     assert path.read_bytes() == kept
-    # A checkpoint of an older release has no identity of its source: it is taken as it is.
-    model, about, arrays = model_file.read(path)
-    del about["run"]["place"]["snapshot"]["content"]
-    del about["run"]["place"]["snapshot"]["settings"]["timestamp"]
-    path.write_bytes(model_file.encoded(model, about, arrays))
-    pq.write_table(table.slice(0, 500), data)
-    assert go().n_examples == 500
 
 
 def test_what_cannot_be_kept_is_said_at_the_start(tmp_path):
