@@ -42,6 +42,9 @@ class AdaptiveSVMClassifier(Learner):
     the rest sleep, until errors become more, and are looked at when the number of examples is a
     power of two.
 
+    Its score is combined with those of two passive-aggressive linear models, which follow fast, and
+    with the last label, by weights that are learnt online; alone it predicts while it errs less.
+
     When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
     examples; another one finds scale and gamma anew, as features may have got other units. If one
     of them errs clearly less on the newer half, a drift is noticed: all models begin anew with
@@ -90,10 +93,9 @@ class AdaptiveSVMClassifier(Learner):
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is all
         usable cores.
     last_label
-        True, the default: where labels repeat more than features tell, `predict_one` and the like
-        take into account which label was learnt last, for the first event after it, if the one that
-        was learnt had been predicted last: labels do not come late. `predict_many` does not, as its
-        rows need not follow. False: they never do.
+        True, the default: `predict_one` and the like take into account which label was learnt last,
+        for the first event after it, if the one that was learnt had been predicted last: labels do
+        not come late. `predict_many` does not, as its rows need not follow. False: they never do.
     max_classes
         The largest number of classes, at least 2; 200 by default, None: any number. An example of
         one more is refused: with K classes each example that a model keeps takes 120 K bytes more.

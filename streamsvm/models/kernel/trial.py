@@ -3,9 +3,8 @@
 Rows are taken as they are, or each feature is divided by its standard deviation; gamma is 1, 4 or
 16 times the rule of `auto_gamma`. After 4, 8, 16, ..., 1024 examples each candidate learns all
 examples so far anew, predicting each before it learns it; of 256 or more, only a quarter or half if
-it errs far more than the best by then. If the older half of the examples says that some features
-matter and some do not (`relevance`), scaled rows in which these count little are candidates, too:
-they must err clearly less on the newer half. Then the best of all is tried with gamma / 4 and C 10,
+it errs far more than the best by then. Scaled rows whose features weigh what the older half of the
+examples says (`learned_relevance`) are candidates, too: they must err clearly less on the newer half. Then the best of all is tried with gamma / 4 and C 10,
 unless C is given. The model goes on as the one that erred least; a narrower kernel
 must err less by more than chance, or be surer, too, and the larger C by more than a standard
 deviation (`relearning.are_fewer`). The work is spread over the events that come then (`race`), so
