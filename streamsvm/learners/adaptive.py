@@ -10,9 +10,11 @@ from streamsvm._parameter_checks import (
     check_seed,
     check_size,
 )
+from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.labels.targets import GrowingTargets
+from streamsvm.learners.bases import words
 from streamsvm.learners.bases.kernel.support_vectors import Vectors, vectors_of
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
@@ -22,7 +24,6 @@ from streamsvm.models.contest.members import Settings
 from streamsvm.models.kernel import threads
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.solvers.adaptive import last_label as last_label_step
 from streamsvm.support import density
 from streamsvm.support.locked import guarded, locked
 
@@ -40,6 +41,9 @@ class AdaptiveSVMClassifier(Learner):
     examples together, 128 after the first 256. After the first 512 only the best of them learns;
     the rest sleep, until errors become more, and are looked at when the number of examples is a
     power of two.
+
+    Its score is combined with those of two passive-aggressive linear models, which follow fast, and
+    with the last label, by weights that are learnt online; alone it predicts while it errs less.
 
     When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
     examples; another one finds scale and gamma anew, as features may have got other units. If one
@@ -89,10 +93,9 @@ class AdaptiveSVMClassifier(Learner):
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is all
         usable cores.
     last_label
-        True, the default: where labels repeat more than features tell, `predict_one` and the like
-        take into account which label was learnt last, for the first event after it, if the one that
-        was learnt had been predicted last: labels do not come late. `predict_many` does not, as its
-        rows need not follow. False: they never do.
+        True, the default: `predict_one` and the like take into account which label was learnt last,
+        for the first event after it, if the one that was learnt had been predicted last: labels do
+        not come late. `predict_many` does not, as its rows need not follow. False: they never do.
     max_classes
         The largest number of classes, at least 2; 200 by default, None: any number. An example of
         one more is refused: with K classes each example that a model keeps takes 120 K bytes more.
@@ -252,12 +255,7 @@ class AdaptiveSVMClassifier(Learner):
         used = f"C={self.C:g}"
         if model is not None:
             used = f"in use: RBF(gamma={model.kernel.gamma:.3g}), C={model.C:g}"
-        return f"{used}{self._weights_in_words}{self._repeating}"
-
-    @property
-    def _repeating(self) -> str:
-        is_used = self.model.state.repeats[last_label_step.IN_USE]
-        return ", labels repeat: the last one counts" if is_used else ""
+        return f"{used}{self._weights_in_words}"
 
     @property
     def chosen(self) -> str | None:
@@ -268,7 +266,16 @@ class AdaptiveSVMClassifier(Learner):
             return None
         if model is not None and model is not models[0]:
             chosen += f"; the model in use has gamma {model.kernel.gamma:.2g}, C {model.C:g}"
-        return chosen + self._repeating
+        return chosen + words.deciding(self.relevance)
+
+    @property
+    @locked
+    def relevance(self) -> dict[Name, float] | None:
+        """How much each feature weighs in squared distances of rows, those that weigh most first.
+
+        Found by the first model, for all; see `KernelLearner.relevance`.
+        """
+        return words.relevance_of(self.models[0] if self.models else None, self.schema.names)
 
     def _facts(self) -> dict[str, object]:
         own = {"support vectors": self.n_support_vectors, "drifts": self.drifts}

@@ -12,6 +12,7 @@ from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.outputs import Outputs
 from streamsvm.models.rows import NumberedRows
 from streamsvm.selection.candidates import Candidates
+from streamsvm.solvers.adaptive.combination import CombinationState, Scratch
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.interruptions import Changes, Replaceable, change_together
 from streamsvm.support.rows import Rows, shape
@@ -19,6 +20,10 @@ from streamsvm.support.state_arrays import as_arrays, from_arrays
 
 Kernel = tuple[float, ...]
 """A NamedTuple of float parameters whose type is registered: see `streamsvm.kernels`."""
+
+
+Combining = tuple[CombinationState, Scratch, np.ndarray]
+"""The combination of an adaptive model, arrays for it, and `asked` (see `adaptive.last_label`)."""
 
 
 class LearntEvent(Protocol):
@@ -65,6 +70,7 @@ class Model(Replaceable, abc.ABC):
     """Whether it only compiles: then each of several models predicts in turn."""
 
     outputs: Outputs
+    combination: CombinationState | None = None
     n_learnt: np.ndarray
     n_features: int
     is_sparse: bool
@@ -167,9 +173,8 @@ class Model(Replaceable, abc.ABC):
         """Tell whether it accepts every row of finite values."""
         return True
 
-    @property
-    def repeats(self) -> tuple[np.ndarray, ...] | None:
-        """What `solvers.adaptive.last_label` needs; None: it is not used."""
+    def combining(self, d: int) -> Combining | None:
+        """Return what compiled code combines scores with, for d features; None: with nothing."""
         return None
 
     def after_event(self, event: LearntEvent, number: float, cost: float) -> None:

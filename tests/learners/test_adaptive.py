@@ -21,10 +21,10 @@ from streamsvm.models.kept_examples import WRONG, KeptExamples
 from streamsvm.models.kernel import relearning
 from streamsvm.models.kernel.larank_solver import LaRankSolver
 from streamsvm.models.kernel.lasvm_solver import LASVMSolver
-from streamsvm.solvers.adaptive import last_label
-from streamsvm.support.rows import SparseRows, dense
+from streamsvm.solvers.adaptive import combination
+from streamsvm.support.rows import SparseRows, dense, sparse
 from tests.learners.test_all_learners import content
-from tests.reference.slow_adaptive import slow_choice, slow_drifts, slow_last_label
+from tests.reference.slow_adaptive import slow_choice, slow_combination, slow_drifts
 from tests.slow import slow_but
 
 
@@ -505,6 +505,9 @@ def test_of_more_than_fifty_classes_the_lasvm_is_replaced(monkeypatch, tmp_path)
     assert {type(member.solver) for member in one.models} == {LaRankSolver}
 
 
+NO_COLUMNS = np.zeros(0, np.int64), np.zeros(0, np.int32)
+
+
 def runs(n, n_classes=2, length=20.0, seed=0):
     draws = np.random.default_rng(seed)
     y = np.cumsum(draws.random(n) < 1.0 / length) % n_classes
@@ -523,22 +526,17 @@ def test_where_labels_repeat_the_last_one_is_taken_into_account(n_classes, tmp_p
     many = streamsvm.load(tmp_path / "m.svm")
     assert many.predict_then_learn_many(x[777:], labels[777:].tolist()) == predicted[777:]
     assert content(one) == content(many)
-    assert (
-        np.mean(np.array(predicted[400:]) == labels[400:]) > 0.9
-        and "labels repeat" in one.description
-    )
-    assert np.mean(np.array(by_events(without, x, labels)[400:]) == labels[400:]) < 0.75
-    assert "labels repeat" not in without.description
-    # Rows of a batch are not the next ones: as without the last label.
-    assert list(one.predict_many(x)) == list(without.predict_many(x))
+    assert np.mean(np.array(predicted[400:]) == labels[400:]) > 0.9
+    # The fast linear model follows runs, too, but less.
+    assert np.mean(np.array(by_events(without, x, labels)[400:]) == labels[400:]) < 0.87
     events = [dict(enumerate(row)) for row in x[:60].tolist()]
     assert one.predict_one(events[0]) == labels[-1]
     p, f = one.predict_proba_one(events[0]), one.decision_function_one(events[0])
     assert max(p, key=p.get) == one.predict_one(events[0]) == labels[-1]
     assert n_classes == 2 or max(f, key=f.get) == labels[-1]
-    # Of several events only the first follows the label.
+    # Of several events only the first follows the label, and no row of a batch.
     rest = [one.predict_one(event) for event in events[1:]]
-    assert rest == [without.predict_one(event) for event in events[1:]]
+    assert rest == list(one.predict_many(x[1:60])) and len(set(rest)) > 1
     # The next one after rows of a batch is a next one, too.
     copied = copy.deepcopy(one)
     for each in (one, copied):
@@ -563,7 +561,7 @@ def test_labels_that_come_late_are_not_taken_for_the_last_one(is_sparse):
             if i >= delay:
                 model.learn_one(events[i - delay], int(y[i - delay]))
         right.append(n_right / 1000)
-    assert abs(right[0] - right[1]) < 0.01 and right[0] > 0.55
+    assert abs(right[0] - right[1]) < 0.03 and right[0] > 0.55
 
 
 def test_a_class_that_cannot_be_added_to_one_model_is_added_to_none(monkeypatch):
@@ -582,36 +580,53 @@ def test_a_class_that_cannot_be_added_to_one_model_is_added_to_none(monkeypatch)
     assert model.predict_many(x).tolist() == expected.predict_many(x).tolist()
 
 
-def test_labels_that_are_sorted_say_nothing_of_the_next_one():
+def test_labels_that_are_sorted_mislead_once():
     x, y = runs(1200)
     order = np.argsort(y, kind="stable")
-    model = learnt(AdaptiveSVMClassifier(), x[order], y[order])
-    assert not model.state.repeats[last_label.IN_USE] and not model.model.offsets.any()
+    predicted = AdaptiveSVMClassifier().predict_then_learn_many(x[order], y[order].tolist())
+    assert np.mean(np.array(predicted, object) == y[order]) > 0.95
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_what_the_last_label_adds_is_as_in_the_twin(n_classes):
-    draws = np.random.default_rng(3)
-    y = np.cumsum(draws.random(2000) < 0.1) % n_classes
-    y[1000:] = draws.integers(0, n_classes, 1000)
-    scores = draws.normal(size=(2000, n_classes)) + np.eye(n_classes)[y]
+def test_scores_are_combined_as_in_the_twin(n_classes, is_sparse):
+    n, draws = 1500, np.random.default_rng(3)
+    y = np.cumsum(draws.random(n) < 0.1) % n_classes
+    y[1000:] = draws.integers(0, n_classes, n - 1000)
+    scores = draws.normal(size=(n, n_classes)) + np.eye(n_classes)[y]
+    rows = (5.0 + draws.normal(size=(n, 4)) + np.eye(4)[y % 4]).astype(np.float32)
     if n_classes == 2:
         scores = scores[:, 1:] - scores[:, :1]
-    repeats, offsets, out = np.zeros(last_label.N_REPEATS), np.zeros(scores.shape[1]), scores.copy()
-    is_example = draws.random(2000) < 0.95
-    last_label.correct(repeats, scores, y, is_example, offsets, out)
-    found, used = slow_last_label(scores, y, is_example)
-    np.testing.assert_allclose(out, found, rtol=1e-9, atol=1e-12)
-    assert used[200:1000].all() and np.abs(out - scores)[900:1000].max() > 1.0
-    # Of labels that repeat no more it learns that they do not.
-    assert np.abs(out - scores)[-100:].max() < 0.3
+    is_known = draws.random(n) < 0.95
+    x = sparse(rows) if is_sparse else rows
+    given = (x.values.reshape(1, -1), x.start, x.columns) if is_sparse else (rows, *NO_COLUMNS)
+    k = scores.shape[1]
+    state = combination.with_outputs(combination.new_combination(), k)
+    state, out = combination.with_room(state, 4), np.zeros_like(scores)
+    labels, scratch = np.where(is_known, y, combination.ONLY), combination.new_scratch(k, 9)
+    combination.learn_rows(state, scores, *given, labels, True, scratch, out)
+    expected = slow_combination(scores, rows, y, is_known, True, is_sparse)
+    np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-7)
+    predicted = out[:, 0] > 0.0 if k == 1 else out.argmax(axis=1)
+    alone = scores[:, 0] > 0.0 if k == 1 else scores.argmax(axis=1)
+    of_late = slice(500, 1000)
+    assert np.mean(predicted[of_late] == y[of_late]) > 0.1 + np.mean(alone[of_late] == y[of_late])
 
 
-def test_files_with_an_impossible_calibration_of_labels_that_repeat_are_refused(tmp_path):
+def test_a_border_that_turns_is_followed():
+    draws, n = np.random.default_rng(1), 3000
+    x, angle = draws.normal(size=(n, 10)).astype(np.float32), np.arange(n) / 400
+    y = np.cos(angle) * x[:, 0] + np.sin(angle) * x[:, 1] + 0.2 * draws.normal(size=n) > 0
+    predicted = AdaptiveSVMClassifier(seed=1).predict_then_learn_many(x, y)
+    # One model at a time reached .82.
+    assert np.mean(np.array(predicted) == y) > 0.87
+
+
+def test_files_with_an_impossible_combination_are_refused(tmp_path):
     model = learnt(AdaptiveSVMClassifier(), *runs(300))
-    model.state.repeats[2] = -1.0
+    model.model.combination.curvature[:] = -np.eye(combination.N_INPUTS)
     model.save(tmp_path / "m.svm")
-    with pytest.raises(ModelFileError, match="labels that repeat"):
+    with pytest.raises(ModelFileError, match="positive semi-definite"):
         streamsvm.load(tmp_path / "m.svm")
 
 

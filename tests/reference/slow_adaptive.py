@@ -40,40 +40,73 @@ def slow_drifts(wrong, slow, fast, limit, apart, every):
     return noticed
 
 
-def slow_last_label(scores, y, is_example):
-    """Return scores with what the last label adds, and whether it adds anything, row by row."""
-    n_classes = max(2, scores.shape[1])
-    full = np.hstack([0.0 * scores, scores]) if scores.shape[1] == 1 else scores
-    out, used, last, is_used, n_changes = scores.copy(), np.zeros(len(y), bool), None, False, 0
-    w, curvature, share = np.array([2.0, 0.0]), np.eye(2), np.zeros(2)
-    for r in range(len(y)):
-        used[r] = is_used
-        if not is_example[r]:
+def slow_combination(scores, rows, y, is_known, knows_last, is_sparse=False):
+    """Return combined scores of rows, of which those with a known label are learnt, one by one.
+
+    `scores` are (n, 1), or (n, classes), of the model in use; rows are (n, d). The last label is
+    only known of rows that are learnt.
+    """
+    (n, k), d = scores.shape, rows.shape[1]
+    weights, curvature, leads = np.array([1.5, 0, 0, 0, 0]), np.zeros((5, 5)), np.zeros(5)
+    linear, errors, seen, last = np.zeros((2, k, 1 + d)), np.zeros(2), [], None
+    out = np.zeros(scores.shape)
+
+    def side(values):
+        return np.hstack([[0.0], values]) if k == 1 else values
+
+    for r in range(n):
+        z = rows[r].astype(float)
+        if not is_sparse:
+            before = np.array(seen).reshape(-1, d)
+            deviation = before.std(axis=0) if seen else np.zeros(d)
+            varies = deviation > 1e-6
+            mean = before.mean(axis=0) if seen else np.zeros(d)
+            z = np.where(varies, (z - mean) / np.where(varies, deviation, 1.0), 0.0).clip(-10, 10)
+        z = np.hstack([1.0, z])
+        own = [scores[r], linear[0] @ z, linear[1] @ z]
+        f = np.zeros((5, k))
+        for m, values in enumerate(own):
+            if k == 1:
+                f[m] = values.clip(-3, 3)
+            else:
+                two, one = np.sort(values)[-2:]
+                scaled = (values - 0.5 * (one + two)) * 2.0 / max(leads[m], 1e-6)
+                f[m] = 0.5 * scaled.clip(-3, 3)
+        if k == 1:
+            f[4] = 1.0
+        if is_known[r] and knows_last and last is not None:
+            f[3, last if k > 1 else 0] = 2.0 if k > 1 or last else -2.0
+        combined = weights @ f
+        out[r] = 1.5 * f[0] if errors[0] < errors[1] else combined
+        if not is_known[r]:
             continue
-        added = np.clip(w[1] / w[0], -4.0, 4.0)
-        if is_used:
-            out[r, -1 if scores.shape[1] == 1 else last] += added * (
-                1 if n_classes > 2 or last else -1
-            )
-        if last is not None:
-            lead = full[r, last] - np.delete(full[r], last).max()
-            second = np.where(np.arange(n_classes) == last, -np.inf, full[r]).argmax()
-            wrong = np.array(
-                [full[r].argmax() != y[r], (last if lead + added > 0 else second) != y[r]]
-            )
-            share = 0.997 * share + 0.003 * wrong
-            g = np.array([np.clip(lead, -5.0, 5.0), 1.0])
-            p = 1.0 / (1.0 + np.exp(-w @ g))
-            curvature = (
-                0.9995 * curvature + 0.0005 * np.eye(2) + max(p * (1 - p), 1e-4) * np.outer(g, g)
-            )
-            w = w + ((y[r] == last) - p) * np.linalg.solve(curvature, g)
-            w[0] = max(w[0], 1e-3)
-            n_changes += y[r] != last
-            gain = share[0] - share[1]
-            if gain > 0.01 and n_changes >= 5 + n_classes - 1:
-                is_used = True
-            elif gain < 0.0:
-                is_used = False
+        wrong = np.array([side(one).argmax() != y[r] for one in (scores[r], combined)])
+        errors += (wrong - errors) / 500
+        if k == 1:
+            p = 1.0 / (1.0 + np.exp(-combined[0]))
+            gradient, own_curvature = (p - y[r]) * f[:, 0], np.outer(f[:, 0], f[:, 0])
+            own_curvature *= max(p * (1 - p), 0.02)
+        else:
+            p = np.exp(combined - combined.max())
+            p = 0.96 * p / p.sum() + 0.04 / k
+            gradient = f @ p - f[:, y[r]]
+            own_curvature = (f * p) @ f.T - np.outer(f @ p, f @ p)
+        curvature = 0.998 * curvature + own_curvature
+        weights = weights - np.linalg.solve(curvature + 3.0 * np.eye(5), gradient)
+        for m, C in ((0, 1.0), (1, 0.01)):
+            values = linear[m] @ z
+            if k == 1:
+                t = 1.0 if y[r] else -1.0
+                linear[m, 0] += min(C, max(0.0, 1.0 - t * values[0]) / (z @ z)) * t * z
+            else:
+                rival = np.where(np.arange(k) == y[r], -np.inf, values).argmax()
+                step = min(C, max(0.0, 1.0 - values[y[r]] + values[rival]) / (2.0 * z @ z))
+                linear[m, y[r]] += step * z
+                linear[m, rival] -= step * z
+        seen.append(rows[r].astype(float))
+        if k > 1:
+            for m, values in enumerate(own):
+                two, one = np.sort(values)[-2:]
+                leads[m] += (one - two - leads[m]) / min(len(seen) + 1, 500)
         last = y[r]
-    return out, used
+    return out

@@ -12,13 +12,9 @@ from streamsvm._compile import JIT, compiled, compiled_inner, reference_at, word
 from streamsvm.features.missing import fill, note
 from streamsvm.features.packing import list_event
 from streamsvm.models.rows import scaled_value
-from streamsvm.solvers.adaptive.last_label import (
-    digest,
-    is_next,
-    learn_label,
-    note_learnt,
-    write_offsets,
-)
+from streamsvm.solvers.adaptive import combination
+from streamsvm.solvers.adaptive.combination import CombinationState, Scratch
+from streamsvm.solvers.adaptive.last_label import IS_LATE, digest, is_next, note_learnt
 from streamsvm.solvers.one_event import call_learn, call_margins
 from streamsvm.support.calibration import (
     label_index,
@@ -50,10 +46,21 @@ _FIELDS: dict[str, Any] = {
     "n_learnt": (np.int64, 1),  # (1,): number of examples learnt; `_learn` increases it
     "targets": (float, 2),  # (3, 1): number of the class, C_i, weight
     "margins": (float, 2),  # (1, outputs): of the last event, as the solver wrote them
-    "scores": (float, 1),  # as `offsets`: the margins with the offsets
-    "offsets": (float, 1),  # (labels,), (1,): added to margins; (0,): see `adaptive.last_label`
-    "repeats": (float, 1),  # (10,), (0,): the same
-    "asked": (np.int64, 1),  # (3,), (0,): the same
+    "scores": (float, 1),  # (labels,), (1,): margins, combined
+    "asked": (np.int64, 1),  # (3,), (0,): see `adaptive.last_label`
+    # A `CombinationState` and its `Scratch`, of size 0 if scores are not combined.
+    "weights": (float, 1),
+    "curvature": (float, 2),
+    "leads": (float, 1),
+    "linear": (float, 3),
+    "moments": (float, 2),
+    "errors": (float, 1),
+    "info": (np.int64, 1),
+    "inputs": (float, 2),
+    "row": (float, 1),
+    "matrix": (float, 2),
+    "p": (float, 1),
+    "z": (float, 1),
 }
 """The arguments of all calls: numbers, and the type and dimensions of arrays, which are in C order.
 
@@ -95,15 +102,18 @@ class Arguments:
 
 
 @compiled_inner
-def _scores(args, has_offsets):
-    """Return the scores, or the margin, that predict: with offsets if it is the next event."""
+def _scores(args):
+    """Return the scores, or the margin, of the model."""
     # LASVM writes probabilities behind the scores: see `outputs.ProblemOutputs`.
-    scores = args.margins[0, : args.numbers[N_SCORES]]
-    if args.offsets.size == 0:
-        return scores
-    for c in range(args.offsets.size):
-        args.scores[c] = scores[c] + (args.offsets[c] if has_offsets else 0.0)
-    return args.scores
+    return args.margins[0, : args.numbers[N_SCORES]]
+
+
+@compiled_inner
+def _combination(args):
+    state = CombinationState(
+        args.weights, args.curvature, args.leads, args.linear, args.moments, args.errors, args.info
+    )
+    return state, Scratch(args.inputs, args.row, args.matrix, args.p, args.z)
 
 
 @compiled_inner
@@ -116,15 +126,25 @@ def _predicted(args, n, is_sparse):
         # The general path refuses the event.
         if not np.isfinite(args.margins[0, o]):
             return -1
-    if args.asked.size == 0:
-        return label_index(_scores(args, False))
-    row = digest(args.columns[LAST_COLUMNS], args.last_values, n, is_sparse)
-    return label_index(_scores(args, is_next(args.asked, row)))
+    if args.weights.size == 0:
+        return label_index(_scores(args))
+    columns, knows_last = args.columns[LAST_COLUMNS], False
+    if args.asked.size > 0:
+        knows_last = is_next(args.asked, digest(columns, args.last_values, n, is_sparse))
+    state, scratch = _combination(args)
+    combination.combine(
+        state, _scores(args), args.last_values, columns, n, is_sparse, knows_last, scratch,
+        args.scores,
+    )  # fmt: skip
+    return label_index(args.scores)
 
 
 @compiled_inner
-def _learn(args, x, is_last, number, cost, weight):
-    """Learn a row; return the index of the label predicted before, or -1 if it was not learnt."""
+def _learn(args, x, is_last, number, cost, weight, values, columns, n, is_sparse):
+    """Learn a row; return the index of the label predicted before, or -1 if it was not learnt.
+
+    `values` and `columns` are those of the row before it was multiplied, n of them.
+    """
     margins = args.margins
     y, costs, weights = args.targets[0], args.targets[1], args.targets[2]
     y[0], costs[0], weights[0], args.numbers[EXAMPLE] = number, cost, weight, args.n_learnt[0] + 1
@@ -135,7 +155,16 @@ def _learn(args, x, is_last, number, cost, weight):
         return -1
     # Here, not in Python, where an interruption may come first.
     args.n_learnt[0] += 1
-    scores, label = _scores(args, True), np.int64(number)
+    scores, label = _scores(args), np.int64(number)
+    if args.weights.size > 0:
+        knows_last = args.asked.size > 0 and args.asked[IS_LATE] == 0
+        state, scratch = _combination(args)
+        combination.learn(
+            state, scores, values, columns, n, is_sparse, knows_last, label, scratch, args.scores
+        )
+        scores = args.scores
+        if args.asked.size > 0:
+            note_learnt(args.asked, digest(columns, values, n, is_sparse))
     predicted = label_index(scores)
     if margins.size > 1:
         if args.calibration.size > 0:
@@ -144,9 +173,6 @@ def _learn(args, x, is_last, number, cost, weight):
         update_thinned_one(args.calibration, scores[0], number)
     else:
         update_one(args.calibration, scores[0], number)
-    if args.offsets.size > 0:
-        learn_label(args.repeats, margins[0, : args.offsets.size], label)
-        write_offsets(args.repeats, args.offsets)
     return predicted
 
 
@@ -195,12 +221,12 @@ def learn_dense(address, d, number, cost, weight):
     for c in range(d):
         is_last &= args.row_values[c] == args.last_values[c]
     row = _scaled(args, args.row_values, d).reshape(1, d)
-    label_index = _learn(args, row, is_last, number, cost, weight)
+    columns = args.columns[LAST_COLUMNS]
+    label_index = _learn(
+        args, row, is_last, number, cost, weight, args.row_values, columns, d, False
+    )
     if label_index >= 0:
         note(args.event_values[:d], args.statistics)
-        if args.asked.size > 0:
-            row_digest = digest(args.columns[LAST_COLUMNS], args.row_values, d, False)
-            note_learnt(args.asked, row_digest)
     return label_index
 
 
@@ -261,7 +287,5 @@ def learn_sparse(address, n, d, is_hashed, number, cost, weight):
     if x.start[1] < 0:
         return -1
     is_last = _is_last(args, x, args.numbers[LAST_LENGTH])
-    label_index = _learn(args, _scaled_listed(args, x), is_last, number, cost, weight)
-    if label_index >= 0 and args.asked.size > 0:
-        note_learnt(args.asked, digest(x.columns, x.values, x.start[1], True))
-    return label_index
+    row, n = _scaled_listed(args, x), x.start[1]
+    return _learn(args, row, is_last, number, cost, weight, x.values, x.columns, n, True)

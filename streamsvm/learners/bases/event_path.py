@@ -48,6 +48,7 @@ from streamsvm.learners.bases.event_calls import (
 )
 from streamsvm.models.model import Model, Parts
 from streamsvm.models.rows import padded
+from streamsvm.solvers.adaptive.combination import nothing_combined
 from streamsvm.solvers.one_event import solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
@@ -77,7 +78,8 @@ class EventPath:
         schema, is_sparse, room = learner.schema, model.is_sparse, model.room_for_features()
         self.parts, self.targets, self.room, self.is_sparse = parts, targets, room, is_sparse
         n_outputs, kernel = model.outputs.zeros(1).size, model.bound_kernel(state)
-        factors, last_label = model.factors, learner.model.repeats
+        factors, combined = model.factors, learner.model.combining(room)
+        self.combination = learner.model.combination
         n = LONGEST if is_sparse else room
         self.margins = np.zeros((1, n_outputs))
         self._row_values, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
@@ -93,10 +95,9 @@ class EventPath:
         self.statistics = schema.missing.reserve(0 if is_sparse else room)
         # Class, C_i and weight of an event.
         self._targets = np.zeros((3, 1))
-        nothing = np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
-        repeats, offsets, asked = nothing if last_label is None else last_label
-        scores = np.zeros(offsets.size)
-        self._output = self.margins[0] if last_label is None else scores
+        combination, scratch, asked = nothing_combined() if combined is None else combined
+        scores = np.zeros(scratch.p.size)
+        self._output = self.margins[0] if combined is None else scores
         # Of plain events (see `_write_plain`): of dense rows the number of values, -1: none is
         # plain, and how they are read; of sparse ones the columns of names.
         self._n_plain = -1
@@ -132,9 +133,9 @@ class EventPath:
             targets=self._targets,
             margins=self.margins,
             scores=scores,
-            offsets=offsets,
-            repeats=repeats,
             asked=asked,
+            **combination._asdict(),
+            **scratch._asdict(),
         )
 
     def _bind(self, **values: object) -> None:
@@ -168,6 +169,7 @@ class EventPath:
             and learner.targets is self.targets
             and kernel is own_kernel
             and learner.schema is schema
+            and learner.model.combination is self.combination
             and n_names <= self.room
             and schema.missing.statistics is self.statistics
         ):

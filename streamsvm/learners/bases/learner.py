@@ -386,6 +386,7 @@ class Learner(RowLearner, base.MiniBatchClassifier):
         if (
             path is None
             or path.targets is not self.targets
+            or path.combination is not self.model.combination
             or path.statistics is not self.schema.missing.statistics
             or not path.is_bound_to(parts)
         ):

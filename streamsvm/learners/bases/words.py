@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import heapq
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from streamsvm.labels.label_column import Label
+from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.monitor.certificate import Certificate
 
 _FIGURES = (
@@ -56,6 +59,24 @@ def short(learner: object) -> str:
     given = {name: getattr(learner, name) for name in parameters}
     changed = [f"{n}={v!r}" for n, v in given.items() if v != parameters[n].default]
     return f"{type(learner).__name__}({', '.join(changed)})"
+
+
+def deciding(relevance: Mapping[Label, float] | None) -> str:
+    """Return which features decide, to be appended to what was chosen; "" if all weigh the same."""
+    if relevance is None:
+        return ""
+    first = list(relevance.items())[:_MOST_FEATURES]
+    shown = ", ".join(f"{name} {share:.0%}" for name, share in first if share >= 0.005)
+    return f"; what decides: {shown}"
+
+
+def relevance_of(model: KernelModel | None, names: Sequence[Label]) -> dict[Label, float] | None:
+    """Return how much each feature weighs in distances, those that weigh most first."""
+    shares = None if model is None else model.preparation.relevance
+    if shares is None:
+        return None
+    order = np.argsort(-shares, kind="stable").tolist()
+    return {names[j]: float(shares[j]) for j in order if j < len(names)}
 
 
 def table(learner: Summarised, facts: Mapping[str, Any]) -> str:

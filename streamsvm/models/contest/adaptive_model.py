@@ -36,18 +36,21 @@ from streamsvm.models.contest.choice import IN_USE, AdaptiveState
 from streamsvm.models.contest.members import KINDS, Kind, Settings, kinds_of
 from streamsvm.models.kept_examples import WRONG, Examples, KeptExamples
 from streamsvm.models.kernel import finishing, race
+from streamsvm.models.kernel.auto_gamma import gamma_for
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.kernel.kernel_solver import reserving
 from streamsvm.models.kernel.relearning import Work, add_classes, are_fewer, learn_examples
 from streamsvm.models.kernel.reserve import FACTS, Reserve
-from streamsvm.models.model import Kernel, LearntEvent, Model, Parts
+from streamsvm.models.model import Combining, Kernel, LearntEvent, Model, Parts
 from streamsvm.models.outputs import GrowingOutputs
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
-from streamsvm.solvers.adaptive import last_label
+from streamsvm.solvers.adaptive import combination, last_label
+from streamsvm.solvers.adaptive.combination import CombinationState
 from streamsvm.support import states
 from streamsvm.support.declaration import NamedArrays, as_int
 from streamsvm.support.interruptions import Changes
 from streamsvm.support.rows import Rows, SparseRows, dense, shape, sparse
+from streamsvm.support.state_arrays import as_arrays, from_arrays
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +87,8 @@ itself, which takes four times as long."""
 _CLEARLY = 2.5
 """By how many standard deviations it must err less: see `are_fewer`."""
 
+_NOT_ASKED = np.zeros(0, np.int64)
+
 SHARE = 0.01
 """As the default of `LaRankClassifier.finish`."""
 
@@ -99,8 +104,8 @@ class AdaptiveModel(Model):
         The shares of errors, and what is known of the predictions.
     recent
         The last examples, with which models begin anew.
-    offsets
-        float64 (1,) or (classes,): what is added to the scores of the next event.
+    combination, scratch
+        What the scores of the model in use are combined with, and arrays for that.
     factors_of_classes
         What C is multiplied by for each class.
     used_before
@@ -109,6 +114,7 @@ class AdaptiveModel(Model):
     """
 
     outputs: GrowingOutputs
+    combination: CombinationState
     used_before: int | None = None
 
     def __init__(self, settings: Settings, is_sparse: bool, uses_last_label: bool) -> None:
@@ -117,7 +123,8 @@ class AdaptiveModel(Model):
         self.factors_of_classes: list[float] = []
         self.models: list[KernelModel] = []
         self.state = self.empty_state()
-        self.offsets = np.zeros(1)
+        self.combination = combination.new_combination()
+        self.scratch = combination.new_scratch(1, 0)
         self.recent = KeptExamples("recent_", WRONG, MOST_FRESH)
         self.n_learnt, self.n_features = np.zeros(1, np.int64), 0
 
@@ -174,13 +181,10 @@ class AdaptiveModel(Model):
             # Of so many classes another kind takes its place.
             self._use_first()
         state = copy.deepcopy(self.state)
-        if n <= 3:
-            # Other models predict from now on.
-            state.repeats[:] = 0.0
         changed: dict[str, Any] = {
             "outputs": GrowingOutputs(n),
             "factors_of_classes": factors,
-            "offsets": _offsets_for(n, state.repeats),
+            "combination": combination.with_outputs(self.combination, n if n > 2 else 1),
             "state": state,
             "used_before": None,
         }
@@ -211,41 +215,54 @@ class AdaptiveModel(Model):
 
     def margins_before_class(self, x: Rows) -> np.ndarray | None:
         """Return the margins of a row before its class is added."""
-        return self.margins_of(x) + self.offsets if self.models else None
+        if not self.models:
+            return None
+        return self._combined(self._scores_of(x), x, np.full(shape(x)[0], combination.NEXT))
 
     # Predictions
 
     def margins_of(self, x: Rows) -> np.ndarray:
-        """Return the margins, or scores, of the model in use."""
-        model = self.used
-        if model is None:
+        """Return the combined margins, or scores, of rows that need not follow the last example."""
+        if not self.models:
             return self.outputs.zeros(shape(x)[0])
+        return self._combined(self._scores_of(x), x, np.full(shape(x)[0], combination.ONLY))
+
+    def _scores_of(self, x: Rows) -> np.ndarray:
+        """Return the margins, or scores, of the model in use."""
+        model = self.used or self.models[0]
         # Without what is no score: LASVM has probabilities, too.
         return model.outputs.scores_of(model.margins_of(x))
+
+    def _combined(self, margins: np.ndarray, x: Rows, labels: np.ndarray) -> np.ndarray:
+        """Return margins of the model in use, combined; rows with a label are learnt.
+
+        `margins` are float64 (n,) or (n, classes); `labels`, int64 (n,), are classes, or as
+        `combination.ONLY` says.
+        """
+        n, d = shape(x)
+        state, scratch, asked = self.combining(d)
+        if isinstance(x, SparseRows):
+            rows = x.values.reshape(1, -1), x.start, x.columns
+        else:
+            rows = np.ascontiguousarray(x), np.zeros(0, np.int64), np.zeros(0, np.int32)
+        scores = np.ascontiguousarray(margins.reshape(n, -1))
+        knows_last, out = asked.size > 0 and not asked[last_label.IS_LATE], np.empty_like(scores)
+        combination.learn_rows(state, scores, *rows, labels, bool(knows_last), scratch, out)
+        return out.reshape(margins.shape)
+
+    def combining(self, d: int) -> Combining:
+        """Return what compiled code combines scores with, with room for d features."""
+        state, scratch = self.combination, self.scratch
+        if state.moments.shape[1] <= d:
+            state = self.combination = combination.with_room(state, d)
+        n_outputs, n_inputs = state.linear.shape[1:]
+        if scratch.inputs.shape[1] != n_outputs or len(scratch.row) < n_inputs:
+            scratch = self.scratch = combination.new_scratch(n_outputs, n_inputs)
+        return state, scratch, self.state.asked if self.uses_last_label else _NOT_ASKED
 
     def diagonal_of(self, x: Rows) -> np.ndarray:
         """Return k(x, x) of rows: of an RBF kernel it is 1."""
         return np.ones(shape(x)[0], np.float32)
-
-    @property
-    def repeats(self) -> tuple[np.ndarray, ...] | None:
-        """What the compiled functions of the last label need; None: it is not used."""
-        state = self.state
-        return (state.repeats, self.offsets, state.asked) if self.uses_last_label else None
-
-    def corrected(self, margins: np.ndarray, y: np.ndarray, is_example: np.ndarray) -> np.ndarray:
-        """Return margins with what the last label adds, and learn the labels.
-
-        `margins`, float64 (n,) or (n, classes), are those of the model in use; `y`, float64 (n,),
-        are classes. `is_example`, bool (n,), is False for rows that are only predicted: what is
-        added would be of an older label.
-        """
-        if not self.uses_last_label:
-            return margins
-        scores = margins.reshape(len(y), -1)
-        out, classes = np.empty_like(scores), y.astype(np.int64)
-        last_label.correct(self.state.repeats, scores, classes, is_example, self.offsets, out)
-        return out.reshape(margins.shape)
 
     def _note_rows(self, rows: NumberedRows) -> None:
         """Note that rows are learnt, as compiled code does of one: it may be that of an event."""
@@ -281,7 +298,7 @@ class AdaptiveModel(Model):
         """Take note of an event that the model in use has learnt, and compare the models."""
         # First, so that it is counted whatever interrupts the rest.
         n = self.n_learnt[0] = self.n_learnt.item() + 1
-        row, scores = event.row(), event.margins[:, : self.offsets.size]
+        row, scores = event.row(), event.margins[:, : self.combination.linear.shape[1]]
         model = self.in_use
         # It may not know the latest features yet.
         model.n_features = self.n_features
@@ -313,7 +330,8 @@ class AdaptiveModel(Model):
             finally:
                 # After an interruption, too; the others never learn what is not in `recent`.
                 self.n_learnt[0] = seen + model.n_examples - before
-            parts.append(self.corrected(margins, part.y, learnt))
+            labels = np.where(learnt, part.y, combination.ONLY).astype(np.int64)
+            parts.append(self._combined(margins, part.x, labels))
             kept = np.flatnonzero(learnt)
             start, seen = stop, seen + len(kept)
             if len(kept):
@@ -348,6 +366,8 @@ class AdaptiveModel(Model):
         """Store rows as their nonzero features from now on, unless they shall be dense."""
         if self.settings.sparse is not False:
             self.is_sparse = True
+            # Sparse rows are not standardised.
+            self.combination.linear[:] = 0.0
             for model in self.models:
                 model.become_sparse()
 
@@ -501,21 +521,31 @@ class AdaptiveModel(Model):
             # A model that began not long ago has learnt little else.
             if is_due and self.in_use.n_examples >= 2 * length:
                 examples, half = self._last(length), length // 2
-                wrong = learn_examples(self._fresh(half if is_free else None), examples).wrong
-                if are_fewer(wrong[half:], examples.marks[half:] > 0, _CLEARLY):
-                    return examples
+                for fresh in self._fresh(half if is_free else None):
+                    wrong = learn_examples(fresh, examples).wrong
+                    if are_fewer(wrong[half:], examples.marks[half:] > 0, _CLEARLY):
+                        return examples
         return None
 
-    def _fresh(self, trial_at: int | None) -> KernelModel:
-        """Return a model as the one in use, or which finds scale and width after some examples."""
-        factors = self.factors_of_classes
-        if trial_at is None:
-            kind = kinds_of(self.n_classes)[self.state.info[IN_USE]]
-            return self._new_other(factors, self.models[0], kind)
-        fresh = self.new_first(factors)
-        assert fresh.preparation.trial is not None
-        fresh.preparation.trial.only_at(trial_at)
-        return fresh
+    def _fresh(self, trial_at: int | None) -> Iterator[KernelModel]:
+        """Yield models as the one in use, or one that finds scale and width after some examples."""
+        factors, first = self.factors_of_classes, self.models[0]
+        if trial_at is not None:
+            fresh = self.new_first(factors)
+            assert fresh.preparation.trial is not None
+            fresh.preparation.trial.only_at(trial_at)
+            yield fresh
+            return
+        kind = kinds_of(self.n_classes)[self.state.info[IN_USE]]
+        yield self._new_other(factors, first, kind)
+        scales = first.preparation.scales
+        if scales is not None and scales.relevance is not None:
+            # Other features may matter now.
+            equal = scales.unweighted()
+            gamma = kind.width * gamma_for(equal.total(equal.factors(), np.zeros(0)), 1)
+            fresh = self._new_model(factors, kind, kernels.RBF(gamma=gamma), "auto")
+            fresh.preparation.factors = equal.factors()
+            yield fresh
 
     def _begun_anew(
         self, state: AdaptiveState, factors: list[float], examples: Examples
@@ -547,7 +577,7 @@ class AdaptiveModel(Model):
                 share = 0.0 if model.solver.is_told_classes else SHARE
                 finishing.finish(model, finishing.Asked(seconds, progress), share)
         # From now on rows are predicted, rather than the next event.
-        last_label.stop(self.state.repeats, self.offsets)
+        self.combination.info[combination.LAST_LABEL] = 0
 
     @contextlib.contextmanager
     def _recent_in_reserve(self, m: int) -> Iterator[None]:
@@ -587,8 +617,9 @@ class AdaptiveModel(Model):
 
     @property
     def memory_parts(self) -> dict[str, int]:
-        """Bytes of the models by part, as of one of them, and of ``recent`` examples."""
-        return _sums(model.memory_parts for model in self.models) | {"recent": self.recent.nbytes}
+        """Bytes of the models by part, as of one of them, ``recent`` examples, ``combination``."""
+        own = {"recent": self.recent.nbytes, "combination": sum(a.nbytes for a in self.combination)}
+        return _sums(model.memory_parts for model in self.models) | own
 
     def for_copy(self) -> Self:
         """Return it without what a copy computes again."""
@@ -606,6 +637,9 @@ class AdaptiveModel(Model):
         """Return what a file holds of it: JSON values and arrays."""
         content, arrays = super().as_file()
         arrays |= self.recent.as_arrays(self.n_features)
+        self.combining(self.n_features)
+        _, own = as_arrays(self.combination, self._combination_sizes)
+        arrays |= {f"combination_{name}": array for name, array in own.items()}
         contents = []
         for m, model in enumerate(self.models):
             # It may have learnt nothing since the last feature came.
@@ -617,10 +651,23 @@ class AdaptiveModel(Model):
             arrays |= {f"model_{m}_{name}": array for name, array in more.items()}
         return content | {"models": contents}, arrays
 
+    @property
+    def _combination_sizes(self) -> dict[str, int]:
+        n, d = self.n_classes, self.n_features
+        return {"outputs": n if n > 2 else 1, "inputs": 1 + d, "features": d}
+
     def read(self, content: dict[str, Any], arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""
         super().read(content, arrays)
         self.recent.read(arrays, self.n_features, self.n_classes)
+        n_outputs = self._combination_sizes["outputs"]
+        empty = combination.with_outputs(combination.new_combination(), n_outputs)
+        self.combination = from_arrays(
+            combination.with_room(empty, self.n_features),
+            {},
+            NamedArrays(arrays.taken_with("combination_")),
+            self._combination_sizes,
+        )
         contents = content.get("models")
         if not isinstance(contents, list) or len(contents) not in (0, 1, N_MODELS):
             raise ValueError("models is no list of the learner's models")
@@ -636,14 +683,6 @@ class AdaptiveModel(Model):
             model.is_sparse = checked(own.get("is_sparse"), bool, "is_sparse")
             model.read(own, NamedArrays(arrays.taken_with(f"model_{m}_")))
             self.models.append(model)
-        self.offsets = _offsets_for(self.n_classes, self.state.repeats)
-
-
-def _offsets_for(n_classes: int, repeats: np.ndarray) -> np.ndarray:
-    """Return what is to be added to the scores of the next event, for so many classes."""
-    offsets = np.zeros(1 if n_classes < 3 else n_classes)
-    last_label.write_offsets(repeats, offsets)
-    return offsets
 
 
 def _sums(counts: Iterable[dict[str, int]]) -> dict[str, int]:

@@ -65,8 +65,6 @@ class AdaptiveState(NamedTuple):
     """The share of wrong predictions, in which examples count for a shorter time."""
     risen: np.ndarray = field(1, dtype=np.int64, range=COUNT)
     """For how many examples errors have been far more than before; 0: they are not."""
-    repeats: np.ndarray = field(last_label.N_REPEATS)
-    """What is known of labels that repeat: see `last_label`."""
     asked: np.ndarray = field(last_label.N_ASKED, dtype=np.int64, range=COUNT)
     """The rows that were predicted of late: see `last_label`."""
 
@@ -78,7 +76,6 @@ def _check(state: AdaptiveState, sizes: Sizes) -> None:
         raise ValueError("the model in use is asleep")
     if state.info[N_WRONG] > state.info[N]:
         raise ValueError("more predictions were wrong than there were")
-    last_label.check(state.repeats)
 
 
 declare(AdaptiveState, _check)

@@ -6,6 +6,7 @@ later. If there are many of them of late, the feature itself has changed, and th
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -201,6 +202,12 @@ class FeatureScales:
         if self.relevance is not None:
             factors = factors * self.relevance
         return np.clip(factors, _SMALLEST, _LARGEST).astype(np.float32)
+
+    def unweighted(self) -> FeatureScales:
+        """Return the same of features that all weigh alike; shares what it knows of them."""
+        new = copy.copy(self)
+        new.relevance = None
+        return new
 
     def are_alike(self, plain: np.ndarray) -> bool:
         """Tell whether features have about one scale, as behind a `StandardScaler`.

@@ -261,6 +261,17 @@ class Preparation(Replaceable):
         """Return that of rows that are sparse after n examples: they keep the factors they have."""
         return self.changed(moments=auto_gamma.sums_of(self.moments, n), scales=None)
 
+    @property
+    def relevance(self) -> np.ndarray | None:
+        """How much each scaled feature weighs in squared distances: float64 (d,), of the sum 1.
+
+        None: all weigh the same, or rows are taken as they are.
+        """
+        if self.scales is None or self.scales.relevance is None:
+            return None
+        weights = self.scales.relevance**2
+        return np.asarray(weights / weights.sum())
+
     def in_words(self, kernel: RBF) -> str | None:
         """Return what was chosen, and of how many candidates it was the best; None: no trial."""
         if self.choice is None:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamsvm.models.kernel import auto_gamma, relevance
+from streamsvm.models.kernel import auto_gamma, learned_relevance, relevance
 from streamsvm.models.kernel.feature_scales import FeatureScales
 from streamsvm.models.kernel.kernel_solver import KernelSolver
 from streamsvm.models.kernel.preparation import ClassCosts, Preparation
@@ -66,8 +66,11 @@ _OF_LARGER_C = 1.0
 _FEWEST = 2
 """So many rows are learnt after each event at least: so the best catches up at some time."""
 
-_WIDEST = 4.0
-"""Features are weighted with widths up to this one."""
+_FEWEST_WEIGHED = 128
+"""How much features weigh is learnt from so many examples at least."""
+
+_MATTERS = 0.3
+"""A feature is said to matter that is multiplied by more than this."""
 
 _OF_VALUE = 40.0
 """The work for each value of the examples, to find the scales of features."""
@@ -192,7 +195,7 @@ class Race:
             # Only if the model was told of classes that do not come.
             return {"preparation": preparation.changed(trial=None)} if is_last else {}
         relevance = self.relevance if best.candidate.is_weighted else None
-        n_relevant = 0 if relevance is None else int((relevance == 1.0).sum())
+        n_relevant = 0 if relevance is None else int((relevance > _MATTERS).sum())
         is_scaled = model.factors is not None
         choice = Choice(self.n_candidates, self.begun.n, is_scaled, n_relevant)
         scales = None
@@ -236,9 +239,7 @@ class Race:
         candidates = self._candidates()
         self.relevance = yield from self._relevance(self.begun.n_kept // 2)
         if self.relevance is not None:
-            candidates += dict.fromkeys(
-                Candidate(c.width, True, c.C, True) for c in candidates if c.width <= _WIDEST
-            )
+            candidates += dict.fromkeys(Candidate(c.width, True, c.C, True) for c in candidates)
         self.n_candidates = len(candidates)
         # That of the race before first: then others soon turn out to err far more.
         order = sorted(range(len(candidates)), key=lambda i: candidates[i] != self._trial.winner)
@@ -248,12 +249,12 @@ class Race:
         assert best is not None
         if best.candidate.is_weighted:
             # That weights pay was told by examples that had not chosen them: now all may choose.
-            before, self.relevance = self.relevance, (yield from self._relevance(self.begun.n_kept))
-            if self.relevance is not None and np.any(before != self.relevance):
+            before, found = self.relevance, (yield from self._relevance(self.begun.n_kept))
+            if found is not None and np.any(found != before):
+                self.relevance = found
                 best = yield from self._further(best.candidate, best, _FAR)
-                if best.rank == self.n_candidates - 1:
-                    before = self.relevance
-            self.relevance = before
+                if best.rank != self.n_candidates - 1:
+                    self.relevance = before
         preparation = self._model.preparation
         if preparation.finds_C and preparation.gamma == "auto":
             first = best.candidate
@@ -339,20 +340,32 @@ class Race:
         return list(candidates)
 
     def _relevance(self, n: int) -> Generator[None, None, np.ndarray | None]:
-        """Return what features are multiplied by, from the first n examples, or None."""
+        """Return what features are multiplied by, from the first n examples, or None.
+
+        Weights are learnt, from equal ones and from those of a search by correlation: features that
+        matter only in a product have no gradient where many weigh alike.
+        """
         if self._model.is_sparse or self._model.preparation.scale != "auto":
             return None
         is_used = self._is_new[:n]
         x, classes = (fact[: is_used.size][is_used] for fact in self._examples[:2])
-        work = relevance.search(x, classes, BUDGET / 2.0)
+        if len(x) < _FEWEST_WEIGHED or x.shape[1] < 2 or len(np.unique(classes)) < 2:
+            return None
+        found = yield from self._working(relevance.search(x, classes, BUDGET / 2.0))
+        starts = [np.ones(x.shape[1])] + ([] if found is None else [found**2])
+        rows = x * self.scales.factors()
+        w = yield from self._working(learned_relevance.learn(rows, classes, starts))
+        return None if w.min() == 1.0 else np.sqrt(w)
+
+    def _working(self, work: Generator[float, None, Any]) -> Generator[None, None, Any]:
+        """Do work that says what each of its parts took, within the budget; return its result."""
         while True:
             if self._left <= 0.0:
                 yield
             try:
                 self._left -= next(work)
             except StopIteration as end:
-                weights: np.ndarray | None = end.value
-                return weights
+                return end.value
 
     def _tried(self, candidate: Candidate, rank: int) -> Tried:
         """Return a candidate that has learnt nothing yet."""

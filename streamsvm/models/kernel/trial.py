@@ -3,17 +3,18 @@
 Rows are taken as they are, or each feature is divided by its standard deviation; gamma is 1, 4 or
 16 times the rule of `auto_gamma`. After 4, 8, 16, ..., 1024 examples each candidate learns all
 examples so far anew, predicting each before it learns it; of 256 or more, only a quarter or half if
-it errs far more than the best by then. If the older half of the examples says that some features
-matter and some do not (`relevance`), scaled rows in which these count little are candidates, too:
-they must err clearly less on the newer half. Then the best of all is tried with gamma / 4 and C 10,
-unless C is given. The model goes on as the one that erred least; a narrower kernel
-must err less by more than chance, or be surer, too, and the larger C by more than a standard
-deviation (`relearning.are_fewer`). The work is spread over the events that come then (`race`), so
-that none takes long: most trials are over at once, those of many classes or features hundreds of
-events later. After the last trial there is no cost; the examples are kept until then. As candidates
-learn rows that are scaled already, no row that was kept is ever scaled otherwise than the rows that
-come (later: `KernelModel.rescale`). All errors count alike: weights that grow with time chose
-worse on our streams (`benchmarks.default_streams`).
+it errs far more than the best by then. Scaled rows whose features weigh what the older half of the
+examples says (`learned_relevance`) are candidates, too: they must err clearly less on the newer
+half. Then the best of all is tried with gamma / 4 and C 10, unless C is given. The model goes on as
+the one that erred least; a narrower kernel must err less by more than chance, or be surer, too, and
+the larger C by more than a standard deviation (`relearning.are_fewer`).
+
+The work is spread over the events that come then (`race`), so that none takes long: most trials are
+over at once, those of many classes or features hundreds of events later. After the last trial there
+is no cost; the examples are kept until then. As candidates learn rows that are scaled already, no
+row that was kept is ever scaled otherwise than the rows that come (later: `KernelModel.rescale`).
+All errors count alike: weights that grow with time chose worse on our streams
+(`benchmarks.default_streams`).
 """
 
 from __future__ import annotations

@@ -10,8 +10,10 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_size
+from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
+from streamsvm.learners.bases import words
 from streamsvm.learners.bases.kernel.availability import of_dual, of_keepers, of_primal
 from streamsvm.learners.bases.kernel.parameters import KernelParameters
 from streamsvm.learners.bases.kernel.remains import Remains, Traces, checked_ids
@@ -127,7 +129,18 @@ class KernelLearner(Learner):
     @property
     def chosen(self) -> str | None:
         """Scale, gamma and C in words, and of how many they were the best; None: no trial yet."""
-        return self.model.chosen
+        chosen = self.model.chosen
+        return None if chosen is None else chosen + words.deciding(self.relevance)
+
+    @property
+    @locked
+    def relevance(self) -> dict[Name, float] | None:
+        """How much each feature weighs in squared distances of rows, those that weigh most first.
+
+        Of features that are scaled, shares of which the sum is 1, learnt from the first 1,024
+        examples (see the page "Scale and width"). None: all weigh the same.
+        """
+        return words.relevance_of(self.model, self.schema.names)
 
     @property
     @locked

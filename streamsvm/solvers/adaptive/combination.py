@@ -1,0 +1,402 @@
+"""Scores of several predictors are combined, by weights that are learnt online.
+
+Of each event there are the inputs
+
+    f_1      the score of the model in use,
+    f_2, f_3 those of two passive-aggressive linear models, which follow fast and slowly,
+    f_4      2 for the last label, if it is known when the event comes: labels often repeat,
+    f_5      1, the constant,
+
+each cut at +-3. Of two classes the positive one is predicted if z = w . f > 0, and its probability
+is p = 1 / (1 + exp(-z)). Weights w begin with 1.5 for the model in use and 0 for all else, and are
+learnt by online Newton steps on the logistic loss -log p(y), which forget:
+
+    h = max(p (1 - p), .02),   A <- .998 A + h f f',   w <- w - (A + 3 I)^-1 (p - y) f.
+
+Of K classes an input is a vector of scores: less the mean of its two best ones, divided by the
+running mean of half their distance, so that all inputs have one scale, and cut; p is a softmax of
+z_k = w . f_k, and h f f' becomes sum_k p_k f_k f_k' - (sum_k p_k f_k)(sum_k p_k f_k)'. All classes
+share the weights, and there is no constant.
+
+The linear models are PA-I (Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online
+Passive-Aggressive Algorithms, JMLR 7, 2006) with C 1 and .01, on rows that are standardised by
+running moments; sparse rows are taken as they are. Newton steps: Hazan, Agarwal, Kale, Logarithmic
+regret algorithms for online convex optimization, Machine Learning 69 (2007).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_inner
+from streamsvm.support import states
+from streamsvm.support.calibration import label_index
+from streamsvm.support.declaration import COUNT, Range, Sizes, field
+from streamsvm.support.states import declare
+
+IN_USE, FAST, SLOW, LAST, CONSTANT = range(5)
+N_INPUTS = 5
+"""The inputs: the score of the model in use, of the two linear models, the last label, and 1."""
+
+ONLY, NEXT = -1, -2
+"""In place of the index of a label: a row that is only predicted, or one that is the next event."""
+
+N, LAST_LABEL = range(2)
+N_INFO = 2
+"""Examples learnt; 1 + the index of the last label, 0: none."""
+
+ALONE, COMBINED = range(2)
+"""Entries of `errors`."""
+
+MEAN, SQUARES = range(2)
+"""Rows of `moments`: the mean of each feature, and the sum of squares about it."""
+
+FIRST_WEIGHT = 1.5
+LONGEST = 3.0
+FORGET = 0.998
+PRIOR = 3.0
+FLATTEST = 0.02
+FAST_C, SLOW_C = 1.0, 0.01
+FAR = 10.0
+"""Standardised values are cut at this."""
+LEADS_OF = 500
+"""Leads, and shares of errors, are means over about so many examples."""
+_TINY = 1e-12
+
+
+class CombinationState(NamedTuple):
+    """What was learnt; outputs are 1 for two classes, and that of the classes for more."""
+
+    weights: np.ndarray = field(N_INPUTS)
+    curvature: np.ndarray = field(N_INPUTS, N_INPUTS)  # A
+    leads: np.ndarray = field(N_INPUTS)
+    """Running means of the lead of the best score; of several classes only."""
+    linear: np.ndarray = field(2, "outputs", "inputs")
+    """The weights of the linear models: of a constant 1, then of each feature."""
+    moments: np.ndarray = field(2, "inputs")
+    """See `MEAN`; the first column is of the constant, and not used."""
+    errors: np.ndarray = field(2, range=Range(0.0, 1.0))
+    """The shares of errors of late: of the model in use alone, and of the combination."""
+    info: np.ndarray = field(N_INFO, dtype=np.int64, range=COUNT)
+
+
+def _check(state: CombinationState, sizes: Sizes) -> None:
+    if (state.moments[SQUARES] < 0.0).any() or (state.leads < 0.0).any():
+        raise ValueError("moments or leads of a combination are below 0")
+    if (np.linalg.eigvalsh(state.curvature) < -1e-6).any():
+        raise ValueError("the curvature of a combination is not positive semi-definite")
+
+
+declare(CombinationState, _check)
+
+
+class Scratch(NamedTuple):
+    """Arrays that calls overwrite."""
+
+    inputs: np.ndarray  # (N_INPUTS, outputs)
+    row: np.ndarray  # (features,): the values that the linear models see
+    matrix: np.ndarray  # (N_INPUTS, N_INPUTS + 1)
+    p: np.ndarray  # (outputs,): probabilities
+    z: np.ndarray  # (outputs,): the combination
+
+
+def new_scratch(n_outputs: int, n_features: int) -> Scratch:
+    """Return arrays for so many outputs and features."""
+    square = np.zeros((N_INPUTS, N_INPUTS + 1))
+    inputs = np.zeros((N_INPUTS, n_outputs))
+    return Scratch(inputs, np.zeros(n_features), square, *np.zeros((2, n_outputs)))
+
+
+def new_combination() -> CombinationState:
+    """Return the combination of two classes, or of one."""
+    state: CombinationState = states.new(CombinationState, {"outputs": 1, "inputs": 1})
+    begin_anew(state)
+    return state
+
+
+def nothing_combined() -> tuple[CombinationState, Scratch, np.ndarray]:
+    """Return arrays of size 0, where scores are not combined."""
+    one, two, three = (np.zeros((0,) * n) for n in (1, 2, 3))
+    none = np.zeros(0, np.int64)
+    return (
+        CombinationState(one, two, one, three, two, one, none),
+        Scratch(two, one, two, one, one),
+        none,
+    )
+
+
+def begin_anew(state: CombinationState) -> None:
+    """Let the model in use alone predict, until others prove better."""
+    state.weights[:], state.curvature[:], state.errors[:] = 0.0, 0.0, 0.0
+    state.weights[IN_USE] = FIRST_WEIGHT
+
+
+def with_outputs(state: CombinationState, n_outputs: int) -> CombinationState:
+    """Return a state for more outputs; the two classes so far keep what the linear models know."""
+    before, n = state.linear.shape[1], state.linear.shape[2]
+    linear = np.zeros((2, n_outputs, n))
+    if before == 1 < n_outputs:
+        linear[:, 0], linear[:, 1] = -0.5 * state.linear[:, 0], 0.5 * state.linear[:, 0]
+    else:
+        linear[:, :before] = state.linear
+    new = state._replace(
+        linear=linear, leads=state.leads.copy(), info=state.info.copy(),
+        moments=state.moments.copy(), weights=state.weights.copy(),
+        curvature=state.curvature.copy(), errors=state.errors.copy(),
+    )  # fmt: skip
+    if before == 1 < n_outputs:
+        begin_anew(new)
+    return new
+
+
+def with_room(state: CombinationState, n_features: int) -> CombinationState:
+    """Return a state with room for more features."""
+    more = 1 + n_features - state.moments.shape[1]
+    if more <= 0:
+        return state
+    # At least twice as many as before: many features may come one by one.
+    more = max(more, state.moments.shape[1])
+    linear = np.pad(state.linear, ((0, 0), (0, 0), (0, more)))
+    return state._replace(linear=linear, moments=np.pad(state.moments, ((0, 0), (0, more))))
+
+
+# Compiled code. A row is given by its first n values and, if it is sparse, their columns.
+
+
+@compiled_inner
+def _write_row(state, values, columns, n, is_sparse, row):
+    """Write what the linear models see of a row."""
+    count = np.float64(state.info[N])
+    for t in range(n):
+        row[t] = values[t]
+        if not is_sparse:
+            row[t] = 0.0
+            squares = state.moments[SQUARES, 1 + t]
+            if squares > _TINY * count:
+                z = (values[t] - state.moments[MEAN, 1 + t]) / math.sqrt(squares / count)
+                row[t] = min(FAR, max(-FAR, z))
+
+
+@compiled_inner
+def _write_linear(state, columns, n, is_sparse, scratch):
+    """Write the scores of the linear models, as they are."""
+    for m in range(2):
+        for o in range(scratch.inputs.shape[1]):
+            weights = state.linear[m, o]
+            score = weights[0]
+            for t in range(n):
+                at = np.int64(columns[t]) if is_sparse else np.int64(t)
+                score += weights[1 + at] * scratch.row[t]
+            scratch.inputs[FAST + m, o] = score
+
+
+@compiled_inner
+def _best(scores, but):
+    """Return the index of the largest score but one."""
+    found = np.int64(-1)
+    for o in range(scores.size):
+        if o != but and (found < 0 or scores[o] > scores[found]):
+            found = np.int64(o)
+    return found
+
+
+@compiled_inner
+def _cut(state, scratch):
+    """Bring the inputs of scores to one scale, and cut them."""
+    inputs = scratch.inputs
+    for m in range(LAST):
+        if inputs.shape[1] == 1:
+            inputs[m, 0] = min(LONGEST, max(-LONGEST, inputs[m, 0]))
+            continue
+        first = _best(inputs[m], -1)
+        one, two = inputs[m, first], inputs[m, _best(inputs[m], first)]
+        scale, centre = 2.0 / max(state.leads[m], 1e-6), 0.5 * (one + two)
+        for o in range(inputs.shape[1]):
+            value = (inputs[m, o] - centre) * scale
+            inputs[m, o] = 0.5 * min(LONGEST, max(-LONGEST, value))
+
+
+@compiled_inner
+def _write_inputs(state, scores, values, columns, n, is_sparse, knows_last, scratch):
+    inputs, k = scratch.inputs, scratch.inputs.shape[1]
+    for o in range(k):
+        inputs[IN_USE, o] = scores[o]
+        inputs[LAST, o] = 0.0
+        inputs[CONSTANT, o] = 1.0 if k == 1 else 0.0
+    _write_row(state, values, columns, n, is_sparse, scratch.row)
+    _write_linear(state, columns, n, is_sparse, scratch)
+    last = state.info[LAST_LABEL] - 1
+    if knows_last and last >= 0:
+        if k == 1:
+            inputs[LAST, 0] = 2.0 if last == 1 else -2.0
+        elif last < k:
+            inputs[LAST, last] = 2.0
+
+
+@compiled_inner
+def _write_combined(state, scratch, out):
+    """Write what is predicted: the combination, unless the model in use alone errs less of late."""
+    is_alone = state.errors[ALONE] < state.errors[COMBINED]
+    for o in range(out.size):
+        out[o] = FIRST_WEIGHT * scratch.inputs[IN_USE, o] if is_alone else _sum(state, scratch, o)
+
+
+@compiled_inner
+def _sum(state, scratch, o):
+    z = 0.0
+    for m in range(N_INPUTS):
+        z += state.weights[m] * scratch.inputs[m, o]
+    return z
+
+
+@compiled_inner
+def combine(state, scores, values, columns, n, is_sparse, knows_last, scratch, out):
+    """Write the combined scores of a row: float64 (outputs,).
+
+    `scores`, float64 (outputs,), are those of the model in use; `values` are float32 (>= n,),
+    `columns` int32 (>= n,), not read if the row is not sparse.
+    """
+    _write_inputs(state, scores, values, columns, n, is_sparse, knows_last, scratch)
+    _cut(state, scratch)
+    _write_combined(state, scratch, out)
+
+
+@compiled_inner
+def _learn_weights(state, scratch, label, out):
+    """Make the step of the weights, by the inputs and what was combined of them."""
+    inputs, p, k = scratch.inputs, scratch.p, out.size
+    matrix, floor = scratch.matrix, FLATTEST
+    if k == 1:
+        p[0] = 1.0 / (1.0 + math.exp(-min(30.0, max(-30.0, out[0]))))
+    else:
+        total, most = np.float64(0.0), out[_best(out, -1)]
+        for o in range(k):
+            p[o] = math.exp(max(-30.0, out[o] - most))
+            total += p[o]
+        for o in range(k):
+            p[o] = (1.0 - 2.0 * floor) * p[o] / total + 2.0 * floor / k
+    for a in range(N_INPUTS):
+        own = 0.0
+        for o in range(k):
+            own += p[o] * inputs[a, o]
+        if k == 1:
+            matrix[a, N_INPUTS] = (p[0] - np.float64(label)) * inputs[a, 0]
+        else:
+            matrix[a, N_INPUTS] = own - inputs[a, label]
+        for b in range(a + 1):
+            other, both = 0.0, 0.0
+            for o in range(k):
+                other += p[o] * inputs[b, o]
+                both += p[o] * inputs[a, o] * inputs[b, o]
+            if k == 1:
+                both = max(p[0] * (1.0 - p[0]), floor) * inputs[a, 0] * inputs[b, 0]
+            else:
+                both -= own * other
+            state.curvature[a, b] = FORGET * state.curvature[a, b] + both
+            state.curvature[b, a] = state.curvature[a, b]
+    for a in range(N_INPUTS):
+        for b in range(N_INPUTS):
+            matrix[a, b] = state.curvature[a, b] + (PRIOR if a == b else 0.0)
+    _solve(matrix)
+    for a in range(N_INPUTS):
+        state.weights[a] -= matrix[a, N_INPUTS]
+
+
+@compiled_inner
+def _solve(matrix):
+    """Solve in place: the last column becomes the solution; the rest is positive definite."""
+    for a in range(N_INPUTS):
+        for b in range(a + 1, N_INPUTS):
+            share = matrix[b, a] / matrix[a, a]
+            for c in range(a, N_INPUTS + 1):
+                matrix[b, c] -= share * matrix[a, c]
+    for a in range(N_INPUTS - 1, -1, -1):
+        value = matrix[a, N_INPUTS]
+        for b in range(a + 1, N_INPUTS):
+            value -= matrix[a, b] * matrix[b, N_INPUTS]
+        matrix[a, N_INPUTS] = value / matrix[a, a]
+
+
+@compiled_inner
+def _learn_linear(state, columns, n, is_sparse, label, scratch):
+    """Make the steps of the linear models, of which the inputs have the scores as they are."""
+    square, k = 1.0, scratch.inputs.shape[1]
+    for t in range(n):
+        square += scratch.row[t] * scratch.row[t]
+    for m in range(2):
+        scores, most = scratch.inputs[FAST + m], FAST_C if m == 0 else SLOW_C
+        if k == 1:
+            side = 1.0 if label == 1 else -1.0
+            step = min(most, max(0.0, 1.0 - side * scores[0]) / square)
+            _add(state.linear[m, 0], side * step, columns, n, is_sparse, scratch.row)
+        else:
+            rival = _best(scores, label)
+            loss = max(0.0, 1.0 - scores[label] + scores[rival])
+            step = min(most, loss / (2.0 * square))
+            _add(state.linear[m, label], step, columns, n, is_sparse, scratch.row)
+            _add(state.linear[m, rival], -step, columns, n, is_sparse, scratch.row)
+
+
+@compiled_inner
+def _add(weights, step, columns, n, is_sparse, row):
+    if step == 0.0:
+        return
+    weights[0] += step
+    for t in range(n):
+        at = np.int64(columns[t]) if is_sparse else np.int64(t)
+        weights[1 + at] += step * row[t]
+
+
+@compiled_inner
+def learn(state, scores, values, columns, n, is_sparse, knows_last, label, scratch, out):
+    """Write the combined scores of a row, as `combine` does, and learn its label, an index."""
+    combine(state, scores, values, columns, n, is_sparse, knows_last, scratch, out)
+    for o in range(out.size):
+        scratch.z[o] = _sum(state, scratch, o)
+    for m in range(2):
+        is_wrong = label_index(scores if m == ALONE else scratch.z) != label
+        state.errors[m] += (np.float64(is_wrong) - state.errors[m]) / LEADS_OF
+    _learn_weights(state, scratch, label, scratch.z)
+    # Scores as they are, which were cut.
+    for o in range(out.size):
+        scratch.inputs[IN_USE, o] = scores[o]
+    _write_linear(state, columns, n, is_sparse, scratch)
+    count = state.info[N] + 1
+    if out.size > 1:
+        for m in range(LAST):
+            first = _best(scratch.inputs[m], -1)
+            lead = scratch.inputs[m, first] - scratch.inputs[m, _best(scratch.inputs[m], first)]
+            state.leads[m] += (lead - state.leads[m]) / min(count + 1, LEADS_OF)
+    _learn_linear(state, columns, n, is_sparse, label, scratch)
+    state.info[N], state.info[LAST_LABEL] = count, label + 1
+    if not is_sparse:
+        for t in range(n):
+            change = np.float64(values[t]) - state.moments[MEAN, 1 + t]
+            state.moments[MEAN, 1 + t] += change / count
+            own = np.float64(values[t]) - state.moments[MEAN, 1 + t]
+            state.moments[SQUARES, 1 + t] += change * own
+
+
+@compiled
+def learn_rows(state, scores, x, start, columns, labels, knows_last, scratch, out):
+    """Write combined scores of rows, and learn those with a label.
+
+    `scores` and `out`, written, are float64 (n, outputs); `labels` int64 (n,) are indices, or
+    `ONLY` or `NEXT`. Rows are x, float32 (n, d), with `start` of size 0; or the values x[0] of
+    sparse rows, of which row r has `start[r]` to `start[r + 1]`, int64, in `columns`, int32.
+    """
+    is_sparse = start.size > 0
+    for r in range(labels.size):
+        first, stop = (start[r], start[r + 1]) if is_sparse else (np.int64(0), np.int64(x.shape[1]))
+        values = x[0, first:stop] if is_sparse else x[r]
+        own, n = columns[first:stop] if is_sparse else columns, stop - first
+        if labels[r] >= 0:
+            learn(
+                state, scores[r], values, own, n, is_sparse, knows_last, labels[r], scratch, out[r]
+            )
+        else:
+            is_next = knows_last and labels[r] == NEXT
+            combine(state, scores[r], values, own, n, is_sparse, is_next, scratch, out[r])
