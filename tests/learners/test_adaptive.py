@@ -604,8 +604,11 @@ def test_scores_are_combined_as_in_the_twin(n_classes, is_sparse):
     state = combination.with_outputs(combination.new_combination(), k)
     state, out = combination.with_room(state, 4), np.zeros_like(scores)
     labels, scratch = np.where(is_known, y, combination.ONLY), combination.new_scratch(k, 9)
-    combination.learn_rows(state, scores, *given, labels, True, scratch, out)
-    expected = slow_combination(scores, rows, y, is_known, True, is_sparse)
+    scratch.factors_of_classes[:] = np.linspace(1.0, 1.5, n_classes)
+    w = np.where(draws.random(n) < 0.1, 0.0, draws.uniform(0.5, 1.5, n))
+    combination.learn_rows(state, scores, *given, labels, w, True, scratch, out)
+    w *= scratch.factors_of_classes[y]
+    expected = slow_combination(scores, rows, y, is_known, True, is_sparse, w)
     np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-7)
     predicted = out[:, 0] > 0.0 if k == 1 else out.argmax(axis=1)
     alone = scores[:, 0] > 0.0 if k == 1 else scores.argmax(axis=1)
@@ -620,6 +623,21 @@ def test_a_border_that_turns_is_followed():
     predicted = AdaptiveSVMClassifier(seed=1).predict_then_learn_many(x, y)
     # One model at a time reached .82.
     assert np.mean(np.array(predicted) == y) > 0.87
+
+
+def test_class_weights_count_in_the_combination():
+    # One of 60 is positive, and tells little of itself.
+    draws, n = np.random.default_rng(2), 6000
+    y = draws.random(n) < 1.0 / 60.0
+    x = (draws.normal(size=(n, 4)) + 1.0 * y[:, None]).astype(np.float32)
+    recall = []
+    for weight in (1.0, 60.0):
+        model = AdaptiveSVMClassifier(class_weight={True: weight}, seed=1)
+        predicted = np.array(model.predict_then_learn_many(x, y.tolist()), object)
+        recall.append(np.mean(predicted[1000:][y[1000:]].astype(bool)))
+        one = AdaptiveSVMClassifier(class_weight={True: weight}, seed=1)
+        assert by_events(one, x[:900], y[:900]) == predicted[:900].tolist()
+    assert recall[0] < 0.2 < 0.7 < recall[1]
 
 
 def test_files_with_an_impossible_combination_are_refused(tmp_path):

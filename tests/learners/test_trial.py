@@ -166,7 +166,7 @@ def test_the_scale_that_errs_least_is_chosen(cls):
     test, labels = stream(500, seed=1, noise_scale=1e4)
     right = np.mean(np.array(model.predict_many(test)) == labels)
     assert right > 0.85 > 0.7 > np.mean(np.array(rule.predict_many(test)) == labels)
-    # What matters more because it is larger is left so: here raw rows are as good as learnt weights.
+    # What matters more because it is larger is left so: raw rows are as good as learnt weights.
     near[:, :2] *= 5.0
     chosen = learnt(cls(seed=1), near, y).chosen
     assert chosen.startswith(("raw rows, gamma ", "scaled rows, 2 features that matter"))

@@ -40,11 +40,11 @@ def slow_drifts(wrong, slow, fast, limit, apart, every):
     return noticed
 
 
-def slow_combination(scores, rows, y, is_known, knows_last, is_sparse=False):
+def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_of_examples):
     """Return combined scores of rows, of which those with a known label are learnt, one by one.
 
     `scores` are (n, 1), or (n, classes), of the model in use; rows are (n, d). The last label is
-    only known of rows that are learnt.
+    only known of rows that are learnt. Weights are (n,), the class weights included.
     """
     (n, k), d = scores.shape, rows.shape[1]
     weights, curvature, leads = np.array([1.5, 0, 0, 0, 0]), np.zeros((5, 5)), np.zeros(5)
@@ -81,7 +81,8 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse=False):
         if not is_known[r]:
             continue
         wrong = np.array([side(one).argmax() != y[r] for one in (scores[r], combined)])
-        errors += (wrong - errors) / 500
+        weight = weights_of_examples[r]
+        errors += weight / (weight + 500) * (wrong - errors)
         if k == 1:
             p = 1.0 / (1.0 + np.exp(-combined[0]))
             gradient, own_curvature = (p - y[r]) * f[:, 0], np.outer(f[:, 0], f[:, 0])
@@ -91,9 +92,9 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse=False):
             p = 0.96 * p / p.sum() + 0.04 / k
             gradient = f @ p - f[:, y[r]]
             own_curvature = (f * p) @ f.T - np.outer(f @ p, f @ p)
-        curvature = 0.998 * curvature + own_curvature
-        weights = weights - np.linalg.solve(curvature + 3.0 * np.eye(5), gradient)
-        for m, C in ((0, 1.0), (1, 0.01)):
+        curvature = 0.998 * curvature + weight * own_curvature
+        weights = weights - np.linalg.solve(curvature + 3.0 * np.eye(5), weight * gradient)
+        for m, C in ((0, weight), (1, 0.01 * weight)):
             values = linear[m] @ z
             if k == 1:
                 t = 1.0 if y[r] else -1.0

@@ -59,6 +59,7 @@ _FIELDS: dict[str, Any] = {
     "inputs": (float, 2),
     "row": (float, 1),
     "matrix": (float, 2),
+    "factors_of_classes": (float, 1),
     "p": (float, 1),
     "z": (float, 1),
 }
@@ -113,7 +114,9 @@ def _combination(args):
     state = CombinationState(
         args.weights, args.curvature, args.leads, args.linear, args.moments, args.errors, args.info
     )
-    return state, Scratch(args.inputs, args.row, args.matrix, args.p, args.z)
+    return state, Scratch(
+        args.inputs, args.row, args.matrix, args.factors_of_classes, args.p, args.z
+    )
 
 
 @compiled_inner
@@ -160,8 +163,9 @@ def _learn(args, x, is_last, number, cost, weight, values, columns, n, is_sparse
         knows_last = args.asked.size > 0 and args.asked[IS_LATE] == 0
         state, scratch = _combination(args)
         combination.learn(
-            state, scores, values, columns, n, is_sparse, knows_last, label, scratch, args.scores
-        )
+            state, scores, values, columns, n, is_sparse, knows_last, label, weight, scratch,
+            args.scores,
+        )  # fmt: skip
         scores = args.scores
         if args.asked.size > 0:
             note_learnt(args.asked, digest(columns, values, n, is_sparse))

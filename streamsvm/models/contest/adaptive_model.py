@@ -205,7 +205,9 @@ class AdaptiveModel(Model):
     def weighted(self, factors: Sequence[float], is_balanced: bool) -> list[Changes]:
         """Return what changes as C is multiplied by other factors from now on."""
         of_models = [one for model in self.models for one in model.weighted(factors, False)]
-        return [(self.__dict__, {"factors_of_classes": [*factors]}), *of_models]
+        # As a new object, so that the compiled call for an event gets the factors, too.
+        own = {"factors_of_classes": [*factors], "combination": self.combination._replace()}
+        return [(self.__dict__, own), *of_models]
 
     def after_class(self) -> None:
         """Let models that have begun anew learn what is kept."""
@@ -217,7 +219,7 @@ class AdaptiveModel(Model):
         """Return the margins of a row before its class is added."""
         if not self.models:
             return None
-        return self._combined(self._scores_of(x), x, np.full(shape(x)[0], combination.NEXT))
+        return self._combined(self._scores_of(x), x, np.full(shape(x)[0], combination.NEXT), None)
 
     # Predictions
 
@@ -225,7 +227,7 @@ class AdaptiveModel(Model):
         """Return the combined margins, or scores, of rows that need not follow the last example."""
         if not self.models:
             return self.outputs.zeros(shape(x)[0])
-        return self._combined(self._scores_of(x), x, np.full(shape(x)[0], combination.ONLY))
+        return self._combined(self._scores_of(x), x, np.full(shape(x)[0], combination.ONLY), None)
 
     def _scores_of(self, x: Rows) -> np.ndarray:
         """Return the margins, or scores, of the model in use."""
@@ -233,11 +235,13 @@ class AdaptiveModel(Model):
         # Without what is no score: LASVM has probabilities, too.
         return model.outputs.scores_of(model.margins_of(x))
 
-    def _combined(self, margins: np.ndarray, x: Rows, labels: np.ndarray) -> np.ndarray:
+    def _combined(
+        self, margins: np.ndarray, x: Rows, labels: np.ndarray, weights: np.ndarray | None
+    ) -> np.ndarray:
         """Return margins of the model in use, combined; rows with a label are learnt.
 
         `margins` are float64 (n,) or (n, classes); `labels`, int64 (n,), are classes, or as
-        `combination.ONLY` says.
+        `combination.ONLY` says; `weights`, float64 (n,), are those of examples.
         """
         n, d = shape(x)
         state, scratch, asked = self.combining(d)
@@ -247,7 +251,10 @@ class AdaptiveModel(Model):
             rows = np.ascontiguousarray(x), np.zeros(0, np.int64), np.zeros(0, np.int32)
         scores = np.ascontiguousarray(margins.reshape(n, -1))
         knows_last, out = asked.size > 0 and not asked[last_label.IS_LATE], np.empty_like(scores)
-        combination.learn_rows(state, scores, *rows, labels, bool(knows_last), scratch, out)
+        weights = np.zeros(n) if weights is None else weights
+        combination.learn_rows(
+            state, scores, *rows, labels, weights, bool(knows_last), scratch, out
+        )
         return out.reshape(margins.shape)
 
     def combining(self, d: int) -> Combining:
@@ -258,6 +265,7 @@ class AdaptiveModel(Model):
         n_outputs, n_inputs = state.linear.shape[1:]
         if scratch.inputs.shape[1] != n_outputs or len(scratch.row) < n_inputs:
             scratch = self.scratch = combination.new_scratch(n_outputs, n_inputs)
+        scratch.factors_of_classes[: self.n_classes] = self.factors_of_classes
         return state, scratch, self.state.asked if self.uses_last_label else _NOT_ASKED
 
     def diagonal_of(self, x: Rows) -> np.ndarray:
@@ -331,7 +339,7 @@ class AdaptiveModel(Model):
                 # After an interruption, too; the others never learn what is not in `recent`.
                 self.n_learnt[0] = seen + model.n_examples - before
             labels = np.where(learnt, part.y, combination.ONLY).astype(np.int64)
-            parts.append(self._combined(margins, part.x, labels))
+            parts.append(self._combined(margins, part.x, labels, part.w))
             kept = np.flatnonzero(learnt)
             start, seen = stop, seen + len(kept)
             if len(kept):

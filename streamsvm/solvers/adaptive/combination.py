@@ -16,7 +16,8 @@ learnt by online Newton steps on the logistic loss -log p(y), which forget:
 Of K classes an input is a vector of scores: less the mean of its two best ones, divided by the
 running mean of half their distance, so that all inputs have one scale, and cut; p is a softmax of
 z_k = w . f_k, and h f f' becomes sum_k p_k f_k f_k' - (sum_k p_k f_k)(sum_k p_k f_k)'. All classes
-share the weights, and there is no constant.
+share the weights, and there is no constant. Steps, curvatures, C of the linear models and errors
+count as much as the example weighs, its class weight included.
 
 The linear models are PA-I (Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online
 Passive-Aggressive Algorithms, JMLR 7, 2006) with C 1 and .01, on rows that are standardised by
@@ -99,6 +100,7 @@ class Scratch(NamedTuple):
     inputs: np.ndarray  # (N_INPUTS, outputs)
     row: np.ndarray  # (features,): the values that the linear models see
     matrix: np.ndarray  # (N_INPUTS, N_INPUTS + 1)
+    factors_of_classes: np.ndarray  # (classes,), (2,): what an example of each class weighs
     p: np.ndarray  # (outputs,): probabilities
     z: np.ndarray  # (outputs,): the combination
 
@@ -107,7 +109,8 @@ def new_scratch(n_outputs: int, n_features: int) -> Scratch:
     """Return arrays for so many outputs and features."""
     square = np.zeros((N_INPUTS, N_INPUTS + 1))
     inputs = np.zeros((N_INPUTS, n_outputs))
-    return Scratch(inputs, np.zeros(n_features), square, *np.zeros((2, n_outputs)))
+    factors, vectors = np.ones(max(2, n_outputs)), np.zeros((2, n_outputs))
+    return Scratch(inputs, np.zeros(n_features), square, factors, *vectors)
 
 
 def new_combination() -> CombinationState:
@@ -121,11 +124,8 @@ def nothing_combined() -> tuple[CombinationState, Scratch, np.ndarray]:
     """Return arrays of size 0, where scores are not combined."""
     one, two, three = (np.zeros((0,) * n) for n in (1, 2, 3))
     none = np.zeros(0, np.int64)
-    return (
-        CombinationState(one, two, one, three, two, one, none),
-        Scratch(two, one, two, one, one),
-        none,
-    )
+    state = CombinationState(one, two, one, three, two, one, none)
+    return state, Scratch(two, one, two, one, one, one), none
 
 
 def begin_anew(state: CombinationState) -> None:
@@ -265,7 +265,7 @@ def combine(state, scores, values, columns, n, is_sparse, knows_last, scratch, o
 
 
 @compiled_inner
-def _learn_weights(state, scratch, label, out):
+def _learn_weights(state, scratch, label, weight, out):
     """Make the step of the weights, by the inputs and what was combined of them."""
     inputs, p, k = scratch.inputs, scratch.p, out.size
     matrix, floor = scratch.matrix, FLATTEST
@@ -283,9 +283,9 @@ def _learn_weights(state, scratch, label, out):
         for o in range(k):
             own += p[o] * inputs[a, o]
         if k == 1:
-            matrix[a, N_INPUTS] = (p[0] - np.float64(label)) * inputs[a, 0]
+            matrix[a, N_INPUTS] = weight * (p[0] - np.float64(label)) * inputs[a, 0]
         else:
-            matrix[a, N_INPUTS] = own - inputs[a, label]
+            matrix[a, N_INPUTS] = weight * (own - inputs[a, label])
         for b in range(a + 1):
             other, both = 0.0, 0.0
             for o in range(k):
@@ -295,7 +295,7 @@ def _learn_weights(state, scratch, label, out):
                 both = max(p[0] * (1.0 - p[0]), floor) * inputs[a, 0] * inputs[b, 0]
             else:
                 both -= own * other
-            state.curvature[a, b] = FORGET * state.curvature[a, b] + both
+            state.curvature[a, b] = FORGET * state.curvature[a, b] + weight * both
             state.curvature[b, a] = state.curvature[a, b]
     for a in range(N_INPUTS):
         for b in range(N_INPUTS):
@@ -321,13 +321,13 @@ def _solve(matrix):
 
 
 @compiled_inner
-def _learn_linear(state, columns, n, is_sparse, label, scratch):
+def _learn_linear(state, columns, n, is_sparse, label, weight, scratch):
     """Make the steps of the linear models, of which the inputs have the scores as they are."""
     square, k = 1.0, scratch.inputs.shape[1]
     for t in range(n):
         square += scratch.row[t] * scratch.row[t]
     for m in range(2):
-        scores, most = scratch.inputs[FAST + m], FAST_C if m == 0 else SLOW_C
+        scores, most = scratch.inputs[FAST + m], weight * (FAST_C if m == 0 else SLOW_C)
         if k == 1:
             side = 1.0 if label == 1 else -1.0
             step = min(most, max(0.0, 1.0 - side * scores[0]) / square)
@@ -351,15 +351,22 @@ def _add(weights, step, columns, n, is_sparse, row):
 
 
 @compiled_inner
-def learn(state, scores, values, columns, n, is_sparse, knows_last, label, scratch, out):
-    """Write the combined scores of a row, as `combine` does, and learn its label, an index."""
+def learn(
+    state, scores, values, columns, n, is_sparse, knows_last, label, weight, scratch, out
+):  # fmt: skip
+    """Write the combined scores of a row, as `combine` does, and learn its label, an index.
+
+    At a weight of 0 only the label is recorded.
+    """
+    weight = weight * scratch.factors_of_classes[label]
     combine(state, scores, values, columns, n, is_sparse, knows_last, scratch, out)
     for o in range(out.size):
         scratch.z[o] = _sum(state, scratch, o)
     for m in range(2):
         is_wrong = label_index(scores if m == ALONE else scratch.z) != label
-        state.errors[m] += (np.float64(is_wrong) - state.errors[m]) / LEADS_OF
-    _learn_weights(state, scratch, label, scratch.z)
+        share = weight / (weight + LEADS_OF)
+        state.errors[m] += share * (np.float64(is_wrong) - state.errors[m])
+    _learn_weights(state, scratch, label, weight, scratch.z)
     # Scores as they are, which were cut.
     for o in range(out.size):
         scratch.inputs[IN_USE, o] = scores[o]
@@ -370,7 +377,7 @@ def learn(state, scores, values, columns, n, is_sparse, knows_last, label, scrat
             first = _best(scratch.inputs[m], -1)
             lead = scratch.inputs[m, first] - scratch.inputs[m, _best(scratch.inputs[m], first)]
             state.leads[m] += (lead - state.leads[m]) / min(count + 1, LEADS_OF)
-    _learn_linear(state, columns, n, is_sparse, label, scratch)
+    _learn_linear(state, columns, n, is_sparse, label, weight, scratch)
     state.info[N], state.info[LAST_LABEL] = count, label + 1
     if not is_sparse:
         for t in range(n):
@@ -381,12 +388,13 @@ def learn(state, scores, values, columns, n, is_sparse, knows_last, label, scrat
 
 
 @compiled
-def learn_rows(state, scores, x, start, columns, labels, knows_last, scratch, out):
+def learn_rows(state, scores, x, start, columns, labels, weights, knows_last, scratch, out):
     """Write combined scores of rows, and learn those with a label.
 
     `scores` and `out`, written, are float64 (n, outputs); `labels` int64 (n,) are indices, or
-    `ONLY` or `NEXT`. Rows are x, float32 (n, d), with `start` of size 0; or the values x[0] of
-    sparse rows, of which row r has `start[r]` to `start[r + 1]`, int64, in `columns`, int32.
+    `ONLY` or `NEXT`; `weights`, float64 (n,), are those of the examples. Rows are x, float32 (n,
+    d), with `start` of size 0; or the values x[0] of sparse rows, of which row r has `start[r]` to
+    `start[r + 1]`, int64, in `columns`, int32.
     """
     is_sparse = start.size > 0
     for r in range(labels.size):
@@ -395,8 +403,9 @@ def learn_rows(state, scores, x, start, columns, labels, knows_last, scratch, ou
         own, n = columns[first:stop] if is_sparse else columns, stop - first
         if labels[r] >= 0:
             learn(
-                state, scores[r], values, own, n, is_sparse, knows_last, labels[r], scratch, out[r]
-            )
+                state, scores[r], values, own, n, is_sparse, knows_last, labels[r], weights[r],
+                scratch, out[r],
+            )  # fmt: skip
         else:
             is_next = knows_last and labels[r] == NEXT
             combine(state, scores[r], values, own, n, is_sparse, is_next, scratch, out[r])
