@@ -104,10 +104,14 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
                 step = min(C, max(0.0, 1.0 - values[y[r]] + values[rival]) / (2.0 * z @ z))
                 linear[m, y[r]] += step * z
                 linear[m, rival] -= step * z
-        seen.append(rows[r].astype(float))
+        value = rows[r].astype(float)
+        if len(seen) >= 30 and not is_sparse:
+            far = np.where(varies, 10.0 * deviation, np.inf)
+            value = value.clip(mean - far, mean + far)
+        seen.append(value)
         if k > 1:
             for m, values in enumerate(own):
                 two, one = np.sort(values)[-2:]
-                leads[m] += (one - two - leads[m]) / min(len(seen) + 1, 500)
+                leads[m] += (min(one - two, 100.0) - leads[m]) / min(len(seen) + 1, 500)
         last = y[r]
     return out

@@ -62,7 +62,10 @@ PRIOR = 3.0
 FLATTEST = 0.02
 FAST_C, SLOW_C = 1.0, 0.01
 FAR = 10.0
-"""Standardised values are cut at this."""
+"""Standardised values are cut at this, and from `FEWEST` examples on those that moments learn."""
+FEWEST = 30
+LARGEST_LEAD = 100.0
+"""What a lead counts as at most."""
 LEADS_OF = 500
 """Leads, and shares of errors, are means over about so many examples."""
 _TINY = 1e-12
@@ -376,15 +379,27 @@ def learn(
         for m in range(LAST):
             first = _best(scratch.inputs[m], -1)
             lead = scratch.inputs[m, first] - scratch.inputs[m, _best(scratch.inputs[m], first)]
+            lead = min(lead, LARGEST_LEAD)
             state.leads[m] += (lead - state.leads[m]) / min(count + 1, LEADS_OF)
     _learn_linear(state, columns, n, is_sparse, label, weight, scratch)
     state.info[N], state.info[LAST_LABEL] = count, label + 1
     if not is_sparse:
-        for t in range(n):
-            change = np.float64(values[t]) - state.moments[MEAN, 1 + t]
-            state.moments[MEAN, 1 + t] += change / count
-            own = np.float64(values[t]) - state.moments[MEAN, 1 + t]
-            state.moments[SQUARES, 1 + t] += change * own
+        _learn_moments(state, values, n, count)
+
+
+@compiled_inner
+def _learn_moments(state, values, n, count):
+    """Learn the values of a row; `count` includes it."""
+    for t in range(n):
+        value, mean = np.float64(values[t]), state.moments[MEAN, 1 + t]
+        squares = state.moments[SQUARES, 1 + t]
+        # One value that is far away does not make all others look alike.
+        if count > FEWEST and squares > _TINY * count:
+            spread = FAR * math.sqrt(squares / (count - 1))
+            value = min(mean + spread, max(mean - spread, value))
+        change = value - mean
+        state.moments[MEAN, 1 + t] += change / count
+        state.moments[SQUARES, 1 + t] += change * (value - state.moments[MEAN, 1 + t])
 
 
 @compiled
