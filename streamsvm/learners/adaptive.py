@@ -43,7 +43,7 @@ class AdaptiveSVMClassifier(Learner):
     power of two.
 
     Its score is combined with those of two passive-aggressive linear models, which follow fast, and
-    with the last label, by weights that are learnt online; alone it predicts while it errs less.
+    with the last label, by weights that are learnt online, while the combination errs less.
 
     When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
     examples; another one finds scale and gamma anew, as features may have got other units. If one

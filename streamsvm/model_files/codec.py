@@ -152,12 +152,16 @@ def to_file(part: Any) -> Content:
             "is_sparse": part.is_sparse,
             "n_examples": part.n_examples,
         }
-        statistics = part.schema.missing.statistics[:, : len(part.schema.names)]
+        # After an interruption names may be known for which there is no room yet.
+        n_names = len(part.schema.names)
+        statistics = part.schema.missing.reserve(n_names)[:, :n_names]
         if not part.is_sparse and statistics.size:
             arrays["missing"] = statistics
         arrays["calibration"] = part.targets.calibration
         # It may have learnt nothing since the last feature came.
         part.model.n_features = part.schema.buckets or len(part.schema)
+        if part.model.n_examples:
+            part.model.make_room(part.model.n_features)
         records, own = part.model.as_file()
         content, arrays = content | records, arrays | own
         if part.waiting is not None:

@@ -143,6 +143,9 @@ class Model(Replaceable, abc.ABC):
         """Return the number of features that the state has room for."""
         return self.n_features
 
+    def make_room(self, n_features: int) -> object:
+        """Let the state, if there is one, have room for rows of so many features."""
+
     @property
     def in_use(self) -> Model:
         """The model whose arrays compiled code uses: itself, or one of those that it has."""

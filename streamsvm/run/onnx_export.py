@@ -30,6 +30,8 @@ from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.onnx_graph import Graph
 from streamsvm.run.parts import MappedScaler, parts_of, unwrapped
+from streamsvm.solvers.adaptive import combination
+from streamsvm.solvers.adaptive.combination import CombinationState
 from streamsvm.solvers.lasvm_pairs.problems import REST
 from streamsvm.support.locked import guarded
 from streamsvm.support.rows import dense, sparse
@@ -80,7 +82,7 @@ def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
         A learner of two labels, `LASVMClassifier`, `LaRankClassifier`, `AmbiguousSVMClassifier`, or
         a linear learner;
         with an `RBF`, `Linear` or `Polynomial` kernel; alone, or behind a `StandardScaler`. Of
-        `AdaptiveSVMClassifier` the model that predicts now.
+        `AdaptiveSVMClassifier`, of two labels, what it combines now, without the last label.
     features
         The names of the columns, in their order: all that the model knows, and no others; None:
         ``model.feature_names``. A text column, of which the model knows features such as
@@ -313,6 +315,39 @@ def _margins(graph: Graph, learner: Learner, rows: str) -> str:
         weights = turn * learner.model.predicting_weights()[:, :d]
         x = graph.add("Cast", rows, to=graph.float64)
         return graph.affine(x, weights.T, turn * np.array(learner.model.biases()))
+    if learner.model.combination is not None:
+        return _combined(graph, learner, learner.model.combination, rows)
+    return _kernel_margins(graph, learner, rows)
+
+
+def _combined(graph: Graph, learner: Learner, state: CombinationState, rows: str) -> str:
+    """Add what an adaptive model of two labels combines; the last label is not known."""
+    if not learner.targets.has_one_margin:
+        raise _refused(learner)
+
+    def cut(values: str, at: float) -> str:
+        return graph.add("Max", graph.add("Min", values, graph.constant(at)), graph.constant(-at))
+
+    own = cut(_kernel_margins(graph, learner, rows), combination.LONGEST)
+    if combination.is_alone(state):
+        return graph.add("Mul", own, graph.constant(combination.FIRST_WEIGHT))
+    d, turn = len(learner.schema.names), learner.targets.direction
+    x = graph.add("Cast", rows, to=graph.float64)
+    if not learner.is_sparse:
+        mean, factors = combination.standards(state, d)
+        x = graph.add("Mul", graph.add("Sub", x, graph.constant(mean)), graph.constant(factors))
+        x = cut(x, combination.FAR)
+    sum_of = graph.add("Mul", own, graph.constant(state.weights[combination.IN_USE]))
+    for m, weights in zip((combination.FAST, combination.SLOW), state.linear[:, 0], strict=True):
+        score = cut(graph.affine(x, weights[1 : 1 + d, None], weights[:1]), combination.LONGEST)
+        score = graph.add("Mul", score, graph.constant(turn * state.weights[m]))
+        sum_of = graph.add("Add", sum_of, score)
+    return graph.add("Add", sum_of, graph.constant(turn * state.weights[combination.CONSTANT]))
+
+
+def _kernel_margins(graph: Graph, learner: Learner, rows: str) -> str:
+    """Add the operators of a kernel expansion; return their result."""
+    d = len(learner.schema.names)
     model = _kernel_model(learner)
     if model.preparation.factors is not None:
         rows = graph.add("Mul", rows, graph.constant(model.preparation.factors_in_use(d)))

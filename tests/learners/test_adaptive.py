@@ -564,6 +564,19 @@ def test_labels_that_come_late_are_not_taken_for_the_last_one(is_sparse):
     assert abs(right[0] - right[1]) < 0.03 and right[0] > 0.55
 
 
+def test_labels_that_begin_to_come_late_are_noticed_alike_by_events_and_by_batches():
+    x, y = runs(900)
+    events = [dict(enumerate(row)) for row in x.tolist()]
+    one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
+    for i, event in enumerate(events):
+        # From the 600th event on three labels are missing.
+        at = i if i < 600 else i - 3
+        assert one.predict_one(event) == many.predict_one(event)
+        one.learn_one(events[at], int(y[at]))
+        many.learn_many(x[at : at + 1], [int(y[at])])
+    np.testing.assert_array_equal(one.model.combination.weights, many.model.combination.weights)
+
+
 def test_a_class_that_cannot_be_added_to_one_model_is_added_to_none(monkeypatch):
     x, y = stream(700, n_classes=5)
     early = y < 4

@@ -176,6 +176,35 @@ def test_copies_go_on_as_the_model_does(cls, parameters, tmp_path):
 
 
 @all_learners
+def test_a_file_after_an_interruption_has_the_names_that_are_known(cls, parameters, tmp_path):
+    # As Ctrl-C leaves it between a new name and the room for its feature.
+    model = cls(**parameters)
+    events = list(stream(60, labels_of(model)))
+    for x, y in events:
+        model.learn_one(x, y)
+    model.schema.extend(["new", "newer"])
+    model.save(tmp_path / "m.svm")
+    other = streamsvm.load(tmp_path / "m.svm")
+    for one in (model, other):
+        for x, y in events:
+            one.learn_one(x | {"newer": 1.0}, y)
+    assert content(one) == content(model)
+
+
+@all_learners
+def test_class_weights_are_copied(cls, parameters):
+    if "class_weight" not in inspect.signature(cls).parameters or parameters.get("mode") == "PA":
+        with pytest.raises((ParameterError, TypeError)):
+            cls(**parameters).class_weight = {1: 2.0}
+        return
+    weights = {1: 2.0}
+    model = cls(**parameters | {"class_weight": weights})
+    weights[1] = 7.0
+    model.class_weight[0] = 9.0
+    assert model.class_weight == {1: 2.0}
+
+
+@all_learners
 def test_a_clone_has_learnt_nothing(cls, parameters):
     model = learnt(cls(**parameters), stream(20))
     fresh = model.clone()

@@ -77,7 +77,7 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
         if is_known[r] and knows_last and last is not None:
             f[3, last if k > 1 else 0] = 2.0 if k > 1 or last else -2.0
         combined = weights @ f
-        out[r] = 1.5 * f[0] if errors[0] < errors[1] else combined
+        out[r] = 1.5 * f[0] if errors[0] < errors[1] + 0.005 else combined
         if not is_known[r]:
             continue
         wrong = np.array([side(one).argmax() != y[r] for one in (scores[r], combined)])

@@ -160,6 +160,9 @@ def _learn(args, x, is_last, number, cost, weight, values, columns, n, is_sparse
     args.n_learnt[0] += 1
     scores, label = _scores(args), np.int64(number)
     if args.weights.size > 0:
+        # First, as for a batch of one row: whether labels come late is known of this event, too.
+        if args.asked.size > 0:
+            note_learnt(args.asked, digest(columns, values, n, is_sparse))
         knows_last = args.asked.size > 0 and args.asked[IS_LATE] == 0
         state, scratch = _combination(args)
         combination.learn(
@@ -167,8 +170,6 @@ def _learn(args, x, is_last, number, cost, weight, values, columns, n, is_sparse
             args.scores,
         )  # fmt: skip
         scores = args.scores
-        if args.asked.size > 0:
-            note_learnt(args.asked, digest(columns, values, n, is_sparse))
     predicted = label_index(scores)
     if margins.size > 1:
         if args.calibration.size > 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -139,16 +140,23 @@ class Learner(RowLearner, base.MiniBatchClassifier):
     @property
     def class_weight(self) -> Any:
         """What C, or the loss, is multiplied by; changed, it holds for the events that follow."""
-        return self._class_weight
+        given = self._class_weight
+        # A copy: what is changed in it would hold for later classes only, and unchecked.
+        return dict(given) if isinstance(given, dict) else given
 
     @class_weight.setter
     @guarded
     def class_weight(self, class_weight: ClassWeight | str | None) -> None:
+        parameters = inspect.signature(type(self)).parameters
+        if class_weight is not None and "class_weight" not in parameters:
+            raise ParameterError(f"class_weight: {type(self).__name__} has no weights of classes")
         self._weigh(class_weight)
 
     def _weigh(self, class_weight: ClassWeight | str | None) -> None:
         """Check the parameter `class_weight`, and set it."""
         check_class_weight(class_weight, self.takes_balanced)
+        if isinstance(class_weight, dict):
+            class_weight = dict(class_weight)
         factors = [factor_in(class_weight, label) for label in self.targets.labels.seen]
         changes = self.model.weighted(factors, class_weight == "balanced")
         change_together([(self.__dict__, {"_class_weight": class_weight}), *changes])

@@ -42,6 +42,7 @@ def solution_as_file(rows: ExactRows, d: int) -> Content:
     """Return the solution, of d features, as JSON values and arrays; it is settled first."""
     problem = rows.problem
     problem.settle()
+    problem.widen(d)
     state, of_state, n = problem.state, problem.state._asdict(), problem.n
     m = int(state.info[0].m)
     arrays = {f"exact_{name}": of_state[name][:n] for name in OF_SLOTS}

@@ -66,6 +66,9 @@ FAR = 10.0
 FEWEST = 30
 LARGEST_LEAD = 100.0
 """What a lead counts as at most."""
+LEAD = 0.005
+"""The combination predicts if its share of errors is smaller by this: else scores would change
+their meaning all the time."""
 LEADS_OF = 500
 """Leads, and shares of errors, are means over about so many examples."""
 _TINY = 1e-12
@@ -166,6 +169,14 @@ def with_room(state: CombinationState, n_features: int) -> CombinationState:
     return state._replace(linear=linear, moments=np.pad(state.moments, ((0, 0), (0, more))))
 
 
+def standards(state: CombinationState, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means of d features, and what differences from these are multiplied by."""
+    mean, squares = state.moments[:, 1 : 1 + d]
+    count = max(1, int(state.info[N]))
+    varies = squares > _TINY * count
+    return mean, np.where(varies, np.sqrt(count / np.where(varies, squares, 1.0)), 0.0)
+
+
 # Compiled code. A row is given by its first n values and, if it is sparse, their columns.
 
 
@@ -241,10 +252,16 @@ def _write_inputs(state, scores, values, columns, n, is_sparse, knows_last, scra
 
 @compiled_inner
 def _write_combined(state, scratch, out):
-    """Write what is predicted: the combination, unless the model in use alone errs less of late."""
-    is_alone = state.errors[ALONE] < state.errors[COMBINED]
+    """Write what is predicted: the combination, if it errs less of late."""
+    alone = is_alone(state)
     for o in range(out.size):
-        out[o] = FIRST_WEIGHT * scratch.inputs[IN_USE, o] if is_alone else _sum(state, scratch, o)
+        out[o] = FIRST_WEIGHT * scratch.inputs[IN_USE, o] if alone else _sum(state, scratch, o)
+
+
+@compiled
+def is_alone(state):
+    """Tell whether the model in use predicts alone."""
+    return state.errors[ALONE] < state.errors[COMBINED] + LEAD
 
 
 @compiled_inner
