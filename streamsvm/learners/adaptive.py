@@ -19,7 +19,7 @@ from streamsvm.learners.bases.kernel.support_vectors import Vectors, vectors_of
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.contest.adaptive_model import AdaptiveModel
-from streamsvm.models.contest.choice import LAST_DRIFT, N_DRIFTS
+from streamsvm.models.contest.errors import LAST_DRIFT, N_DRIFTS
 from streamsvm.models.contest.members import Settings
 from streamsvm.models.kernel import threads
 from streamsvm.models.kernel.kernel_model import KernelModel
@@ -143,7 +143,7 @@ class AdaptiveSVMClassifier(Learner):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float | str = "auto",
         scale: bool | str = "auto",
         window: int | None = 10_000,
         max_support_vectors: int | None = None,
@@ -159,7 +159,8 @@ class AdaptiveSVMClassifier(Learner):
         max_classes: int | None = 200,
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
-        check_cost(C)
+        if C != "auto":
+            check_cost(C)
         check_number("cache_mb", cache_mb, 0)
         settings = Settings(
             C,
@@ -229,7 +230,7 @@ class AdaptiveSVMClassifier(Learner):
     @property
     def in_use(self) -> KernelModel | None:
         """The model that predicts now; None before the first example."""
-        return self.model.used
+        return self.model.first
 
     @property
     def n_drifts(self) -> int:
@@ -252,21 +253,14 @@ class AdaptiveSVMClassifier(Learner):
     def description(self) -> str:
         """The parameters of the model in use."""
         model = self.in_use
-        used = f"C={self.C:g}"
-        if model is not None:
-            used = f"in use: RBF(gamma={model.kernel.gamma:.3g}), C={model.C:g}"
+        used = f"C={self.C}" if model is None else f"{model.kernel}, C={model.C:g}"
         return f"{used}{self._weights_in_words}"
 
     @property
     def chosen(self) -> str | None:
         """Scale and width of the first model in words, and of the model in use if it is another."""
-        model, models = self.in_use, self.models
-        chosen = models[0].chosen if models else None
-        if chosen is None:
-            return None
-        if model is not None and model is not models[0]:
-            chosen += f"; the model in use has gamma {model.kernel.gamma:.2g}, C {model.C:g}"
-        return chosen + words.deciding(self.relevance)
+        chosen = None if self.in_use is None else self.in_use.chosen
+        return None if chosen is None else chosen + words.deciding(self.relevance)
 
     @property
     @locked
@@ -275,7 +269,7 @@ class AdaptiveSVMClassifier(Learner):
 
         Found by the first model, for all; see `KernelLearner.relevance`.
         """
-        return words.relevance_of(self.models[0] if self.models else None, self.schema.names)
+        return words.relevance_of(self.in_use, self.schema.names)
 
     def _facts(self) -> dict[str, object]:
         own = {"support vectors": self.n_support_vectors, "drifts": self.drifts}

@@ -36,8 +36,8 @@ class Mark(NamedTuple):
 NUMBER = Mark("entered", np.int64, Range(1))
 """The number of the example."""
 
-WRONG = Mark("wrong", np.uint8, Range(0, 1))
-"""1 if it was predicted wrong before it was learnt."""
+MARKS = Mark("marks", np.uint8, Range(0, 255))
+"""Bit m is 1 if model m of several predicted it wrong before it was learnt."""
 
 
 class KeptExamples(RowBlocks):

@@ -36,6 +36,14 @@ class LearntEvent(Protocol):
     def weight(self) -> float:
         """The example weight."""
 
+    @property
+    def marks(self) -> int:
+        """Which of several models erred on it, as bits: see `adaptive.combination`."""
+
+    @property
+    def behind(self) -> int:
+        """Which of them could not learn it, as bits, as there was no room."""
+
     def row(self) -> Rows:
         """Return a copy of the row as it came, over the features seen."""
 
@@ -155,6 +163,13 @@ class Model(Replaceable, abc.ABC):
     def factors(self) -> np.ndarray | None:
         """What features are multiplied by before rows are compared, float32; None: by nothing."""
         return None
+
+    def further(self, room: int) -> Sequence[Any]:
+        """Return `Member`s whose scores are combined with those of `in_use`: none, of most models.
+
+        They have room for rows of so many features.
+        """
+        return ()
 
     # Candidates that wait to be chosen
 

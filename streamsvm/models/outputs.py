@@ -29,6 +29,11 @@ class Outputs:
         """Return margins, or scores, without what else a solver has written."""
         return margins
 
+    @property
+    def combined(self) -> tuple[int, int]:
+        """Which columns of margins are combined with those of other models: the first, how many."""
+        return 0, 1 if self.has_one_margin else self.n_classes
+
     def are_wrong(self, numbers: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return whether margins predict other classes than these, bool (n,)."""
         if margins.ndim == 1:
@@ -94,6 +99,11 @@ class ProblemOutputs(GrowingOutputs):
     def scores_of(self, margins: np.ndarray) -> np.ndarray:
         """Return margins, or scores, without probabilities."""
         return margins if self.has_one_margin else margins[:, : self.n_classes]
+
+    @property
+    def combined(self) -> tuple[int, int]:
+        """Of several classes the logarithms of probabilities: they say more than votes."""
+        return (0, 1) if self.has_one_margin else (self.n_classes, self.n_classes)
 
     def distances(self, margins: np.ndarray) -> np.ndarray:
         """Return |f(x)| of rows; of several classes what the solver wrote of rows not learnt."""

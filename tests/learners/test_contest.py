@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streamsvm import AdaptiveSVMClassifier, LASVMClassifier
+from streamsvm import LASVMClassifier
 from streamsvm.models.kept_examples import Examples
 from streamsvm.models.kernel.relearning import Work, are_fewer, learn_examples
 
@@ -15,6 +15,10 @@ def test_errors_are_fewer_by_deviations_of_the_sign_test():
     wrong[90:] = others[90:] = True
     assert are_fewer(wrong, others, 2.9) and not are_fewer(wrong, others, 3.0)
     assert not are_fewer(others, wrong, 0.0) and not are_fewer(wrong, wrong, 0.0)
+    # Five errors weigh more than twenty.
+    costs = np.where(wrong, 5.0, 1.0)
+    assert are_fewer(others, wrong, 0.0, costs) and not are_fewer(wrong, others, 0.0, costs)
+    assert are_fewer(wrong, others, 2.9, 2.0 * np.ones(100))
 
 
 @pytest.mark.parametrize("budget", [1e5, 3e6, np.inf])
@@ -47,13 +51,3 @@ def test_kept_examples_are_learnt_in_parts_as_at_once_and_the_work_is_counted():
     # Classes that come first are wrong.
     assert found[0] == found[1] and found[0][0][0] and 0 < sum(found[0][0]) < 30
     assert works[0] == pytest.approx(sum(works[1:])) and min(works) > 0.0
-
-
-def test_models_that_began_anew_with_a_third_class_have_gone_on():
-    draws = np.random.default_rng(0)
-    x = draws.normal(size=(200, 2)).astype(np.float32)
-    y = np.where(np.arange(200) == 150, 2, x[:, 0] > 0.0).tolist()
-    model = AdaptiveSVMClassifier(seed=1)
-    model.learn_many(x, y)
-    assert model.model.used_before is None and len(model.classes) == 3
-    assert all(len(member.costs.factors) == 3 for member in model.models)

@@ -1,20 +1,23 @@
-"""The choice among models, example by example."""
+"""Scores that are combined, drifts and bits of ranks, example by example."""
 
 import numpy as np
 
 
-def slow_choice(wrong, fade, lead, every):
-    """Return the models in use, and the faded errors in the end, from errors bool (models, n)."""
-    n_models, n = wrong.shape
-    faded, used, chosen = np.zeros(n_models), 0, []
-    for r in range(n):
-        chosen.append(used)
-        faded = fade * faded + (1.0 - fade) * wrong[:, r]
-        if (r + 1) % every == 0:
-            best = int(np.argmin(faded))
-            if faded[best] < faded[used] - lead:
-                used = best
-    return np.array(chosen), faded
+def slow_bits(x, weights):
+    """Return columns and edges of bits that are shared out by weights, one after the other."""
+    shares = weights**0.6
+    shares = np.where(shares < 0.02 * shares.max(), 0.0, shares)
+    n = min(120, 30 * np.count_nonzero(shares))
+    wanted = n * shares / shares.sum()
+    numbers = [int(value) for value in wanted]
+    while sum(numbers) < n:
+        numbers[max(range(len(numbers)), key=lambda c: (wanted[c] - numbers[c], -c))] += 1
+    columns, edges = [], []
+    for c, k in enumerate(numbers):
+        for i in range(1, k + 1):
+            columns.append(c)
+            edges.append(np.quantile(x[:, c].astype(float), i / (k + 1)))
+    return np.array(columns), np.array(edges)
 
 
 def slow_drifts(wrong, slow, fast, limit, apart, every):
@@ -43,16 +46,18 @@ def slow_drifts(wrong, slow, fast, limit, apart, every):
 def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_of_examples):
     """Return combined scores of rows, of which those with a known label are learnt, one by one.
 
-    `scores` are (n, 1), or (n, classes), of the model in use; rows are (n, d). The last label is
+    `scores` are (n, 3, 1), or (n, 3, classes), of kernel models; rows are (n, d). The last label is
     only known of rows that are learnt. Weights are (n,), the class weights included.
     """
-    (n, k), d = scores.shape, rows.shape[1]
-    weights, curvature, leads = np.array([1.5, 0, 0, 0, 0]), np.zeros((5, 5)), np.zeros(5)
-    linear, errors, seen, last = np.zeros((2, k, 1 + d)), np.zeros(2), [], None
-    out = np.zeros(scores.shape)
+    (n, _, k), d = scores.shape, rows.shape[1]
+    weights, curvature, leads = np.array([1.5, *np.zeros(7)]), np.zeros((8, 8)), np.zeros(8)
+    linear, seen, last = np.zeros((2, k, 1 + d)), [], None
+    counts, docs = np.zeros((max(2, k), d)), np.zeros(max(2, k))
+    out = np.zeros((n, k))
 
-    def side(values):
-        return np.hstack([[0.0], values]) if k == 1 else values
+    def lead_of(values):
+        two, one = np.sort(values)[-2:]
+        return one - two
 
     for r in range(n):
         z = rows[r].astype(float)
@@ -63,26 +68,29 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
             mean = before.mean(axis=0) if seen else np.zeros(d)
             z = np.where(varies, (z - mean) / np.where(varies, deviation, 1.0), 0.0).clip(-10, 10)
         z = np.hstack([1.0, z])
-        own = [scores[r], linear[0] @ z, linear[1] @ z]
-        f = np.zeros((5, k))
+        known, words = counts.sum(axis=0) > 0.0, np.abs(rows[r].astype(float))
+        bayes = np.log(docs + 1.0)
+        for c in np.flatnonzero(known & (words > 0.0)):
+            total = counts.sum(axis=1) + known.sum() + 1.0
+            bayes = bayes + words[c] * np.log((counts[:, c] + 1.0) / total)
+        bayes = (bayes[1:] - bayes[:1] if k == 1 else bayes) / 3.0 * is_sparse
+        own = [*scores[r], linear[0] @ z, linear[1] @ z, bayes]
+        f = np.zeros((8, k))
         for m, values in enumerate(own):
             if k == 1:
                 f[m] = values.clip(-3, 3)
-            else:
+            elif lead_of(values) > 0.0:
                 two, one = np.sort(values)[-2:]
                 scaled = (values - 0.5 * (one + two)) * 2.0 / max(leads[m], 1e-6)
                 f[m] = 0.5 * scaled.clip(-3, 3)
         if k == 1:
-            f[4] = 1.0
+            f[7] = 1.0
         if is_known[r] and knows_last and last is not None:
-            f[3, last if k > 1 else 0] = 2.0 if k > 1 or last else -2.0
-        combined = weights @ f
-        out[r] = 1.5 * f[0] if errors[0] < errors[1] + 0.005 else combined
+            f[6, last if k > 1 else 0] = 2.0 if k > 1 or last else -2.0
+        combined = out[r] = weights @ f
         if not is_known[r]:
             continue
-        wrong = np.array([side(one).argmax() != y[r] for one in (scores[r], combined)])
         weight = weights_of_examples[r]
-        errors += weight / (weight + 500) * (wrong - errors)
         if k == 1:
             p = 1.0 / (1.0 + np.exp(-combined[0]))
             gradient, own_curvature = (p - y[r]) * f[:, 0], np.outer(f[:, 0], f[:, 0])
@@ -93,7 +101,7 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
             gradient = f @ p - f[:, y[r]]
             own_curvature = (f * p) @ f.T - np.outer(f @ p, f @ p)
         curvature = 0.998 * curvature + weight * own_curvature
-        weights = weights - np.linalg.solve(curvature + 3.0 * np.eye(5), weight * gradient)
+        weights = weights - np.linalg.solve(curvature + 3.0 * np.eye(8), weight * gradient)
         for m, C in ((0, weight), (1, 0.01 * weight)):
             values = linear[m] @ z
             if k == 1:
@@ -109,9 +117,11 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
             far = np.where(varies, 10.0 * deviation, np.inf)
             value = value.clip(mean - far, mean + far)
         seen.append(value)
-        if k > 1:
-            for m, values in enumerate(own):
-                two, one = np.sort(values)[-2:]
-                leads[m] += (min(one - two, 100.0) - leads[m]) / min(len(seen) + 1, 500)
+        for m, values in enumerate(own):
+            if k > 1 and lead_of(values) > 0.0:
+                share = min(len(seen) + 1, 500) if leads[m] else 1
+                leads[m] += (min(lead_of(values), 100.0) - leads[m]) / share
+        counts[y[r]] += weight * words
+        docs[y[r]] += weight
         last = y[r]
     return out

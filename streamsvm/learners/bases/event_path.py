@@ -38,9 +38,12 @@ from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.labels.targets import Targets
 from streamsvm.learners.bases.event_calls import (
+    BEHIND,
     EVENT_COLUMNS,
+    MARKS,
     SORTED_COLUMNS,
     Arguments,
+    FurtherArguments,
     learn_dense,
     learn_sparse,
     predict_dense,
@@ -48,6 +51,7 @@ from streamsvm.learners.bases.event_calls import (
 )
 from streamsvm.models.model import Model, Parts
 from streamsvm.models.rows import padded
+from streamsvm.solvers.adaptive import combination as combination_of
 from streamsvm.solvers.adaptive.combination import nothing_combined
 from streamsvm.solvers.one_event import solver_for
 from streamsvm.support import dense_store
@@ -73,8 +77,8 @@ class EventPath:
     """
 
     def __init__(self, learner: EventLearner, parts: Parts) -> None:
-        (state, _, schedule), targets = parts, learner.targets
-        model = learner.model.in_use
+        targets, model = learner.targets, learner.model.in_use
+        state, _, schedule = model.event_parts()
         schema, is_sparse, room = learner.schema, model.is_sparse, model.room_for_features()
         self.parts, self.targets, self.room, self.is_sparse = parts, targets, room, is_sparse
         n_outputs, kernel = model.outputs.zeros(1).size, model.bound_kernel(state)
@@ -89,15 +93,14 @@ class EventPath:
         event_values = np.zeros(n)
         self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
         self._values_view = event_values.data.cast("B")
-        n_scores = 1 if n_outputs == 1 else len(targets.labels.seen)
-        numbers = np.array([0, -1, n_scores])
         self.schema, self._reader = schema, EventReader(schema)
         self.statistics = schema.missing.reserve(0 if is_sparse else room)
         # Class, C_i and weight of an event.
         self._targets = np.zeros((3, 1))
         combination, scratch, asked = nothing_combined() if combined is None else combined
-        scores = np.zeros(scratch.p.size)
-        self._output = self.margins[0] if combined is None else scores
+        scores = np.zeros((combination_of.N_MODELS, scratch.p.size))
+        self._combined = np.zeros(scratch.p.size)
+        self._output = self.margins[0] if combined is None else self._combined
         # Of plain events (see `_write_plain`): of dense rows the number of values, -1: none is
         # plain, and how they are read; of sparse ones the columns of names.
         self._n_plain = -1
@@ -113,6 +116,10 @@ class EventPath:
         # Its arrays, and what is at its addresses, are kept here.
         self._solver = solver_for(state, kernel, schedule, spare, n_dimensions, is_sparse)
         margins_of, learn, parts, _ = self._solver
+        n_scores = 1 if n_outputs == 1 else len(targets.labels.seen)
+        first_score = model.outputs.combined[0] if combined else 0
+        self._numbers = np.array([0, -1, n_scores, first_score, 0, 0, 0])
+        self._further = [] if combined is None else self._bound_further(learner.model, room)
         self._bind(
             margins_of=margins_of,
             learn=learn,
@@ -124,19 +131,59 @@ class EventPath:
             last_values=np.zeros(n, np.float32),
             statistics=self.statistics,
             factors=np.zeros(0, np.float32) if factors is None else padded(factors, room),
-            scaled_values=self._scaled_values,
+            values=self._scaled_values,
             columns=self._columns,
             sort_keys=np.zeros(n if is_sparse else 1, np.uint32),
             start=self._start,
-            numbers=numbers,
+            numbers=self._numbers,
             n_learnt=model.n_learnt,
             targets=self._targets,
             margins=self.margins,
+            further=self._further[0][0].address if self._further else 0,
             scores=scores,
+            combined=self._combined,
             asked=asked,
             **combination._asdict(),
             **scratch._asdict(),
         )
+
+    def _bound_further(self, whole: Model, room: int) -> list[tuple[FurtherArguments, Any]]:
+        """Return the arguments of the models that are combined with the first one.
+
+        With each is what is at its addresses.
+        """
+        found: list[tuple[FurtherArguments, Any]] = []
+        for more in reversed(whole.further(room)):
+            model, bits = more.model, more.bits
+            state, _, schedule = model.event_parts()
+            margins, factors = model.outputs.zeros(1).reshape(1, -1), model.factors
+            n_columns = model.room_for_features()
+            solver = solver_for(
+                state,
+                model.bound_kernel(state),
+                schedule,
+                _row_store(state, n_columns),
+                1 if margins.size == 1 else 2,
+                self.is_sparse,
+            )
+            first_score, n_scores = model.outputs.combined
+            arguments = FurtherArguments(
+                margins_of=solver.margins,
+                learn=solver.learn,
+                parts=solver.parts,
+                factors=np.zeros(0, np.float32) if factors is None else padded(factors, n_columns),
+                edges=np.zeros(0, np.float32) if bits is None else bits.edges,
+                bit_columns=np.zeros(0, np.int32) if bits is None else bits.columns,
+                values=np.zeros(len(self._row_values) if bits is None else len(bits.edges), np.float32),
+                costs=model.costs_now(np.arange(model.n_classes, dtype=np.float64), 1.0),
+                targets=np.zeros((3, 1)),
+                numbers=np.array([0, -1, n_scores, first_score, more.slot, 0, 0]),
+                n_learnt=model.n_learnt,
+                margins=margins,
+                further=found[0][0].address if found else 0,
+            )
+            found.insert(0, (arguments, solver))
+        return found
 
     def _bind(self, **values: object) -> None:
         """Bind the arguments of all calls."""
@@ -313,6 +360,16 @@ class EventPath:
         _, d, values, columns, _ = event
         self._write(values, columns)
         return self._learn_written(self._arguments, d, number, cost, weight)
+
+    @property
+    def marks(self) -> int:
+        """Which models erred on the event that was learnt last: see `event_calls.MARKS`."""
+        return int(self._numbers[MARKS])
+
+    @property
+    def behind(self) -> int:
+        """Which further models could not learn that event, as bits."""
+        return int(self._numbers[BEHIND])
 
     @property
     def margin(self) -> Any:

@@ -1,206 +1,217 @@
-"""Several kernel models that learn a stream, of which the one that erred least of late predicts.
+"""Kernel models that learn a stream together, of which the scores are combined.
 
-The model in use learns each example at once. The others learn the last `EVERY` examples together,
-or `EVERY_IF_CALM`, which takes a fraction of the time: they are not asked for predictions
-meanwhile. While errors do not become more, only the best of them learns. The rest sleep, until
-errors have become more, and are looked at when the number of examples is a power of two: then they
-learn the last examples, as many as are kept.
+Each of the models (`members`) learns each example at once, as it would alone. What they say is
+combined with two linear models and the last label by weights that are learnt online (`combination`
+of `solvers.adaptive`). After each `EVERY` examples it is looked
 
-A model that wakes, or begins anew, may have so much to learn that a stream would wait for it. So it
-learns a part after each comparison, and predicts when it has learnt all. The parts are bounded by
-counts, not by the clock: the same examples always lead to the same models.
+- whether a model has outlived what it learnt: if the errors of the first one, or of that of ranks,
+  have become more, a fresh one learns the older half of the last examples. If it errs less on the
+  newer half, more clearly than by chance, the model begins anew with these examples;
+- whether the combination would be as good without a model: then it falls asleep, neither learns nor
+  predicts, and wakes when the stream has doubled, or errors become more;
+- whether bits of ranks are to be found anew: relevance is learnt from the last examples, a new
+  model learns all that are kept, and takes the place of the old one.
 
-A drift makes what was learnt before it wrong. So when errors have become more, a fresh model learns
-the last examples, of which the older half is not counted. If it errs less on the newer half than
-the predictions that were made did, more clearly than by chance, all models begin anew with these
-examples. Else nothing has changed, and nothing is lost. The fresh model compares rows as the model
-in use does; if that does not help, another one finds scale and width itself, by the older half: the
-features may have got other units.
+What takes long is done in parts, a part after each look. The parts are bounded by counts, not by
+the clock: the same examples always lead to the same models.
 """
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import logging
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from streamsvm import kernels
-from streamsvm.model_files.json_values import Content, checked, kernel_from_json
-from streamsvm.models.contest import choice
-from streamsvm.models.contest.choice import IN_USE, AdaptiveState
-from streamsvm.models.contest.members import KINDS, Kind, Settings, kinds_of
-from streamsvm.models.kept_examples import WRONG, Examples, KeptExamples
-from streamsvm.models.kernel import finishing, race
-from streamsvm.models.kernel.auto_gamma import gamma_for
+from streamsvm.model_files.json_values import Content, checked
+from streamsvm.models.contest import errors
+from streamsvm.models.contest.errors import CHANGED, PENDING, PREDICTIONS, SINCE, AdaptiveState
+from streamsvm.models.contest.members import (
+    FIRST,
+    LATEST,
+    MOST_PAIRS,
+    RANKS,
+    WINDOW_OF_LATEST,
+    Member,
+    Settings,
+    has_ranks,
+)
+from streamsvm.models.kept_examples import MARKS, Examples, KeptExamples
+from streamsvm.models.kernel import finishing, learned_relevance, race
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.kernel.kernel_solver import reserving
-from streamsvm.models.kernel.relearning import Work, add_classes, are_fewer, learn_examples
+from streamsvm.models.kernel.relearning import Work, are_fewer, learn_examples
 from streamsvm.models.kernel.reserve import FACTS, Reserve
-from streamsvm.models.model import Combining, Kernel, LearntEvent, Model, Parts
+from streamsvm.models.model import Combining, LearntEvent, Model, Parts
 from streamsvm.models.outputs import GrowingOutputs
+from streamsvm.models.rank_bits import MOST_ROWS, fitted, ranks_of
+from streamsvm.models.rank_bits import read as read_bits
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
 from streamsvm.solvers.adaptive import combination, last_label
-from streamsvm.solvers.adaptive.combination import CombinationState
+from streamsvm.solvers.adaptive.combination import N_MODELS, CombinationState
 from streamsvm.support import states
-from streamsvm.support.declaration import NamedArrays, as_int
+from streamsvm.support.declaration import Field, NamedArrays, Range, as_int
 from streamsvm.support.interruptions import Changes
 from streamsvm.support.rows import Rows, SparseRows, dense, shape, sparse
 from streamsvm.support.state_arrays import as_arrays, from_arrays
 
 _log = logging.getLogger(__name__)
 
-N_MODELS = len(KINDS)
+EVERY, EVERY_AT_FIRST = 64, 32
+"""The models are looked at after so many examples; the second, for the first `_FEW`."""
+_FEW = 128
 
-EVERY = 32
-"""The models are compared at multiples of this number of examples."""
+RENEWED_AT = (32, 128, 512)
+"""The numbers of examples, and all further powers of two, at which bits of ranks are found anew."""
 
-EVERY_IF_CALM = 128
-"""The same, while errors do not become more, once scale and width were found."""
+RELEVANT_FROM = 512
+"""From so many examples on the relevance of features is learnt."""
+_ROWS_OF_RELEVANCE = 1024
+_LATER_STEPS, _LEAST_WEIGHT = 5, 0.1
+"""Learnt again, it begins with the weights so far, but with at least this share of their mean."""
 
-SLEEP_EVERY, SLEEP_FROM = 256, 512
-"""At multiples of this number of examples models may fall asleep, from so many on."""
-
-LONG = 1024
-"""Errors that have been more for so many examples are what is usual now: models may sleep."""
+MOST_KEPT, MOST_RECENT = 10_000, 1024
+"""So many of the last examples are kept: from the former bits of ranks learn anew."""
 
 BUDGET = 4e7
-"""What models learn after a comparison, in about nanoseconds (see `Work`)."""
+"""The work after a look, in about nanoseconds (see `Work`)."""
+_MOST_WORK = 2e8
+"""A fresh model that would take more does not learn."""
 
-RENEWED_AT = (32, 128, 1024)
-"""The numbers of examples of the first model at which the others take its scale and gamma: it
-tries them at powers of two, but to learn all examples anew each time takes as long."""
-
-MOST_FRESH = 1024
-"""The most examples that a fresh model learns."""
-
-_FRESH = ((256, 64, False), (MOST_FRESH, 256, False), (256, 256, True))
-"""How many of the last examples a fresh model learns: the first that convinces is taken. After how
-many examples with more errors it is tried, and tried again: later, after half as many again as
-there were, as what did not help so far may not help at all. And whether it finds scale and width
-itself, which takes four times as long."""
-
+_FRESH = ((256, EVERY), (MOST_RECENT, 256))
+"""How many of the last examples a fresh model learns, and after how many examples it is tried."""
+_OLD_ENOUGH = 320
+"""A model of fewer examples does not begin anew."""
+_AGAIN_AFTER = (128, 256)
+"""So many examples after it began anew it is looked at again: it may hold examples from before."""
 _CLEARLY = 2.5
-"""By how many standard deviations it must err less: see `are_fewer`."""
+"""By how many standard deviations the fresh model must err less: see `are_fewer`."""
 
-_NOT_ASKED = np.zeros(0, np.int64)
+_SLEEPS_FROM, _SLEEPS_AFTER = 1280, 256
+"""Models sleep from so many examples on, and so many after one fell asleep or woke."""
+_NEEDLESS = 1.5
+"""A model sleeps without which so much log loss would be added, over about 500 examples."""
 
 SHARE = 0.01
 """As the default of `LaRankClassifier.finish`."""
 
 
 class AdaptiveModel(Model):
-    """Lets models learn, compares them, and lets them begin anew when a drift is noticed.
+    """Lets models learn, combines what they predict, and lets them begin anew.
 
     Attributes
     ----------
-    models
-        The first alone, until the first comparison; then one of each kind.
+    members
+        A `Member` for each slot; None: there is none, or it sleeps. The first is always there.
+    successor
+        The model of bits that will take the place of the one there is, when it has learnt what is
+        kept; or None.
     state
-        The shares of errors, and what is known of the predictions.
+        What is known of errors.
     recent
         The last examples, with which models begin anew.
     combination, scratch
-        What the scores of the model in use are combined with, and arrays for that.
+        What scores are combined with, and arrays for that.
+    relevance
+        The weights of features by which bits are shared out, float64 (d,); None: all alike.
     factors_of_classes
         What C is multiplied by for each class.
-    used_before
-        The number of the model in use when models began anew, until they learn what is kept.
 
     """
 
     outputs: GrowingOutputs
     combination: CombinationState
-    used_before: int | None = None
 
     def __init__(self, settings: Settings, is_sparse: bool, uses_last_label: bool) -> None:
         self.settings, self.is_sparse, self.uses_last_label = settings, is_sparse, uses_last_label
         self.outputs = GrowingOutputs(0)
         self.factors_of_classes: list[float] = []
-        self.models: list[KernelModel] = []
+        self.members: list[Member | None] = [None] * N_MODELS
+        self.successor: Member | None = None
         self.state = self.empty_state()
         self.combination = combination.new_combination()
+        if is_sparse:
+            self.combination = combination.made_sparse(self.combination)
         self.scratch = combination.new_scratch(1, 0)
-        self.recent = KeptExamples("recent_", WRONG, MOST_FRESH)
+        self.recent = KeptExamples("recent_", MARKS, MOST_KEPT)
+        self.relevance: np.ndarray | None = None
+        # Learns relevance, in steps; made again in a copy. How many steps it has made.
+        self._work: Generator[float, None, np.ndarray] | None = None
+        # Whether the first model has yet to learn what is kept, as it is of another kind now.
+        self._relearns = False
+        # The models beside the first one; and their solvers and states, that compiled code uses.
+        self._further: list[Member] = []
+        self._bound: list[tuple[Any, Any]] = []
         self.n_learnt, self.n_features = np.zeros(1, np.int64), 0
 
     def empty_state(self) -> AdaptiveState:
         """Return an empty state."""
-        return states.new(AdaptiveState, {"models": N_MODELS})
+        state: AdaptiveState = states.new(AdaptiveState, {})
+        state.asked[last_label.IS_OFF] = not self.uses_last_label
+        return state
+
+    # The models
 
     @property
-    def used(self) -> KernelModel | None:
-        """The model that predicts now; None before the first example."""
-        models = self.models
-        if len(models) < 2:
-            return models[0] if models else None
-        return models[self.state.info.item(IN_USE)]
+    def first(self) -> KernelModel | None:
+        """The first model; None before the first example."""
+        member = self.members[FIRST]
+        return None if member is None else member.model
 
     @property
     def in_use(self) -> Model:
-        """The same, as a model whose arrays compiled code uses."""
-        return self.used or self
+        """The same, as the model whose arrays compiled code uses."""
+        return self.first or self
 
-    # New models
-
-    def _new_model(
-        self, factors: list[float], kind: Kind, kernel: Kernel | None, scale: bool | str
-    ) -> KernelModel:
-        """Return a model of a kind for classes with these factors of C."""
-        model = self.settings.model_of(kind, kernel, scale, self.is_sparse)
-        add_classes(model, len(factors), factors)
-        model.n_features = self.n_features
-        return model
+    @property
+    def models(self) -> list[KernelModel]:
+        """All that there are now."""
+        found = [member.model for member in self.members if member is not None]
+        return found if self.successor is None else [*found, self.successor.model]
 
     def new_first(self, factors: list[float]) -> KernelModel:
         """Return a new first model, which finds scale and width."""
-        return self._new_model(factors, kinds_of(len(factors))[0], None, self.settings.scale)
+        return self._known(self.settings.first(factors, self.is_sparse))
 
-    def _new_other(self, factors: list[float], first: KernelModel, kind: Kind) -> KernelModel:
-        """Return a new model of a kind, which compares rows as the first model does."""
-        kernel = kernels.RBF(gamma=first.kernel.gamma * kind.width)
-        model = self._new_model(factors, kind, kernel, "auto")
-        model.preparation.factors = first.preparation.factors
+    def _known(self, model: KernelModel) -> KernelModel:
+        model.n_features = self.n_features
         return model
+
+    def _set(self, slot: int, member: Member | None) -> None:
+        """Let another model, or none, be in a slot."""
+        members = list(self.members)
+        members[slot] = member
+        self.members = members
+        self._rebind()
 
     def _last(self, n: int) -> Examples:
         """Return the last n examples, or as many as are kept."""
         return self.recent.last(n, self.n_features)
+
+    def _kept_of(self, slot: int, n: int) -> int:
+        """Return how many of the examples that a model learns from are kept, after n examples."""
+        return min(n - int(self.state.begun[slot]), self.recent.n_examples)
 
     # Classes
 
     def with_class(self, factor: float) -> list[Changes]:
         """Return what changes as a class is added, whose C is multiplied by a factor."""
         n, factors = self.n_classes + 1, [*self.factors_of_classes, factor]
-        kinds, used = kinds_of(n), self.used
-        if n > 3 and used is not None and not kinds[self.state.info[IN_USE]].is_of(used):
-            # Of so many classes another kind takes its place.
-            self._use_first()
-        state = copy.deepcopy(self.state)
         changed: dict[str, Any] = {
             "outputs": GrowingOutputs(n),
             "factors_of_classes": factors,
             "combination": combination.with_outputs(self.combination, n if n > 2 else 1),
-            "state": state,
-            "used_before": None,
         }
-        if n == 3 and self.models:
-            # Models of other classes than before learn again what is kept.
-            examples = self._last(self.recent.n_examples)
-            return [(self.__dict__, changed | self._begun_anew(state, factors, examples))]
-        found, further = list(self.models), []
-        for m, kind in enumerate(kinds[: len(found)]):
-            if kind.is_of(found[m]):
-                further += found[m].with_class(factor)
-                continue
-            # The new one learns later what is kept.
-            found[m] = self._new_other(factors, found[0], kind)
-            state.waiting[m] = min(found[0].n_examples, self.recent.n_examples)
-        return [(self.__dict__, changed | {"models": found}), *further]
+        if n == MOST_PAIRS + 1 and self.first is not None:
+            # Of so many classes they are of another kind.
+            members: list[Member | None] = [None] * N_MODELS
+            members[FIRST] = Member(FIRST, self.new_first(factors))
+            changed |= {"members": members, "successor": None, "_relearns": True}
+            return [(self.__dict__, changed)]
+        of_models = [one for model in self.models for one in model.with_class(factor)]
+        return [(self.__dict__, changed), *of_models]
 
     def weighted(self, factors: Sequence[float], is_balanced: bool) -> list[Changes]:
         """Return what changes as C is multiplied by other factors from now on."""
@@ -210,38 +221,51 @@ class AdaptiveModel(Model):
         return [(self.__dict__, own), *of_models]
 
     def after_class(self) -> None:
-        """Let models that have begun anew learn what is kept."""
-        if self.used_before is not None:
-            used, self.used_before = self.used_before, None
-            self._go_on_with(used, BUDGET)
+        """Let a model that is of another kind now learn what is kept."""
+        if self._relearns:
+            self._relearns = False
+            examples = self._last(MOST_RECENT)
+            if len(examples.classes):
+                self._learn_first(self.members[FIRST], examples)
+        self._rebind()
 
     def margins_before_class(self, x: Rows) -> np.ndarray | None:
         """Return the margins of a row before its class is added."""
-        if not self.models:
+        if self.first is None:
             return None
-        return self._combined(self._scores_of(x), x, np.full(shape(x)[0], combination.NEXT), None)
+        return self._combined(self._scores_of(x), x, np.full(shape(x)[0], combination.NEXT))
 
     # Predictions
 
     def margins_of(self, x: Rows) -> np.ndarray:
         """Return the combined margins, or scores, of rows that need not follow the last example."""
-        if not self.models:
+        if self.first is None:
             return self.outputs.zeros(shape(x)[0])
-        return self._combined(self._scores_of(x), x, np.full(shape(x)[0], combination.ONLY), None)
+        return self._combined(self._scores_of(x), x, np.full(shape(x)[0], combination.ONLY))
+
+    def _no_scores(self, n: int) -> np.ndarray:
+        return np.zeros((n, N_MODELS, self.combination.linear.shape[1]))
 
     def _scores_of(self, x: Rows) -> np.ndarray:
-        """Return the margins, or scores, of the model in use."""
-        model = self.used or self.models[0]
-        # Without what is no score: LASVM has probabilities, too.
-        return model.outputs.scores_of(model.margins_of(x))
+        """Return the scores of all models, float64 (n, N_MODELS, outputs)."""
+        scores = self._no_scores(shape(x)[0])
+        for member in self.members:
+            if member is not None:
+                scores[:, member.slot] = member.scores(x)
+        return scores
 
     def _combined(
-        self, margins: np.ndarray, x: Rows, labels: np.ndarray, weights: np.ndarray | None
+        self,
+        scores: np.ndarray,
+        x: Rows,
+        labels: np.ndarray,
+        weights: np.ndarray | None = None,
+        marks: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return margins of the model in use, combined; rows with a label are learnt.
+        """Return scores, float64 (n, N_MODELS, outputs), combined; rows with a label are learnt.
 
-        `margins` are float64 (n,) or (n, classes); `labels`, int64 (n,), are classes, or as
-        `combination.ONLY` says; `weights`, float64 (n,), are those of examples.
+        `labels`, int64 (n,), are classes, or as `combination.ONLY` says; `weights`, float64 (n,),
+        are those of examples; `marks`, int64 (n,), are written: see `combination.marks_of`.
         """
         n, d = shape(x)
         state, scratch, asked = self.combining(d)
@@ -249,13 +273,13 @@ class AdaptiveModel(Model):
             rows = x.values.reshape(1, -1), x.start, x.columns
         else:
             rows = np.ascontiguousarray(x), np.zeros(0, np.int64), np.zeros(0, np.int32)
-        scores = np.ascontiguousarray(margins.reshape(n, -1))
-        knows_last, out = asked.size > 0 and not asked[last_label.IS_LATE], np.empty_like(scores)
+        out = np.empty((n, scores.shape[2]))
         weights = np.zeros(n) if weights is None else weights
+        marks = np.zeros(n, np.int64) if marks is None else marks
         combination.learn_rows(
-            state, scores, *rows, labels, weights, bool(knows_last), scratch, out
+            state, scores, *rows, labels, weights, last_label.knows_last(asked), scratch, out, marks
         )
-        return out.reshape(margins.shape)
+        return out[:, 0].copy() if self.outputs.has_one_margin else out
 
     def combining(self, d: int) -> Combining:
         """Return what compiled code combines scores with, with room for d features."""
@@ -266,7 +290,7 @@ class AdaptiveModel(Model):
         if scratch.inputs.shape[1] != n_outputs or len(scratch.row) < n_inputs:
             scratch = self.scratch = combination.new_scratch(n_outputs, n_inputs)
         scratch.factors_of_classes[: self.n_classes] = self.factors_of_classes
-        return state, scratch, self.state.asked if self.uses_last_label else _NOT_ASKED
+        return state, scratch, self.state.asked
 
     def diagonal_of(self, x: Rows) -> np.ndarray:
         """Return k(x, x) of rows: of an RBF kernel it is 1."""
@@ -277,334 +301,376 @@ class AdaptiveModel(Model):
         asked, x = self.state.asked, rows.x
         if len(rows.y) > 1 or not rows.numbers[0]:
             asked[[last_label.N_PREDICTED, last_label.LAST_ROW]] = 0
-        elif isinstance(x, SparseRows):
-            n = len(x.values)
-            last_label.note_learnt(asked, last_label.digest(x.columns, x.values, n, True))
+            return
+        if isinstance(x, SparseRows):
+            row = last_label.digest(x.columns, x.values, len(x.values), True)
         else:
             values, columns = np.ascontiguousarray(x[0], np.float32), np.zeros(1, np.int32)
-            last_label.note_learnt(asked, last_label.digest(columns, values, len(values), False))
+            row = last_label.digest(columns, values, len(values), False)
+        if asked[last_label.LAST_ROW] == row:
+            combination.forget_inputs(self.combination, row)
+        last_label.note_learnt(asked, row)
 
-    # Events: of the arrays of the model in use
+    # Events: of the arrays of the first model, and of the others
+
+    def _rebind(self) -> None:
+        """Note which arrays the further models have: compiled code is told of others."""
+        further = self._further = [m for m in self.members[1:] if m is not None]
+        states_now = [(member.model.solver, member.model.state) for member in further]
+        # Another object only if something has changed: so compiled code knows whether it is bound.
+        if not _are_same(self._bound, states_now):
+            self._bound = states_now
 
     def event_parts(self) -> Parts:
         """Return what compiled code uses for an event."""
-        model = self.used
-        if model is None or model.is_sparse != self.is_sparse:
+        first = self.first
+        if first is None or first.is_sparse != self.is_sparse:
             return None, None, None
-        return model.event_parts()
+        for solver, state in self._bound:
+            if solver.state is not state:
+                self._rebind()
+                break
+        solver = first.solver
+        return solver.state, solver.kernel, self._bound
+
+    def further(self, room: int) -> list[Member]:
+        """Return the models beside the first one, with room for rows of so many features."""
+        for member in self._further:
+            if member.bits is None:
+                member.model.make_room(max(room, self.n_features))
+        self._rebind()
+        return self._further
 
     def takes_every_row(self) -> bool:
         """Tell whether the models accept every row of finite values."""
-        return bool(self.models)
+        return self.first is not None
 
     def cost_of(self, number: float) -> float:
-        """Return the cost of the next example, if it is of this class."""
-        model = self.used
-        return 1.0 if model is None else model.cost_of(number)
+        """Return the cost of the next example for the first model, if it is of this class."""
+        member = self.members[FIRST]
+        return 1.0 if member is None else member.model.cost_of(number)
 
     def after_event(self, event: LearntEvent, number: float, cost: float) -> None:
-        """Take note of an event that the model in use has learnt, and compare the models."""
+        """Take note of an event that the models have learnt, and look at them if it is time."""
         # First, so that it is counted whatever interrupts the rest.
         n = self.n_learnt[0] = self.n_learnt.item() + 1
-        row, scores = event.row(), event.margins[:, : self.combination.linear.shape[1]]
-        model = self.in_use
+        row, first, behind = event.row(), self.first, event.behind
+        assert first is not None
         # It may not know the latest features yet.
-        model.n_features = self.n_features
-        model.after_event(event, number, cost)
-        is_one = scores.shape[1] == 1
-        found = scores.item() > 0.0 if is_one else scores[0].argmax()
-        self.recent.add_one(row, (int(number), event.weight, found != number))
-        self.state.waiting[:] += 1
-        self._after_examples(n)
+        first.n_features = self.n_features
+        first.after_event(event, number, cost)
+        for member in self._further:
+            model = member.model
+            if behind >> member.slot & 1:
+                # There was no room in its state.
+                member.learn(_one_row(row, number, event.weight))
+            elif model.n_examples >= model.preparation.adapts_at:
+                model.adapt(model.n_examples)
+        self.recent.add_one(row, (int(number), event.weight, event.marks))
+        self.state.info[SINCE] += 1
+        self._look_if_due(n)
 
     # Learning
 
     def learn(self, rows: NumberedRows) -> np.ndarray:
-        """Learn rows, of number 0 only predict; return margins before."""
+        """Learn rows, of number 0 only predict; return combined margins, or scores, before."""
         self.n_features = max(self.n_features, shape(rows.x)[1])
         self._note_rows(rows)
-        if not self.models:
-            self.models = [self.new_first(self.factors_of_classes)]
+        if self.first is None:
+            self._set(FIRST, Member(FIRST, self.new_first(self.factors_of_classes)))
         parts, start, seen = [], 0, self.n_examples
         while start < len(rows.y):
-            stop = row_after(rows.numbers, start, EVERY - seen % EVERY)
+            every = EVERY_AT_FIRST if seen < _FEW else EVERY
+            stop = row_after(rows.numbers, start, every - seen % every)
             part = rows.part(start, stop)
             learnt = part.numbers > 0
-            model = self.used or self.models[0]
-            before = model.n_examples
-            numbers = np.where(learnt, before + np.cumsum(learnt), 0)
-            try:
-                margins = model.outputs.scores_of(model.learn(part._replace(numbers=numbers)))
-            finally:
-                # After an interruption, too; the others never learn what is not in `recent`.
-                self.n_learnt[0] = seen + model.n_examples - before
-            labels = np.where(learnt, part.y, combination.ONLY).astype(np.int64)
-            parts.append(self._combined(margins, part.x, labels, part.w))
+            scores = self._learnt_scores(part, seen)
+            labels = np.where(learnt, part.y, combination.LATER).astype(np.int64)
+            marks = np.zeros(len(labels), np.int64)
+            parts.append(self._combined(scores, part.x, labels, part.w, marks))
             kept = np.flatnonzero(learnt)
             start, seen = stop, seen + len(kept)
             if len(kept):
-                wrong = self.outputs.are_wrong(part.y[kept], margins[kept])
-                classes = part.y[kept].astype(np.int64)
-                self.recent.add(rows_where(part.x, learnt), classes, part.w[kept], wrong)
-                self.state.waiting[:] += len(kept)
-                self._after_examples(seen)
+                x = rows_where(part.x, learnt)
+                self.recent.add(x, labels[kept], part.w[kept], marks[kept])
+                self.state.info[SINCE] += len(kept)
+                self._look_if_due(seen)
         return np.concatenate(parts)
 
-    def _after_examples(self, n: int) -> None:
-        """Compare the models after n examples, if that is due: see `EVERY`."""
-        if n % EVERY or not self.models:
-            return
-        if not self.is_sparse and any(model.is_sparse for model in self.models):
-            self.become_sparse()
-        self._note_predictions()
-        choice.note_risen(self.state, EVERY)
-        if choice.notices_drift(self.state, n):
-            _log.info("drift at example %d: errors are far more than before", n)
-        if self._is_calm(n):
-            return
-        left = self.choose(n, self._catch_up(BUDGET, 2 * EVERY))
-        self.renew_others(left)
-        if self.used is not None:
-            # So that events are read for the model that predicts now, whatever it has learnt.
-            self.used.make_room(self.n_features)
-        if self.state.risen[0]:
-            self._begin_anew_if_better(n)
+    def _learnt_scores(self, rows: NumberedRows, seen: int) -> np.ndarray:
+        """Let all models learn rows, after `seen` examples; return their scores from before."""
+        first = self.first
+        assert first is not None
+        scores, before = self._no_scores(len(rows.y)), first.n_examples
+        try:
+            for member in self.members:
+                if member is not None:
+                    scores[:, member.slot] = member.learn(rows)
+        finally:
+            # After an interruption, too; the others never learn what is not in `recent`.
+            self.n_learnt[0] = seen + first.n_examples - before
+        return scores
 
     def become_sparse(self) -> None:
         """Store rows as their nonzero features from now on, unless they shall be dense."""
-        if self.settings.sparse is not False:
-            self.is_sparse = True
-            # Sparse rows are not standardised.
-            self.combination.linear[:] = 0.0
-            for model in self.models:
-                model.become_sparse()
+        if self.settings.sparse is False or self.is_sparse:
+            return
+        self.is_sparse = True
+        self.combination = combination.made_sparse(self.combination)
+        self._drop_ranks()
+        for model in self.models:
+            model.become_sparse()
+        self._rebind()
 
-    # The comparison
+    # What follows after each `EVERY` examples
 
-    def _note_predictions(self) -> None:
-        """Count the errors of the last predictions, which the model in use made."""
-        n = int(self.state.waiting[self.state.info[IN_USE]])
-        if n:
-            choice.note_predictions(self.state, self._last(n).marks > 0)
+    def _look_if_due(self, n: int) -> None:
+        """Look at the models after n examples, if it is time."""
+        first = self.first
+        if n % (EVERY_AT_FIRST if n <= _FEW else EVERY) or first is None:
+            return
+        if first.is_sparse and not self.is_sparse:
+            self.become_sparse()
+        state, recent = self.state, self.recent
+        recent.most = self._most_kept()
+        errors.note(state, self._last(int(state.info[SINCE])).marks)
+        state.info[SINCE] = 0
+        for model in self.models:
+            if model is not self._model_of_bits:
+                model.n_features = self.n_features
+        if errors.notices_drift(state, n):
+            _log.info("drift at example %d: errors are far more than before", n)
+        for slot in (FIRST, RANKS):
+            self._begin_anew_if_better(slot, n)
+        self._renew_ranks(n)
+        self._renew_latest(n)
+        if n >= _SLEEPS_FROM and n - int(state.info[CHANGED]) >= _SLEEPS_AFTER:
+            self._fall_asleep(n)
+        self._rebind()
 
-    def _is_calm(self, n: int) -> bool:
-        """Tell whether after n examples it is too early to compare the models.
+    def _most_kept(self) -> int:
+        most = MOST_KEPT if has_ranks(self.is_sparse, self.n_features) else MOST_RECENT
+        return most if self.settings.window is None else min(most, self.settings.window)
 
-        While all is calm it is enough at multiples of `EVERY_IF_CALM`.
-        """
-        state, since = self.state, n % EVERY_IF_CALM
-        risen = int(state.risen[0])
-        if not since or (risen and (risen < LONG or risen % EVERY_IF_CALM == 0)):
-            return False
-        is_behind = (state.waiting > since) & (state.asleep == 0)
-        return bool(self.models[0].n_examples > SLEEP_EVERY and not is_behind.any())
+    def _wakes(self, n: int) -> bool:
+        """Tell whether models that sleep wake after n examples: errors have become more."""
+        is_long_ago = n - int(self.state.info[CHANGED]) >= _SLEEPS_AFTER
+        return is_long_ago and errors.are_more(self.state, PREDICTIONS)
 
-    def _catch_up(self, budget: float, fewest: int) -> float:
-        """Let the models that are awake, but for the one in use, learn the examples they wait for.
+    def _fall_asleep(self, n: int) -> None:
+        """Let the model fall asleep without which the combination is nearly as good."""
+        losses = combination.losses_without(self.combination)
+        awake = [m for m in (RANKS, LATEST) if self.members[m] is not None]
+        least = min(awake, key=lambda m: losses[m], default=FIRST)
+        if least != FIRST and losses[least] < _NEEDLESS and not self._wakes(n):
+            combination.leave_out(self.combination, least)
+            self._set(least, None)
+            self.state.info[CHANGED] = n
 
-        Called after `_note_predictions`. Models that are behind wait with the rest when the budget
-        is spent. The first of them learns at least `fewest` examples, the others `EVERY` at most:
-        so they catch up at some time, one after the other. Returns what is left of the budget.
-        """
+    # The model of the latest examples
+
+    def _renew_latest(self, n: int) -> None:
+        """Let the model of the latest examples compare rows as the first one does."""
+        first, latest = self.first, self.members[LATEST]
+        assert first is not None
+        is_due = n <= _SLEEPS_FROM or n & (n - 1) == 0 or self._wakes(n)
+        if latest is None and not is_due or latest is not None and latest.follows(first):
+            return
+        new = Member(LATEST, self.settings.as_first(self.factors_of_classes, first, True))
+        learn_examples(self._known(new.model), self._last(WINDOW_OF_LATEST))
+        if latest is None:
+            self.state.info[CHANGED] = n
+        self._set(LATEST, new)
+
+    # The model of ranks
+
+    @property
+    def _model_of_bits(self) -> KernelModel | None:
+        member = self.members[RANKS]
+        return None if member is None else member.model
+
+    def _drop_ranks(self) -> None:
+        self._set(RANKS, None)
+        self.successor, self._work, self.state.info[PENDING] = None, None, 0
+
+    def _renew_ranks(self, n: int) -> None:
+        """Begin to find bits anew, or go on with it, if that is due after n examples."""
         state = self.state
-        for m in range(N_MODELS):
-            waiting = int(state.waiting[m])
-            if not waiting or state.asleep[m]:
-                continue
-            examples = self._last(waiting)
-            if m >= len(self.models):
-                # Until there are all models, the others count as the first.
-                choice.fade(state, m, examples.marks > 0)
-                continue
-            # Of what is not kept any more it learns nothing.
-            uncounted = max(0, int(state.uncounted[m]) - waiting + len(examples.classes))
-            work = Work(self.models[m])
-            work.expect(examples.x)
-            # What is usual between two comparisons is learnt at once: in parts it takes longer.
-            least = EVERY_IF_CALM if waiting <= EVERY_IF_CALM and fewest else fewest
-            n = work.affordable(budget, waiting, least)
-            if not n:
-                continue
-            wrong = learn_examples(self.models[m], examples.part(0, n)).wrong
-            n = len(wrong)
-            choice.fade(state, m, wrong[uncounted:], len(examples.classes) - n)
-            state.uncounted[m] = max(0, uncounted - n)
-            budget = max(0.0, budget - work.of_next(n))
-            if state.waiting[m]:
-                fewest = min(fewest, EVERY)
-        return budget
+        if not has_ranks(self.is_sparse, self.n_features) or self.n_classes < 2:
+            if self.members[RANKS] is not None or self.successor is not None:
+                self._drop_ranks()
+            return
+        age, is_awake = n - int(state.begun[RANKS]), self.members[RANKS] is not None
+        is_due = age in RENEWED_AT or (age > RENEWED_AT[-1] and age & (age - 1) == 0)
+        is_due |= not is_awake and n & (n - 1) == 0
+        if is_due or (not is_awake and self._wakes(n)):
+            if self.successor is None and not state.info[PENDING]:
+                state.info[PENDING] = n
+        if state.info[PENDING]:
+            self._learn_relevance(n)
+        if self.successor is not None:
+            self._catch_up(n)
 
-    def choose(self, n: int, budget: float) -> float:
-        """Choose the model that predicts from now on, after n examples, a multiple of `EVERY`.
+    def _learn_relevance(self, n: int) -> None:
+        """Make steps of learning relevance; at the end let a new model of bits begin."""
+        began = int(self.state.info[PENDING])
+        kept = self._kept_of(RANKS, n)
+        examples = self._last(min(MOST_ROWS + n - began, kept))
+        examples = examples.part(0, len(examples.classes) - (n - began))
+        if len(examples.classes) < RELEVANT_FROM or len(np.unique(examples.classes)) < 2:
+            self.relevance = None
+        else:
+            if self._work is None:
+                self._work = _relevance_of(examples, self.relevance)
+                # Of those before it is known that they did not end it.
+                for _ in range((n - began) // EVERY):
+                    _advanced(self._work)
+            found = _advanced(self._work)
+            if found is None:
+                return
+            self.relevance = found
+        self._work, self.state.info[PENDING] = None, 0
+        weights = self.relevance
+        if weights is None or len(weights) != self.n_features:
+            weights = np.ones(self.n_features)
+        bits, gamma = fitted(np.asarray(examples.x), weights)
+        model = self.settings.ranks(self.factors_of_classes, gamma)
+        self.successor = Member(RANKS, model, bits)
+        self.state.to_learn[0] = self._kept_of(RANKS, n)
 
-        Called after `_catch_up`. Models that wake learn within the budget; returns what is left.
-        """
-        state, away, hopeless = self.state, choice.AWAY, choice.HOPELESS
-        if not self.outputs.has_one_margin:
-            away, hopeless = choice.AWAY_OF_SEVERAL, choice.HOPELESS_OF_SEVERAL
-        slept, is_alarmed = state.asleep > 0, 0 < state.risen[0] < LONG
-        may_sleep = n % SLEEP_EVERY == 0 and self.models[0].n_examples >= SLEEP_FROM
-        if (is_alarmed or (may_sleep and n & (n - 1) == 0)) and state.asleep.any():
-            choice.wake(state, math.inf if is_alarmed else hopeless)
-            for m in np.flatnonzero(slept & (state.asleep == 0)).tolist():
-                solver = self.models[m].solver
-                solver.renew_cache(solver.cache_bytes)
-            budget = self._catch_up(budget, 0)
-        choice.choose(state)
-        if may_sleep and not is_alarmed:
-            choice.fall_asleep(state, away)
-            if self.models[0].preparation.trial is not None:
-                # The others wait for the scale and the width that it finds.
-                state.asleep[0] = 0
-            for m in np.flatnonzero(~slept & (state.asleep > 0)).tolist():
-                # What it kept for learning fast is of no use meanwhile.
-                self.models[m].solver.renew_cache(0)
-        if self.is_rehearsal:
-            # So that what each of them needs to predict is compiled.
-            state.asleep[:] = 0
-            state.info[IN_USE] = n // EVERY % len(self.models)
-        return budget
-
-    def _use_first(self) -> None:
-        """Use the first model, which learns at once what it waits for."""
-        state = self.state
-        if state.waiting[0]:
-            examples = self._last(int(state.waiting[0]))
-            choice.fade(state, 0, learn_examples(self.models[0], examples).wrong)
-        state.info[IN_USE] = state.asleep[0] = 0
+    def _catch_up(self, n: int) -> None:
+        """Let the new model of bits learn examples within the budget, and take its place."""
+        member, state = self.successor, self.state
+        assert member is not None
+        missing = int(state.to_learn[0])
+        examples = self._last(missing)
+        examples = examples._replace(x=member.seen(examples.x))
+        work = Work(member.model)
+        work.expect(examples.x)
+        # Faster than they come, whatever it takes: so it catches up at some time.
+        learnt = work.affordable(BUDGET, len(examples.classes), 2 * EVERY)
+        learn_examples(member.model, examples.part(0, learnt))
+        state.to_learn[0] = len(examples.classes) - learnt
+        if state.to_learn[0]:
+            # More come until the next look.
+            state.to_learn[0] += EVERY if n >= _FEW else EVERY_AT_FIRST
+            return
+        if self.members[RANKS] is None:
+            state.info[CHANGED] = n
+        self.successor = None
+        self._set(RANKS, member)
 
     # Models that begin anew
 
-    def renew_others(self, budget: float) -> None:
-        """Let the other models compare rows as the first one does, if it does so for long.
-
-        Those that begin anew learn within the budget: see `_catch_up`.
-        """
-        first, state = self.models[0], self.state
-        if first.preparation.trial is not None and first.n_examples not in RENEWED_AT:
+    def _begin_anew_if_better(self, slot: int, n: int) -> None:
+        """Let a model begin anew with the last examples, if a fresh one errs less on them."""
+        state, member = self.state, self.members[slot]
+        age = n - int(state.begun[slot])
+        if member is None or age < _OLD_ENOUGH:
             return
-        used, models = int(state.info[IN_USE]), [first]
-        for m, kind in enumerate(kinds_of(self.n_classes)[1:], start=1):
-            model = self.models[m] if m < len(self.models) else None
-            if model is None or not kind.is_followed_by(model, first):
-                model = self._new_other(self.factors_of_classes, first, kind)
-                state.waiting[m] = min(first.n_examples, self.recent.n_examples)
-                state.uncounted[m] = 0
-                if state.asleep[m]:
-                    # What it erred as it was before says nothing. Of several classes the models
-                    # are of two algorithms, so that this one is compared once more.
-                    state.faded[m] = state.faded[used]
-                    state.asleep[m] = int(self.outputs.has_one_margin)
-                if m == used:
-                    self._use_first()
-            models.append(model)
-        self.models = models
-        self._go_on_with(used, budget)
-
-    def _go_on_with(self, used: int, budget: float) -> None:
-        """Let models catch up; use the first until the one in use has learnt what it waits for."""
-        self._catch_up(budget, 0)
-        if not self.state.waiting[used]:
-            self.state.info[IN_USE] = used
-
-    def _begin_anew_if_better(self, n: int) -> None:
-        """Let all models begin anew with the last examples, if a fresh one errs less on them."""
-        examples = self._examples_of_better()
-        if examples is None:
+        restarted = int(state.restarted[slot])
+        if not errors.are_more(state, slot) and not (
+            restarted and n - restarted in _AGAIN_AFTER
+        ):
             return
-        state = copy.deepcopy(self.state)
-        choice.begin_anew(state)
-        # In one step: an interruption comes before or after it.
-        self.__dict__.update(self._begun_anew(state, self.factors_of_classes, examples))
-        self.after_class()
-        choice.note_drift(self.state, n)
-        kept = len(examples.classes)
-        _log.info("drift: after example %d models begin anew with the last %d", n, kept)
+        for length, every in _FRESH:
+            if n % every or age < length:
+                continue
+            examples, half = self._last(length), length // 2
+            fresh = self._fresh(member, examples, length)
+            examples_seen = examples._replace(x=fresh.seen(examples.x))
+            work = Work(fresh.model)
+            work.expect(examples_seen.x)
+            if work.of_next(length) > _MOST_WORK:
+                continue
+            wrong = learn_examples(fresh.model, examples_seen).wrong
+            before = errors.are_wrong(examples.marks[half:], slot)
+            costs = np.array(self.factors_of_classes)[examples.classes[half:]]
+            if are_fewer(wrong[half:], before, _CLEARLY, costs):
+                self._begin_anew(fresh, examples, n, wrong[half:])
+                return
 
-    def _examples_of_better(self) -> Examples | None:
-        """Return the last examples that let a fresh model err less; None: none do."""
-        risen = int(self.state.risen[0])
-        for length, every, is_free in _FRESH:
-            is_due = risen > 0 and risen % max(every, (1 << (risen.bit_length() - 1)) // 2) == 0
-            # A model that began not long ago has learnt little else.
-            if is_due and self.in_use.n_examples >= 2 * length:
-                examples, half = self._last(length), length // 2
-                for fresh in self._fresh(half if is_free else None):
-                    wrong = learn_examples(fresh, examples).wrong
-                    if are_fewer(wrong[half:], examples.marks[half:] > 0, _CLEARLY):
-                        return examples
-        return None
+    def _fresh(self, member: Member, examples: Examples, length: int) -> Member:
+        """Return a model that has learnt nothing, as one there is, or that finds out all itself."""
+        half, factors, model = length // 2, self.factors_of_classes, member.model
+        is_alike = length == _FRESH[0][0]
+        if member.slot == FIRST:
+            if is_alike:
+                return Member(FIRST, self._known(self.settings.as_first(factors, model, False)))
+            new = self.new_first(factors)
+            if new.preparation.trial is not None:
+                new.preparation.trial.only_at(half)
+            return Member(FIRST, new)
+        if is_alike:
+            gamma = model.kernel.gamma
+            return Member(RANKS, self.settings.ranks(factors, gamma), member.bits)
+        older = examples.part(0, half)
+        weights = _all_of(_relevance_of(older, None))
+        bits, gamma = fitted(np.asarray(older.x), weights)
+        return Member(RANKS, self.settings.ranks(factors, gamma), bits)
 
-    def _fresh(self, trial_at: int | None) -> Iterator[KernelModel]:
-        """Yield models as the one in use, or one that finds scale and width after some examples."""
-        factors, first = self.factors_of_classes, self.models[0]
-        if trial_at is not None:
-            fresh = self.new_first(factors)
-            assert fresh.preparation.trial is not None
-            fresh.preparation.trial.only_at(trial_at)
-            yield fresh
-            return
-        kind = kinds_of(self.n_classes)[self.state.info[IN_USE]]
-        yield self._new_other(factors, first, kind)
-        scales = first.preparation.scales
-        if scales is not None and scales.relevance is not None:
-            # Other features may matter now.
-            equal = scales.unweighted()
-            gamma = kind.width * gamma_for(equal.total(equal.factors(), np.zeros(0)), 1)
-            fresh = self._new_model(factors, kind, kernels.RBF(gamma=gamma), "auto")
-            fresh.preparation.factors = equal.factors()
-            yield fresh
+    def _begin_anew(
+        self, fresh: Member, examples: Examples, n: int, wrong: np.ndarray
+    ) -> None:
+        """Let a model begin anew with examples, which the fresh one has learnt."""
+        state, slot, kept = self.state, fresh.slot, len(examples.classes)
+        errors.begin_anew(state, slot, wrong)
+        state.begun[slot], state.restarted[slot] = n - kept, n
+        if slot == FIRST:
+            first = Member(FIRST, self.new_first(self.factors_of_classes))
+            self._learn_first(first, examples)
+            self._set(FIRST, first)
+        else:
+            self.relevance = None
+            self.successor, self._work, state.info[PENDING] = None, None, 0
+            self._set(RANKS, fresh)
+        errors.note_drift(state, n)
+        what = "all examples" if slot == FIRST else "ranks"
+        _log.info(
+            "drift: after example %d the model of %s begins anew with the last %d", n, what, kept
+        )
 
-    def _begun_anew(
-        self, state: AdaptiveState, factors: list[float], examples: Examples
-    ) -> dict[str, Any]:
-        """Return what changes as models begin anew; `state` is a copy, and updated.
-
-        The first learns the examples now, the others by `_go_on_with`.
-        """
-        first, n = self.new_first(factors), len(examples.classes)
-        if n:
-            if first.preparation.trial is not None:
-                first.preparation.trial.expect(n)
-            learn_examples(first, examples)
-        kinds = kinds_of(len(factors))[1 : len(self.models)]
-        models = [first, *(self._new_other(factors, first, kind) for kind in kinds)]
-        used, state.info[IN_USE] = int(state.info[IN_USE]), 0
-        state.asleep[:] = state.waiting[:] = state.uncounted[:] = 0
-        state.waiting[1 : len(models)] = state.uncounted[1 : len(models)] = n
-        return {"models": models, "state": state, "used_before": used}
+    def _learn_first(self, first: Member | None, examples: Examples) -> None:
+        """Let a new first model learn examples, of which its trial needs all."""
+        assert first is not None
+        trial = first.model.preparation.trial
+        if trial is not None:
+            trial.expect(len(examples.classes))
+        learn_examples(first.model, examples)
 
     # To the optimum
 
     def finish(self, progress: Callable[[float, int], None] | None, seconds: float | None) -> None:
         """Lead each model to the optimum over the examples that it keeps, and the last ones."""
-        self._note_predictions()
-        self._catch_up(np.inf, 2 * EVERY)
-        for m, model in enumerate(self.models):
-            with self._recent_in_reserve(m):
-                share = 0.0 if model.solver.is_told_classes else SHARE
-                finishing.finish(model, finishing.Asked(seconds, progress), share)
+        for member in self.members:
+            if member is not None:
+                with self._recent_in_reserve(member):
+                    model = member.model
+                    share = 0.0 if model.solver.is_told_classes else SHARE
+                    finishing.finish(model, finishing.Asked(seconds, progress), share)
         # From now on rows are predicted, rather than the next event.
         self.combination.info[combination.LAST_LABEL] = 0
+        self._rebind()
 
     @contextlib.contextmanager
-    def _recent_in_reserve(self, m: int) -> Iterator[None]:
-        """Let model number m have the last examples in its reserve, for `finish`.
+    def _recent_in_reserve(self, member: Member) -> Iterator[None]:
+        """Let a model have the last examples in its reserve, for `finish`.
 
         It has none else, as each example would be kept four times.
         """
-        model = self.models[m]
+        model = member.model
         race.end(model)
-        solver, n = reserving(model.solver), min(self.recent.n_examples, model.n_examples)
-        # What it has not learnt yet is more than is kept, and merged vectors stand for examples.
-        if self.state.waiting[m] or self.settings.max_support_vectors is not None or not n:
+        n = min(self.recent.n_examples, model.n_examples, MOST_RECENT)
+        # Merged vectors stand for examples.
+        if self.settings.max_support_vectors is not None or not n:
             yield
             return
         x, classes, weights, _ = self._last(n)
-        x = sparse(x) if model.is_sparse else x
+        x = member.seen(sparse(x) if model.is_sparse else x)
         facts = np.zeros(n, FACTS)
         facts["number"] = facts["arrived"] = model.n_examples - n + 1 + np.arange(n)
         facts["class"], facts["weight"] = classes, weights
+        solver = reserving(model.solver)
         empty, solver.kept_rows = solver.kept_rows, Reserve(None, solver.kept_rows.window)
         try:
             solver.kept_rows.add(model.preparation.scaled(x), facts)
@@ -631,13 +697,19 @@ class AdaptiveModel(Model):
 
     def for_copy(self) -> Self:
         """Return it without what a copy computes again."""
-        return self.changed(models=[model.for_copy() for model in self.models])
+        members = [_with_model(member, KernelModel.for_copy) for member in self.members]
+        successor = _with_model(self.successor, KernelModel.for_copy)
+        # What it has bound is of the original.
+        return self.changed(
+            members=members, successor=successor, _work=None, _bound=[], _further=[]
+        )
 
     def after_copy(self, n_threads: int) -> None:
         """Add what `for_copy` left out; the process may have other cores."""
         self.settings = self.settings._replace(n_threads=n_threads)
         for model in self.models:
             model.after_copy(n_threads)
+        self._rebind()
 
     # Files
 
@@ -647,50 +719,130 @@ class AdaptiveModel(Model):
         arrays |= self.recent.as_arrays(self.n_features)
         self.combining(self.n_features)
         _, own = as_arrays(self.combination, self._combination_sizes)
+        own |= combination.waiting_arrays(self.combination)
         arrays |= {f"combination_{name}": array for name, array in own.items()}
-        contents = []
-        for m, model in enumerate(self.models):
+        if self.relevance is not None:
+            arrays["relevance"] = self.relevance
+        contents: list[dict[str, Any] | None] = []
+        for m, member in enumerate([*self.members, self.successor]):
+            if member is None:
+                contents.append(None)
+                continue
+            model = member.model
             # It may have learnt nothing since the last feature came.
-            model.n_features = self.n_features
+            model.n_features = self.n_features if member.bits is None else len(member.bits.edges)
             if model.state is not None:
-                model.make_room(self.n_features)
-            own, more = model.as_file()
-            contents.append(own | {"n_examples": model.n_examples, "is_sparse": model.is_sparse})
+                model.make_room(model.n_features)
+            one, more = model.as_file()
+            contents.append(one | {"n_examples": model.n_examples, "is_sparse": model.is_sparse})
+            more |= {} if member.bits is None else member.bits.as_arrays()
             arrays |= {f"model_{m}_{name}": array for name, array in more.items()}
         return content | {"models": contents}, arrays
 
     @property
     def _combination_sizes(self) -> dict[str, int]:
         n, d = self.n_classes, self.n_features
-        return {"outputs": n if n > 2 else 1, "inputs": 1 + d, "features": d}
+        words = 1 + d if self.is_sparse else 1
+        sizes = {"outputs": n if n > 2 else 1, "inputs": 1 + d, "features": d}
+        return sizes | {"sides": max(2, n), "words": words}
 
     def read(self, content: dict[str, Any], arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""
         super().read(content, arrays)
         self.recent.read(arrays, self.n_features, self.n_classes)
+        self._read_combination(NamedArrays(arrays.taken_with("combination_")))
+        if "relevance" in arrays:
+            n = arrays.length_of("relevance", 0)
+            self.relevance = arrays.take("relevance", Field((n,), range=Range(1e-30, 1.0)), {})
+        contents = content.get("models")
+        if not isinstance(contents, list) or len(contents) != N_MODELS + 1:
+            raise ValueError("models is no list of the learner's models")
+        if (contents[FIRST] is None) != (not self.n_examples):
+            raise ValueError("there are examples without models, or models without examples")
+        found: list[Member | None] = []
+        for m, own in enumerate(contents):
+            of_model = NamedArrays(arrays.taken_with(f"model_{m}_"))
+            found.append(None if own is None else self._read_member(m, own, of_model, found))
+        *self.members, self.successor = found
+        self._rebind()
+
+    def _read_combination(self, arrays: NamedArrays) -> None:
         n_outputs = self._combination_sizes["outputs"]
         empty = combination.with_outputs(combination.new_combination(), n_outputs)
-        self.combination = from_arrays(
-            combination.with_room(empty, self.n_features),
-            {},
-            NamedArrays(arrays.taken_with("combination_")),
-            self._combination_sizes,
-        )
-        contents = content.get("models")
-        if not isinstance(contents, list) or len(contents) not in (0, 1, N_MODELS):
-            raise ValueError("models is no list of the learner's models")
-        if bool(contents) != bool(self.n_examples):
-            raise ValueError("there are examples without models, or models without examples")
-        for m, (own, kind) in enumerate(zip(contents, kinds_of(self.n_classes), strict=False)):
-            if not isinstance(own, dict):
-                raise ValueError(f"model {m} is no JSON object")
-            scale = self.settings.scale if m == 0 else "auto"
-            kernel = None if m == 0 else kernel_from_json(own.get("kernel_"))
-            model = self._new_model(self.factors_of_classes, kind, kernel, scale)
-            model.n_learnt[0] = as_int("n_examples", own.get("n_examples"), 0)
-            model.is_sparse = checked(own.get("is_sparse"), bool, "is_sparse")
-            model.read(own, NamedArrays(arrays.taken_with(f"model_{m}_")))
-            self.models.append(model)
+        if self.is_sparse:
+            empty = combination.made_sparse(empty)
+        empty = combination.with_room(empty, self.n_features)
+        self.combination = from_arrays(empty, {}, arrays, self._combination_sizes)
+        combination.read_waiting(self.combination, arrays)
+
+    def _read_member(
+        self, m: int, content: object, arrays: NamedArrays, before: list[Member | None]
+    ) -> Member:
+        """Return a model that a file has; the first one was read before it."""
+        if not isinstance(content, dict):
+            raise ValueError(f"model {m} is no JSON object")
+        slot, factors, bits = RANKS if m == N_MODELS else m, self.factors_of_classes, None
+        if slot == RANKS:
+            bits = read_bits(arrays, self.n_features)
+            model = self.settings.ranks(factors, 1.0)
+            model.n_features = len(bits.edges)
+        elif slot == FIRST:
+            model = self.new_first(factors)
+        else:
+            first = before[FIRST]
+            assert first is not None
+            model = self._known(self.settings.as_first(factors, first.model, True))
+        model.n_learnt[0] = as_int("n_examples", content.get("n_examples"), 0)
+        model.is_sparse = checked(content.get("is_sparse"), bool, "is_sparse")
+        model.read(content, arrays)
+        return Member(slot, model, bits)
+
+
+def _are_same(one: list[tuple[Any, Any]], other: list[tuple[Any, Any]]) -> bool:
+    """Tell whether two lists have the very same solvers and states."""
+    pairs = zip(one, other, strict=False)
+    return len(one) == len(other) and all(a[0] is b[0] and a[1] is b[1] for a, b in pairs)
+
+
+def _one_row(row: Rows, number: float, weight: float) -> NumberedRows:
+    y, w = np.array([number]), np.array([weight])
+    return NumberedRows(row, y, w, np.ones(1, np.int64), np.ones(1, np.float32))
+
+
+def _with_model(
+    member: Member | None, function: Callable[[KernelModel], KernelModel]
+) -> Member | None:
+    return None if member is None else member._replace(model=function(member.model))
+
+
+def _relevance_of(
+    examples: Examples, before: np.ndarray | None
+) -> Generator[float, None, np.ndarray]:
+    """Return the work that learns the relevance of features, by their ranks among the examples."""
+    x = np.asarray(examples.x)[:: max(1, len(examples.classes) // _ROWS_OF_RELEVANCE)]
+    classes = examples.classes[:: max(1, len(examples.classes) // _ROWS_OF_RELEVANCE)]
+    if before is None or len(before) != x.shape[1]:
+        return learned_relevance.learn(ranks_of(x), classes, [np.ones(x.shape[1])])
+    start = np.maximum(before, _LEAST_WEIGHT * before.mean())
+    return learned_relevance.learn(ranks_of(x), classes, [start], _LATER_STEPS)
+
+
+def _advanced(work: Generator[float, None, np.ndarray]) -> np.ndarray | None:
+    """Work within the budget; return what was found, or None."""
+    left = BUDGET
+    while left > 0.0:
+        try:
+            left -= next(work)
+        except StopIteration as end:
+            found: np.ndarray = end.value
+            return found
+    return None
+
+
+def _all_of(work: Generator[float, None, np.ndarray]) -> np.ndarray:
+    while (found := _advanced(work)) is None:
+        pass
+    return found
 
 
 def _sums(counts: Iterable[dict[str, int]]) -> dict[str, int]:

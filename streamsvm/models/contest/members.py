@@ -1,13 +1,13 @@
-"""The models of an adaptive learner: of which kinds they are.
+"""The kernel models of an adaptive learner, of which the scores are combined.
 
-The first finds scale and width of its kernel itself, and the others have its scale. The second and
-third have a wider kernel and a larger C, the third of them nearly linear; the fourth has a narrower
-kernel and keeps the last 1,000 examples only.
+    FIRST   finds scale, width and C of its kernel itself, and learns from all examples, or those of
+            its window
+    RANKS   compares ranks of features as bits, shared out by learnt relevance (see `rank_bits`),
+            which are found anew as the stream doubles
+    LATEST  is as the first, but keeps the last 250 examples only
 
-They are LASVMs for two classes, and LaRanks for several, which cost less; but where classes overlap
-LASVM errs less. So of several classes the second is a LASVM, and so is the third, as the first in
-all else; of more than `MOST_PAIRS`, for which it has a problem for each pair, they are LaRanks, and
-the third has a tenth of C.
+They are LASVMs, one for each pair of classes; of more than `MOST_PAIRS` classes, LaRanks. `RANKS`
+is for dense rows of at most as many features as there are bits.
 """
 
 from __future__ import annotations
@@ -16,61 +16,30 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm import kernels
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.kernel.kernel_solver import ReservingSolver, merging_by
 from streamsvm.models.kernel.larank_solver import LaRankSolver
 from streamsvm.models.kernel.lasvm_solver import LASVMSolver
 from streamsvm.models.kernel.preparation import Preparation
+from streamsvm.models.kernel.relearning import add_classes
 from streamsvm.models.kernel.reserve import new_reserve
 from streamsvm.models.model import Kernel
 from streamsvm.models.outputs import ProblemOutputs, Scores
+from streamsvm.models.rank_bits import N_BITS, RankBits
+from streamsvm.models.rows import NumberedRows
+from streamsvm.solvers.adaptive.combination import N_MODELS
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.larank import step as larank
 from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.support.rows import Rows, shape
 
+FIRST, RANKS, LATEST = range(N_MODELS)
 
-class Kind(NamedTuple):
-    """How a model differs from the first."""
-
-    is_lasvm: bool
-    width: float  # its gamma divided by that of the first
-    cost: float  # its C divided by that of the first
-    window: int | None = None  # how many of the last examples it keeps at most
-
-    def is_of(self, model: KernelModel) -> bool:
-        """Tell whether a model is of the algorithm of this kind."""
-        return isinstance(model.solver, LASVMSolver) == self.is_lasvm
-
-    def is_followed_by(self, other: KernelModel, first: KernelModel) -> bool:
-        """Tell whether a model is of this kind, and compares rows as the first one does.
-
-        If the first one has only rescaled its rows after its trial, the model does so, too.
-        """
-        if not self.is_of(other) or other.kernel.gamma != first.kernel.gamma * self.width:
-            return False
-        own, found = other.factors, first.factors
-        if own is found or (own is not None and found is not None and np.array_equal(own, found)):
-            return True
-        is_on_trial = first.preparation.trial is not None
-        if is_on_trial or found is None or first.is_sparse or other.is_sparse:
-            return False
-        other.rescale(found)
-        return True
-
+WINDOW_OF_LATEST = 250
 
 MOST_PAIRS = 50
-"""The largest number of classes of which a LASVM is among the models."""
-
-KINDS = (
-    Kind(True, 1.0, 1.0),
-    Kind(True, 1.0 / 4.0, 10.0),
-    Kind(True, 1.0 / 16.0, 10.0),
-    Kind(True, 4.0, 1.0, 1000),
-)
-_LARANKS = tuple(kind._replace(is_lasvm=False) for kind in KINDS)
-KINDS_OF_SEVERAL = (_LARANKS[0], KINDS[1], Kind(True, 1.0, 1.0), _LARANKS[3])
-KINDS_OF_MANY = (*_LARANKS[:2], Kind(False, 1.0, 0.1), _LARANKS[3])
-
+"""The largest number of classes of which LASVMs learn, which have a problem for each pair."""
 
 # The defaults of `LASVMClassifier` and `LaRankClassifier`: a test compares them.
 LASVM = lasvm.Schedule(
@@ -79,17 +48,10 @@ LASVM = lasvm.Schedule(
 LARANK = larank.Schedule(tau=1e-3, reprocess=-1.0, most=100.0, candidates=16.0)
 
 
-def kinds_of(n_classes: int) -> tuple[Kind, ...]:
-    """Return the kinds of the models for so many classes."""
-    if n_classes < 3:
-        return KINDS
-    return KINDS_OF_SEVERAL if n_classes <= MOST_PAIRS else KINDS_OF_MANY
-
-
 class Settings(NamedTuple):
-    """What all models of a group are given."""
+    """What all models are given."""
 
-    C: float
+    C: float | str
     scale: bool | str
     window: int | None
     max_support_vectors: int | None
@@ -100,26 +62,102 @@ class Settings(NamedTuple):
     seed: int | None
     max_classes: int | None
 
-    def model_of(
-        self, kind: Kind, kernel: Kernel | None, scale: bool | str, is_sparse: bool
+    def first(self, factors: list[float], is_sparse: bool) -> KernelModel:
+        """Return a new first model for classes with these factors of C."""
+        sparse = True if is_sparse else self.sparse
+        return self._model(factors, None, self.C, self.scale, (sparse, is_sparse), self.window)
+
+    def as_first(self, factors: list[float], first: KernelModel, is_latest: bool) -> KernelModel:
+        """Return a new model with kernel, C and scale of the first, of the last examples or all."""
+        window = WINDOW_OF_LATEST if is_latest else self.window
+        if self.window is not None and window is not None:
+            window = min(window, self.window)
+        rows = (True if first.is_sparse else self.sparse, first.is_sparse)
+        new = self._model(factors, first.kernel, first.C, "auto", rows, window)
+        new.preparation.factors = first.preparation.factors
+        return new
+
+    def ranks(self, factors: list[float], gamma: float) -> KernelModel:
+        """Return a new model that learns rows as bits."""
+        kernel, C = kernels.RBF(gamma=gamma), 1.0 if isinstance(self.C, str) else self.C
+        return self._model(factors, kernel, C, False, (False, False), self.window)
+
+    def _model(
+        self,
+        factors: list[float],
+        kernel: Kernel | None,
+        C: float | str,
+        scale: bool | str,
+        rows: tuple[bool | None, bool],  # sparse, is_sparse
+        window: int | None,
     ) -> KernelModel:
-        """Return a model of a kind; without a kernel it finds scale and width."""
-        windows = [window for window in (self.window, kind.window) if window is not None]
-        window, most = min(windows, default=None), self.max_support_vectors
-        reserve, cache_mb = new_reserve(0, window, most), self.cache_mb / len(KINDS)
+        most, is_lasvm = self.max_support_vectors, len(factors) <= MOST_PAIRS
+        reserve, cache_mb = new_reserve(0, window, most), self.cache_mb / N_MODELS
         solver: ReservingSolver
-        if kind.is_lasvm:
+        if is_lasvm:
             bounds = bounds_of(window, most, merging_by(kernel))
             solver = LASVMSolver(kernel, LASVM._replace(bounds=bounds), cache_mb, reserve, False)
         else:
             schedule = LARANK._replace(bounds=bounds_of(window, most))
             solver = LaRankSolver(kernel, schedule, cache_mb, reserve, self.seed, self.max_classes)
-        return KernelModel(
+        model = KernelModel(
             solver,
-            ProblemOutputs if kind.is_lasvm else Scores,
-            Preparation(kernel, self.C * kind.cost, scale, "auto"),
-            sparse=True if is_sparse else self.sparse,
-            is_sparse=is_sparse,
+            ProblemOutputs if is_lasvm else Scores,
+            Preparation(kernel, C, scale, "auto"),
+            sparse=rows[0],
+            is_sparse=rows[1],
             limit=self.limit,
             n_threads=self.n_threads,
         )
+        add_classes(model, len(factors), factors)
+        return model
+
+
+class Member(NamedTuple):
+    """A model among those that are combined, and how it sees rows."""
+
+    slot: int  # `FIRST`, ...
+    model: KernelModel
+    bits: RankBits | None = None
+
+    def seen(self, x: Rows) -> Rows:
+        """Return rows as the model is given them."""
+        return x if self.bits is None else self.bits.of_rows(np.asarray(x))
+
+    def learn(self, rows: NumberedRows) -> np.ndarray:
+        """Learn rows, of number 0 only predict; return scores from before, float64 (n, outputs)."""
+        model, learnt = self.model, rows.numbers > 0
+        numbers = np.where(learnt, model.n_examples + np.cumsum(learnt), 0)
+        margins = model.learn(rows._replace(x=self.seen(rows.x), numbers=numbers))
+        return self._combined(margins)
+
+    def scores(self, x: Rows) -> np.ndarray:
+        """Return the scores of rows that are combined, float64 (n, outputs)."""
+        return self._combined(self.model.margins_of(self.seen(x)))
+
+    def _combined(self, margins: np.ndarray) -> np.ndarray:
+        first, n = self.model.outputs.combined
+        return margins.reshape(len(margins), -1)[:, first : first + n]
+
+    def follows(self, first: KernelModel) -> bool:
+        """Tell whether its kernel is that of the first model; rows are rescaled if they were."""
+        model = self.model
+        if model.kernel.gamma != first.kernel.gamma or first.C != model.C:
+            return False
+        own, found = model.factors, first.factors
+        if own is found or (own is not None and found is not None and np.array_equal(own, found)):
+            return True
+        if found is None or first.preparation.trial is not None or first.is_sparse:
+            return False
+        model.rescale(found)
+        return True
+
+
+def has_ranks(x_is_sparse: bool, n_features: int) -> bool:
+    """Tell whether ranks are compared, too."""
+    return not x_is_sparse and n_features <= N_BITS
+
+
+def n_features_of(x: Rows) -> int:
+    """Return the number of features of rows."""
+    return shape(x)[1]

@@ -33,14 +33,17 @@ class Errors(NamedTuple):
     losses: np.ndarray  # float64 (n,): hinge losses
 
 
-def are_fewer(wrong: np.ndarray, others: np.ndarray, deviations: float) -> bool:
+def are_fewer(
+    wrong: np.ndarray, others: np.ndarray, deviations: float, costs: np.ndarray | None = None
+) -> bool:
     """Tell whether `wrong`, bool (n,), holds fewer errors than others on the same examples.
 
     By more than so many standard deviations of a sign test on the examples that only one of the two
-    got wrong (McNemar's test).
+    got wrong (McNemar's test); errors count as much as `costs`, float64 (n,), say, else alike.
     """
-    fewer, more = int((others & ~wrong).sum()), int((wrong & ~others).sum())
-    return fewer - more > deviations * math.sqrt(fewer + more)
+    costs = np.ones(len(wrong)) if costs is None else costs
+    gains = costs * (others.astype(np.float64) - wrong)
+    return bool(gains.sum() > deviations * math.sqrt(gains @ gains))
 
 
 def joined(parts: Sequence[Errors]) -> Errors:

@@ -2,22 +2,31 @@
 
 Of each event there are the inputs
 
-    f_1      the score of the model in use,
-    f_2, f_3 those of two passive-aggressive linear models, which follow fast and slowly,
-    f_4      2 for the last label, if it is known when the event comes: labels often repeat,
-    f_5      1, the constant,
+    f_1 .. f_3   the scores of up to three kernel models, the first of them the main one,
+    f_4, f_5     those of two passive-aggressive linear models, which follow fast and slowly,
+    f_6          of sparse rows: the log odds of a multinomial naive Bayes model, divided by 3,
+    f_7          2 for the last label, if it is known when the event comes: labels often repeat,
+    f_8          1, the constant,
 
-each cut at +-3. Of two classes the positive one is predicted if z = w . f > 0, and its probability
-is p = 1 / (1 + exp(-z)). Weights w begin with 1.5 for the model in use and 0 for all else, and are
-learnt by online Newton steps on the logistic loss -log p(y), which forget:
+each cut at +-3, and 0 if there is none. Of two classes the positive one is predicted if z = w . f >
+0, and its probability is p = 1 / (1 + exp(-z)). Weights w begin with 1.5 for the main model and 0
+for all else, and are learnt by online Newton steps on the logistic loss -log p(y), which forget:
 
     h = max(p (1 - p), .02),   A <- .998 A + h f f',   w <- w - (A + 3 I)^-1 (p - y) f.
 
 Of K classes an input is a vector of scores: less the mean of its two best ones, divided by the
 running mean of half their distance, so that all inputs have one scale, and cut; p is a softmax of
 z_k = w . f_k, and h f f' becomes sum_k p_k f_k f_k' - (sum_k p_k f_k)(sum_k p_k f_k)'. All classes
-share the weights, and there is no constant. Steps, curvatures, C of the linear models and errors
-count as much as the example weighs, its class weight included.
+share the weights, and there is no constant. Steps, curvatures and C of the linear models count as
+much as the example weighs, its class weight included.
+
+If the label of an event comes late, the weights learn from the inputs that the event had when it
+was predicted, not from those of models that have learnt its neighbours meanwhile. So inputs of
+predictions are kept until their labels come, in a table by the digest of the row.
+
+What would be lost without an input m is told by the second-order expansion of the loss, H = A + 3 I
+being its curvature (Hassibi, Stork, Second order derivatives for network pruning, NIPS 1992):
+w_m^2 / (2 [H^-1]_mm), summed over the examples that are not forgotten.
 
 The linear models are PA-I (Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online
 Passive-Aggressive Algorithms, JMLR 7, 2006) with C 1 and .01, on rows that are standardised by
@@ -33,24 +42,33 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_inner
+from streamsvm.solvers.adaptive.last_label import digest
 from streamsvm.support import states
 from streamsvm.support.calibration import label_index
-from streamsvm.support.declaration import COUNT, Range, Sizes, field
+from streamsvm.support.declaration import (
+    COUNT,
+    NOT_NEGATIVE,
+    Field,
+    NamedArrays,
+    Range,
+    Sizes,
+    field,
+)
 from streamsvm.support.states import declare
 
-IN_USE, FAST, SLOW, LAST, CONSTANT = range(5)
-N_INPUTS = 5
-"""The inputs: the score of the model in use, of the two linear models, the last label, and 1."""
+N_MODELS = 3
+FAST, SLOW, BAYES, LAST, CONSTANT = range(N_MODELS, N_MODELS + 5)
+N_INPUTS = N_MODELS + 5
+"""The inputs: the scores of the kernel models, of the two linear ones, of naive Bayes, the last
+label, and 1."""
 
-ONLY, NEXT = -1, -2
-"""In place of the index of a label: a row that is only predicted, or one that is the next event."""
+ONLY, NEXT, LATER = -1, -2, -3
+"""In place of the index of a label: a row that is only predicted, one that is the next event, or
+one whose label will come later."""
 
-N, LAST_LABEL = range(2)
-N_INFO = 2
-"""Examples learnt; 1 + the index of the last label, 0: none."""
-
-ALONE, COMBINED = range(2)
-"""Entries of `errors`."""
+N, LAST_LABEL, N_WORDS = range(3)
+N_INFO = 3
+"""Examples learnt; 1 + the index of the last label, 0: none; how many words have come."""
 
 MEAN, SQUARES = range(2)
 """Rows of `moments`: the mean of each feature, and the sum of squares about it."""
@@ -66,18 +84,19 @@ FAR = 10.0
 FEWEST = 30
 LARGEST_LEAD = 100.0
 """What a lead counts as at most."""
-LEAD = 0.005
-"""The combination predicts if its share of errors is smaller by this: else scores would change
-their meaning all the time."""
 LEADS_OF = 500
-"""Leads, and shares of errors, are means over about so many examples."""
+"""Leads are means over about so many examples."""
+MOST_WAITING = 4096
+"""Inputs of so many predictions are kept at most, a power of two; of many classes fewer."""
+_MOST_KEPT = 1 << 20
+"""So many numbers are kept of them, in all."""
 _TINY = 1e-12
 
 
 class CombinationState(NamedTuple):
     """What was learnt; outputs are 1 for two classes, and that of the classes for more."""
 
-    weights: np.ndarray = field(N_INPUTS)
+    weights: np.ndarray = field(N_INPUTS)  # w
     curvature: np.ndarray = field(N_INPUTS, N_INPUTS)  # A
     leads: np.ndarray = field(N_INPUTS)
     """Running means of the lead of the best score; of several classes only."""
@@ -85,9 +104,17 @@ class CombinationState(NamedTuple):
     """The weights of the linear models: of a constant 1, then of each feature."""
     moments: np.ndarray = field(2, "inputs")
     """See `MEAN`; the first column is of the constant, and not used."""
-    errors: np.ndarray = field(2, range=Range(0.0, 1.0))
-    """The shares of errors of late: of the model in use alone, and of the combination."""
+    counts: np.ndarray = field("sides", "words", range=NOT_NEGATIVE)
+    """How often each word, or feature, came in each class; first, how many examples there were."""
+    known: np.ndarray = field("words", range=NOT_NEGATIVE)
+    """The same of all classes together."""
+    totals: np.ndarray = field("sides", range=NOT_NEGATIVE)
+    """The sums over all words; of dense rows nothing is counted."""
     info: np.ndarray = field(N_INFO, dtype=np.int64, range=COUNT)
+    digests: np.ndarray = field("waiting", dtype=np.int64, scratch=True)
+    """Of predictions that wait for their labels 1 + the digest of the row; 0: none waits here."""
+    waiting: np.ndarray = field("waiting", N_INPUTS, "outputs", scratch=True)
+    """Their inputs. In files there are those that wait only: see `waiting_arrays`."""
 
 
 def _check(state: CombinationState, sizes: Sizes) -> None:
@@ -108,21 +135,22 @@ class Scratch(NamedTuple):
     matrix: np.ndarray  # (N_INPUTS, N_INPUTS + 1)
     factors_of_classes: np.ndarray  # (classes,), (2,): what an example of each class weighs
     p: np.ndarray  # (outputs,): probabilities
-    z: np.ndarray  # (outputs,): the combination
+    raw: np.ndarray  # (N_INPUTS, outputs): scores as they are, which were cut
 
 
 def new_scratch(n_outputs: int, n_features: int) -> Scratch:
     """Return arrays for so many outputs and features."""
     square = np.zeros((N_INPUTS, N_INPUTS + 1))
     inputs = np.zeros((N_INPUTS, n_outputs))
-    factors, vectors = np.ones(max(2, n_outputs)), np.zeros((2, n_outputs))
-    return Scratch(inputs, np.zeros(n_features), square, factors, *vectors)
+    factors, p = np.ones(max(2, n_outputs)), np.zeros(n_outputs)
+    return Scratch(inputs, np.zeros(n_features), square, factors, p, inputs.copy())
 
 
 def new_combination() -> CombinationState:
-    """Return the combination of two classes, or of one."""
-    state: CombinationState = states.new(CombinationState, {"outputs": 1, "inputs": 1})
-    begin_anew(state)
+    """Return the combination of two classes, or of one, for dense rows."""
+    sizes = {"outputs": 1, "inputs": 1, "sides": 2, "words": 1, "waiting": MOST_WAITING}
+    state: CombinationState = states.new(CombinationState, sizes)
+    state.weights[0] = FIRST_WEIGHT
     return state
 
 
@@ -130,14 +158,14 @@ def nothing_combined() -> tuple[CombinationState, Scratch, np.ndarray]:
     """Return arrays of size 0, where scores are not combined."""
     one, two, three = (np.zeros((0,) * n) for n in (1, 2, 3))
     none = np.zeros(0, np.int64)
-    state = CombinationState(one, two, one, three, two, one, none)
-    return state, Scratch(two, one, two, one, one, one), none
+    state = CombinationState(one, two, one, three, two, two, one, one, none, none, three)
+    return state, Scratch(two, one, two, one, one, two), none
 
 
-def begin_anew(state: CombinationState) -> None:
-    """Let the model in use alone predict, until others prove better."""
-    state.weights[:], state.curvature[:], state.errors[:] = 0.0, 0.0, 0.0
-    state.weights[IN_USE] = FIRST_WEIGHT
+def n_waiting(n_outputs: int) -> int:
+    """Return how many predictions may wait for their labels, a power of two."""
+    most = max(1, _MOST_KEPT // (N_INPUTS * n_outputs))
+    return min(MOST_WAITING, 1 << (most.bit_length() - 1))
 
 
 def with_outputs(state: CombinationState, n_outputs: int) -> CombinationState:
@@ -148,14 +176,28 @@ def with_outputs(state: CombinationState, n_outputs: int) -> CombinationState:
         linear[:, 0], linear[:, 1] = -0.5 * state.linear[:, 0], 0.5 * state.linear[:, 0]
     else:
         linear[:, :before] = state.linear
+    more = max(2, n_outputs) - len(state.counts)
     new = state._replace(
         linear=linear, leads=state.leads.copy(), info=state.info.copy(),
         moments=state.moments.copy(), weights=state.weights.copy(),
-        curvature=state.curvature.copy(), errors=state.errors.copy(),
+        curvature=state.curvature.copy(), counts=np.pad(state.counts, ((0, more), (0, 0))),
+        known=state.known.copy(), totals=np.pad(state.totals, (0, more)),
+        digests=np.zeros(n_waiting(n_outputs), np.int64),
+        waiting=np.zeros((n_waiting(n_outputs), N_INPUTS, n_outputs)),
     )  # fmt: skip
     if before == 1 < n_outputs:
-        begin_anew(new)
+        new.weights[:], new.curvature[:] = 0.0, 0.0
+        new.weights[0] = FIRST_WEIGHT
     return new
+
+
+def made_sparse(state: CombinationState) -> CombinationState:
+    """Return a state for sparse rows: they are not standardised, and their words are counted."""
+    d = state.moments.shape[1]
+    counts = np.zeros((len(state.counts), d))
+    linear = np.zeros_like(state.linear)
+    totals = np.zeros(len(counts))
+    return state._replace(linear=linear, counts=counts, known=np.zeros(d), totals=totals)
 
 
 def with_room(state: CombinationState, n_features: int) -> CombinationState:
@@ -165,8 +207,44 @@ def with_room(state: CombinationState, n_features: int) -> CombinationState:
         return state
     # At least twice as many as before: many features may come one by one.
     more = max(more, state.moments.shape[1])
-    linear = np.pad(state.linear, ((0, 0), (0, 0), (0, more)))
-    return state._replace(linear=linear, moments=np.pad(state.moments, ((0, 0), (0, more))))
+    linear, moments = np.pad(state.linear, ((0, 0), (0, 0), (0, more))), state.moments
+    of_words = more if state.counts.shape[1] == moments.shape[1] else 0
+    return state._replace(
+        linear=linear,
+        moments=np.pad(moments, ((0, 0), (0, more))),
+        counts=np.pad(state.counts, ((0, 0), (0, of_words))),
+        known=np.pad(state.known, (0, of_words)),
+    )
+
+
+def waiting_arrays(state: CombinationState) -> dict[str, np.ndarray]:
+    """Return the predictions that wait for their labels, as a file has them."""
+    is_used = state.digests > 0
+    return {"late_digests": state.digests[is_used], "late_inputs": state.waiting[is_used]}
+
+
+def read_waiting(state: CombinationState, arrays: NamedArrays) -> None:
+    """Set what `waiting_arrays` returned; raise ValueError if it does not fit."""
+    n = arrays.length_of("late_digests", 0)
+    digests = arrays.take("late_digests", Field((n,), np.int64, range=Range(1)), {})
+    inputs = arrays.take("late_inputs", Field((n, *state.waiting.shape[1:])), {})
+    at = (digests - 1) & (len(state.digests) - 1)
+    state.digests[at], state.waiting[at] = digests, inputs
+
+
+def losses_without(state: CombinationState) -> np.ndarray:
+    """Return what would be lost in all without each input: log loss, float64 (N_INPUTS,)."""
+    inverse = np.linalg.inv(state.curvature + PRIOR * np.eye(N_INPUTS))
+    found: np.ndarray = state.weights**2 / (2.0 * np.diag(inverse))
+    return found
+
+
+def leave_out(state: CombinationState, m: int) -> None:
+    """Set the weight of an input to 0, and the others to what is best without it."""
+    inverse = np.linalg.inv(state.curvature + PRIOR * np.eye(N_INPUTS))
+    state.weights[:] -= state.weights[m] / inverse[m, m] * inverse[m]
+    state.weights[m] = 0.0
+    state.curvature[m], state.curvature[:, m] = 0.0, 0.0
 
 
 def standards(state: CombinationState, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -218,16 +296,38 @@ def _best(scores, but):
 
 
 @compiled_inner
+def _write_bayes(state, values, columns, n, scratch):
+    """Write the log odds of naive Bayes, or of several classes the log probabilities, less one."""
+    k, counts = scratch.inputs.shape[1], state.counts
+    vocabulary = state.info[N_WORDS] + 1.0
+    for side in range(counts.shape[0]):
+        score = math.log(counts[side, 0] + 1.0)
+        of_all = math.log(state.totals[side] + vocabulary)
+        for t in range(n):
+            column = 1 + np.int64(columns[t])
+            if state.known[column] > 0.0:
+                score += abs(values[t]) * (math.log(counts[side, column] + 1.0) - of_all)
+        if k > 1:
+            scratch.inputs[BAYES, side] = score / 3.0
+        else:
+            scratch.inputs[BAYES, 0] += (2.0 * side - 1.0) * score / 3.0
+
+
+@compiled_inner
 def _cut(state, scratch):
     """Bring the inputs of scores to one scale, and cut them."""
     inputs = scratch.inputs
     for m in range(LAST):
+        for o in range(inputs.shape[1]):
+            scratch.raw[m, o] = inputs[m, o]
         if inputs.shape[1] == 1:
             inputs[m, 0] = min(LONGEST, max(-LONGEST, inputs[m, 0]))
             continue
         first = _best(inputs[m], -1)
         one, two = inputs[m, first], inputs[m, _best(inputs[m], first)]
         scale, centre = 2.0 / max(state.leads[m], 1e-6), 0.5 * (one + two)
+        # A model that is not asked has the score 0 for each class.
+        scale = scale if one > two else 0.0
         for o in range(inputs.shape[1]):
             value = (inputs[m, o] - centre) * scale
             inputs[m, o] = 0.5 * min(LONGEST, max(-LONGEST, value))
@@ -237,11 +337,15 @@ def _cut(state, scratch):
 def _write_inputs(state, scores, values, columns, n, is_sparse, knows_last, scratch):
     inputs, k = scratch.inputs, scratch.inputs.shape[1]
     for o in range(k):
-        inputs[IN_USE, o] = scores[o]
-        inputs[LAST, o] = 0.0
+        for m in range(N_MODELS):
+            inputs[m, o] = scores[m, o]
+        inputs[BAYES, o], inputs[LAST, o] = 0.0, 0.0
         inputs[CONSTANT, o] = 1.0 if k == 1 else 0.0
     _write_row(state, values, columns, n, is_sparse, scratch.row)
     _write_linear(state, columns, n, is_sparse, scratch)
+    if is_sparse:
+        _write_bayes(state, values, columns, n, scratch)
+    _cut(state, scratch)
     last = state.info[LAST_LABEL] - 1
     if knows_last and last >= 0:
         if k == 1:
@@ -251,42 +355,70 @@ def _write_inputs(state, scores, values, columns, n, is_sparse, knows_last, scra
 
 
 @compiled_inner
-def _write_combined(state, scratch, out):
-    """Write what is predicted: the combination, if it errs less of late."""
-    alone = is_alone(state)
+def _write_combined(state, inputs, out):
     for o in range(out.size):
-        out[o] = FIRST_WEIGHT * scratch.inputs[IN_USE, o] if alone else _sum(state, scratch, o)
-
-
-@compiled
-def is_alone(state):
-    """Tell whether the model in use predicts alone."""
-    return state.errors[ALONE] < state.errors[COMBINED] + LEAD
-
-
-@compiled_inner
-def _sum(state, scratch, o):
-    z = 0.0
-    for m in range(N_INPUTS):
-        z += state.weights[m] * scratch.inputs[m, o]
-    return z
+        z = 0.0
+        for m in range(N_INPUTS):
+            z += state.weights[m] * inputs[m, o]
+        out[o] = z
 
 
 @compiled_inner
 def combine(state, scores, values, columns, n, is_sparse, knows_last, scratch, out):
     """Write the combined scores of a row: float64 (outputs,).
 
-    `scores`, float64 (outputs,), are those of the model in use; `values` are float32 (>= n,),
-    `columns` int32 (>= n,), not read if the row is not sparse.
+    `scores`, float64 (N_MODELS, outputs), are those of the kernel models; `values` are float32 (>=
+    n,), `columns` int32 (>= n,), not read if the row is not sparse.
     """
     _write_inputs(state, scores, values, columns, n, is_sparse, knows_last, scratch)
-    _cut(state, scratch)
-    _write_combined(state, scratch, out)
+    _write_combined(state, scratch.inputs, out)
+
+
+@compiled_inner
+def keep_inputs(state, row, scratch):
+    """Keep the inputs of a prediction, of a row given by its digest, until its label comes."""
+    if state.digests.size > 0:
+        at = row & (state.digests.size - 1)
+        state.digests[at] = row + 1
+        for m in range(N_INPUTS):
+            for o in range(scratch.inputs.shape[1]):
+                state.waiting[at, m, o] = scratch.inputs[m, o]
+
+
+@compiled
+def forget_inputs(state, row):
+    """Forget the inputs of a prediction: nothing was learnt since, and they are as they were."""
+    at = row & (state.digests.size - 1)
+    if state.digests[at] == row + 1:
+        state.digests[at] = 0
+
+
+@compiled_inner
+def _take_inputs(state, row, scratch):
+    """Replace the inputs by those that the row had when it was predicted, if they are kept."""
+    at = row & (state.digests.size - 1)
+    if state.digests[at] == row + 1:
+        state.digests[at] = 0
+        for m in range(N_INPUTS):
+            for o in range(scratch.inputs.shape[1]):
+                scratch.inputs[m, o] = state.waiting[at, m, o]
+
+
+@compiled_inner
+def marks_of(scores, combined, label):
+    """Return which scores, float64 (N_MODELS, outputs), predict another label, as bits.
+
+    Bit N_MODELS is that of the combined ones, float64 (outputs,).
+    """
+    marks = np.int64(label_index(combined) != label) << N_MODELS
+    for m in range(N_MODELS):
+        marks |= np.int64(label_index(scores[m]) != label) << m
+    return marks
 
 
 @compiled_inner
 def _learn_weights(state, scratch, label, weight, out):
-    """Make the step of the weights, by the inputs and what was combined of them."""
+    """Make the step of the weights, by the inputs and `out`, what was combined of them."""
     inputs, p, k = scratch.inputs, scratch.p, out.size
     matrix, floor = scratch.matrix, FLATTEST
     if k == 1:
@@ -342,12 +474,12 @@ def _solve(matrix):
 
 @compiled_inner
 def _learn_linear(state, columns, n, is_sparse, label, weight, scratch):
-    """Make the steps of the linear models, of which the inputs have the scores as they are."""
+    """Make the steps of the linear models."""
     square, k = 1.0, scratch.inputs.shape[1]
     for t in range(n):
         square += scratch.row[t] * scratch.row[t]
     for m in range(2):
-        scores, most = scratch.inputs[FAST + m], weight * (FAST_C if m == 0 else SLOW_C)
+        scores, most = scratch.raw[FAST + m], weight * (FAST_C if m == 0 else SLOW_C)
         if k == 1:
             side = 1.0 if label == 1 else -1.0
             step = min(most, max(0.0, 1.0 - side * scores[0]) / square)
@@ -372,36 +504,45 @@ def _add(weights, step, columns, n, is_sparse, row):
 
 @compiled_inner
 def learn(
-    state, scores, values, columns, n, is_sparse, knows_last, label, weight, scratch, out
+    state, scores, values, columns, n, is_sparse, knows_last, row, label, weight, scratch, out
 ):  # fmt: skip
     """Write the combined scores of a row, as `combine` does, and learn its label, an index.
 
+    `row` is its digest. `out` are the scores that were predicted, if the row was predicted before.
     At a weight of 0 only the label is recorded.
     """
     weight = weight * scratch.factors_of_classes[label]
     combine(state, scores, values, columns, n, is_sparse, knows_last, scratch, out)
-    for o in range(out.size):
-        scratch.z[o] = _sum(state, scratch, o)
-    for m in range(2):
-        is_wrong = label_index(scores if m == ALONE else scratch.z) != label
-        share = weight / (weight + LEADS_OF)
-        state.errors[m] += share * (np.float64(is_wrong) - state.errors[m])
-    _learn_weights(state, scratch, label, weight, scratch.z)
-    # Scores as they are, which were cut.
-    for o in range(out.size):
-        scratch.inputs[IN_USE, o] = scores[o]
-    _write_linear(state, columns, n, is_sparse, scratch)
+    _take_inputs(state, row, scratch)
+    _write_combined(state, scratch.inputs, out)
+    _learn_weights(state, scratch, label, weight, out)
     count = state.info[N] + 1
     if out.size > 1:
         for m in range(LAST):
-            first = _best(scratch.inputs[m], -1)
-            lead = scratch.inputs[m, first] - scratch.inputs[m, _best(scratch.inputs[m], first)]
-            lead = min(lead, LARGEST_LEAD)
-            state.leads[m] += (lead - state.leads[m]) / min(count + 1, LEADS_OF)
+            raw = scratch.raw[m]
+            first = _best(raw, -1)
+            lead = raw[first] - raw[_best(raw, first)]
+            if lead > 0.0:
+                lead, n_before = min(lead, LARGEST_LEAD), min(count + 1, LEADS_OF)
+                state.leads[m] += (lead - state.leads[m]) / (n_before if state.leads[m] else 1)
     _learn_linear(state, columns, n, is_sparse, label, weight, scratch)
     state.info[N], state.info[LAST_LABEL] = count, label + 1
-    if not is_sparse:
+    if is_sparse:
+        _count_words(state, values, columns, n, label, weight)
+    else:
         _learn_moments(state, values, n, count)
+
+
+@compiled_inner
+def _count_words(state, values, columns, n, label, weight):
+    if weight > 0.0:
+        state.counts[label, 0] += weight
+        for t in range(n):
+            column, more = 1 + np.int64(columns[t]), weight * abs(np.float64(values[t]))
+            state.info[N_WORDS] += np.int64(state.known[column] == 0.0 and more > 0.0)
+            state.known[column] += more
+            state.counts[label, column] += more
+            state.totals[label] += more
 
 
 @compiled_inner
@@ -420,13 +561,14 @@ def _learn_moments(state, values, n, count):
 
 
 @compiled
-def learn_rows(state, scores, x, start, columns, labels, weights, knows_last, scratch, out):
+def learn_rows(state, scores, x, start, columns, labels, weights, knows_last, scratch, out, marks):
     """Write combined scores of rows, and learn those with a label.
 
-    `scores` and `out`, written, are float64 (n, outputs); `labels` int64 (n,) are indices, or
-    `ONLY` or `NEXT`; `weights`, float64 (n,), are those of the examples. Rows are x, float32 (n,
-    d), with `start` of size 0; or the values x[0] of sparse rows, of which row r has `start[r]` to
-    `start[r + 1]`, int64, in `columns`, int32.
+    `scores` are float64 (n, N_MODELS, outputs); `out`, written, is float64 (n, outputs); `marks`,
+    written of rows with a label, are int64 (n,): see `marks_of`. `labels`,
+    int64 (n,) are indices, or `ONLY`, `LATER` or `NEXT`; `weights`, float64 (n,), are those of the
+    examples. Rows are x, float32 (n, d), with `start` of size 0; or the values x[0] of sparse rows,
+    of which row r has `start[r]` to `start[r + 1]`, int64, in `columns`, int32.
     """
     is_sparse = start.size > 0
     for r in range(labels.size):
@@ -434,10 +576,14 @@ def learn_rows(state, scores, x, start, columns, labels, weights, knows_last, sc
         values = x[0, first:stop] if is_sparse else x[r]
         own, n = columns[first:stop] if is_sparse else columns, stop - first
         if labels[r] >= 0:
+            row = digest(own, values, n, is_sparse)
             learn(
-                state, scores[r], values, own, n, is_sparse, knows_last, labels[r], weights[r],
-                scratch, out[r],
+                state, scores[r], values, own, n, is_sparse, knows_last, row, labels[r],
+                weights[r], scratch, out[r],
             )  # fmt: skip
-        else:
-            is_next = knows_last and labels[r] == NEXT
-            combine(state, scores[r], values, own, n, is_sparse, is_next, scratch, out[r])
+            marks[r] = marks_of(scores[r], out[r], labels[r])
+            continue
+        is_next = knows_last and labels[r] == NEXT
+        combine(state, scores[r], values, own, n, is_sparse, is_next, scratch, out[r])
+        if labels[r] == LATER:
+            keep_inputs(state, digest(own, values, n, is_sparse), scratch)

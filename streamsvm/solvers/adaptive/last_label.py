@@ -10,10 +10,11 @@ import numpy as np
 
 from streamsvm._compile import compiled, compiled_inner
 
-N_PREDICTED, IS_LATE, LAST_ROW = range(3)
-N_ASKED = 3
-"""Entries of `asked`, int64 (3,): how many rows were predicted since the last example; 1 if that
-was another one than the row that was predicted last, as labels come late; the `digest` of that."""
+N_PREDICTED, IS_LATE, LAST_ROW, IS_OFF = range(4)
+N_ASKED = 4
+"""Entries of `asked`, int64 (4,): how many rows were predicted since the last example; 1 if that
+was another one than the row that was predicted last, as labels come late; the `digest` of that; 1
+if nobody wants to know."""
 
 _PRIME, _FACTOR = 2**31 - 1, 65599
 
@@ -43,7 +44,13 @@ def is_next(asked, row):
     if asked[N_PREDICTED] == 0 or asked[LAST_ROW] != row:
         asked[N_PREDICTED] += 1
     asked[LAST_ROW] = row
-    return asked[N_PREDICTED] == 1 and asked[IS_LATE] == 0
+    return asked[N_PREDICTED] == 1 and knows_last(asked)
+
+
+@compiled
+def knows_last(asked):
+    """Tell whether the label before an example was known when that came."""
+    return asked[IS_LATE] == 0 and asked[IS_OFF] == 0
 
 
 @compiled

@@ -1,0 +1,131 @@
+"""What is known of the errors of each model, and of those of the predictions: are there more?
+
+Of each the share of errors e is kept, in which older examples fade: e <- FADE e + (1 - FADE), or
+FADE e if the prediction was right. Errors have become more when e is far above the share of wrong
+predictions since the model began: by `LIMIT` standard deviations of e, if nothing changes (an EWMA
+control chart: Ross, Adams, Tasoulis, Hand, Exponentially weighted moving average charts for
+detecting concept drift, Pattern Recognition Letters 33, 2012).
+
+A drift is said when e of the predictions is above that share by `ALARM` deviations, or by
+`ALARM_OF_LATEST` if older examples fade faster: models may adapt before many were wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm.solvers.adaptive import last_label
+from streamsvm.solvers.adaptive.combination import N_MODELS
+from streamsvm.support.declaration import COUNT, FLAG, Range, Sizes, field
+from streamsvm.support.states import declare
+
+FADE = 0.997
+LIMIT = 2.0
+ALARM = 4.0
+FADE_OF_LATEST = 0.98
+ALARM_OF_LATEST = 6.0
+APART = 1000
+"""Within so many examples of a drift, what is noticed belongs to it."""
+
+PREDICTIONS = N_MODELS
+"""The place of the predictions, behind those of the models."""
+
+SINCE, N_DRIFTS, LAST_DRIFT, CHANGED, PENDING = range(5)
+N_INFO = 5
+"""Entries of `info`: how many examples came since the last look; how many drifts were noticed, and
+the number of the last example before the latest; before a model last fell asleep or woke; and
+before relevance began to be learnt, 0: it is not."""
+
+
+class AdaptiveState(NamedTuple):
+    """What is known of each model, and of the predictions."""
+
+    faded: np.ndarray = field(N_MODELS + 1, range=Range(0.0, 1.0))
+    """The share of errors, in which each example counts less than the next one."""
+    n: np.ndarray = field(N_MODELS + 1, dtype=np.int64, range=COUNT)
+    n_wrong: np.ndarray = field(N_MODELS + 1, dtype=np.int64, range=COUNT)
+    """How many examples were predicted since the model began, and how many of them wrong."""
+    latest: np.ndarray = field(1, range=Range(0.0, 1.0))
+    """The share of wrong predictions, in which examples count for a shorter time."""
+    begun: np.ndarray = field(N_MODELS, dtype=np.int64, range=COUNT)
+    """The number of the last example before those that the model learns from."""
+    restarted: np.ndarray = field(N_MODELS, dtype=np.int64, range=COUNT)
+    """The number of examples when it began anew, as a drift was noticed; 0: it did not."""
+    to_learn: np.ndarray = field(1, dtype=np.int64, range=COUNT)
+    """How many of the last examples the new model of ranks has yet to learn."""
+    alarm: np.ndarray = field(1, dtype=np.int64, range=FLAG)
+    """1 from when a drift is noticed until errors are as before."""
+    info: np.ndarray = field(N_INFO, dtype=np.int64, range=COUNT)
+    asked: np.ndarray = field(last_label.N_ASKED, dtype=np.int64, range=COUNT)
+    """The rows that were predicted of late: see `last_label`."""
+
+
+def _check(state: AdaptiveState, sizes: Sizes) -> None:
+    if (state.n_wrong > state.n).any():
+        raise ValueError("more predictions were wrong than there were")
+
+
+declare(AdaptiveState, _check)
+
+
+def are_wrong(marks: np.ndarray, m: int) -> np.ndarray:
+    """Return on which examples model m was wrong, bool (n,): see `combination.marks_of`."""
+    return (marks >> m & 1) > 0
+
+
+def note(state: AdaptiveState, marks: np.ndarray) -> None:
+    """Note the errors on the next examples."""
+    for m in range(N_MODELS + 1):
+        wrong = are_wrong(marks, m)
+        state.faded[m] = _after(state.faded[m], wrong, FADE)
+        state.n[m] += len(wrong)
+        state.n_wrong[m] += wrong.sum()
+    state.latest[0] = _after(state.latest[0], are_wrong(marks, PREDICTIONS), FADE_OF_LATEST)
+
+
+def _after(e: float, wrong: np.ndarray, fade: float) -> float:
+    """Return the share of errors after further predictions, bool (n,)."""
+    n = len(wrong)
+    weights = fade ** np.arange(n - 1, -1, -1)
+    return float(fade**n * e + (1.0 - fade) * weights[wrong].sum())
+
+
+def begin_anew(state: AdaptiveState, m: int, wrong: np.ndarray) -> None:
+    """Note that model m began anew: all that is known of its errors are those, bool (n,)."""
+    state.faded[m], state.n[m], state.n_wrong[m] = wrong.mean(), len(wrong), wrong.sum()
+
+
+def are_more(state: AdaptiveState, m: int) -> bool:
+    """Tell whether the errors of a model, or of the predictions, have become more."""
+    return _excess(state, m, state.faded[m], FADE) > LIMIT
+
+
+def _excess(state: AdaptiveState, m: int, e: float, fade: float) -> float:
+    """Return by how many of its standard deviations e is above the share of wrong predictions."""
+    mean = (int(state.n_wrong[m]) + 1) / (int(state.n[m]) + 2)
+    deviation = math.sqrt(mean * (1.0 - mean) * (1.0 - fade) / (1.0 + fade))
+    return float(e - mean) / deviation
+
+
+def notices_drift(state: AdaptiveState, n: int) -> bool:
+    """Tell whether a drift begins to show in the predictions after n examples, and note it."""
+    excess = _excess(state, PREDICTIONS, state.faded[PREDICTIONS], FADE)
+    if excess <= LIMIT:
+        state.alarm[0] = 0
+    if state.alarm[0]:
+        return False
+    of_latest = _excess(state, PREDICTIONS, state.latest[0], FADE_OF_LATEST)
+    return (excess > ALARM or of_latest > ALARM_OF_LATEST) and note_drift(state, n)
+
+
+def note_drift(state: AdaptiveState, n: int) -> bool:
+    """Note a drift after n examples, if it is another one than the last; tell whether it is."""
+    if state.info[N_DRIFTS] and n - state.info[LAST_DRIFT] < APART:
+        return False
+    state.alarm[0] = 1
+    state.info[N_DRIFTS] += 1
+    state.info[LAST_DRIFT] = n
+    return True

@@ -1,0 +1,106 @@
+"""Rows as bits that say beyond which quantiles their values are: ranks, in a thermometer code.
+
+Bit b of a row is 1 if the value in column `columns[b]` is larger than `edges[b]`. The edges of a
+column are its quantiles among rows that came, at equal steps, so that two rows differ in as many of
+its bits as there are edges between their values: an RBF kernel of bits is a Laplacian kernel of
+ranks, exp(-gamma sum_j |rank_j - rank'_j|). It does not see how far values are apart, only how many
+others lie between, and its borders follow the axes, as those of trees do.
+
+There are `N_BITS` bits at most, shared out among the columns by how much each weighs: those that
+weigh nothing have none.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled_inner
+from streamsvm.support.declaration import Field, NamedArrays, Range
+
+N_BITS = 120
+"""So many bits are two words; twice as many are as good within .2 points."""
+
+_POWER, _NEGLIGIBLE = 0.6, 0.02
+"""Bits are shared by weights to this power: those are of squared distances, bits count plain ones;
+and columns with less than this share of the largest have none."""
+
+_SHARPNESS, _SHARPEST = 3.0, 9.0
+"""Rows that differ in all bits have -log k of so much for each column that matters, in all at most
+so much."""
+
+_MOST_OF_COLUMN = 30
+"""A column has so many bits at most, on average of those that have some."""
+
+MOST_ROWS = 2048
+"""The quantiles are those of at most so many of the last rows."""
+
+
+class RankBits(NamedTuple):
+    """Where the bits are set."""
+
+    edges: np.ndarray  # float32 (bits,)
+    columns: np.ndarray  # int32 (bits,)
+
+    def of_rows(self, x: np.ndarray) -> np.ndarray:
+        """Return the bits of dense rows, float32 (n, bits), of 0 and 1."""
+        return (x.take(self.columns, axis=1) > self.edges).astype(np.float32)
+
+    def as_arrays(self) -> dict[str, np.ndarray]:
+        """Return what a file holds of it."""
+        return {"bit_edges": self.edges, "bit_columns": self.columns}
+
+
+def read(arrays: NamedArrays, n_features: int) -> RankBits:
+    """Return what `as_arrays` returned; raise ValueError if it does not fit."""
+    n = arrays.length_of("bit_edges", 0)
+    columns = Field((n,), np.int32, range=Range(0, n_features - 1))
+    edges = arrays.take("bit_edges", Field((n,), np.float32), {})
+    return RankBits(edges, arrays.take("bit_columns", columns, {}))
+
+
+def fitted(x: np.ndarray, weights: np.ndarray) -> tuple[RankBits, float]:
+    """Return bits by the quantiles of rows, float32 (n, d), and gamma for an RBF kernel of them.
+
+    `weights`, float64 (d,), are those of the columns in squared distances, above 0.
+    """
+    shares = weights**_POWER
+    shares[shares < _NEGLIGIBLE * shares.max()] = 0.0
+    numbers = _shared_out(shares, min(N_BITS, _MOST_OF_COLUMN * int((shares > 0.0).sum())))
+    edges, columns = [], []
+    for c in np.flatnonzero(numbers).tolist():
+        k = int(numbers[c])
+        edges.append(np.quantile(x[-MOST_ROWS:, c], np.arange(1, k + 1) / (k + 1)))
+        columns.append(np.full(k, c))
+    bits = RankBits(
+        np.concatenate(edges).astype(np.float32), np.concatenate(columns).astype(np.int32)
+    )
+    n_mattering = float(shares.sum() / shares.max())
+    return bits, min(_SHARPNESS * n_mattering, _SHARPEST) / len(bits.edges)
+
+
+def ranks_of(x: np.ndarray) -> np.ndarray:
+    """Return the ranks of values, float32 (n, d), in their columns; of variance 1 without ties."""
+    ordered, n = np.sort(x, axis=0), len(x)
+    found = np.empty(x.shape, np.float32)
+    for c in range(x.shape[1]):
+        below, upto = (np.searchsorted(ordered[:, c], x[:, c], side) for side in ("left", "right"))
+        found[:, c] = np.sqrt(12.0) * (0.5 * (below + upto) / n - 0.5)
+    return found
+
+
+def _shared_out(shares: np.ndarray, n: int) -> np.ndarray:
+    """Return whole numbers, n in all, that are nearly proportional to shares (largest remainders)."""
+    wanted = n * shares / shares.sum()
+    found = np.floor(wanted).astype(np.int64)
+    largest = np.argsort(found - wanted, kind="stable")[: n - int(found.sum())]
+    found[largest] += 1
+    return found
+
+
+@compiled_inner
+def write_bits(edges, columns, values, out):
+    """Write the bits of a row of float32 values, as `RankBits.of_rows` does: float32 (bits,)."""
+    for b in range(edges.size):
+        out[b] = np.float32(values[columns[b]] > edges[b])
