@@ -22,16 +22,11 @@ from streamsvm.support.declaration import Field, NamedArrays, Range
 N_BITS = 120
 """So many bits are two words; twice as many are as good within .2 points."""
 
-_POWER, _NEGLIGIBLE = 0.6, 0.02
-"""Bits are shared by weights to this power: those are of squared distances, bits count plain ones;
-and columns with less than this share of the largest have none."""
+_MOST_OF_COLUMN = 15
+"""Columns that weigh alike have so many bits each at most."""
 
-_SHARPNESS, _SHARPEST = 3.0, 9.0
-"""Rows that differ in all bits have -log k of so much for each column that matters, in all at most
-so much."""
-
-_MOST_OF_COLUMN = 30
-"""A column has so many bits at most, on average of those that have some."""
+_OF_EQUAL = 6.0
+"""The sum of the weights of columns that weigh alike."""
 
 MOST_ROWS = 2048
 """The quantiles are those of at most so many of the last rows."""
@@ -60,14 +55,22 @@ def read(arrays: NamedArrays, n_features: int) -> RankBits:
     return RankBits(edges, arrays.take("bit_columns", columns, {}))
 
 
+def equal_weights(n_features: int) -> np.ndarray:
+    """Return weights of columns of which nothing is known, float64 (n_features,)."""
+    return np.full(n_features, _OF_EQUAL / n_features)
+
+
 def fitted(x: np.ndarray, weights: np.ndarray) -> tuple[RankBits, float]:
     """Return bits by the quantiles of rows, float32 (n, d), and gamma for an RBF kernel of them.
 
-    `weights`, float64 (d,), are those of the columns in squared distances, above 0.
+    `weights`, float64 (d,), above 0, are those of the ranks of columns, from 0 to 1: so the kernel
+    is about exp(-sum_j weights_j |rank_j - rank'_j|).
     """
-    shares = weights**_POWER
-    shares[shares < _NEGLIGIBLE * shares.max()] = 0.0
-    numbers = _shared_out(shares, min(N_BITS, _MOST_OF_COLUMN * int((shares > 0.0).sum())))
+    d = len(weights)
+    if np.ptp(weights) == 0.0:
+        numbers = np.full(d, max(1, min(_MOST_OF_COLUMN, N_BITS // d)))
+    else:
+        numbers = _shared_out(weights, N_BITS)
     edges, columns = [], []
     for c in np.flatnonzero(numbers).tolist():
         k = int(numbers[c])
@@ -76,17 +79,16 @@ def fitted(x: np.ndarray, weights: np.ndarray) -> tuple[RankBits, float]:
     bits = RankBits(
         np.concatenate(edges).astype(np.float32), np.concatenate(columns).astype(np.int32)
     )
-    n_mattering = float(shares.sum() / shares.max())
-    return bits, min(_SHARPNESS * n_mattering, _SHARPEST) / len(bits.edges)
+    return bits, float(weights.sum()) / len(bits.edges)
 
 
 def ranks_of(x: np.ndarray) -> np.ndarray:
-    """Return the ranks of values, float32 (n, d), in their columns; of variance 1 without ties."""
+    """Return the ranks of values in their columns, from 0 to 1: float32 (n, d)."""
     ordered, n = np.sort(x, axis=0), len(x)
     found = np.empty(x.shape, np.float32)
     for c in range(x.shape[1]):
         below, upto = (np.searchsorted(ordered[:, c], x[:, c], side) for side in ("left", "right"))
-        found[:, c] = np.sqrt(12.0) * (0.5 * (below + upto) / n - 0.5)
+        found[:, c] = 0.5 * (below + upto) / n
     return found
 
 

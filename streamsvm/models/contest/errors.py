@@ -48,6 +48,8 @@ class AdaptiveState(NamedTuple):
     n: np.ndarray = field(N_MODELS + 1, dtype=np.int64, range=COUNT)
     n_wrong: np.ndarray = field(N_MODELS + 1, dtype=np.int64, range=COUNT)
     """How many examples were predicted since the model began, and how many of them wrong."""
+    risen: np.ndarray = field(N_MODELS + 1, dtype=np.int64, range=COUNT)
+    """For how many examples errors have been far more than before; 0: they are not."""
     latest: np.ndarray = field(1, range=Range(0.0, 1.0))
     """The share of wrong predictions, in which examples count for a shorter time."""
     begun: np.ndarray = field(N_MODELS, dtype=np.int64, range=COUNT)
@@ -83,6 +85,8 @@ def note(state: AdaptiveState, marks: np.ndarray) -> None:
         state.faded[m] = _after(state.faded[m], wrong, FADE)
         state.n[m] += len(wrong)
         state.n_wrong[m] += wrong.sum()
+        is_more = _excess(state, m, state.faded[m], FADE) > LIMIT
+        state.risen[m] = state.risen[m] + len(wrong) if is_more else 0
     state.latest[0] = _after(state.latest[0], are_wrong(marks, PREDICTIONS), FADE_OF_LATEST)
 
 
@@ -96,11 +100,15 @@ def _after(e: float, wrong: np.ndarray, fade: float) -> float:
 def begin_anew(state: AdaptiveState, m: int, wrong: np.ndarray) -> None:
     """Note that model m began anew: all that is known of its errors are those, bool (n,)."""
     state.faded[m], state.n[m], state.n_wrong[m] = wrong.mean(), len(wrong), wrong.sum()
+    state.risen[m] = 0
 
 
-def are_more(state: AdaptiveState, m: int) -> bool:
-    """Tell whether the errors of a model, or of the predictions, have become more."""
-    return _excess(state, m, state.faded[m], FADE) > LIMIT
+def is_due(risen: int, every: int) -> bool:
+    """Tell whether to try something after each so many examples, while errors have been more.
+
+    Later it is tried after half as many again as there were: what did not help so far may not help.
+    """
+    return risen > 0 and risen % max(every, (1 << (risen.bit_length() - 1)) // 2) == 0
 
 
 def _excess(state: AdaptiveState, m: int, e: float, fade: float) -> float:

@@ -17,8 +17,11 @@ for all else, and are learnt by online Newton steps on the logistic loss -log p(
 Of K classes an input is a vector of scores: less the mean of its two best ones, divided by the
 running mean of half their distance, so that all inputs have one scale, and cut; p is a softmax of
 z_k = w . f_k, and h f f' becomes sum_k p_k f_k f_k' - (sum_k p_k f_k)(sum_k p_k f_k)'. All classes
-share the weights, and there is no constant. Steps, curvatures and C of the linear models count as
-much as the example weighs, its class weight included.
+share the weights, and there is no constant. Steps, curvatures, errors and C of the linear models
+count as much as the example weighs, its class weight included.
+
+An input that has erred clearly less of late than the combination predicts alone; if labels come
+late, one that has not erred clearly more.
 
 If the label of an event comes late, the weights learn from the inputs that the event had when it
 was predicted, not from those of models that have learnt its neighbours meanwhile. So inputs of
@@ -66,9 +69,13 @@ ONLY, NEXT, LATER = -1, -2, -3
 """In place of the index of a label: a row that is only predicted, one that is the next event, or
 one whose label will come later."""
 
-N, LAST_LABEL, N_WORDS = range(3)
-N_INFO = 3
-"""Examples learnt; 1 + the index of the last label, 0: none; how many words have come."""
+N, LAST_LABEL, N_WORDS, IS_LATE = range(4)
+N_INFO = 4
+"""Examples learnt; 1 + the index of the last label, 0: none; how many words have come; 1 if the
+last label came late."""
+
+COMBINED = N_INPUTS
+"""The entry of `errors` behind those of the inputs."""
 
 MEAN, SQUARES = range(2)
 """Rows of `moments`: the mean of each feature, and the sum of squares about it."""
@@ -84,8 +91,12 @@ FAR = 10.0
 FEWEST = 30
 LARGEST_LEAD = 100.0
 """What a lead counts as at most."""
-LEADS_OF = 500
-"""Leads are means over about so many examples."""
+LEAD, LEAD_IF_LATE = 0.01, -0.01
+"""An input predicts alone if its share of errors is smaller by this than that of all combined. The
+second, if labels come late: weights are then of what was before."""
+LEADS_OF, ERRORS_OF_LATE = 500, 2000
+"""Leads, and shares of errors, are means over about so many examples; the second, if labels come
+late."""
 MOST_WAITING = 4096
 """Inputs of so many predictions are kept at most, a power of two; of many classes fewer."""
 _MOST_KEPT = 1 << 20
@@ -110,11 +121,13 @@ class CombinationState(NamedTuple):
     """The same of all classes together."""
     totals: np.ndarray = field("sides", range=NOT_NEGATIVE)
     """The sums over all words; of dense rows nothing is counted."""
+    errors: np.ndarray = field(N_INPUTS + 1, range=Range(0.0, 1.0))
+    """The shares of errors of late: of each input alone, and of all combined."""
     info: np.ndarray = field(N_INFO, dtype=np.int64, range=COUNT)
     digests: np.ndarray = field("waiting", dtype=np.int64, scratch=True)
     """Of predictions that wait for their labels 1 + the digest of the row; 0: none waits here."""
-    waiting: np.ndarray = field("waiting", N_INPUTS, "outputs", scratch=True)
-    """Their inputs. In files there are those that wait only: see `waiting_arrays`."""
+    waiting: np.ndarray = field("waiting", N_INPUTS + 1, "outputs", scratch=True)
+    """Their inputs, and all of these combined. In files there are those that wait only: see `waiting_arrays`."""
 
 
 def _check(state: CombinationState, sizes: Sizes) -> None:
@@ -135,6 +148,7 @@ class Scratch(NamedTuple):
     matrix: np.ndarray  # (N_INPUTS, N_INPUTS + 1)
     factors_of_classes: np.ndarray  # (classes,), (2,): what an example of each class weighs
     p: np.ndarray  # (outputs,): probabilities
+    z: np.ndarray  # (outputs,): all inputs combined
     raw: np.ndarray  # (N_INPUTS, outputs): scores as they are, which were cut
 
 
@@ -142,8 +156,8 @@ def new_scratch(n_outputs: int, n_features: int) -> Scratch:
     """Return arrays for so many outputs and features."""
     square = np.zeros((N_INPUTS, N_INPUTS + 1))
     inputs = np.zeros((N_INPUTS, n_outputs))
-    factors, p = np.ones(max(2, n_outputs)), np.zeros(n_outputs)
-    return Scratch(inputs, np.zeros(n_features), square, factors, p, inputs.copy())
+    factors, vectors = np.ones(max(2, n_outputs)), np.zeros((2, n_outputs))
+    return Scratch(inputs, np.zeros(n_features), square, factors, *vectors, inputs.copy())
 
 
 def new_combination() -> CombinationState:
@@ -158,13 +172,13 @@ def nothing_combined() -> tuple[CombinationState, Scratch, np.ndarray]:
     """Return arrays of size 0, where scores are not combined."""
     one, two, three = (np.zeros((0,) * n) for n in (1, 2, 3))
     none = np.zeros(0, np.int64)
-    state = CombinationState(one, two, one, three, two, two, one, one, none, none, three)
-    return state, Scratch(two, one, two, one, one, two), none
+    state = CombinationState(one, two, one, three, two, two, one, one, one, none, none, three)
+    return state, Scratch(two, one, two, one, one, one, two), none
 
 
 def n_waiting(n_outputs: int) -> int:
     """Return how many predictions may wait for their labels, a power of two."""
-    most = max(1, _MOST_KEPT // (N_INPUTS * n_outputs))
+    most = max(1, _MOST_KEPT // ((N_INPUTS + 1) * n_outputs))
     return min(MOST_WAITING, 1 << (most.bit_length() - 1))
 
 
@@ -182,11 +196,12 @@ def with_outputs(state: CombinationState, n_outputs: int) -> CombinationState:
         moments=state.moments.copy(), weights=state.weights.copy(),
         curvature=state.curvature.copy(), counts=np.pad(state.counts, ((0, more), (0, 0))),
         known=state.known.copy(), totals=np.pad(state.totals, (0, more)),
+        errors=state.errors.copy(),
         digests=np.zeros(n_waiting(n_outputs), np.int64),
-        waiting=np.zeros((n_waiting(n_outputs), N_INPUTS, n_outputs)),
+        waiting=np.zeros((n_waiting(n_outputs), N_INPUTS + 1, n_outputs)),
     )  # fmt: skip
     if before == 1 < n_outputs:
-        new.weights[:], new.curvature[:] = 0.0, 0.0
+        new.weights[:], new.curvature[:], new.errors[:] = 0.0, 0.0, 0.0
         new.weights[0] = FIRST_WEIGHT
     return new
 
@@ -354,13 +369,31 @@ def _write_inputs(state, scores, values, columns, n, is_sparse, knows_last, scra
             inputs[LAST, last] = 2.0
 
 
+@compiled
+def alone(state):
+    """Return the input that predicts alone, -1: all are combined."""
+    best = np.int64(-1)
+    least = state.errors[COMBINED] - (LEAD_IF_LATE if state.info[IS_LATE] else LEAD)
+    for m in range(N_INPUTS):
+        if state.errors[m] < least:
+            best, least = np.int64(m), state.errors[m]
+    return best
+
+
 @compiled_inner
-def _write_combined(state, inputs, out):
-    for o in range(out.size):
-        z = 0.0
+def _write_combined(state, scratch, z):
+    for o in range(z.size):
+        z[o] = 0.0
         for m in range(N_INPUTS):
-            z += state.weights[m] * inputs[m, o]
-        out[o] = z
+            z[o] += state.weights[m] * scratch.inputs[m, o]
+
+
+@compiled_inner
+def _write_predicted(state, scratch, out):
+    """Write the scores that predict: all inputs combined, or one of them alone."""
+    m = alone(state)
+    for o in range(out.size):
+        out[o] = scratch.z[o] if m < 0 else FIRST_WEIGHT * scratch.inputs[m, o]
 
 
 @compiled_inner
@@ -371,7 +404,8 @@ def combine(state, scores, values, columns, n, is_sparse, knows_last, scratch, o
     n,), `columns` int32 (>= n,), not read if the row is not sparse.
     """
     _write_inputs(state, scores, values, columns, n, is_sparse, knows_last, scratch)
-    _write_combined(state, scratch.inputs, out)
+    _write_combined(state, scratch, scratch.z)
+    _write_predicted(state, scratch, out)
 
 
 @compiled_inner
@@ -380,8 +414,9 @@ def keep_inputs(state, row, scratch):
     if state.digests.size > 0:
         at = row & (state.digests.size - 1)
         state.digests[at] = row + 1
-        for m in range(N_INPUTS):
-            for o in range(scratch.inputs.shape[1]):
+        for o in range(scratch.inputs.shape[1]):
+            state.waiting[at, COMBINED, o] = scratch.z[o]
+            for m in range(N_INPUTS):
                 state.waiting[at, m, o] = scratch.inputs[m, o]
 
 
@@ -395,12 +430,14 @@ def forget_inputs(state, row):
 
 @compiled_inner
 def _take_inputs(state, row, scratch):
-    """Replace the inputs by those that the row had when it was predicted, if they are kept."""
+    """Replace inputs, and what they combined to, by those of the prediction, if they are kept."""
     at = row & (state.digests.size - 1)
-    if state.digests[at] == row + 1:
+    state.info[IS_LATE] = np.int64(state.digests[at] == row + 1)
+    if state.info[IS_LATE]:
         state.digests[at] = 0
-        for m in range(N_INPUTS):
-            for o in range(scratch.inputs.shape[1]):
+        for o in range(scratch.inputs.shape[1]):
+            scratch.z[o] = state.waiting[at, COMBINED, o]
+            for m in range(N_INPUTS):
                 scratch.inputs[m, o] = state.waiting[at, m, o]
 
 
@@ -514,8 +551,14 @@ def learn(
     weight = weight * scratch.factors_of_classes[label]
     combine(state, scores, values, columns, n, is_sparse, knows_last, scratch, out)
     _take_inputs(state, row, scratch)
-    _write_combined(state, scratch.inputs, out)
-    _learn_weights(state, scratch, label, weight, out)
+    _write_predicted(state, scratch, out)
+    for m in range(N_INPUTS + 1):
+        is_wrong = label_index(scratch.z if m == COMBINED else scratch.inputs[m]) != label
+        share = weight / (weight + (ERRORS_OF_LATE if state.info[IS_LATE] else LEADS_OF))
+        state.errors[m] += share * (np.float64(is_wrong) - state.errors[m])
+    # By the weights that there are now.
+    _write_combined(state, scratch, scratch.z)
+    _learn_weights(state, scratch, label, weight, scratch.z)
     count = state.info[N] + 1
     if out.size > 1:
         for m in range(LAST):
