@@ -42,10 +42,6 @@ def _beside(monitor: dict[str, Any], covers: str) -> str:
     return text + f"; of all examples it is {_NOT_KNOWN[covers]}" if covers in _NOT_KNOWN else text
 
 
-NO_GAP = (
-    "not measured: the models of this learner begin at different examples and take turns, so there "
-    "is no one SVM to compare them with (--learner lasvm has a gap)"
-)
 _NOT_KNOWN = {
     "merged": "at most the objective",
     "problems": "not known, as those left out are not counted",

@@ -17,7 +17,7 @@ from streamsvm import save as save_model
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.candidates import in_use, rows_of
 from streamsvm.cli.evaluate import in_percent
-from streamsvm.cli.gap_rows import NO_GAP, gap_rows
+from streamsvm.cli.gap_rows import gap_rows
 from streamsvm.cli.outputs import said
 from streamsvm.cli.parser import say
 from streamsvm.cli.sentences import said_of_meanings
@@ -151,7 +151,6 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
             f"{report.n_threads}  (for kernel values of batches)" if report.n_threads > 1 else None,
         ),
         *gap_rows(report.monitor),
-        ("duality gap", NO_GAP if report.monitor and report.drifts is not None else None),
         ("optimum", _optimum(report)),
         (
             "finishing",

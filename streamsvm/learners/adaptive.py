@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from streamsvm._parameter_checks import (
     check_cost,
     check_number,
@@ -15,15 +17,17 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassWeight
 from streamsvm.labels.targets import GrowingTargets
 from streamsvm.learners.bases import words
+from streamsvm.learners.bases.kernel.availability import of_dual
 from streamsvm.learners.bases.kernel.support_vectors import Vectors, vectors_of
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.models.contest.adaptive_model import AdaptiveModel
 from streamsvm.models.contest.errors import LAST_DRIFT, N_DRIFTS
-from streamsvm.models.contest.members import Settings
+from streamsvm.models.contest.members import FIRST, Settings
 from streamsvm.models.kernel import threads
 from streamsvm.models.kernel.kernel_model import KernelModel
-from streamsvm.monitor.certificate import Certificate
+from streamsvm.monitor.certificate import Certificate, Looks
+from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import density
 from streamsvm.support.locked import guarded, locked
 
@@ -136,6 +140,7 @@ class AdaptiveSVMClassifier(Learner):
     """
 
     new_targets = GrowingTargets
+    has_dual, covers = True, "kept"
     compiles_classes_apart = True
     refuses_ids = "the models learn the last examples, whatever they are; leave the ids out"
 
@@ -183,6 +188,8 @@ class AdaptiveSVMClassifier(Learner):
         self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, seed
         self.last_label = last_label
         self.limit_classes(max_classes)
+        # Of merged vectors there is no gap.
+        self.has_dual = max_support_vectors is None
         # Checks the other parameters.
         model.new_first([])
 
@@ -285,10 +292,63 @@ class AdaptiveSVMClassifier(Learner):
         """Return those of the model in use: see `KernelLearner.support_vectors`."""
         return vectors_of(self.in_use, self.schema, self.targets)
 
+    # The gap: of the first model
+
+    @property
+    def looks(self) -> Looks:
+        """The sums of looks at the gap of the first model, which estimate and bound its mean."""
+        return self.model.looks
+
     @property
     def certificate(self) -> Certificate:
-        """No bound on the mean gap, and why."""
-        return Certificate(None, "no certificate: the models change with the stream")
+        """A bound on the mean gap of the first model, with 95 % probability; or why there is none.
+
+        It is of the examples kept at each moment, also of those before a drift.
+        """
+        if not self.has_dual:
+            return Certificate(None, "no certificate: vectors that are merged are no examples")
+        value = self.model.looks.bound()
+        if value is None:
+            return Certificate(None, "no example was learnt yet")
+        since = int(self.model.state.begun[FIRST]) + 1
+        of = f"of the examples that its first SVM keeps, of those since example {since:,}"
+        return Certificate(value, of)
+
+    @property
+    @locked
+    def dual(self) -> float:
+        """The value of the dual objective of the first model."""
+        return 0.0 if self.in_use is None else self._first.dual
+
+    @of_dual
+    def kept_gap(self) -> KeptGap:
+        """Return the duality gap of the first model on the examples that it keeps."""
+        return self._first.kept_gap()
+
+    @of_dual
+    def duality_gap(self) -> float:
+        """Return the measured duality gap of the first model, divided by the sum of the C_i.
+
+        It is that on the examples kept, as `LASVMClassifier.duality_gap`; 0 before the first one.
+        """
+        return 0.0 if self.in_use is None else self.in_use.duality_gap()
+
+    @of_dual
+    def kept_numbers(self) -> np.ndarray:
+        """Return the numbers of the examples that the first model keeps, int64 (n_kept,)."""
+        begun = int(self.model.state.begun[FIRST])
+        return self._first.kept_numbers() + begun
+
+    @of_dual
+    def at_bound(self) -> np.ndarray:
+        """Return whether each support vector of the first model is at its upper bound C_i."""
+        return self._first.dual_solver().at_bound()
+
+    @property
+    def _first(self) -> KernelModel:
+        """The first model; the learner has learnt an example."""
+        assert self.in_use is not None
+        return self.in_use
 
     @property
     def counters(self) -> dict[str, int]:

@@ -70,6 +70,15 @@ class Looks(NamedTuple):
             squares=max(0.0, self.squares - earlier.squares),
         )
 
+    def after(self, earlier: Self) -> Self:
+        """Return these sums and those of earlier looks."""
+        return self._replace(
+            n=self.n + earlier.n,
+            total=self.total + earlier.total,
+            squares=self.squares + earlier.squares,
+            most=max(self.most, earlier.most),
+        )
+
     @property
     def mean(self) -> float | None:
         """An unbiased estimate of the mean gap; None before the first look."""

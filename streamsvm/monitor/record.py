@@ -36,12 +36,12 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
             record |= dict.fromkeys(gap.OF_STREAM)
         if learner.covers == "merged":
             record |= gap.stream_objective(learner, sample, n_sampled, draws)
-    elif learner.n_drifts is not None:
-        record |= {"n_drifts": learner.n_drifts, "last_drift": learner.last_drift}
     elif hasattr(learner, "figures"):
         record |= learner.figures
-    else:
+    elif learner.n_drifts is None:
         record["objective"] = gap.sampled_objective(learner, sample)
+    if learner.n_drifts is not None:
+        record |= {"n_drifts": learner.n_drifts, "last_drift": learner.last_drift}
     if hasattr(learner, "regret_bound"):
         loss = learner.mean_loss
         record |= {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from streamsvm.features.names import Name
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
+from streamsvm.models.contest.adaptive_model import AdaptiveModel
 from streamsvm.models.kernel.ambiguous_solver import LinearAmbiguousSolver
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.kernel.lasvm_solver import PairsSolver
@@ -31,7 +32,6 @@ from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.onnx_graph import Graph
 from streamsvm.run.parts import MappedScaler, parts_of, unwrapped
 from streamsvm.solvers.adaptive import combination
-from streamsvm.solvers.adaptive.combination import CombinationState
 from streamsvm.solvers.lasvm_pairs.problems import REST
 from streamsvm.support.locked import guarded
 from streamsvm.support.rows import dense, sparse
@@ -82,7 +82,7 @@ def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
         A learner of two labels, `LASVMClassifier`, `LaRankClassifier`, `AmbiguousSVMClassifier`, or
         a linear learner;
         with an `RBF`, `Linear` or `Polynomial` kernel; alone, or behind a `StandardScaler`. Of
-        `AdaptiveSVMClassifier`, of two labels, what it combines now, without the last label.
+        `AdaptiveSVMClassifier` what it combines now, without the last label.
     features
         The names of the columns, in their order: all that the model knows, and no others; None:
         ``model.feature_names``. A text column, of which the model knows features such as
@@ -124,7 +124,7 @@ def _exported(
     description: str,
 ) -> Any:
     _check(learner)
-    if not isinstance(learner, LinearLearner):
+    if not (isinstance(learner, LinearLearner) or isinstance(learner.model, AdaptiveModel)):
         _kernel_model(learner)
     names = list(learner.schema.names)
     texts = _texts(names, features)
@@ -266,13 +266,15 @@ def _decision(graph: Graph, learner: Learner, rows: str) -> tuple[str, str | Non
 
     Beside it probabilities, if they do not follow from these alone.
     """
-    if isinstance(learner, LinearLearner) or not isinstance(
-        _kernel_model(learner).solver, PairsSolver
-    ):
-        return _margins(graph, learner, rows), None
+    if isinstance(learner, LinearLearner):
+        return _linear_margins(graph, learner, rows), None
+    if isinstance(learner.model, AdaptiveModel):
+        return _combined(graph, learner, learner.model, rows), None
     model = _kernel_model(learner)
-    scores, p = _of_problems(graph, model, _margins(graph, learner, rows))
-    return scores, p if model is learner.model else None
+    margins = _kernel_margins(graph, learner, model, rows)
+    if not isinstance(model.solver, PairsSolver):
+        return margins, None
+    return _of_problems(graph, model, margins)
 
 
 def _of_problems(graph: Graph, model: KernelModel, margins: str) -> tuple[str, str]:
@@ -307,48 +309,90 @@ def _of_problems(graph: Graph, model: KernelModel, margins: str) -> tuple[str, s
     return scores, graph.add("Max", p, graph.constant(LEAST))
 
 
-def _margins(graph: Graph, learner: Learner, rows: str) -> str:
-    """Add the operators of the margins, also of each problem; return their result."""
-    d = len(learner.schema.names)
-    if isinstance(learner, LinearLearner):
-        turn = learner.targets.direction
-        weights = turn * learner.model.predicting_weights()[:, :d]
-        x = graph.add("Cast", rows, to=graph.float64)
-        return graph.affine(x, weights.T, turn * np.array(learner.model.biases()))
-    if learner.model.combination is not None:
-        return _combined(graph, learner, learner.model.combination, rows)
-    return _kernel_margins(graph, learner, rows)
-
-
-def _combined(graph: Graph, learner: Learner, state: CombinationState, rows: str) -> str:
-    """Add what an adaptive model of two labels combines; the last label is not known."""
-    if not learner.targets.has_one_margin:
-        raise _refused(learner)
-
-    def cut(values: str, at: float) -> str:
-        return graph.add("Max", graph.add("Min", values, graph.constant(at)), graph.constant(-at))
-
-    own = cut(_kernel_margins(graph, learner, rows), combination.LONGEST)
-    if combination.is_alone(state):
-        return graph.add("Mul", own, graph.constant(combination.FIRST_WEIGHT))
-    d, turn = len(learner.schema.names), learner.targets.direction
+def _linear_margins(graph: Graph, learner: LinearLearner, rows: str) -> str:
+    """Add the operators of a linear model; return their result."""
+    turn, d = learner.targets.direction, len(learner.schema.names)
+    weights = turn * learner.model.predicting_weights()[:, :d]
     x = graph.add("Cast", rows, to=graph.float64)
-    if not learner.is_sparse:
+    return graph.affine(x, weights.T, turn * np.array(learner.model.biases()))
+
+
+def _combined(graph: Graph, learner: Learner, model: AdaptiveModel, rows: str) -> str:
+    """Add what an adaptive model combines; the last label is not known."""
+    state, turn = model.combination, learner.targets.direction
+    found = dict(_inputs(graph, learner, model, rows))
+    if (alone := combination.alone(state)) >= 0:
+        weights = np.where(np.arange(combination.N_INPUTS) == alone, combination.FIRST_WEIGHT, 0.0)
+    else:
+        weights = state.weights
+    total = graph.constant(turn * weights[combination.CONSTANT] * (model.n_classes == 2))
+    for m, input_m in found.items():
+        total = graph.add("Add", graph.add("Mul", input_m, graph.constant(weights[m])), total)
+    return total
+
+
+def _inputs(
+    graph: Graph, learner: Learner, model: AdaptiveModel, rows: str
+) -> Iterator[tuple[int, str]]:
+    """Add the inputs of a combination; yield the number and the name of each: see `combination`."""
+    state, d = model.combination, len(learner.schema.names)
+    turn, is_one = learner.targets.direction, learner.targets.has_one_margin
+    for member in model.members:
+        if member is not None:
+            own = rows
+            if member.bits is not None:
+                columns = graph.constant(member.bits.columns.astype(np.int64))
+                values = graph.add("Gather", rows, columns, axis=1)
+                own = graph.add("Greater", values, graph.constant(member.bits.edges))
+                own = graph.add("Cast", own, to=graph.float32)
+            scores = _kernel_margins(graph, learner, member.model, own)
+            if isinstance(member.model.solver, PairsSolver):
+                scores = graph.add("Log", _of_problems(graph, member.model, scores)[1])
+            yield member.slot, _cut(graph, scores, state.leads[member.slot], is_one)
+    x = graph.add("Cast", rows, to=graph.float64)
+    if learner.is_sparse:
+        counts = np.log(state.counts[:, 1 : 1 + d] + 1.0)
+        counts -= np.log(state.totals + state.info[combination.N_WORDS] + 1.0)[:, None]
+        counts *= state.known[1 : 1 + d] > 0.0
+        first = np.log(state.counts[:, 0] + 1.0)
+        if is_one:
+            counts, first = turn * np.diff(counts, axis=0), turn * np.diff(first)
+        of_words = graph.affine(graph.add("Abs", x), counts.T / 3.0, first / 3.0)
+        yield combination.BAYES, _cut(graph, of_words, state.leads[combination.BAYES], is_one)
+    else:
         mean, factors = combination.standards(state, d)
         x = graph.add("Mul", graph.add("Sub", x, graph.constant(mean)), graph.constant(factors))
-        x = cut(x, combination.FAR)
-    sum_of = graph.add("Mul", own, graph.constant(state.weights[combination.IN_USE]))
-    for m, weights in zip((combination.FAST, combination.SLOW), state.linear[:, 0], strict=True):
-        score = cut(graph.affine(x, weights[1 : 1 + d, None], weights[:1]), combination.LONGEST)
-        score = graph.add("Mul", score, graph.constant(turn * state.weights[m]))
-        sum_of = graph.add("Add", sum_of, score)
-    return graph.add("Add", sum_of, graph.constant(turn * state.weights[combination.CONSTANT]))
+        x = _clipped(graph, x, combination.FAR)
+    for m, w in zip((combination.FAST, combination.SLOW), state.linear, strict=True):
+        score = graph.affine(x, turn * w[:, 1 : 1 + d].T, turn * w[:, 0])
+        yield m, _cut(graph, score, state.leads[m], is_one)
 
 
-def _kernel_margins(graph: Graph, learner: Learner, rows: str) -> str:
-    """Add the operators of a kernel expansion; return their result."""
-    d = len(learner.schema.names)
-    model = _kernel_model(learner)
+def _clipped(graph: Graph, values: str, at: float) -> str:
+    return graph.add("Max", graph.add("Min", values, graph.constant(at)), graph.constant(-at))
+
+
+def _cut(graph: Graph, scores: str, lead: float, is_one: bool) -> str:
+    """Bring scores, (n, outputs), to one scale, as `combination` does."""
+    longest = combination.LONGEST
+    if is_one:
+        return _clipped(graph, scores, longest)
+    best = graph.add("ReduceMax", scores, axes=[1], keepdims=1)
+    is_best = graph.add("Equal", scores, best)
+    others = graph.add("Where", is_best, graph.constant(-np.inf), scores)
+    second = graph.add("ReduceMax", others, axes=[1], keepdims=1)
+    # If all are equal.
+    second = graph.add("Max", second, graph.constant(-1e300))
+    centre = graph.add("Mul", graph.add("Add", best, second), graph.constant(0.5))
+    scaled = graph.add("Sub", scores, centre)
+    scaled = graph.add("Mul", scaled, graph.constant(2.0 / max(lead, 1e-6)))
+    return graph.add("Mul", _clipped(graph, scaled, longest), graph.constant(0.5))
+
+
+def _kernel_margins(graph: Graph, learner: Learner, model: KernelModel, rows: str) -> str:
+    """Add the operators of a kernel expansion, also of each problem; return their result."""
+    is_of_bits = model.n_features != len(learner.schema.names) and not model.is_sparse
+    d = model.n_features if is_of_bits else len(learner.schema.names)
     if model.preparation.factors is not None:
         rows = graph.add("Mul", rows, graph.constant(model.preparation.factors_in_use(d)))
     x = graph.add("Cast", rows, to=graph.float64)
@@ -380,7 +424,7 @@ def _kernel_margins(graph: Graph, learner: Learner, rows: str) -> str:
 
 def _kernel_model(learner: Learner) -> KernelModel:
     """Return the model whose kernel expansion predicts; refuse a learner that has none."""
-    model = learner.model.in_use
+    model = learner.model
     if not isinstance(model, KernelModel):
         raise _refused(learner)
     is_known = learner.targets.has_one_margin or isinstance(model.outputs, Scores)

@@ -78,6 +78,7 @@ MODELS = [
     (StandardScaler() | SVMSGDClassifier(seed=1), two),
     (StandardScaler() | SVMSGDClassifier(seed=1), three),
     (StandardScaler() | AdaptiveSVMClassifier(seed=1), two),
+    (AdaptiveSVMClassifier(seed=1, last_label=False), three),
     (StandardScaler() | AmbiguousSVMClassifier(), three),
     (StandardScaler() | LASVMClassifier(kernels.RBF(0.5), seed=1), three),
     (StandardScaler() | LASVMClassifier(kernels.RBF(0.5), multiclass="ovr", seed=1), three),

@@ -49,6 +49,7 @@ from streamsvm.models.outputs import GrowingOutputs
 from streamsvm.models.rank_bits import MOST_ROWS, equal_weights, fitted, ranks_of
 from streamsvm.models.rank_bits import read as read_bits
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
+from streamsvm.monitor.certificate import Looks
 from streamsvm.solvers.adaptive import combination, last_label
 from streamsvm.solvers.adaptive.combination import N_MODELS, CombinationState
 from streamsvm.support import states
@@ -163,6 +164,13 @@ class AdaptiveModel(Model):
         return None if member is None else member.model
 
     @property
+    def looks(self) -> Looks:
+        """The sums of looks at the gap of the first model, since the first example."""
+        n, *before = self.state.looks.tolist()
+        earlier = Looks(int(n), *before)
+        return earlier if self.first is None else self.first.solver.looks.after(earlier)
+
+    @property
     def in_use(self) -> Model:
         """The same, as the model whose arrays compiled code uses."""
         return self.first or self
@@ -210,6 +218,7 @@ class AdaptiveModel(Model):
             # Of so many classes they are of another kind.
             members: list[Member | None] = [None] * N_MODELS
             members[FIRST] = Member(FIRST, self.new_first(factors))
+            changed["state"] = self.state._replace(looks=np.array(self.looks, np.float64))
             changed |= {"members": members, "successor": None, "_relearns": True}
             return [(self.__dict__, changed)]
         of_models = [one for model in self.models for one in model.with_class(factor)]
@@ -616,6 +625,7 @@ class AdaptiveModel(Model):
         errors.begin_anew(state, slot, wrong)
         state.begun[slot], state.restarted[slot] = n - kept, n
         if slot == FIRST:
+            state.looks[:] = self.looks
             first = Member(FIRST, self.new_first(self.factors_of_classes))
             self._learn_first(first, examples)
             self._set(FIRST, first)

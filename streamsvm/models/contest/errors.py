@@ -19,7 +19,7 @@ import numpy as np
 
 from streamsvm.solvers.adaptive import last_label
 from streamsvm.solvers.adaptive.combination import N_MODELS
-from streamsvm.support.declaration import COUNT, FLAG, Range, Sizes, field
+from streamsvm.support.declaration import COUNT, FLAG, NOT_NEGATIVE, Range, Sizes, field
 from streamsvm.support.states import declare
 
 FADE = 0.997
@@ -60,6 +60,8 @@ class AdaptiveState(NamedTuple):
     """How many of the last examples the new model of ranks has yet to learn."""
     alarm: np.ndarray = field(1, dtype=np.int64, range=FLAG)
     """1 from when a drift is noticed until errors are as before."""
+    looks: np.ndarray = field(4, range=NOT_NEGATIVE)
+    """`Looks` of first models that were before the present one."""
     info: np.ndarray = field(N_INFO, dtype=np.int64, range=COUNT)
     asked: np.ndarray = field(last_label.N_ASKED, dtype=np.int64, range=COUNT)
     """The rows that were predicted of late: see `last_label`."""
