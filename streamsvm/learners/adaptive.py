@@ -1,4 +1,4 @@
-"""Several SVMs that learn the same stream, of which the best of late predicts."""
+"""Several SVMs that learn the same stream, and predict together."""
 
 from __future__ import annotations
 
@@ -33,41 +33,41 @@ from streamsvm.support.locked import guarded, locked
 
 
 class AdaptiveSVMClassifier(Learner):
-    """Online SVM for streams that drift: several models learn, and the best of late predicts.
+    """Online SVM for streams that drift: several models learn, and predict together.
 
-    Four models learn the stream: by LASVM for two classes, by LaRank for more.
-    The first finds scale and gamma of its RBF kernel itself. The second and third have 1/4 and 1/16
-    of its gamma, so that the third is nearly linear, and ten times its C; the fourth has 4 times
-    its gamma, and keeps the last 1,000 examples only. Of 3 to 50 classes the second is
-    a `LASVMClassifier`, too, and the third is one with the first's gamma and C, for classes that
-    overlap; of more the third is as the first, with a tenth of C. An event is predicted by the
-    model that has erred least of late, which learns each example at once. The others learn 32
-    examples together, 128 after the first 256. After the first 512 only the best of them learns;
-    the rest sleep, until errors become more, and are looked at when the number of examples is a
-    power of two.
+    Up to three kernel models learn each example, by LASVM:
 
-    Its score is combined with those of two passive-aggressive linear models, which follow fast, and
-    with the last label, by weights that are learnt online, while the combination errs less.
+    * the first from all examples (of the window); it finds scale, gamma and C of its RBF kernel
+      itself;
+    * one from the ranks of the features, as up to 120 bits that are shared out by how much each
+      feature matters, which is learnt: it sees borders along the axes, as trees do, and no
+      outliers. It is for dense rows of at most 120 features;
+    * one, as the first, from the last 250 examples only.
 
-    When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
-    examples; another one finds scale and gamma anew, as features may have got other units. If one
-    of them errs clearly less on the newer half, a drift is noticed: all models begin anew with
-    these examples, and try scale and width again. A drift is logged.
+    Their scores are combined with those of two passive-aggressive linear models, which follow fast
+    and slowly, with counts of words (of sparse rows), and with the last label, by weights that are
+    learnt online: a logistic regression, in Newton steps that forget.
 
-    It takes 1.2 to 2.7 times as long as one model. Its memory is bounded, for any stream:
-    kernel rows take `cache_mb` at most, and each example that a model keeps about 8 d + 900 bytes
-    (d features; with K > 2 classes 120 K more; sparse rows 16 bytes a nonzero feature instead of
-    8 d, and 3 kB for each feature name). The models keep 3 `window` + 1,000 examples at most, of
-    which on noisy streams most are support vectors: `max_support_vectors` bounds those of each.
-    While scale and width are tried there are two models more, of up to 1,024 examples and each with
-    a quarter of `cache_mb`. Strings and infinities raise `FeatureError` and do not change the
-    model.
+    When the errors of the first or the second model become more, a fresh one learns the older half
+    of the last 256, and later of the last 1,024, examples. If it errs clearly less on the newer
+    half, the model begins anew with these, and finds scale and width, or bits, again. This is a
+    drift, which is logged. The second and the third model sleep while the combination is as good
+    without them; they wake when the stream has doubled or errors become more.
+
+    It takes 1.3 to 2.3 times as long as the first model alone. Its memory is bounded, for any
+    stream: kernel rows take `cache_mb` at most, and each example that a model keeps about 8 d + 900
+    bytes (d features; with K > 2 classes 120 K more; sparse rows 24 bytes a nonzero feature instead
+    of 8 d, and 3 kB, with K > 2 classes 24 K bytes more, for each feature name). The models keep 4
+    `window` examples at most, of which on noisy streams most are support vectors:
+    `max_support_vectors` bounds those of each. While scale and width are tried there are two models
+    more, of up to 1,024 examples and each with a third of `cache_mb`. Strings and infinities raise
+    `FeatureError` and do not change the model.
 
     Parameters
     ----------
     C
-        Positive: the cost of a margin error of the first model; 1 by default. That of the second,
-        and with two classes of the third, is ten times as large.
+        "auto", the default: the first model tries 1 and 10, the second has 1. Or a positive number:
+        the cost of a margin error of all models.
     scale
         "auto", the default: the first model tries whether rows are taken as they are or features
         are divided by their standard deviations; True: they are divided; False: they are not.
@@ -110,16 +110,18 @@ class AdaptiveSVMClassifier(Learner):
     Attributes
     ----------
     in_use
-        The model that predicts now, a `KernelModel`, to be looked at only.
+        The first model, a `KernelModel`, to be looked at only: support vectors, gap and certificate
+        are its own.
     n_drifts, last_drift
-        How many drifts were noticed: errors became far more, or the models began anew; and the
-        number of the last example before the latest one, 0: none.
+        How many drifts were noticed: errors became far more, or a model began anew; and the number
+        of the last example before the latest one, 0: none.
 
     References
     ----------
     Ross, Adams, Tasoulis, Hand, Exponentially weighted moving average charts for detecting concept
     drift, Pattern Recognition Letters 33 (2012); Bach, Maloof, Paired learners for concept drift,
-    ICDM (2008).
+    ICDM (2008); Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online Passive-Aggressive
+    Algorithms, JMLR 7 (2006).
 
     Examples
     --------
@@ -231,17 +233,17 @@ class AdaptiveSVMClassifier(Learner):
 
     @property
     def models(self) -> list[KernelModel]:
-        """The models: the first alone until 32 examples were learnt, then one of each kind."""
+        """The models that learn at present, the first one first."""
         return self.model.models
 
     @property
     def in_use(self) -> KernelModel | None:
-        """The model that predicts now; None before the first example."""
+        """The first model; None before the first example."""
         return self.model.first
 
     @property
     def n_drifts(self) -> int:
-        """How often a drift was noticed: errors became far more, or the models began anew."""
+        """How often a drift was noticed: errors became far more, or a model began anew."""
         return int(self.model.state.info[N_DRIFTS])
 
     @property
@@ -258,25 +260,26 @@ class AdaptiveSVMClassifier(Learner):
 
     @property
     def description(self) -> str:
-        """The parameters of the model in use."""
+        """The parameters of the first model."""
         model = self.in_use
         used = f"C={self.C}" if model is None else f"{model.kernel}, C={model.C:g}"
         return f"{used}{self._weights_in_words}"
 
     @property
     def chosen(self) -> str | None:
-        """Scale and width of the first model in words, and of the model in use if it is another."""
+        """Scale, width and C of the first model in words, and which features decide."""
         chosen = None if self.in_use is None else self.in_use.chosen
         return None if chosen is None else chosen + words.deciding(self.relevance)
 
     @property
     @locked
     def relevance(self) -> dict[Name, float] | None:
-        """How much each feature weighs in squared distances of rows, those that weigh most first.
+        """How much each feature weighs in distances of rows, those that weigh most first.
 
-        Found by the first model, for all; see `KernelLearner.relevance`.
+        Those of ranks, if their model weighs more than the first one; else of the first, see
+        `KernelLearner.relevance`.
         """
-        return words.relevance_of(self.in_use, self.schema.names)
+        return words.relevance_of(self.model.shares, self.schema.names)
 
     def _facts(self) -> dict[str, object]:
         own = {"support vectors": self.n_support_vectors, "drifts": self.drifts}
@@ -284,12 +287,12 @@ class AdaptiveSVMClassifier(Learner):
 
     @property
     def n_support_vectors(self) -> int:
-        """Number of examples with a nonzero coefficient in the model in use."""
+        """Number of examples with a nonzero coefficient in the first model."""
         return 0 if self.in_use is None else self.in_use.solver.n_vectors
 
     @locked
     def support_vectors(self) -> Vectors:
-        """Return those of the model in use: see `KernelLearner.support_vectors`."""
+        """Return those of the first model: see `KernelLearner.support_vectors`."""
         return vectors_of(self.in_use, self.schema, self.targets)
 
     # The gap: of the first model
@@ -357,7 +360,7 @@ class AdaptiveSVMClassifier(Learner):
 
     @property
     def kappa(self) -> float:
-        """The share of the steps of the model in use that changed nothing."""
+        """The share of the steps of the first model that changed nothing."""
         return 0.0 if self.in_use is None else self.in_use.kappa
 
 

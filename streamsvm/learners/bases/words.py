@@ -70,9 +70,8 @@ def deciding(relevance: Mapping[Label, float] | None) -> str:
     return f"; what decides: {shown}"
 
 
-def relevance_of(model: KernelModel | None, names: Sequence[Label]) -> dict[Label, float] | None:
+def relevance_of(shares: np.ndarray | None, names: Sequence[Label]) -> dict[Label, float] | None:
     """Return how much each feature weighs in distances, those that weigh most first."""
-    shares = None if model is None else model.preparation.relevance
     if shares is None:
         return None
     order = np.argsort(-shares, kind="stable").tolist()

@@ -164,6 +164,15 @@ class AdaptiveModel(Model):
         return None if member is None else member.model
 
     @property
+    def shares(self) -> np.ndarray | None:
+        """How much each feature weighs, float64 (d,), of sum 1; None: it is not known."""
+        weights, ranks = self.combination.weights, self.members[RANKS]
+        if ranks is not None and self.relevance is not None and weights[RANKS] >= weights[FIRST]:
+            found: np.ndarray = self.relevance / self.relevance.sum()
+            return found
+        return None if self.first is None else self.first.preparation.relevance
+
+    @property
     def looks(self) -> Looks:
         """The sums of looks at the gap of the first model, since the first example."""
         n, *before = self.state.looks.tolist()

@@ -140,7 +140,7 @@ class KernelLearner(Learner):
         Of features that are scaled, shares of which the sum is 1, learnt from the first 1,024
         examples (see the page "Scale and width"). None: all weigh the same.
         """
-        return words.relevance_of(self.model, self.schema.names)
+        return words.relevance_of(self.model.preparation.relevance, self.schema.names)
 
     @property
     @locked
