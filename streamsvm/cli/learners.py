@@ -4,7 +4,7 @@ import argparse
 import inspect
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from streamsvm import (
     kernels,
     load,
 )
-from streamsvm.cli.parameters import add_options, parameters
-from streamsvm.cli.parser import Group, add_table, limit, positive, say, whole
+from streamsvm.cli.parameters import add_options, in_help, parameters
+from streamsvm.cli.parser import Group, Parser, add_table, limit, positive, say, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.model_files.container import steps_of
@@ -212,6 +212,57 @@ def add_learner_options(group: Group) -> None:
     add_table(group, _NEW | {"--learner": {"choices": names} | _NEW["--learner"]})
     add_options(group, parameters(ADDED_BY_HAND))
     add_table(group, _SELECTION | _LABELS | _SETS | _ANSWERS | _SCALER)
+
+
+def add_learner_group(parser: Parser) -> None:
+    """Add the options of learner and kernel as a group; help shows those of one learner."""
+    group = parser.add_argument_group("learner")
+    add_learner_options(group)
+
+    def show(arguments: Sequence[str]) -> None:
+        named = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+        named.add_argument("--learner")
+        try:
+            name = named.parse_known_args(arguments)[0].learner
+        except argparse.ArgumentError:
+            return  # a name is missing: the parser itself says so
+        try:
+            _show_options_of(parser, group, name)
+        except (ParameterError, argparse.ArgumentError) as error:
+            parser.error(str(error))
+
+    parser.before_help = show
+
+
+def _show_options_of(parser: Parser, group: argparse._ArgumentGroup, name: str | None) -> None:
+    """Leave only the options of one learner in the help; None: the default learner."""
+    actions = {action.dest: action for action in group._group_actions}
+    if name is not None:
+        parser._check_value(actions["learner"], name)
+    learner = _learner_of(name or "adaptive")
+    known = inspect.signature(learner.cls).parameters.keys()
+    texts = {found.name: found.texts for found in parameters(ADDED_BY_HAND)}
+    shown = {"model", "learner"} | (known - {"selection", "scale", "seed"})
+    if "kernel" in known:
+        shown |= set(_KERNEL_OPTIONS)
+    if "selection" in known:
+        shown |= set(_OF_SELECTIONS)
+    if learner.takes == "sentences":
+        shown.add("template")
+    if learner.takes == "rows":
+        tables = _LABELS | _SETS | _ANSWERS | _SCALER
+        shown |= {key.split()[0].strip("-").replace("-", "_") for key in tables}
+    for dest, action in actions.items():
+        if dest not in shown:
+            action.help = argparse.SUPPRESS
+        elif dest in texts:
+            action.help = in_help(texts[dest][learner.name])
+    parser.usage = parser.short_usage()
+    which = f"{learner.name}, the default" if name is None else learner.name
+    group.description = (
+        f"Options of {which}. --help --learner NAME shows those of another learner; "
+        "docs/command.md has those of all."
+    )
 
 
 def kernel_from(options: argparse.Namespace) -> Any:

@@ -93,16 +93,26 @@ def add_options(group: Group, found: list[Parameter]) -> None:
         group.add_argument(option, **settings)
 
 
+def by_text(texts: dict[str, str]) -> dict[str, list[str]]:
+    """Return the first sentence of each description, and the learners that it is of."""
+    learners: dict[str, list[str]] = {}
+    for learner, text in texts.items():
+        first = re.split(r"(?<=[^.\d])\. ", text)[0].rstrip(".")
+        learners.setdefault(first, []).append(learner)
+    return learners
+
+
 def _help_of(parameter: Parameter) -> str:
     """Return the first sentence of each description, with the names of its learners."""
-    by_text: dict[str, list[str]] = {}
-    for learner, text in parameter.texts.items():
-        first = re.split(r"(?<=[^.\d])\. ", text)[0].rstrip(".")
-        by_text.setdefault(first, []).append(learner)
-    said = [f"{', '.join(learners)}: {text}" for text, learners in by_text.items()]
-    # What is a dict in Python is written otherwise here.
-    text = re.sub(r"a dict \{label: ([^}]*)\}", r"LABEL=FACTOR,... (\1)", "; ".join(said))
-    return text.replace("%", "%%")
+    found = by_text(parameter.texts).items()
+    return in_help("; ".join(f"{', '.join(learners)}: {text}" for text, learners in found))
+
+
+def in_help(text: str) -> str:
+    """Return a description from a docstring as the help of an option."""
+    # What is a dict in Python is written otherwise on the command line.
+    text = re.sub(r"a dict \{label: ([^}]*)\}", r"LABEL=FACTOR,... (\1)", text)
+    return text.replace("``", "`").replace("%", "%%")
 
 
 def _metavar(parameter: Parameter) -> str:
