@@ -9,7 +9,7 @@ import pytest
 
 from streamsvm import SVMSGDClassifier
 from streamsvm.cli import learners
-from streamsvm.cli.learners import model_from
+from streamsvm.cli.learners import ADDED_BY_HAND, model_from
 from streamsvm.cli.main import main, parser
 from streamsvm.cli.parameters import parameters
 from streamsvm.errors import ParameterError
@@ -105,7 +105,7 @@ def test_help_shows_the_options_of_the_named_learner(command, of_learner, capsys
 def test_help_shows_what_a_learner_takes_and_nothing_else(learner, capsys):
     printed = help_of(capsys, "replay", "--help", "--learner", learner.name)
     shown = {name.replace("-", "_") for name in re.findall(r"^  --([\w-]+)", printed, re.M)}
-    of_any = {one.name for one in parameters(("seed", "max_classes", "scale", "candidates"))}
+    of_any = {one.name for one in parameters(ADDED_BY_HAND)}
     assert shown & of_any == inspect.signature(learner.cls).parameters.keys() & of_any
     assert ("--clip N" in printed) == (learner.takes == "rows")
     assert ("--template FILE" in printed) == (learner.takes == "sentences")
