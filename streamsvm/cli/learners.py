@@ -226,43 +226,53 @@ def add_learner_group(parser: Parser) -> None:
             name = named.parse_known_args(arguments)[0].learner
         except argparse.ArgumentError:
             return  # a name is missing: the parser itself says so
+        if name is not None:
+            parser.check("learner", name)
         try:
-            _show_options_of(parser, group, name)
-        except (ParameterError, argparse.ArgumentError) as error:
+            learner = _learner_of(name or "adaptive")
+        except ParameterError as error:
             parser.error(str(error))
+        parser.show_only(_options_of(learner), _options())
+        group.description = (
+            f"Options of {learner.name}{', the default' if name is None else ''}. --help --learner "
+            "NAME shows those of another learner; docs/command.md has those of all."
+        )
 
     parser.before_help = show
 
 
-def _show_options_of(parser: Parser, group: argparse._ArgumentGroup, name: str | None) -> None:
-    """Leave only the options of one learner in the help; None: the default learner."""
-    actions = {action.dest: action for action in group._group_actions}
-    if name is not None:
-        parser._check_value(actions["learner"], name)
-    learner = _learner_of(name or "adaptive")
+def _names_in(table: Iterable[str]) -> set[str]:
+    """Return the names of the options of a table, as those of their values."""
+    return {key.split()[0].strip("-").replace("-", "_") for key in table}
+
+
+_OF_ROWS = _LABELS | _SETS | _ANSWERS | _SCALER
+
+
+def _options() -> set[str]:
+    """Return the names of all options of learners."""
+    names = {parameter.name for parameter in parameters(ADDED_BY_HAND)}
+    return names | _names_in(_NEW | _SELECTION | _OF_ROWS)
+
+
+def _options_of(learner: RegisteredLearner) -> dict[str, str | None]:
+    """Return the options that a learner takes, with their texts if these are of its docstring."""
     known = inspect.signature(learner.cls).parameters.keys()
-    texts = {found.name: found.texts for found in parameters(ADDED_BY_HAND)}
-    shown = {"model", "learner"} | (known - {"selection", "scale", "seed"})
-    if "kernel" in known:
-        shown |= set(_KERNEL_OPTIONS)
-    if "selection" in known:
-        shown |= set(_OF_SELECTIONS)
+    shown: dict[str, str | None] = dict.fromkeys(("model", "learner"))
+    for option in _KERNEL_OPTIONS if "kernel" in known else ():
+        shown[option] = None
+    for option in _OF_SELECTIONS if "selection" in known else ():
+        shown[option] = None
+    if "candidates" in known:
+        shown["candidates"] = None
     if learner.takes == "sentences":
-        shown.add("template")
+        shown["template"] = None
     if learner.takes == "rows":
-        tables = _LABELS | _SETS | _ANSWERS | _SCALER
-        shown |= {key.split()[0].strip("-").replace("-", "_") for key in tables}
-    for dest, action in actions.items():
-        if dest not in shown:
-            action.help = argparse.SUPPRESS
-        elif dest in texts:
-            action.help = in_help(texts[dest][learner.name])
-    parser.usage = parser.short_usage()
-    which = f"{learner.name}, the default" if name is None else learner.name
-    group.description = (
-        f"Options of {which}. --help --learner NAME shows those of another learner; "
-        "docs/command.md has those of all."
-    )
+        shown |= dict.fromkeys(_names_in(_OF_ROWS))
+    for parameter in parameters(ADDED_BY_HAND):
+        if learner.name in parameter.texts:
+            shown[parameter.name] = in_help(parameter.texts[learner.name])
+    return shown
 
 
 def kernel_from(options: argparse.Namespace) -> Any:

@@ -10,7 +10,7 @@ import difflib
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -202,6 +202,28 @@ class Parser(argparse.ArgumentParser):
             self.error(f"too many arguments: {' '.join(unknown)}")
         known = [option for action in self._actions for option in action.option_strings]
         self.error("; ".join(f"unknown option {name}{did_you_mean(name, known)}" for name in names))
+
+    def show_only(self, shown: Mapping[str, str | None], of: Collection[str]) -> None:
+        """Leave in the help, of some options, only those in `shown`, with their texts if not None.
+
+        Options are named as their values in the namespace. The usage becomes one line.
+        """
+        for action in self._actions:
+            if action.dest in of:
+                if action.dest not in shown:
+                    action.help = argparse.SUPPRESS
+                elif text := shown[action.dest]:
+                    action.help = text
+        self.usage = self.short_usage()
+
+    def check(self, name: str, value: str) -> None:
+        """End with an error if an option does not take a value."""
+        for action in self._actions:
+            if action.dest == name:
+                try:
+                    self._check_value(action, value)
+                except argparse.ArgumentError as error:
+                    self.error(str(error))
 
     def error(self, message: str) -> NoReturn:
         """Print the error and one line of usage; exit with code 2."""

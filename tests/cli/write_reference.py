@@ -11,6 +11,7 @@ from typing import NamedTuple
 from streamsvm.cli.learners import ADDED_BY_HAND
 from streamsvm.cli.main import parser
 from streamsvm.cli.parameters import by_text, parameters
+from streamsvm.learners.bases.registry import registered_learners
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "command.md"
 LEARNER = "learner"
@@ -53,7 +54,8 @@ the learner's class; in Python its name has `_` instead of `-`.
 """
 
 OF_EACH = """
-The parameters of single learners, shortened; [the reference](api/learners.md) has all of the text.
+Their parameters, each by its first sentence; [the reference](api/learners.md) has all of the text.
+Those with rows are all but `concepts`, `ospas` and the three of sequences.
 
 """
 
@@ -104,12 +106,21 @@ def reference() -> str:
     parts += _table(("option", "meaning"), [(_names(one), _meaning(one)) for one in by_hand])
     parts.append(OF_EACH)
     of_each = [
-        (_names(one), ", ".join(learners), _plain(text))
+        (_names(one), _named(learners), _plain(text))
         for one in group._group_actions
         if one.dest in named
         for text, learners in by_text(named[one.dest]).items()
     ]
     return "".join([*parts, *_table(("option", "learners", "meaning"), of_each)])
+
+
+def _named(learners: list[str]) -> str:
+    """Return the names of learners; of most of those that learn rows, which ones it is not of."""
+    rows = [one.name for one in registered_learners("rows")]
+    others = [name for name in rows if name not in learners]
+    if len(learners) < 9 or not set(learners) <= set(rows):
+        return ", ".join(learners)
+    return f"all with rows but {', '.join(others)}" if others else "all with rows"
 
 
 def _rows(command: argparse.ArgumentParser) -> Iterator[tuple[str, Row]]:
