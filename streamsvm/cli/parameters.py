@@ -93,19 +93,15 @@ def add_options(group: Group, found: list[Parameter]) -> None:
         group.add_argument(option, **settings)
 
 
-def by_text(texts: dict[str, str]) -> dict[str, list[str]]:
-    """Return the first sentence of each description, and the learners that it is of."""
-    learners: dict[str, list[str]] = {}
-    for learner, text in texts.items():
-        first = re.split(r"(?<=[^.\d])\. ", text)[0].rstrip(".")
-        learners.setdefault(first, []).append(learner)
-    return learners
-
-
 def _help_of(parameter: Parameter) -> str:
     """Return the first sentence of each description, with the names of its learners."""
-    found = by_text(parameter.texts).items()
-    return in_help("; ".join(f"{', '.join(learners)}: {text}" for text, learners in found))
+    by_text: dict[str, list[str]] = {}
+    for learner, text in parameter.texts.items():
+        first = re.split(r"(?<=[^.\d])\. ", text)[0].rstrip(".")
+        by_text.setdefault(first, []).append(learner)
+    return in_help(
+        "; ".join(f"{', '.join(learners)}: {text}" for text, learners in by_text.items())
+    )
 
 
 def in_help(text: str) -> str:

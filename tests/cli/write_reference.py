@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from streamsvm.cli.learners import ADDED_BY_HAND
 from streamsvm.cli.main import parser
-from streamsvm.cli.parameters import by_text, parameters
-from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.cli.parameters import parameters
+from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "command.md"
 LEARNER = "learner"
@@ -54,8 +54,8 @@ the learner's class; in Python its name has `_` instead of `-`.
 """
 
 OF_EACH = """
-Their parameters, each by its first sentence; [the reference](api/learners.md) has all of the text.
-Those with rows are all but `concepts`, `ospas` and the three of sequences.
+And those that each learner takes beside these. [The reference](api/learners.md) explains them with
+its class, and `streamsvm replay --help --learner NAME` on the terminal.
 
 """
 
@@ -105,22 +105,22 @@ def reference() -> str:
     parts.append(OF_LEARNERS)
     parts += _table(("option", "meaning"), [(_names(one), _meaning(one)) for one in by_hand])
     parts.append(OF_EACH)
-    of_each = [
-        (_names(one), _named(learners), _plain(text))
+    options = {
+        one.dest: ", ".join(f"`{option}`" for option in one.option_strings)
         for one in group._group_actions
-        if one.dest in named
-        for text, learners in by_text(named[one.dest]).items()
+    }
+    of_each = [
+        (f"`{learner.name}`", f"`{learner.cls.__name__}`", ", ".join(_of(learner, options)))
+        for learner in registered_learners()
     ]
-    return "".join([*parts, *_table(("option", "learners", "meaning"), of_each)])
+    return "".join([*parts, *_table(("learner", "class", "options"), of_each)])
 
 
-def _named(learners: list[str]) -> str:
-    """Return the names of learners; of most of those that learn rows, which ones it is not of."""
-    rows = [one.name for one in registered_learners("rows")]
-    others = [name for name in rows if name not in learners]
-    if len(learners) < 9 or not set(learners) <= set(rows):
-        return ", ".join(learners)
-    return f"all with rows but {', '.join(others)}" if others else "all with rows"
+def _of(learner: RegisteredLearner, options: dict[str, str]) -> Iterator[str]:
+    """Yield the options of the parameters of a learner that its class explains."""
+    for found in parameters(ADDED_BY_HAND):
+        if learner.name in found.texts:
+            yield options[found.name]
 
 
 def _rows(command: argparse.ArgumentParser) -> Iterator[tuple[str, Row]]:
