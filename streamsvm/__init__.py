@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from streamsvm import kernels
     from streamsvm._public import *  # noqa: F403
+    from streamsvm._public_runs import *  # noqa: F403
 
 __all__ = [
     "ActiveLearner",
     "AdaptiveSVMClassifier",
     "AmbiguousSVMClassifier",
+    "BadEvents",
     "Chain",
+    "Checkpoint",
     "Compare",
     "ConceptLabeler",
     "ConformalSets",
@@ -29,15 +32,21 @@ __all__ = [
     "LASVMClassifier",
     "LaRankClassifier",
     "LaRankSequenceLabeler",
+    "LateLabels",
+    "ModelPerKey",
     "Nystroem",
     "OSPASParser",
     "RandomFourierFeatures",
+    "RayWorkers",
+    "Run",
+    "RunReport",
     "SBPClassifier",
     "SGDQNClassifier",
     "SVMSGDClassifier",
     "Selective",
     "SequencePA",
     "SequencePerceptron",
+    "Serving",
     "StandardScaler",
     "TrackingMonitor",
     "TrackingSVMClassifier",
@@ -46,9 +55,23 @@ __all__ = [
     "predict_then_learn_many",
     "save",
     "to_onnx",
+    "train_on_shards",
     "warm",
 ]
 __version__ = "0.1.0"
+
+_OF_RUNS = {
+    "BadEvents",
+    "Checkpoint",
+    "LateLabels",
+    "ModelPerKey",
+    "RayWorkers",
+    "Run",
+    "RunReport",
+    "Serving",
+    "train_on_shards",
+}
+"""Names that are imported apart from the others, as that takes more time."""
 
 # Silent unless the application sets logging up.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -61,6 +84,11 @@ if not TYPE_CHECKING:
             import streamsvm.kernels as module
 
             return module
+        if name in _OF_RUNS:
+            from streamsvm import _public_runs
+
+            globals().update({run: getattr(_public_runs, run) for run in _public_runs.__all__})
+            return globals()[name]
         if not name.startswith("_"):
             load_all()
             if name in globals():

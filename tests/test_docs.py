@@ -27,6 +27,7 @@ DOCS = ROOT / "docs"
 KAFKA = DOCS / "kafka.md"
 KEYED = DOCS / "keyed.md"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONAL = {
     "confluent_kafka",
@@ -127,7 +128,7 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
-@all_pages
+@pytest.mark.parametrize("page", [*PAGES, *RESULTS], ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_name_what_is_there(page):
     text = page.read_text()
     for name in re.findall(r"python3? -m ((?:benchmarks|tests)\.[\w.]*\w)", text):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import streamsvm
-from streamsvm import _public
+from streamsvm import _public, _public_runs
 from tests.interruptions import needs_ctrl_c
 from tests.slow import slow_but
 
@@ -24,7 +24,9 @@ def python(*arguments):
 
 
 def test_all_names_are_there():
-    assert {*_public.__all__, "kernels"} == set(streamsvm.__all__) <= set(dir(streamsvm))
+    assert set(_public_runs.__all__) == streamsvm._OF_RUNS
+    names = {*_public.__all__, *_public_runs.__all__, "kernels"}
+    assert names == set(streamsvm.__all__) <= set(dir(streamsvm))
     for name in streamsvm.__all__:
         assert getattr(streamsvm, name) is not None
     assert streamsvm.errors.ParameterError and streamsvm.kernels.RBF
@@ -42,6 +44,7 @@ FIRST = [
     "import streamsvm; streamsvm.kernels.RBF",
     "from streamsvm.learners.bases.registry import registered_learners",
     "from streamsvm.run.runner import Run",
+    "from streamsvm import Run",
     "from streamsvm.preprocessing.standard_scaler import StandardScaler",
 ]
 

@@ -47,7 +47,7 @@ def one_hot_names(_: Path) -> None:
 
 @fault(
     "NaN, null, None, a feature that is not there",
-    "one rule: [missing values](river.md#missing-values), counted by column",
+    "one rule: missing values, counted by column",
 )
 def missing(_: Path) -> None:
     x, y = [e["a"] for e in examples(60)], [e["y"] for e in examples(60)]

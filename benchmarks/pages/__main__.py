@@ -1,4 +1,4 @@
-"""Every number of the pages by one command: ``python -m benchmarks.pages [SECTION ...]``.
+"""Tables of results by one command: ``python -m benchmarks.pages [SECTION ...]``.
 
 It measures what has no result of the present code yet, item by item, keeps each in
 ``benchmarks/results`` with its commit and machine, and writes the marked blocks of the pages. It

@@ -125,26 +125,30 @@ def _is_of_events(name: str) -> bool:
     return name.startswith("events-") or name in ("replay-parquet", "import", "first-event")
 
 
-_CLASSES = "docs/several_classes.md"
+_RESULTS = "benchmarks/results"
+_CLASSES = f"{_RESULTS}/classes.md"
 _SCENARIOS = [one.id for one in SCENARIOS if not one.only_by_name]
 
 SECTIONS = {
     "events": Section(
         _all(filter(_is_of_events, _SCENARIOS), _peers),
-        {("docs/speed.md", "events"): tables.summary, ("README.md", "events"): tables.front},
+        {
+            (f"{_RESULTS}/events.md", "events"): tables.summary,
+            ("README.md", "events"): tables.front,
+        },
         True,
         15,
     ),
     "peers": Section(
         _all((name for name in _SCENARIOS if not _is_of_events(name)), _peers),
-        {("docs/speed.md", "peers"): tables.summary},
+        {(f"{_RESULTS}/optimum.md", "peers"): tables.summary},
         True,
         60,
     ),
     "optimum": Section(
         _all(tables.OPTIMUM, _to_the_optimum),
         {
-            ("docs/speed.md", "optimum"): tables.optimum,
+            (f"{_RESULTS}/optimum.md", "optimum"): tables.optimum,
             ("README.md", "front"): tables.front_optimum,
         },
         True,
@@ -152,7 +156,7 @@ SECTIONS = {
     ),
     "which": Section(
         _all(which_learner.STREAMS, which_learner.of_stream),
-        {("docs/which_learner.md", "which"): lambda found: which_learner.table(found).splitlines()},
+        {(f"{_RESULTS}/which.md", "which"): lambda found: which_learner.table(found).splitlines()},
         True,
         20,
     ),

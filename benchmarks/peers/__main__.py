@@ -4,7 +4,7 @@ Every system runs in a process of its own, on one core and with one thread, in t
 others; training alone is timed, after compiled code was loaded. Printed are medians, how many times
 longer a peer takes than ours (with the spread of the repeats), test errors, and peak memory.
 ``--floor``: how far LASVM is from the arithmetic that it cannot do without. The tables of
-docs/speed.md and the README are written by ``python -m benchmarks.pages events peers``.
+benchmarks/results and the README are written by ``python -m benchmarks.pages events peers``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The figures as text: for a terminal, and as Markdown for docs/speed.md and the README."""
+"""The figures as text: for a terminal, and as Markdown for benchmarks/results and the README."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def table(scenario_id: str, results: dict[str, dict[str, Any]]) -> Iterator[str]
 
 
 def summary(scenarios: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Yield the lines of the table in docs/speed.md: a row a scenario, in their order."""
-    yield "| workload | streamsvm: time, error | others: **their time divided by ours** (error) |"
+    """Yield the lines of a table of many systems: a row a scenario, in their order."""
+    yield "| workload | streamsvm: time, error | others, and their time beside ours (error) |"
     yield "|---|---|---|"
     for name in BY_ID:
         if name in scenarios:
@@ -61,7 +61,7 @@ def summary(scenarios: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 
 def one_line(scenario_id: str, results: dict[str, dict[str, Any]]) -> str:
-    """Return a row of that table: ours, and how many times longer each of the others takes."""
+    """Return a row of that table: ours, and the time of each of the others beside it."""
     scenario = BY_ID[scenario_id]
     (name, own), *others = results.items()
     if "seconds" not in own:
@@ -69,12 +69,19 @@ def one_line(scenario_id: str, results: dict[str, dict[str, Any]]) -> str:
     error = f", {own['error']:.2f} %" if "error" in own else ""
     ours = f"{name}: {_number(own['seconds'] * scenario.factor)} {scenario.unit}{error}"
     peers = "; ".join(
-        f"{peer} **{_number(result['ratio'])}**"
+        f"{peer} {_beside(result['ratio'])}"
         + (f" ({result['error']:.2f} %)" if "error" in result else "")
         for peer, result in others
         if "ratio" in result and not result.get("elsewhere")
     )
     return f"| {scenario.shows} | {ours} | {peers} |"
+
+
+def _beside(ratio: float) -> str:
+    """Return in words how a time is beside ours, from the one divided by the other."""
+    if ratio >= 1.0:
+        return f"{_number(ratio)} times as long"
+    return f"{_number(1.0 / ratio)} times as fast"
 
 
 OPTIMUM = (
@@ -137,9 +144,10 @@ def front_optimum(scenarios: dict[str, dict[str, Any]]) -> Iterator[str]:
     """Yield the lines of the README's table of trainings."""
     yield from front(scenarios)
     intelex, svc, *_ = _means(scenarios)
-    shows = f"geometric mean over {len(scenarios)} sets ([all](docs/speed.md))"
-    peers = f"scikit-learn SVC (**{svc}**); scikit-learn-intelex SVC (**{intelex}**)"
-    yield f"| {shows} | LASVM, finished | {peers} |"
+    shows = f"{len(scenarios)} sets ([all](benchmarks/results/optimum.md)), geometric mean"
+    for name, mean in (("scikit-learn SVC", svc), ("scikit-learn-intelex SVC", intelex)):
+        yield f"| {shows} | {name} | {mean} times as long as LASVM, finished | |"
+        shows = ""
 
 
 def _error_and_mb(one: dict[str, Any]) -> str:
@@ -172,24 +180,17 @@ FRONT = {
 
 def front(scenarios: dict[str, dict[str, Any]]) -> Iterator[str]:
     """Yield the lines of a table of the README: ours and a few other systems, by scenario."""
-    yield "| data | streamsvm: time, error | instead: time, error (**its time divided by ours**) |"
-    yield "|---|---|---|"
+    yield "| data | system | time | error |"
+    yield "|---|---|---|---|"
     for scenario_id, (shows, peers) in FRONT.items():
         if scenario_id not in scenarios:
             continue
         scenario, results = BY_ID[scenario_id], scenarios[scenario_id]
         name, own = next(iter(results.items()))
-        ours = f"{name}: {_time_and_error(own, scenario)}"
+        ours = {f"**streamsvm {name}**": own}
         if one_pass := results.get("LASVM, one pass"):
-            ours = f"LASVM, one pass: {_time_and_error(one_pass, scenario)}; "
-            ours += f"finished: {_time_and_error(own, scenario)}"
-        theirs = "; ".join(
-            f"{peer}: {_time_and_error(results[peer], scenario)} "
-            f"(**{_number(results[peer]['ratio'])}**)"
-            for peer in peers
-        )
-        yield f"| {shows} | {ours} | {theirs} |"
-
-
-def _time_and_error(one: dict[str, Any], scenario: Any) -> str:
-    return f"{_number(one['seconds'] * scenario.factor)} {scenario.unit}, {one['error']:.2f} %"
+            ours = {"**streamsvm LASVM**, one pass": one_pass, "the same, finished": own}
+        for system, one in (ours | {peer: results[peer] for peer in peers}).items():
+            time = f"{_number(one['seconds'] * scenario.factor)} {scenario.unit}"
+            yield f"| {shows} | {system} | {time} | {one['error']:.2f} % |"
+            shows = ""

@@ -9,7 +9,7 @@ from streamsvm import Compare, TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.cli.candidates import WARM_UP, UntilKnown, candidate_from, check_candidate, rows_of
 from streamsvm.cli.consume import EVENTS, LABELS, rows_of_topic
-from streamsvm.cli.learners import add_learner_options
+from streamsvm.cli.learners import add_learner_group
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser, add_table, path
 from streamsvm.cli.replay import READING, TARGET, open_rows
@@ -73,7 +73,7 @@ def complete(parser: Parser) -> None:
     add_table(data, {"--limit ROWS": READING["--limit ROWS"]} | PACE)
     add_table(parser.add_argument_group("a topic in place of a file"), _TOPIC)
     add_table(parser.add_argument_group("labels that come late"), LATE)
-    add_learner_options(parser.add_argument_group("learner"))
+    add_learner_group(parser)
     saving = {"--save MODEL": "write the better one to this file; a, if that is not known"}
     shown = {name: OUTPUTS[name] for name in _SHOWN}
     add_table(parser.add_argument_group("output"), saving | shown)

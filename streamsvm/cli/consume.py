@@ -11,7 +11,7 @@ from connectors.kafka.reachable import Heard
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
 from streamsvm import ActiveLearner, Selective
 from streamsvm.cli.candidates import SHADOW
-from streamsvm.cli.learners import add_learner_options, model_of
+from streamsvm.cli.learners import add_learner_group, model_of
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser, add_table, positive, split
 from streamsvm.cli.running import LATE, OUTPUTS, late_labels_of, run_shown
@@ -96,7 +96,7 @@ def complete(parser: Parser) -> None:
     add_table(data, _MESSAGES)
     add_data_options(data, "field", "the learner's draws")
     add_table(data, EVENTS)
-    add_learner_options(parser.add_argument_group("learner"))
+    add_learner_group(parser)
     add_table(parser.add_argument_group("candidate"), SHADOW)
     add_table(parser.add_argument_group("labels that come late"), LABELS | LATE)
     add_table(parser.add_argument_group("predictions to a topic"), _SCORED)

@@ -4,7 +4,7 @@ import argparse
 import inspect
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from streamsvm import (
     kernels,
     load,
 )
-from streamsvm.cli.parameters import add_options, parameters
-from streamsvm.cli.parser import Group, add_table, limit, positive, say, whole
+from streamsvm.cli.parameters import add_options, in_help, parameters
+from streamsvm.cli.parser import Group, Parser, add_table, limit, positive, say, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.model_files.container import steps_of
@@ -212,6 +212,67 @@ def add_learner_options(group: Group) -> None:
     add_table(group, _NEW | {"--learner": {"choices": names} | _NEW["--learner"]})
     add_options(group, parameters(ADDED_BY_HAND))
     add_table(group, _SELECTION | _LABELS | _SETS | _ANSWERS | _SCALER)
+
+
+def add_learner_group(parser: Parser) -> None:
+    """Add the options of learner and kernel as a group; help shows those of one learner."""
+    group = parser.add_argument_group("learner")
+    add_learner_options(group)
+
+    def show(arguments: Sequence[str]) -> None:
+        named = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+        named.add_argument("--learner")
+        try:
+            name = named.parse_known_args(arguments)[0].learner
+        except argparse.ArgumentError:
+            return  # a name is missing: the parser itself says so
+        if name is not None:
+            parser.check("learner", name)
+        try:
+            learner = _learner_of(name or "adaptive")
+        except ParameterError as error:
+            parser.error(str(error))
+        parser.show_only(_options_of(learner), _options())
+        group.description = (
+            f"Options of {learner.name}{', the default' if name is None else ''}. --help --learner "
+            "NAME shows those of another learner; docs/command.md has those of all."
+        )
+
+    parser.before_help = show
+
+
+def _names_in(table: Iterable[str]) -> set[str]:
+    """Return the names of the options of a table, as those of their values."""
+    return {key.split()[0].strip("-").replace("-", "_") for key in table}
+
+
+_OF_ROWS = _LABELS | _SETS | _ANSWERS | _SCALER
+
+
+def _options() -> set[str]:
+    """Return the names of all options of learners."""
+    names = {parameter.name for parameter in parameters(ADDED_BY_HAND)}
+    return names | _names_in(_NEW | _SELECTION | _OF_ROWS)
+
+
+def _options_of(learner: RegisteredLearner) -> dict[str, str | None]:
+    """Return the options that a learner takes, with their texts if these are of its docstring."""
+    known = inspect.signature(learner.cls).parameters.keys()
+    shown: dict[str, str | None] = dict.fromkeys(("model", "learner"))
+    for option in _KERNEL_OPTIONS if "kernel" in known else ():
+        shown[option] = None
+    for option in _OF_SELECTIONS if "selection" in known else ():
+        shown[option] = None
+    if "candidates" in known:
+        shown["candidates"] = None
+    if learner.takes == "sentences":
+        shown["template"] = None
+    if learner.takes == "rows":
+        shown |= dict.fromkeys(_names_in(_OF_ROWS))
+    for parameter in parameters(ADDED_BY_HAND):
+        if learner.name in parameter.texts:
+            shown[parameter.name] = in_help(parameter.texts[learner.name])
+    return shown
 
 
 def kernel_from(options: argparse.Namespace) -> Any:

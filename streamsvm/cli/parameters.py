@@ -99,10 +99,16 @@ def _help_of(parameter: Parameter) -> str:
     for learner, text in parameter.texts.items():
         first = re.split(r"(?<=[^.\d])\. ", text)[0].rstrip(".")
         by_text.setdefault(first, []).append(learner)
-    said = [f"{', '.join(learners)}: {text}" for text, learners in by_text.items()]
-    # What is a dict in Python is written otherwise here.
-    text = re.sub(r"a dict \{label: ([^}]*)\}", r"LABEL=FACTOR,... (\1)", "; ".join(said))
-    return text.replace("%", "%%")
+    return in_help(
+        "; ".join(f"{', '.join(learners)}: {text}" for text, learners in by_text.items())
+    )
+
+
+def in_help(text: str) -> str:
+    """Return a description from a docstring as the help of an option."""
+    # What is a dict in Python is written otherwise on the command line.
+    text = re.sub(r"a dict \{label: ([^}]*)\}", r"LABEL=FACTOR,... (\1)", text)
+    return text.replace("``", "`").replace("%", "%%")
 
 
 def _metavar(parameter: Parameter) -> str:

@@ -10,7 +10,7 @@ import difflib
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -166,6 +166,8 @@ class Parser(argparse.ArgumentParser):
     ) -> None:
         super().__init__(**settings)
         self._missing, self._elsewhere = complete, elsewhere or {}
+        self.before_help: Callable[[Sequence[str]], None] | None = None
+        """Called with the arguments before help is printed; it may choose what the help shows."""
         # So that an unknown option is reported by the parser of its subcommand.
         self.set_defaults(parser=self)
 
@@ -180,6 +182,8 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse a command line; its parser is completed before."""
         self.complete()
+        if self.before_help is not None and args and {"-h", "--help"}.intersection(args):
+            self.before_help(args)
         return super().parse_known_args(args, namespace)
 
     def parse_args(  # type: ignore[override]
@@ -199,8 +203,39 @@ class Parser(argparse.ArgumentParser):
         known = [option for action in self._actions for option in action.option_strings]
         self.error("; ".join(f"unknown option {name}{did_you_mean(name, known)}" for name in names))
 
+    def show_only(self, shown: Mapping[str, str | None], of: Collection[str]) -> None:
+        """Leave in the help, of some options, only those in `shown`, with their texts if not None.
+
+        Options are named as their values in the namespace. The usage becomes one line.
+        """
+        for action in self._actions:
+            if action.dest in of:
+                if action.dest not in shown:
+                    action.help = argparse.SUPPRESS
+                elif text := shown[action.dest]:
+                    action.help = text
+        self.usage = self.short_usage()
+
+    def check(self, name: str, value: str) -> None:
+        """End with an error if an option does not take a value."""
+        for action in self._actions:
+            if action.dest == name:
+                try:
+                    self._check_value(action, value)
+                except argparse.ArgumentError as error:
+                    self.error(str(error))
+
     def error(self, message: str) -> NoReturn:
         """Print the error and one line of usage; exit with code 2."""
+        usage, which = self.short_usage(), " --learner NAME" if self.before_help else ""
+        self.exit(
+            2,
+            f"{self.prog}: {printable(message)}\n"
+            f"usage: {usage}; {self.prog} --help{which} lists all\n",
+        )
+
+    def short_usage(self) -> str:
+        """Return the command with the arguments that it needs, on one line."""
         needed = []
         for action in self._actions:
             name = str(action.metavar or action.dest.upper())
@@ -208,10 +243,7 @@ class Parser(argparse.ArgumentParser):
                 needed.append(name if action.required else f"[{name}]")
             elif action.required:
                 needed.append(f"{action.option_strings[-1]} {name}")
-        usage = " ".join([self.prog, *needed, "[options]"])
-        self.exit(
-            2, f"{self.prog}: {printable(message)}\nusage: {usage}; {self.prog} --help lists all\n"
-        )
+        return " ".join([self.prog, *needed, "[options]"])
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from connectors import Batch, MissingColumnError, SentenceSource, TabularSource
 from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.evaluate import check_fit
-from streamsvm.cli.learners import add_learner_options, model_of
+from streamsvm.cli.learners import add_learner_group, model_of
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser, add_table, path, say, whole
 from streamsvm.cli.predictions import features_of, label_kind_of, read_as
@@ -74,7 +74,7 @@ def complete(parser: Parser) -> None:
     add_data_options(data, "column", "the shuffle buffer and the learner")
     add_table(data, READING | PACE)
     add_table(parser.add_argument_group("labels that come late"), LATE)
-    add_learner_options(parser.add_argument_group("learner"))
+    add_learner_group(parser)
     add_table(parser.add_argument_group("candidate"), SHADOW)
     add_table(parser.add_argument_group("output"), _END | OUTPUTS)
 

@@ -1,15 +1,19 @@
 """Wrong arguments: two lines that name what was probably meant."""
 
 import importlib.metadata
+import inspect
+import re
 import sys
 
 import pytest
 
 from streamsvm import SVMSGDClassifier
 from streamsvm.cli import learners
-from streamsvm.cli.learners import model_from
+from streamsvm.cli.learners import ADDED_BY_HAND, model_from
 from streamsvm.cli.main import main, parser
+from streamsvm.cli.parameters import parameters
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.registry import registered_learners
 
 
 @pytest.mark.parametrize(
@@ -78,3 +82,49 @@ def test_a_plug_in_that_fails_is_left_out(monkeypatch, capsys):
     monkeypatch.setattr(learners, "entry_points", lambda group: [point])
     learners.load_plugins()
     assert "plug-in no_such_module is left out" in capsys.readouterr().err
+
+
+def help_of(capsys, *arguments):
+    with pytest.raises(SystemExit) as end:
+        main([*arguments])
+    assert end.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["replay", "consume", "compare"])
+@pytest.mark.parametrize("of_learner", [("--learner", "lasvm"), ("--learner=lasvm",)])
+def test_help_shows_the_options_of_the_named_learner(command, of_learner, capsys):
+    printed = help_of(capsys, command, "--help", *of_learner)
+    assert printed == help_of(capsys, command, *of_learner, "--help")
+    assert printed.startswith(f"usage: streamsvm {command} ") and "Options of lasvm." in printed
+    assert "--delta-max N" in printed and "--gamma GAMMA" in printed and "--scale" in printed
+    assert "--l2" not in printed and "--template" not in printed and "--nu" not in printed
+
+
+@pytest.mark.parametrize("learner", registered_learners(), ids=lambda one: one.name)
+def test_help_shows_what_a_learner_takes_and_nothing_else(learner, capsys):
+    printed = help_of(capsys, "replay", "--help", "--learner", learner.name)
+    shown = {name.replace("-", "_") for name in re.findall(r"^  --([\w-]+)", printed, re.M)}
+    of_any = {one.name for one in parameters(ADDED_BY_HAND)}
+    assert shown & of_any == inspect.signature(learner.cls).parameters.keys() & of_any
+    assert ("--clip N" in printed) == (learner.takes == "rows")
+    assert ("--template FILE" in printed) == (learner.takes == "sentences")
+    assert len(printed.splitlines()) < 300
+
+
+def test_help_without_a_learner_is_that_of_the_default(capsys):
+    printed = help_of(capsys, "replay", "-h")
+    assert "Options of adaptive, the default." in printed and "--delta-max" not in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--help", "--learner", "lasmv"], "unknown value 'lasmv', did you mean lasvm? (choose"),
+        (["--help", "--learner", "nowhere:A"], "No module named 'nowhere'"),
+    ],
+)
+def test_help_for_a_learner_that_is_not_there(arguments, said, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["replay", *arguments])
+    assert end.value.code == 2 and said in capsys.readouterr().err
