@@ -55,25 +55,35 @@ def read(arrays: NamedArrays, n_features: int) -> RankBits:
     return RankBits(edges, arrays.take("bit_columns", columns, {}))
 
 
-def equal_weights(n_features: int) -> np.ndarray:
-    """Return weights of columns of which nothing is known, float64 (n_features,)."""
-    return np.full(n_features, _OF_EQUAL / n_features)
+def varying(x: np.ndarray) -> np.ndarray:
+    """Return the columns of rows that are not constant, or the first one: int64 (columns,).
+
+    A feature that comes later has 0 in all rows before: so the others do not depend on it.
+    """
+    found: np.ndarray = np.flatnonzero(np.ptp(x, axis=0))
+    return found if len(found) else np.zeros(1, np.int64)
 
 
-def fitted(x: np.ndarray, weights: np.ndarray) -> tuple[RankBits, float]:
+def equal_weights(n: int) -> np.ndarray:
+    """Return weights of n columns of which nothing is known, float64 (n,)."""
+    return np.full(n, _OF_EQUAL / n)
+
+
+def fitted(x: np.ndarray, weights: np.ndarray | None) -> tuple[RankBits, float]:
     """Return bits by the quantiles of rows, float32 (n, d), and gamma for an RBF kernel of them.
 
-    `weights`, float64 (d,), above 0, are those of the ranks of columns, from 0 to 1: so the kernel
-    is about exp(-sum_j weights_j |rank_j - rank'_j|).
+    `weights`, float64 (d,), at least 0, are those of the ranks of columns, from 0 to 1: so the
+    kernel is about exp(-sum_j weights_j |rank_j - rank'_j|). None: those that vary weigh alike.
     """
-    d = len(weights)
-    if np.ptp(weights) == 0.0:
-        numbers = np.full(d, max(1, min(_MOST_OF_COLUMN, N_BITS // d)))
+    used = varying(x)
+    if weights is None:
+        weights = equal_weights(len(used))
+        numbers = np.full(len(used), max(1, min(_MOST_OF_COLUMN, N_BITS // len(used))))
     else:
+        weights = weights[used]
         numbers = _shared_out(weights, N_BITS)
     edges, columns = [], []
-    for c in np.flatnonzero(numbers).tolist():
-        k = int(numbers[c])
+    for c, k in zip(used.tolist(), numbers.tolist(), strict=True):
         edges.append(np.quantile(x[-MOST_ROWS:, c], np.arange(1, k + 1) / (k + 1)))
         columns.append(np.full(k, c))
     bits = RankBits(

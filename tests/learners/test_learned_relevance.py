@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from streamsvm.models.kernel import learned_relevance
-from streamsvm.models.kernel.learned_relevance import MOST_CLASSES, learn
+from streamsvm.models.kernel.learned_relevance import MOST_CLASSES, Absolute, Squared, learn
+from streamsvm.models.rank_bits import ranks_of
 
 
 def learnt(x, classes, starts=None):
     """Return the weights, and the work that was said."""
-    steps, work = learn(x, classes, [np.ones(x.shape[1])] if starts is None else starts), 0.0
+    starts = [np.ones(x.shape[1])] if starts is None else starts
+    steps, work = learn(Squared(x), classes, starts), 0.0
     while True:
         try:
             work += next(steps)
@@ -36,24 +38,27 @@ def slow_loss(x, y, w, halves):
     return total
 
 
+@pytest.mark.parametrize("kind", [Squared, Absolute])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_the_gradient_is_that_of_the_loss_at_fixed_coefficients(n_classes):
+def test_the_gradient_is_that_of_the_loss_at_fixed_coefficients(n_classes, kind):
     # The coefficients of the other half are those of the weights before: they do not follow.
     draws = np.random.default_rng(n_classes)
-    x = draws.normal(size=(60, 3)).astype(np.float32)
+    rows = kind(draws.normal(size=(60, 3)).astype(np.float32))
+    x = rows.x
     classes = draws.integers(0, n_classes, 60)
     y, w = learned_relevance._targets(classes), np.array([0.3, 0.1, 0.7])
     halves = [np.arange(0, 60, 2), np.arange(1, 60, 2)]
-    _, found = learned_relevance._loss_and_gradient(x, y, w, (*halves, np.arange(20)))
+    _, found = learned_relevance._loss_and_gradient(rows, y, w, (*halves, np.arange(20)))
     expected = np.zeros(3)
     for one, other in (halves, halves[::-1]):
         a, b = x[one].astype(float), x[other].astype(float)
-        squares = (a[None, :, :] - b[:, None, :]) ** 2
+        power = 2 if kind is Squared else 1
+        squares = np.abs(a[None, :, :] - b[:, None, :]) ** power
 
         def f(w, squares=squares):
             return np.exp(-squares @ w) + 1.0
 
-        own = np.exp(-((a[:, None, :] - a[None, :, :]) ** 2) @ w) + 1.0 + np.eye(len(a))
+        own = np.exp(-(np.abs(a[:, None, :] - a[None, :, :]) ** power) @ w) + 1.0 + np.eye(len(a))
         coefficients = np.linalg.solve(own, y[one])
         for j in range(3):
             up, down = w.copy(), w.copy()
@@ -81,8 +86,23 @@ def test_the_two_features_that_matter_together_weigh_most():
 def test_each_step_says_its_work():
     x, _ = xor(seed=1)
     classes = np.random.default_rng(3).integers(0, 2, len(x))
-    steps = learn(x, classes, [np.ones(6)])
-    assert len(list(steps)) == learned_relevance.STEPS + 1
+    # Labels at random: soon no step lowers the loss.
+    n_steps = len(list(learn(Squared(x), classes, [np.ones(6)])))
+    assert learned_relevance.PATIENCE < n_steps < learned_relevance.STEPS
+
+
+def test_ranks_that_matter_weigh_most():
+    x, classes = xor()
+    ranks, steps = Absolute(ranks_of(np.sinh(5.0 * x))), []
+    steps = learn(ranks, classes, [np.full(6, 1.0)])
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            w = end.value
+            break
+    assert set(np.argsort(w)[-2:]) == {1, 3} and w[[1, 3]].min() > 5.0 * w[[0, 2, 4, 5]].max()
+    assert w.max() > 2.0
 
 
 def test_several_classes_and_a_start():

@@ -4,14 +4,19 @@ import numpy as np
 
 
 def slow_bits(x, weights):
-    """Return columns and edges of bits that are shared out by weights, one after the other."""
-    d, n = len(weights), 120
+    """Return columns and edges of bits that are shared out by weights, one after the other.
+
+    Without weights those columns share alike that are not constant.
+    """
+    varies = [len(set(column)) > 1 for column in x.T.tolist()]
+    d, n, are_equal = len(varies), 120, weights is None
+    weights = np.where(varies, 1.0 if weights is None else weights, 0.0)
     wanted = n * weights / weights.sum()
     numbers = [int(value) for value in wanted]
     while sum(numbers) < n:
         numbers[max(range(d), key=lambda c: (wanted[c] - numbers[c], -c))] += 1
-    if weights.min() == weights.max():
-        numbers = [min(15, 120 // d)] * d
+    if are_equal:
+        numbers = [min(15, 120 // sum(varies)) * varies[c] for c in range(d)]
     columns, edges = [], []
     for c, k in enumerate(numbers):
         for i in range(1, k + 1):
@@ -52,7 +57,7 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
     (n, _, k), d = scores.shape, rows.shape[1]
     weights, curvature, leads = np.array([1.5, *np.zeros(7)]), np.zeros((8, 8)), np.zeros(8)
     linear, seen, last = np.zeros((2, k, 1 + d)), [], None
-    errors = np.zeros(9)
+    errors = np.zeros(10)
     counts, docs = np.zeros((max(2, k), d)), np.zeros(max(2, k))
     out = np.zeros((n, k))
 
@@ -91,13 +96,16 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
             f[7] = 1.0
         if is_known[r] and knows_last and last is not None:
             f[6, last if k > 1 else 0] = 2.0 if k > 1 or last else -2.0
-        combined = out[r] = weights @ f
-        if errors[:8].min() < errors[8] - 0.01:
+        combined = weights @ f
+        without = combined - weights[6] * f[6]
+        uses_last = errors[8] < errors[9] - 0.005
+        out[r] = combined if uses_last else without
+        if errors[:8].min() < errors[8 if uses_last else 9] - 0.01:
             out[r] = 1.5 * f[errors[:8].argmin()]
         if not is_known[r]:
             continue
         weight = weights_of_examples[r]
-        wrong = np.array([side(values).argmax() != y[r] for values in (*f, combined)])
+        wrong = np.array([side(values).argmax() != y[r] for values in (*f, combined, without)])
         errors += weight / (weight + 500) * (wrong - errors)
         if k == 1:
             p = 1.0 / (1.0 + np.exp(-combined[0]))

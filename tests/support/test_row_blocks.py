@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamsvm.models.kept_examples import WRONG, KeptExamples
+from streamsvm.models.kept_examples import MARKS, KeptExamples
 from streamsvm.support import row_blocks
 from streamsvm.support.declaration import COUNT, NamedArrays
 from streamsvm.support.row_blocks import RowBlocks
@@ -111,7 +111,7 @@ def test_rows_are_those_of_a_list(steps, step_size, seed):
 @given(st.lists(st.integers(0, 7), max_size=30), st.integers(1, 9), st.integers(0, 2**31))
 def test_the_last_examples_are_kept(sizes, most, seed):
     """Sizes of batches; 0 for an event."""
-    twin, kept = Twin(seed), KeptExamples("recent_", WRONG, most)
+    twin, kept = Twin(seed), KeptExamples("recent_", MARKS, most)
     for i, n in enumerate(sizes):
         x, facts = twin.fresh(max(n, 1), is_sparse=i % 3 == 0)
         if n:
@@ -124,7 +124,7 @@ def test_the_last_examples_are_kept(sizes, most, seed):
     assert kept.n_examples == min(twin.n, most) <= kept.n_rows
     assert_are(_as_pair(kept.last(300, D)), twin.rows[-most:])
     assert all(part.flags.c_contiguous for part in kept.last(300, D)[1:])
-    loaded = KeptExamples("recent_", WRONG, most)
+    loaded = KeptExamples("recent_", MARKS, most)
     loaded.read(NamedArrays(kept.as_arrays(D)), D, twin.n)
     assert_are(_as_pair(loaded.last(300, D)), twin.rows[-most:])
 
@@ -136,7 +136,7 @@ def _as_pair(examples):
 
 def test_a_full_block_shares_no_memory_with_rows_that_have_left(monkeypatch):
     monkeypatch.setattr(row_blocks, "STEP", 10)
-    kept = KeptExamples("recent_", WRONG, 10)
+    kept = KeptExamples("recent_", MARKS, 10)
     for i in range(100):
         kept.add_one(np.full((1, 2), i, np.float32), (0, 1.0, 0))
     x = kept.last(10, 2).x

@@ -46,14 +46,14 @@ from streamsvm.models.kernel.relearning import Work, are_fewer, learn_examples
 from streamsvm.models.kernel.reserve import FACTS, Reserve
 from streamsvm.models.model import Combining, LearntEvent, Model, Parts
 from streamsvm.models.outputs import GrowingOutputs
-from streamsvm.models.rank_bits import MOST_ROWS, equal_weights, fitted, ranks_of
+from streamsvm.models.rank_bits import MOST_ROWS, equal_weights, fitted, ranks_of, varying
 from streamsvm.models.rank_bits import read as read_bits
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
 from streamsvm.monitor.certificate import Looks
 from streamsvm.solvers.adaptive import combination, last_label
 from streamsvm.solvers.adaptive.combination import N_MODELS, CombinationState
 from streamsvm.support import states
-from streamsvm.support.declaration import Field, NamedArrays, Range, as_int
+from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays, as_int
 from streamsvm.support.interruptions import Changes
 from streamsvm.support.rows import Rows, SparseRows, dense, shape, sparse
 from streamsvm.support.state_arrays import as_arrays, from_arrays
@@ -550,10 +550,7 @@ class AdaptiveModel(Model):
                 return
             self.relevance = found
         self._work, self.state.info[PENDING] = None, 0
-        weights = self.relevance
-        if weights is None or len(weights) != self.n_features:
-            weights = equal_weights(self.n_features)
-        bits, gamma = fitted(np.asarray(examples.x), weights)
+        bits, gamma = fitted(np.asarray(examples.x), self.relevance)
         model = self.settings.ranks(self.factors_of_classes, gamma)
         self.successor = Member(RANKS, model, bits)
         self.state.to_learn[0] = self._kept_of(RANKS, n)
@@ -602,10 +599,20 @@ class AdaptiveModel(Model):
                 continue
             wrong = learn_examples(fresh.model, examples_seen).wrong
             before = errors.are_wrong(examples.marks[half:], slot)
-            costs = np.array(self.factors_of_classes)[examples.classes[half:]]
-            if are_fewer(wrong[half:], before, _CLEARLY, costs):
+            if self._errs_less(wrong[half:], before, examples.classes[half:]):
                 self._begin_anew(fresh, examples, n, wrong[half:])
                 return
+
+    def _errs_less(self, wrong: np.ndarray, before: np.ndarray, classes: np.ndarray) -> bool:
+        """Tell whether the errors of a fresh model on examples, bool (n,), are clearly fewer."""
+        factors = np.array(self.factors_of_classes)
+        if np.ptp(factors) > 0.0:
+            # Of rare classes that count much there may be no example: so that a model that never
+            # predicts them does not win, one more of each class is taken to be wrong.
+            n = len(factors)
+            wrong, before = np.append(wrong, np.ones(n, bool)), np.append(before, np.zeros(n, bool))
+            classes = np.append(classes, np.arange(n))
+        return are_fewer(wrong, before, _CLEARLY, factors[classes])
 
     def _fresh(self, member: Member, older: Examples, is_alike: bool) -> Member:
         """Return a model that has learnt nothing: see `_FRESH`."""
@@ -620,9 +627,7 @@ class AdaptiveModel(Model):
         if is_alike:
             gamma = model.kernel.gamma
             return Member(RANKS, self.settings.ranks(factors, gamma), member.bits)
-        weights = equal_weights(self.n_features)
-        if _has_relevance(older):
-            weights = _all_of(_relevance_of(older, None))
+        weights = _all_of(_relevance_of(older, None)) if _has_relevance(older) else None
         bits, gamma = fitted(np.asarray(older.x), weights)
         return Member(RANKS, self.settings.ranks(factors, gamma), bits)
 
@@ -740,7 +745,9 @@ class AdaptiveModel(Model):
         own |= combination.waiting_arrays(self.combination)
         arrays |= {f"combination_{name}": array for name, array in own.items()}
         if self.relevance is not None:
-            arrays["relevance"] = self.relevance
+            # Features that came later have no weight yet.
+            later = self.n_features - len(self.relevance)
+            arrays["relevance"] = np.pad(self.relevance, (0, later))
         contents: list[dict[str, Any] | None] = []
         for m, member in enumerate([*self.members, self.successor]):
             if member is None:
@@ -770,8 +777,8 @@ class AdaptiveModel(Model):
         self.recent.read(arrays, self.n_features, self.n_classes)
         self._read_combination(NamedArrays(arrays.taken_with("combination_")))
         if "relevance" in arrays:
-            n = arrays.length_of("relevance", 0)
-            self.relevance = arrays.take("relevance", Field((n,), range=Range(1e-30, 1e30)), {})
+            of_features = Field((self.n_features,), range=NOT_NEGATIVE)
+            self.relevance = arrays.take("relevance", of_features, {})
         contents = content.get("models")
         if not isinstance(contents, list) or len(contents) != N_MODELS + 1:
             raise ValueError("models is no list of the learner's models")
@@ -835,22 +842,31 @@ def _with_model(
 
 def _has_relevance(examples: Examples) -> bool:
     """Tell whether relevance can be learnt from examples: of two features bits see enough."""
-    n, d = shape(examples.x)
-    return n >= RELEVANT_FROM and d > 2 and len(np.unique(examples.classes)) > 1
+    n = len(examples.classes)
+    if n < RELEVANT_FROM or len(varying(np.asarray(examples.x))) <= 2:
+        return False
+    return len(np.unique(examples.classes)) > 1
 
 
 def _relevance_of(
     examples: Examples, before: np.ndarray | None
 ) -> Generator[float, None, np.ndarray]:
-    """Return the work that learns the relevance of features, by their ranks among the examples."""
-    n = len(examples.classes)
+    """Learn the relevance of features, by their ranks among the examples, a step after the other.
+
+    `before`, float64 (up to d,), are weights to begin with. Yields the work of each step.
+    """
+    n, d = shape(examples.x)
     rows = np.linspace(0, n - 1, min(n, _ROWS_OF_RELEVANCE)).astype(np.int64)
     x, classes = np.asarray(examples.x)[rows], examples.classes[rows]
-    ranks = learned_relevance.Absolute(ranks_of(x))
-    if before is None or len(before) != x.shape[1]:
-        return learned_relevance.learn(ranks, classes, [equal_weights(x.shape[1])])
-    start = np.maximum(before, _LEAST_WEIGHT * before.mean())
-    return learned_relevance.learn(ranks, classes, [start], _LATER_STEPS)
+    used = varying(x)
+    start, steps = equal_weights(len(used)), learned_relevance.STEPS
+    if before is not None:
+        start = np.pad(before, (0, d - len(before)))[used]
+        start, steps = np.maximum(start, _LEAST_WEIGHT * start.mean()), _LATER_STEPS
+    ranks = learned_relevance.Absolute(ranks_of(x[:, used]))
+    found = np.zeros(d)
+    found[used] = yield from learned_relevance.learn(ranks, classes, [start], steps)
+    return found
 
 
 def _advanced(work: Generator[float, None, np.ndarray]) -> np.ndarray | None:

@@ -121,11 +121,12 @@ class Tried:
     """A candidate that learns the examples, and how it predicts each before.
 
     `rank` is its place among the candidates: ties go to the first. In `errors` those examples are
-    right, and without loss, that do not count.
+    right, and without loss, that do not count. `costs`, float64 (examples,), are what an error on
+    each counts, by its class.
     """
 
-    def __init__(self, candidate: Candidate, rank: int, model: Any) -> None:
-        self.candidate, self.rank, self.model = candidate, rank, model
+    def __init__(self, candidate: Candidate, rank: int, model: Any, costs: np.ndarray) -> None:
+        self.candidate, self.rank, self.model, self.costs = candidate, rank, model, costs
         self.errors, self.parts = Errors(np.zeros(0, bool), np.zeros(0)), list[Errors]()
 
     def settle(self, counts: np.ndarray) -> None:
@@ -145,9 +146,19 @@ class Tried:
             deviations = _OF_LARGER_C
         elif self.candidate.width != best.candidate.width:
             # A narrower kernel needs more support vectors, and more examples if classes overlap.
-            is_surer = self.errors.losses.sum() < best.errors.losses.sum()
+            costs = self.costs[: self.errors.losses.size]
+            is_surer = costs @ self.errors.losses < costs @ best.errors.losses
             deviations = 0.0 if is_surer else _BEYOND_CHANCE
-        return are_fewer(self.errors.wrong[start:], best.errors.wrong[start:], deviations)
+        return self.errs_less(best, deviations, start)
+
+    def errs_less(self, other: Tried, deviations: float, start: int = 0) -> bool:
+        """Tell whether its errors from example `start` on are fewer: see `are_fewer`.
+
+        They are compared on the examples that both have learnt.
+        """
+        n = min(self.errors.wrong.size, other.errors.wrong.size)
+        own, others = self.errors.wrong[start:n], other.errors.wrong[start:n]
+        return are_fewer(own, others, deviations, self.costs[start:n])
 
 
 Tries = Generator[None, None, Tried]
@@ -279,13 +290,15 @@ class Race:
         """
         tried, n = self._tried(candidate, rank), self.begun.n_kept
         self._models = [one.model for one in (tried, best) if one is not None]
-        stops = [n // part for part in _LOOKS] if best is not None and n >= _MANY else []
+        # Where few examples count as much as all others, errors on the first say little.
+        may_stop = best is not None and n >= _MANY and np.ptp(self._costs) == 0.0
+        stops = [n // part for part in _LOOKS] if may_stop else []
         for stop in [*stops, n]:
             start = tried.model.n_examples
             yield from self._learn(tried, self._examples.part(start, stop), stop)
             tried.settle(self._is_new[:stop])
             if best is not None and stop < n:
-                if are_fewer(best.errors.wrong[:stop], tried.errors.wrong, far):
+                if best.errs_less(tried, far):
                     return best
         return tried if best is None or tried.is_better(best) else best
 
@@ -326,6 +339,8 @@ class Race:
         self._is_new = np.zeros(begun.n_kept, bool)
         self._is_new[np.unique(numbers, return_index=True)[1]] = True
         self._is_new &= weights > 0.0
+        # Errors count as much as those of their class.
+        self._costs = model.costs.now(1.0, classes.astype(np.float64))
 
     def _is_told(self, n_classes: int) -> bool:
         """Tell whether a candidate of so many classes is told at once of all that come."""
@@ -333,6 +348,11 @@ class Race:
 
     def _candidates(self) -> list[Candidate]:
         model, candidates = self._model, self._trial.candidates
+        if np.ptp(self._costs) > 0.0 and len({c.width for c in candidates}) > 1:
+            # Of rare examples that count more than others few have come: a smooth border finds
+            # more of them.
+            candidates = [*candidates, *(c._replace(width=SMOOTHER[0]) for c in candidates)]
+            candidates = list(dict.fromkeys(candidates))
         if model.is_sparse:
             return list(dict.fromkeys(c._replace(is_scaled=False) for c in candidates))
         if model.preparation.scale == "auto" and self.scales.are_alike(self._variances):
@@ -389,7 +409,7 @@ class Race:
         # which it has may be another one after loading.
         model.solver.grow_for(self.begun.n_slots, model.sizes(d))
         self._left -= _OF_PAIR * self.begun.n_classes**2
-        return Tried(candidate, rank, model)
+        return Tried(candidate, rank, model, self._costs)
 
 
 def step(model: Racing, n: int) -> None:

@@ -20,8 +20,9 @@ z_k = w . f_k, and h f f' becomes sum_k p_k f_k f_k' - (sum_k p_k f_k)(sum_k p_k
 share the weights, and there is no constant. Steps, curvatures, errors and C of the linear models
 count as much as the example weighs, its class weight included.
 
-An input that has erred clearly less of late than the combination predicts alone; if labels come
-late, one that has not erred clearly more.
+The last label counts only where there are clearly fewer errors with it. An input that has erred
+clearly less of late than the combination predicts alone; if labels come late, one that has not
+erred clearly more.
 
 If the label of an event comes late, the weights learn from the inputs that the event had when it
 was predicted, not from those of models that have learnt its neighbours meanwhile. So inputs of
@@ -74,8 +75,8 @@ N_INFO = 4
 """Examples learnt; 1 + the index of the last label, 0: none; how many words have come; 1 if the
 last label came late."""
 
-COMBINED = N_INPUTS
-"""The entry of `errors` behind those of the inputs."""
+COMBINED, WITHOUT_LAST = N_INPUTS, N_INPUTS + 1
+"""The entries of `errors` behind those of the inputs."""
 
 MEAN, SQUARES = range(2)
 """Rows of `moments`: the mean of each feature, and the sum of squares about it."""
@@ -94,6 +95,9 @@ LARGEST_LEAD = 100.0
 LEAD, LEAD_IF_LATE = 0.01, -0.01
 """An input predicts alone if its share of errors is smaller by this than that of all combined. The
 second, if labels come late: weights are then of what was before."""
+LEAD_OF_LAST = 0.005
+"""The last label counts if there are fewer errors with it by this: else one event would be
+predicted otherwise than the same event after it."""
 LEADS_OF, ERRORS_OF_LATE = 500, 2000
 """Leads, and shares of errors, are means over about so many examples; the second, if labels come
 late."""
@@ -121,8 +125,9 @@ class CombinationState(NamedTuple):
     """The same of all classes together."""
     totals: np.ndarray = field("sides", range=NOT_NEGATIVE)
     """The sums over all words; of dense rows nothing is counted."""
-    errors: np.ndarray = field(N_INPUTS + 1, range=Range(0.0, 1.0))
-    """The shares of errors of late: of each input alone, and of all combined."""
+    errors: np.ndarray = field(N_INPUTS + 2, range=Range(0.0, 1.0))
+    """The shares of errors of late: of each input alone, of all combined, and of all but the last
+    label."""
     info: np.ndarray = field(N_INFO, dtype=np.int64, range=COUNT)
     digests: np.ndarray = field("waiting", dtype=np.int64, scratch=True)
     """Of predictions that wait for their labels 1 + the digest of the row; 0: none waits here."""
@@ -370,10 +375,17 @@ def _write_inputs(state, scores, values, columns, n, is_sparse, knows_last, scra
 
 
 @compiled
+def uses_last(state):
+    """Tell whether the last label counts."""
+    return state.errors[COMBINED] < state.errors[WITHOUT_LAST] - LEAD_OF_LAST
+
+
+@compiled
 def alone(state):
     """Return the input that predicts alone, -1: all are combined."""
     best = np.int64(-1)
-    least = state.errors[COMBINED] - (LEAD_IF_LATE if state.info[IS_LATE] else LEAD)
+    least = state.errors[COMBINED if uses_last(state) else WITHOUT_LAST]
+    least -= LEAD_IF_LATE if state.info[IS_LATE] else LEAD
     for m in range(N_INPUTS):
         if state.errors[m] < least:
             best, least = np.int64(m), state.errors[m]
@@ -391,9 +403,11 @@ def _write_combined(state, scratch, z):
 @compiled_inner
 def _write_predicted(state, scratch, out):
     """Write the scores that predict: all inputs combined, or one of them alone."""
-    m = alone(state)
+    m, without = alone(state), 0.0 if uses_last(state) else state.weights[LAST]
     for o in range(out.size):
-        out[o] = scratch.z[o] if m < 0 else FIRST_WEIGHT * scratch.inputs[m, o]
+        out[o] = scratch.z[o] - without * scratch.inputs[LAST, o]
+        if m >= 0:
+            out[o] = FIRST_WEIGHT * scratch.inputs[m, o]
 
 
 @compiled_inner
@@ -552,8 +566,13 @@ def learn(
     combine(state, scores, values, columns, n, is_sparse, knows_last, scratch, out)
     _take_inputs(state, row, scratch)
     _write_predicted(state, scratch, out)
-    for m in range(N_INPUTS + 1):
-        is_wrong = label_index(scratch.z if m == COMBINED else scratch.inputs[m]) != label
+    for o in range(out.size):
+        scratch.p[o] = scratch.z[o] - state.weights[LAST] * scratch.inputs[LAST, o]
+    for m in range(N_INPUTS + 2):
+        if m < N_INPUTS:
+            is_wrong = label_index(scratch.inputs[m]) != label
+        else:
+            is_wrong = label_index(scratch.z if m == COMBINED else scratch.p) != label
         share = weight / (weight + (ERRORS_OF_LATE if state.info[IS_LATE] else LEADS_OF))
         state.errors[m] += share * (np.float64(is_wrong) - state.errors[m])
     # By the weights that there are now.
