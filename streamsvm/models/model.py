@@ -10,6 +10,7 @@ import numpy as np
 
 from streamsvm.model_files.json_values import Content, Json
 from streamsvm.models.outputs import Outputs
+from streamsvm.models.rank_bits import RankBits
 from streamsvm.models.rows import NumberedRows
 from streamsvm.selection.candidates import Candidates
 from streamsvm.solvers.adaptive.combination import CombinationState, Scratch
@@ -49,6 +50,22 @@ class LearntEvent(Protocol):
 
     def scaled_row(self) -> Rows:
         """Return the same as the solver compares it: its features are multiplied by factors."""
+
+
+class Combined(Protocol):
+    """A further model whose scores are combined with those of the first: see `Model.further`."""
+
+    @property
+    def slot(self) -> int:
+        """Its number among the models that are combined."""
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+
+    @property
+    def bits(self) -> RankBits | None:
+        """How it sees rows: as bits of ranks, or None: as they are."""
 
 
 Parts = tuple[Any, Kernel | None, object]
@@ -110,6 +127,10 @@ class Model(Replaceable, abc.ABC):
         """Return k(x, x) of rows, 0 without a kernel; `FeatureError` if it cannot take one."""
         return np.zeros(shape(x)[0], np.float32)
 
+    def costs_now(self, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the C_i that examples of classes, given by number, would have now."""
+        return np.array(weights, np.float64)
+
     def cost_of(self, number: float) -> float:
         """Return the C_i of the next example, if it is of this class, for a weight of 1."""
         return 1.0
@@ -164,7 +185,7 @@ class Model(Replaceable, abc.ABC):
         """What features are multiplied by before rows are compared, float32; None: by nothing."""
         return None
 
-    def further(self, room: int) -> Sequence[Any]:
+    def further(self, room: int) -> Sequence[Combined]:
         """Return `Member`s whose scores are combined with those of `in_use`: none, of most models.
 
         They have room for rows of so many features.

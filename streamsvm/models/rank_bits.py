@@ -103,7 +103,7 @@ def ranks_of(x: np.ndarray) -> np.ndarray:
 
 
 def _shared_out(shares: np.ndarray, n: int) -> np.ndarray:
-    """Return whole numbers, n in all, that are nearly proportional to shares (largest remainders)."""
+    """Return whole numbers, n in all, in proportion to shares: by the largest remainders."""
     wanted = n * shares / shares.sum()
     found = np.floor(wanted).astype(np.int64)
     largest = np.argsort(found - wanted, kind="stable")[: n - int(found.sum())]

@@ -116,9 +116,9 @@ among those that are combined; which of these erred on the event learnt last, as
 combination after them; and which could not learn it, as there was no room."""
 
 
-def _kind_of(name: str, fields: dict[str, Any]) -> tuple[Any, Any]:
+def _kind_of(name: str, fields: dict[str, Any]) -> Any:
     """Return a NamedTuple of fields, and numba's type of it."""
-    made: Any = namedtuple(name, fields)  # type: ignore[misc]
+    made = namedtuple(name, fields)  # type: ignore[misc]
     kinds = fields.values()
     return made, typeof(
         made(*(0 if kind is int else np.zeros((1,) * kind[1], kind[0]) for kind in kinds))
@@ -256,8 +256,8 @@ def _learn_further(args, x, is_last):
         more = reference_at(at, _FURTHER_KIND)
         row = _row_of(more, x)
         y, costs, weights = more.targets[0], more.targets[1], more.targets[2]
-        y[0], weights[0] = number, weight
-        costs[0], more.numbers[EXAMPLE] = more.costs[np.int64(number)] * weight, more.n_learnt[0] + 1
+        y[0], costs[0], weights[0] = number, more.costs[np.int64(number)] * weight, weight
+        more.numbers[EXAMPLE] = more.n_learnt[0] + 1
         done = call_learn(
             more.learn, more.parts, None, row, is_last, y, costs, weights, more.numbers,
             more.margins,

@@ -53,7 +53,7 @@ from streamsvm.models.model import Model, Parts
 from streamsvm.models.rows import padded
 from streamsvm.solvers.adaptive import combination as combination_of
 from streamsvm.solvers.adaptive.combination import nothing_combined
-from streamsvm.solvers.one_event import solver_for
+from streamsvm.solvers.one_event import Solver, solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
@@ -147,12 +147,12 @@ class EventPath:
             **scratch._asdict(),
         )
 
-    def _bound_further(self, whole: Model, room: int) -> list[tuple[FurtherArguments, Any]]:
+    def _bound_further(self, whole: Model, room: int) -> list[tuple[FurtherArguments, Solver]]:
         """Return the arguments of the models that are combined with the first one.
 
         With each is what is at its addresses.
         """
-        found: list[tuple[FurtherArguments, Any]] = []
+        found: list[tuple[FurtherArguments, Solver]] = []
         for more in reversed(whole.further(room)):
             model, bits = more.model, more.bits
             state, _, schedule = model.event_parts()
@@ -167,6 +167,7 @@ class EventPath:
                 self.is_sparse,
             )
             first_score, n_scores = model.outputs.combined
+            n_values = len(self._row_values) if bits is None else len(bits.edges)
             arguments = FurtherArguments(
                 margins_of=solver.margins,
                 learn=solver.learn,
@@ -174,8 +175,8 @@ class EventPath:
                 factors=np.zeros(0, np.float32) if factors is None else padded(factors, n_columns),
                 edges=np.zeros(0, np.float32) if bits is None else bits.edges,
                 bit_columns=np.zeros(0, np.int32) if bits is None else bits.columns,
-                values=np.zeros(len(self._row_values) if bits is None else len(bits.edges), np.float32),
-                costs=model.costs_now(np.arange(model.n_classes, dtype=np.float64), 1.0),
+                values=np.zeros(n_values, np.float32),
+                costs=model.costs_now(np.arange(model.n_classes), np.ones(model.n_classes)),
                 targets=np.zeros((3, 1)),
                 numbers=np.array([0, -1, n_scores, first_score, more.slot, 0, 0]),
                 n_learnt=model.n_learnt,

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamsvm.labels.label_column import Label
-from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.monitor.certificate import Certificate
 
 _FIGURES = (

@@ -21,11 +21,11 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from streamsvm.model_files.json_values import Content, checked
+from streamsvm.model_files.json_values import Content, Json, checked
 from streamsvm.models.contest import errors
 from streamsvm.models.contest.errors import CHANGED, PENDING, PREDICTIONS, SINCE, AdaptiveState
 from streamsvm.models.contest.members import (
@@ -41,7 +41,7 @@ from streamsvm.models.contest.members import (
 from streamsvm.models.kept_examples import MARKS, Examples, KeptExamples
 from streamsvm.models.kernel import finishing, learned_relevance, race
 from streamsvm.models.kernel.kernel_model import KernelModel
-from streamsvm.models.kernel.kernel_solver import reserving
+from streamsvm.models.kernel.kernel_solver import KernelSolver, reserving
 from streamsvm.models.kernel.relearning import Work, are_fewer, learn_examples
 from streamsvm.models.kernel.reserve import FACTS, Reserve
 from streamsvm.models.model import Combining, LearntEvent, Model, Parts
@@ -97,6 +97,9 @@ _SLEEPS_FROM, _SLEEPS_AFTER = 1280, 256
 _NEEDLESS = 1.5
 """A model sleeps without which so much log loss would be added, over about 500 examples."""
 
+_Bound = list[tuple[KernelSolver, object]]
+"""Solvers, and their states."""
+
 SHARE = 0.01
 """As the default of `LaRankClassifier.finish`."""
 
@@ -146,7 +149,7 @@ class AdaptiveModel(Model):
         self._relearns = False
         # The models beside the first one; and their solvers and states, that compiled code uses.
         self._further: list[Member] = []
-        self._bound: list[tuple[Any, Any]] = []
+        self._bound: _Bound = []
         self.n_learnt, self.n_features = np.zeros(1, np.int64), 0
 
     def empty_state(self) -> AdaptiveState:
@@ -218,7 +221,7 @@ class AdaptiveModel(Model):
     def with_class(self, factor: float) -> list[Changes]:
         """Return what changes as a class is added, whose C is multiplied by a factor."""
         n, factors = self.n_classes + 1, [*self.factors_of_classes, factor]
-        changed: dict[str, Any] = {
+        changed: dict[str, object] = {
             "outputs": GrowingOutputs(n),
             "factors_of_classes": factors,
             "combination": combination.with_outputs(self.combination, n if n > 2 else 1),
@@ -336,7 +339,7 @@ class AdaptiveModel(Model):
     def _rebind(self) -> None:
         """Note which arrays the further models have: compiled code is told of others."""
         further = self._further = [m for m in self.members[1:] if m is not None]
-        states_now = [(member.model.solver, member.model.state) for member in further]
+        states_now: _Bound = [(member.model.solver, member.model.state) for member in further]
         # Another object only if something has changed: so compiled code knows whether it is bound.
         if not _are_same(self._bound, states_now):
             self._bound = states_now
@@ -494,7 +497,7 @@ class AdaptiveModel(Model):
         first, latest = self.first, self.members[LATEST]
         assert first is not None
         is_due = n <= _SLEEPS_FROM or n & (n - 1) == 0 or self._wakes(n)
-        if latest is None and not is_due or latest is not None and latest.follows(first):
+        if (latest is None and not is_due) or (latest is not None and latest.follows(first)):
             return
         new = Member(LATEST, self.settings.as_first(self.factors_of_classes, first, True))
         learn_examples(self._known(new.model), self._last(WINDOW_OF_LATEST))
@@ -631,9 +634,7 @@ class AdaptiveModel(Model):
         bits, gamma = fitted(np.asarray(older.x), weights)
         return Member(RANKS, self.settings.ranks(factors, gamma), bits)
 
-    def _begin_anew(
-        self, fresh: Member, examples: Examples, n: int, wrong: np.ndarray
-    ) -> None:
+    def _begin_anew(self, fresh: Member, examples: Examples, n: int, wrong: np.ndarray) -> None:
         """Let a model begin anew with examples, which the fresh one has learnt."""
         state, slot, kept = self.state, fresh.slot, len(examples.classes)
         errors.begin_anew(state, slot, wrong)
@@ -748,7 +749,7 @@ class AdaptiveModel(Model):
             # Features that came later have no weight yet.
             later = self.n_features - len(self.relevance)
             arrays["relevance"] = np.pad(self.relevance, (0, later))
-        contents: list[dict[str, Any] | None] = []
+        contents: list[Json | None] = []
         for m, member in enumerate([*self.members, self.successor]):
             if member is None:
                 contents.append(None)
@@ -771,7 +772,7 @@ class AdaptiveModel(Model):
         sizes = {"outputs": n if n > 2 else 1, "inputs": 1 + d, "features": d}
         return sizes | {"sides": max(2, n), "words": words}
 
-    def read(self, content: dict[str, Any], arrays: NamedArrays) -> None:
+    def read(self, content: Json, arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""
         super().read(content, arrays)
         self.recent.read(arrays, self.n_features, self.n_classes)
@@ -823,7 +824,7 @@ class AdaptiveModel(Model):
         return Member(slot, model, bits)
 
 
-def _are_same(one: list[tuple[Any, Any]], other: list[tuple[Any, Any]]) -> bool:
+def _are_same(one: _Bound, other: _Bound) -> bool:
     """Tell whether two lists have the very same solvers and states."""
     pairs = zip(one, other, strict=False)
     return len(one) == len(other) and all(a[0] is b[0] and a[1] is b[1] for a, b in pairs)

@@ -1,4 +1,4 @@
-"""What is known of the errors of each model, and of those of the predictions: are there more?
+"""What is known of the errors of each model, and of the predictions: whether there are more.
 
 Of each the share of errors e is kept, in which older examples fade: e <- FADE e + (1 - FADE), or
 FADE e if the prediction was right. Errors have become more when e is far above the share of wrong

@@ -373,8 +373,8 @@ class Race:
             return None
         found = yield from self._working(relevance.search(x, classes, BUDGET / 2.0))
         starts = [np.ones(x.shape[1])] + ([] if found is None else [found**2])
-        rows = x * self.scales.factors()
-        w = yield from self._working(learned_relevance.learn(learned_relevance.Squared(rows), classes, starts))
+        rows = learned_relevance.Squared(x * self.scales.factors())
+        w = yield from self._working(learned_relevance.learn(rows, classes, starts))
         return None if w.min() == 1.0 else np.sqrt(w)
 
     def _working(self, work: Generator[float, None, Any]) -> Generator[None, None, Any]:

@@ -132,7 +132,7 @@ class CombinationState(NamedTuple):
     digests: np.ndarray = field("waiting", dtype=np.int64, scratch=True)
     """Of predictions that wait for their labels 1 + the digest of the row; 0: none waits here."""
     waiting: np.ndarray = field("waiting", N_INPUTS + 1, "outputs", scratch=True)
-    """Their inputs, and all of these combined. In files there are those that wait only: see `waiting_arrays`."""
+    """Their inputs, and all of these combined; for files see `waiting_arrays`."""
 
 
 def _check(state: CombinationState, sizes: Sizes) -> None:
@@ -161,8 +161,8 @@ def new_scratch(n_outputs: int, n_features: int) -> Scratch:
     """Return arrays for so many outputs and features."""
     square = np.zeros((N_INPUTS, N_INPUTS + 1))
     inputs = np.zeros((N_INPUTS, n_outputs))
-    factors, vectors = np.ones(max(2, n_outputs)), np.zeros((2, n_outputs))
-    return Scratch(inputs, np.zeros(n_features), square, factors, *vectors, inputs.copy())
+    factors, p, z = np.ones(max(2, n_outputs)), np.zeros(n_outputs), np.zeros(n_outputs)
+    return Scratch(inputs, np.zeros(n_features), square, factors, p, z, inputs.copy())
 
 
 def new_combination() -> CombinationState:
