@@ -58,7 +58,7 @@ class AdaptiveSVMClassifier(Learner):
     stream: kernel rows take `cache_mb` at most, and each example that a model keeps about 8 d + 900
     bytes (d features; with K > 2 classes 120 K more; sparse rows 24 bytes a nonzero feature instead
     of 8 d, and 3 kB, with K > 2 classes 24 K bytes more, for each feature name). The models keep 4
-    `window` examples at most, of which on noisy streams most are support vectors:
+    `window` + 1,000 examples at most, of which on noisy streams most are support vectors:
     `max_support_vectors` bounds those of each. While scale and width are tried there are two models
     more, of up to 1,024 examples and each with a third of `cache_mb`. Strings and infinities raise
     `FeatureError` and do not change the model.

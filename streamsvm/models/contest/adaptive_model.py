@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Self
 
 import numpy as np
 
 from streamsvm.model_files.json_values import Content, Json, checked
 from streamsvm.models.contest import errors
-from streamsvm.models.contest.errors import CHANGED, PENDING, PREDICTIONS, SINCE, AdaptiveState
+from streamsvm.models.contest.errors import CHANGED, PREDICTIONS, SINCE, AdaptiveState
 from streamsvm.models.contest.members import (
     FIRST,
     LATEST,
@@ -38,15 +38,23 @@ from streamsvm.models.contest.members import (
     Settings,
     has_ranks,
 )
+from streamsvm.models.contest.renewal import (
+    LOOK_EVERY,
+    MOST_LOOKS,
+    Renewal,
+    all_of,
+    has_relevance,
+    learn_relevance,
+)
 from streamsvm.models.kept_examples import MARKS, Examples, KeptExamples
-from streamsvm.models.kernel import finishing, learned_relevance, race
+from streamsvm.models.kernel import finishing, race
 from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.kernel.kernel_solver import KernelSolver, reserving
 from streamsvm.models.kernel.relearning import Work, are_fewer, learn_examples
 from streamsvm.models.kernel.reserve import FACTS, Reserve
 from streamsvm.models.model import Combining, LearntEvent, Model, Parts
 from streamsvm.models.outputs import GrowingOutputs
-from streamsvm.models.rank_bits import MOST_ROWS, equal_weights, fitted, ranks_of, varying
+from streamsvm.models.rank_bits import fitted
 from streamsvm.models.rank_bits import read as read_bits
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
 from streamsvm.monitor.certificate import Looks
@@ -60,24 +68,16 @@ from streamsvm.support.state_arrays import as_arrays, from_arrays
 
 _log = logging.getLogger(__name__)
 
-EVERY, EVERY_AT_FIRST = 64, 32
+EVERY, EVERY_AT_FIRST = LOOK_EVERY, 32
 """The models are looked at after so many examples; the second, for the first `_FEW`."""
 _FEW = 128
 
 RENEWED_AT = (32, 128, 512)
 """The numbers of examples, and all further powers of two, at which bits of ranks are found anew."""
 
-RELEVANT_FROM = 512
-"""From so many examples on the relevance of features is learnt."""
-_ROWS_OF_RELEVANCE = 768
-_LATER_STEPS, _LEAST_WEIGHT = 5, 0.1
-"""Learnt again, it begins with the weights so far, but with at least this share of their mean."""
-
 MOST_KEPT, MOST_RECENT = 10_000, 1024
 """So many of the last examples are kept: from the former bits of ranks learn anew."""
 
-BUDGET = 4e7
-"""The work after a look, in about nanoseconds (see `Work`)."""
 _MOST_WORK = 2e8
 """A fresh model that would take more does not learn."""
 
@@ -111,17 +111,14 @@ class AdaptiveModel(Model):
     ----------
     members
         A `Member` for each slot; None: there is none, or it sleeps. The first is always there.
-    successor
-        The model of bits that will take the place of the one there is, when it has learnt what is
-        kept; or None.
+    renewal
+        Finds bits of ranks anew, and lets a new model learn.
     state
         What is known of errors.
     recent
         The last examples, with which models begin anew.
     combination, scratch
         What scores are combined with, and arrays for that.
-    relevance
-        The weights of features by which bits are shared out, float64 (d,); None: all alike.
     factors_of_classes
         What C is multiplied by for each class.
 
@@ -135,16 +132,13 @@ class AdaptiveModel(Model):
         self.outputs = GrowingOutputs(0)
         self.factors_of_classes: list[float] = []
         self.members: list[Member | None] = [None] * N_MODELS
-        self.successor: Member | None = None
+        self.renewal = Renewal()
         self.state = self.empty_state()
         self.combination = combination.new_combination()
         if is_sparse:
             self.combination = combination.made_sparse(self.combination)
         self.scratch = combination.new_scratch(1, 0)
         self.recent = KeptExamples("recent_", MARKS, MOST_KEPT)
-        self.relevance: np.ndarray | None = None
-        # Learns relevance, in steps; made again in a copy. How many steps it has made.
-        self._work: Generator[float, None, np.ndarray] | None = None
         # Whether the first model has yet to learn what is kept, as it is of another kind now.
         self._relearns = False
         # The models beside the first one; and their solvers and states, that compiled code uses.
@@ -169,9 +163,10 @@ class AdaptiveModel(Model):
     @property
     def shares(self) -> np.ndarray | None:
         """How much each feature weighs, float64 (d,), of sum 1; None: it is not known."""
-        weights, ranks = self.combination.weights, self.members[RANKS]
-        if ranks is not None and self.relevance is not None and weights[RANKS] >= weights[FIRST]:
-            found: np.ndarray = self.relevance / self.relevance.sum()
+        weights, of_ranks = self.combination.weights, self.renewal.weights
+        is_awake = self.members[RANKS] is not None
+        if is_awake and of_ranks is not None and weights[RANKS] >= weights[FIRST]:
+            found: np.ndarray = of_ranks / of_ranks.sum()
             return found
         return None if self.first is None else self.first.preparation.relevance
 
@@ -191,7 +186,8 @@ class AdaptiveModel(Model):
     def models(self) -> list[KernelModel]:
         """All that there are now."""
         found = [member.model for member in self.members if member is not None]
-        return found if self.successor is None else [*found, self.successor.model]
+        new = self.renewal.successor
+        return found if new is None else [*found, new.model]
 
     def new_first(self, factors: list[float]) -> KernelModel:
         """Return a new first model, which finds scale and width."""
@@ -214,7 +210,7 @@ class AdaptiveModel(Model):
 
     def _kept_of(self, slot: int, n: int) -> int:
         """Return how many of the examples that a model learns from are kept, after n examples."""
-        return min(n - int(self.state.begun[slot]), self.recent.n_examples)
+        return min(n - int(self.state.begun[slot]), self.recent.n_examples, self._most_kept())
 
     # Classes
 
@@ -231,7 +227,7 @@ class AdaptiveModel(Model):
             members: list[Member | None] = [None] * N_MODELS
             members[FIRST] = Member(FIRST, self.new_first(factors))
             changed["state"] = self.state._replace(looks=np.array(self.looks, np.float64))
-            changed |= {"members": members, "successor": None, "_relearns": True}
+            changed |= {"members": members, "renewal": Renewal(), "_relearns": True}
             return [(self.__dict__, changed)]
         of_models = [one for model in self.models for one in model.with_class(factor)]
         return [(self.__dict__, changed), *of_models]
@@ -455,12 +451,15 @@ class AdaptiveModel(Model):
         if first.is_sparse and not self.is_sparse:
             self.become_sparse()
         state, recent = self.state, self.recent
-        recent.most = self._most_kept()
-        errors.note(state, self._last(int(state.info[SINCE])).marks)
+        # A copy learns relevance again from examples that have gone meanwhile.
+        recent.most = self._most_kept() + EVERY * MOST_LOOKS
+        since = int(state.info[SINCE])
+        errors.note(state, self._last(since).marks)
+        self.renewal.after_examples(since)
         state.info[SINCE] = 0
-        for model in self.models:
-            if model is not self._model_of_bits:
-                model.n_features = self.n_features
+        for member in self.members:
+            if member is not None and member.bits is None:
+                member.model.n_features = self.n_features
         if errors.notices_drift(state, n):
             _log.info("drift at example %d: errors are far more than before", n)
         for slot in (FIRST, RANKS):
@@ -507,78 +506,30 @@ class AdaptiveModel(Model):
 
     # The model of ranks
 
-    @property
-    def _model_of_bits(self) -> KernelModel | None:
-        member = self.members[RANKS]
-        return None if member is None else member.model
-
-    def _drop_ranks(self) -> None:
-        self._set(RANKS, None)
-        self.successor, self._work, self.state.info[PENDING] = None, None, 0
-
     def _renew_ranks(self, n: int) -> None:
         """Begin to find bits anew, or go on with it, if that is due after n examples."""
-        state = self.state
+        state, renewal, is_awake = self.state, self.renewal, self.members[RANKS] is not None
         if not has_ranks(self.is_sparse, self.n_features) or self.n_classes < 2:
-            if self.members[RANKS] is not None or self.successor is not None:
-                self._drop_ranks()
+            self._drop_ranks()
             return
-        age, is_awake = n - int(state.begun[RANKS]), self.members[RANKS] is not None
+        age, n_kept = n - int(state.begun[RANKS]), self._kept_of(RANKS, n)
         is_due = age in RENEWED_AT or (age > RENEWED_AT[-1] and age & (age - 1) == 0)
-        is_due |= not is_awake and n & (n - 1) == 0
-        if is_due or (not is_awake and self._wakes(n)):
-            if self.successor is None and not state.info[PENDING]:
-                state.info[PENDING] = n
-        if state.info[PENDING]:
-            self._learn_relevance(n)
-        if self.successor is not None:
-            self._catch_up(n)
+        is_due |= not is_awake and (n & (n - 1) == 0 or self._wakes(n))
+        if is_due and not renewal.is_on:
+            renewal.begin(n, n_kept)
+        if renewal.is_on:
+            factors = self.factors_of_classes
+            new = renewal.advance(
+                n, self._last, n_kept, lambda gamma: self.settings.ranks(factors, gamma)
+            )
+            if new is not None:
+                state.info[CHANGED] = state.info[CHANGED] if is_awake else n
+                self._set(RANKS, new)
 
-    def _learn_relevance(self, n: int) -> None:
-        """Make steps of learning relevance; at the end let a new model of bits begin."""
-        began = int(self.state.info[PENDING])
-        kept = self._kept_of(RANKS, n)
-        examples = self._last(min(MOST_ROWS + n - began, kept))
-        examples = examples.part(0, len(examples.classes) - (n - began))
-        if not _has_relevance(examples):
-            self.relevance = None
-        else:
-            if self._work is None:
-                self._work = _relevance_of(examples, self.relevance)
-                # Of those before it is known that they did not end it.
-                for _ in range((n - began) // EVERY):
-                    _advanced(self._work)
-            found = _advanced(self._work)
-            if found is None:
-                return
-            self.relevance = found
-        self._work, self.state.info[PENDING] = None, 0
-        bits, gamma = fitted(np.asarray(examples.x), self.relevance)
-        model = self.settings.ranks(self.factors_of_classes, gamma)
-        self.successor = Member(RANKS, model, bits)
-        self.state.to_learn[0] = self._kept_of(RANKS, n)
-
-    def _catch_up(self, n: int) -> None:
-        """Let the new model of bits learn examples within the budget, and take its place."""
-        member, state = self.successor, self.state
-        assert member is not None
-        missing = int(state.to_learn[0])
-        examples = self._last(missing)
-        examples = examples._replace(x=member.seen(examples.x))
-        work = Work(member.model)
-        work.expect(examples.x)
-        # Faster than they come, whatever it takes: so it catches up at some time.
-        learnt = work.affordable(BUDGET, len(examples.classes), 2 * EVERY)
-        learn_examples(member.model, examples.part(0, learnt))
-        state.to_learn[0] = len(examples.classes) - learnt
-        if state.to_learn[0]:
-            # More come until the next look.
-            state.to_learn[0] += EVERY if n >= _FEW else EVERY_AT_FIRST
-            return
-        if self.members[RANKS] is None:
-            state.info[CHANGED] = n
-        self.successor = None
-        self._set(RANKS, member)
+    def _drop_ranks(self) -> None:
+        self.renewal.end()
+        if self.members[RANKS] is not None:
+            self._set(RANKS, None)
 
     # Models that begin anew
 
@@ -630,7 +581,7 @@ class AdaptiveModel(Model):
         if is_alike:
             gamma = model.kernel.gamma
             return Member(RANKS, self.settings.ranks(factors, gamma), member.bits)
-        weights = _all_of(_relevance_of(older, None)) if _has_relevance(older) else None
+        weights = all_of(learn_relevance(older, None)) if has_relevance(older) else None
         bits, gamma = fitted(np.asarray(older.x), weights)
         return Member(RANKS, self.settings.ranks(factors, gamma), bits)
 
@@ -645,8 +596,8 @@ class AdaptiveModel(Model):
             self._learn_first(first, examples)
             self._set(FIRST, first)
         else:
-            self.relevance = None
-            self.successor, self._work, state.info[PENDING] = None, None, 0
+            self.renewal.end()
+            self.renewal.weights = None
             self._set(RANKS, fresh)
         errors.note_drift(state, n)
         what = "all examples" if slot == FIRST else "ranks"
@@ -722,11 +673,10 @@ class AdaptiveModel(Model):
     def for_copy(self) -> Self:
         """Return it without what a copy computes again."""
         members = [_with_model(member, KernelModel.for_copy) for member in self.members]
-        successor = _with_model(self.successor, KernelModel.for_copy)
+        renewal = self.renewal.for_copy()
+        renewal.successor = _with_model(renewal.successor, KernelModel.for_copy)
         # What it has bound is of the original.
-        return self.changed(
-            members=members, successor=successor, _work=None, _bound=[], _further=[]
-        )
+        return self.changed(members=members, renewal=renewal, _bound=[], _further=[])
 
     def after_copy(self, n_threads: int) -> None:
         """Add what `for_copy` left out; the process may have other cores."""
@@ -745,12 +695,11 @@ class AdaptiveModel(Model):
         _, own = as_arrays(self.combination, self._combination_sizes)
         own |= combination.waiting_arrays(self.combination)
         arrays |= {f"combination_{name}": array for name, array in own.items()}
-        if self.relevance is not None:
+        if (weights := self.renewal.weights) is not None:
             # Features that came later have no weight yet.
-            later = self.n_features - len(self.relevance)
-            arrays["relevance"] = np.pad(self.relevance, (0, later))
+            arrays["relevance"] = np.pad(weights, (0, self.n_features - len(weights)))
         contents: list[Json | None] = []
-        for m, member in enumerate([*self.members, self.successor]):
+        for m, member in enumerate([*self.members, self.renewal.successor]):
             if member is None:
                 contents.append(None)
                 continue
@@ -763,7 +712,7 @@ class AdaptiveModel(Model):
             contents.append(one | {"n_examples": model.n_examples, "is_sparse": model.is_sparse})
             more |= {} if member.bits is None else member.bits.as_arrays()
             arrays |= {f"model_{m}_{name}": array for name, array in more.items()}
-        return content | {"models": contents}, arrays
+        return content | {"models": contents, "renewal": self.renewal.as_json()}, arrays
 
     @property
     def _combination_sizes(self) -> dict[str, int]:
@@ -779,7 +728,8 @@ class AdaptiveModel(Model):
         self._read_combination(NamedArrays(arrays.taken_with("combination_")))
         if "relevance" in arrays:
             of_features = Field((self.n_features,), range=NOT_NEGATIVE)
-            self.relevance = arrays.take("relevance", of_features, {})
+            self.renewal.weights = arrays.take("relevance", of_features, {})
+        self.renewal.read(content.get("renewal"), self.n_examples)
         contents = content.get("models")
         if not isinstance(contents, list) or len(contents) != N_MODELS + 1:
             raise ValueError("models is no list of the learner's models")
@@ -789,7 +739,7 @@ class AdaptiveModel(Model):
         for m, own in enumerate(contents):
             of_model = NamedArrays(arrays.taken_with(f"model_{m}_"))
             found.append(None if own is None else self._read_member(m, own, of_model, found))
-        *self.members, self.successor = found
+        *self.members, self.renewal.successor = found
         self._rebind()
 
     def _read_combination(self, arrays: NamedArrays) -> None:
@@ -839,53 +789,6 @@ def _with_model(
     member: Member | None, function: Callable[[KernelModel], KernelModel]
 ) -> Member | None:
     return None if member is None else member._replace(model=function(member.model))
-
-
-def _has_relevance(examples: Examples) -> bool:
-    """Tell whether relevance can be learnt from examples: of two features bits see enough."""
-    n = len(examples.classes)
-    if n < RELEVANT_FROM or len(varying(np.asarray(examples.x))) <= 2:
-        return False
-    return len(np.unique(examples.classes)) > 1
-
-
-def _relevance_of(
-    examples: Examples, before: np.ndarray | None
-) -> Generator[float, None, np.ndarray]:
-    """Learn the relevance of features, by their ranks among the examples, a step after the other.
-
-    `before`, float64 (up to d,), are weights to begin with. Yields the work of each step.
-    """
-    n, d = shape(examples.x)
-    rows = np.linspace(0, n - 1, min(n, _ROWS_OF_RELEVANCE)).astype(np.int64)
-    x, classes = np.asarray(examples.x)[rows], examples.classes[rows]
-    used = varying(x)
-    start, steps = equal_weights(len(used)), learned_relevance.STEPS
-    if before is not None:
-        start = np.pad(before, (0, d - len(before)))[used]
-        start, steps = np.maximum(start, _LEAST_WEIGHT * start.mean()), _LATER_STEPS
-    ranks = learned_relevance.Absolute(ranks_of(x[:, used]))
-    found = np.zeros(d)
-    found[used] = yield from learned_relevance.learn(ranks, classes, [start], steps)
-    return found
-
-
-def _advanced(work: Generator[float, None, np.ndarray]) -> np.ndarray | None:
-    """Work within the budget; return what was found, or None."""
-    left = BUDGET
-    while left > 0.0:
-        try:
-            left -= next(work)
-        except StopIteration as end:
-            found: np.ndarray = end.value
-            return found
-    return None
-
-
-def _all_of(work: Generator[float, None, np.ndarray]) -> np.ndarray:
-    while (found := _advanced(work)) is None:
-        pass
-    return found
 
 
 def _sums(counts: Iterable[dict[str, int]]) -> dict[str, int]:

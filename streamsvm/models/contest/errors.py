@@ -33,11 +33,10 @@ APART = 1000
 PREDICTIONS = N_MODELS
 """The place of the predictions, behind those of the models."""
 
-SINCE, N_DRIFTS, LAST_DRIFT, CHANGED, PENDING = range(5)
-N_INFO = 5
+SINCE, N_DRIFTS, LAST_DRIFT, CHANGED = range(4)
+N_INFO = 4
 """Entries of `info`: how many examples came since the last look; how many drifts were noticed, and
-the number of the last example before the latest; before a model last fell asleep or woke; and
-before relevance began to be learnt, 0: it is not."""
+the number of the last example before the latest; and before a model last fell asleep or woke."""
 
 
 class AdaptiveState(NamedTuple):
@@ -56,8 +55,6 @@ class AdaptiveState(NamedTuple):
     """The number of the last example before those that the model learns from."""
     restarted: np.ndarray = field(N_MODELS, dtype=np.int64, range=COUNT)
     """The number of examples when it began anew, as a drift was noticed; 0: it did not."""
-    to_learn: np.ndarray = field(1, dtype=np.int64, range=COUNT)
-    """How many of the last examples the new model of ranks has yet to learn."""
     alarm: np.ndarray = field(1, dtype=np.int64, range=FLAG)
     """1 from when a drift is noticed until errors are as before."""
     looks: np.ndarray = field(4, range=NOT_NEGATIVE)

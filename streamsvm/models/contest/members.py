@@ -32,7 +32,7 @@ from streamsvm.solvers.adaptive.combination import N_MODELS
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.larank import step as larank
 from streamsvm.solvers.lasvm import step as lasvm
-from streamsvm.support.rows import Rows, shape
+from streamsvm.support.rows import Rows
 
 FIRST, RANKS, LATEST = range(N_MODELS)
 
@@ -156,8 +156,3 @@ class Member(NamedTuple):
 def has_ranks(x_is_sparse: bool, n_features: int) -> bool:
     """Tell whether ranks are compared, too."""
     return not x_is_sparse and n_features <= N_BITS
-
-
-def n_features_of(x: Rows) -> int:
-    """Return the number of features of rows."""
-    return shape(x)[1]
