@@ -37,6 +37,7 @@ __all__ = [
     "Nystroem",
     "OSPASParser",
     "RandomFourierFeatures",
+    "RankBits",
     "RayWorkers",
     "Run",
     "RunReport",

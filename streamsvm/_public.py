@@ -23,6 +23,7 @@ from streamsvm.model_files.container import load, save
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
+from streamsvm.preprocessing.rank_bits import RankBits
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.onnx_export import to_onnx
 from streamsvm.run.parts import predict_then_learn_many
@@ -57,6 +58,7 @@ __all__ = [
     "Nystroem",
     "OSPASParser",
     "RandomFourierFeatures",
+    "RankBits",
     "SBPClassifier",
     "SGDQNClassifier",
     "SVMSGDClassifier",

@@ -77,7 +77,7 @@ def _of_array(X: np.ndarray, schema: Schema) -> Matrix:
         X = np.ma.filled(X if X.dtype.kind == "f" else X.astype(np.float64), np.nan)
     X = np.asarray(X)  # a matrix stays one when it is indexed
     schema.check_unnamed()
-    return _by_appearance(list(range(X.shape[1])), writable(X))
+    return by_appearance(list(range(X.shape[1])), writable(X))
 
 
 def _is_single(kind: pa.DataType) -> bool:
@@ -104,7 +104,7 @@ def _of_single(X: Any, schema: Schema) -> Matrix | None:
     values = np.empty((X.num_rows, len(wanted)), np.float32)
     if rows_at(addresses, values, values.view(np.int32).ravel()):
         return Matrix(names, values, None, is_finite=True)
-    return _by_appearance(names, values)
+    return by_appearance(names, values)
 
 
 def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
@@ -129,10 +129,10 @@ def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
         if field.metadata and b"one_hot" in field.metadata:
             # As in its event: which rows have the column must not depend on those beside them.
             values[:, c] = np.where(values[:, c] == 0.0, np.nan, values[:, c])
-    return _by_appearance(list(X.schema.names), values)
+    return by_appearance(list(X.schema.names), values)
 
 
-def _by_appearance(names: list[Name], values: np.ndarray) -> Matrix:
+def by_appearance(names: list[Name], values: np.ndarray) -> Matrix:
     """Return a matrix with its names in the order in which events would bring them.
 
     A column appears with its first value.
@@ -173,7 +173,7 @@ def _of_frame(frame: Any) -> Matrix:
             values[:, c] = native.to_numpy()
         else:
             values[:, c] = native.to_numpy(float, na_value=np.nan)
-    return _by_appearance(names, values)
+    return by_appearance(names, values)
 
 
 def _are_objects(column: Any) -> bool:

@@ -25,7 +25,7 @@ N_BITS = 120
 _MOST_OF_COLUMN = 15
 """Columns that weigh alike have so many bits each at most."""
 
-_OF_EQUAL = 6.0
+OF_EQUAL = 6.0
 """The sum of the weights of columns that weigh alike."""
 
 MOST_ROWS = 2048
@@ -66,7 +66,17 @@ def varying(x: np.ndarray) -> np.ndarray:
 
 def equal_weights(n: int) -> np.ndarray:
     """Return weights of n columns of which nothing is known, float64 (n,)."""
-    return np.full(n, _OF_EQUAL / n)
+    return np.full(n, OF_EQUAL / n)
+
+
+def equal_number(n_features: int) -> int:
+    """Return how many bits each of so many columns has if they weigh alike."""
+    return max(1, min(_MOST_OF_COLUMN, N_BITS // n_features))
+
+
+def quantiles(values: np.ndarray, n: int) -> np.ndarray:
+    """Return n quantiles of values at equal steps."""
+    return np.quantile(values, np.arange(1, n + 1) / (n + 1))
 
 
 def fitted(x: np.ndarray, weights: np.ndarray | None) -> tuple[RankBits, float]:
@@ -78,13 +88,13 @@ def fitted(x: np.ndarray, weights: np.ndarray | None) -> tuple[RankBits, float]:
     used = varying(x)
     if weights is None:
         weights = equal_weights(len(used))
-        numbers = np.full(len(used), max(1, min(_MOST_OF_COLUMN, N_BITS // len(used))))
+        numbers = np.full(len(used), equal_number(len(used)))
     else:
         weights = weights[used]
         numbers = _shared_out(weights, N_BITS)
     edges, columns = [], []
     for c, k in zip(used.tolist(), numbers.tolist(), strict=True):
-        edges.append(np.quantile(x[-MOST_ROWS:, c], np.arange(1, k + 1) / (k + 1)))
+        edges.append(quantiles(x[-MOST_ROWS:, c], k))
         columns.append(np.full(k, c))
     bits = RankBits(
         np.concatenate(edges).astype(np.float32), np.concatenate(columns).astype(np.int32)

@@ -1,7 +1,8 @@
-"""How events are read by a scaler."""
+"""How events are read by transformers, and which of their features are one-hot."""
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -25,6 +26,13 @@ class Layout(NamedTuple):
     def of(cls, columns: Sequence[int] | np.ndarray) -> Layout:
         """Return the layout of events whose names have these columns."""
         return cls(np.array(columns, np.int64), packer("d", len(columns)))
+
+
+def is_one_hot(name: Name, pattern: str | None) -> bool:
+    """Tell whether a feature is one-hot by its name, or as a regular expression is found in it."""
+    if not isinstance(name, str):
+        return False
+    return "=" in name or (pattern is not None and bool(re.search(pattern, name)))
 
 
 def values_of(layout: Layout, event: dict[Name, Any]) -> np.ndarray:

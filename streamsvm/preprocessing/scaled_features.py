@@ -1,6 +1,5 @@
 """The statistics of a scaler, by feature."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from streamsvm._parameter_checks import check_number
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
+from streamsvm.preprocessing.layouts import is_one_hot
 from streamsvm.support.feature_statistics import COUNT, MEAN, N_CLIPPED, N_ROWS, VARIANCE
 from streamsvm.support.locked import Locked
 
@@ -56,9 +56,7 @@ class ScaledFeatures(Locked):
 
     def is_one_hot(self, name: Name) -> bool:
         """Tell whether a feature is one-hot by its name: it is not scaled."""
-        if not isinstance(name, str):
-            return False
-        return "=" in name or (self.one_hot is not None and bool(re.search(self.one_hot, name)))
+        return is_one_hot(name, self.one_hot)
 
     def _contents(self) -> dict[str, Any]:
         self._fitted()

@@ -29,6 +29,7 @@ from streamsvm.model_files.json_values import as_json
 from streamsvm.preprocessing.feature_map import FeatureMap
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
+from streamsvm.preprocessing.rank_bits import RankBits
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents, RefusedEvent
 from streamsvm.run.class_looks import FEW_CLASSES, looks_of, why_no_classes
@@ -36,7 +37,7 @@ from streamsvm.support.label_values import is_too_large, too_large
 
 AnyMatrix = Matrix | SparseMatrix
 
-_FEATURE_MAPS = RandomFourierFeatures, Nystroem
+_MAPS = RandomFourierFeatures, Nystroem, RankBits
 _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
 
 
@@ -46,14 +47,15 @@ class MappedScaler:
     It has those methods of `StandardScaler` that runs use for batches.
     """
 
-    def __init__(self, scaler: StandardScaler | None, features: FeatureMap) -> None:
+    def __init__(self, scaler: StandardScaler | None, features: FeatureMap | RankBits) -> None:
         self._scaler, self._features = scaler, features
 
     @property
     def feature_names(self) -> list[Name]:
         """The features that are known to come in; random features have no list of their own."""
         steps = (self._scaler, self._features)
-        known = [step.schema.names for step in steps if isinstance(step, StandardScaler | Nystroem)]
+        kinds = StandardScaler | Nystroem | RankBits
+        known = [step.schema.names for step in steps if isinstance(step, kinds)]
         return list(dict.fromkeys(chain(*known)))
 
     def takes_unseen(self, name: str, kind: str | None) -> bool:
@@ -102,15 +104,15 @@ def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner 
     """Return the scaler and the learner of a model that learns batches without dicts.
 
     That is a learner of this package, or a pipeline of `StandardScaler`, one of
-    `RandomFourierFeatures` and `Nystroem`, or both, in this order, and one. The first is what
-    transforms batches (None: nothing does); (None, None) for any other model.
+    `RandomFourierFeatures`, `Nystroem` and `RankBits`, or both, in this order, and one. The first
+    is what transforms batches (None: nothing does); (None, None) for any other model.
     """
     steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
     if not steps or not isinstance(steps[-1], Learner):
         return None, None
     *before, learner = steps
     scaler = before.pop(0) if before and type(before[0]) is StandardScaler else None
-    if before and type(before[0]) in _FEATURE_MAPS:
+    if before and type(before[0]) in _MAPS:
         scaler = MappedScaler(scaler, before.pop(0))
     return (None, None) if before else (scaler, learner)
 
@@ -344,8 +346,8 @@ def predict_then_learn_many(model: Any, X: Any, y: Any, w: Any = 1.0) -> list[An
     Parameters
     ----------
     model
-        A learner, or a pipeline of `StandardScaler`, one of `RandomFourierFeatures` and `Nystroem`,
-        or both, and one.
+        A learner, or a pipeline of `StandardScaler`, one of `RandomFourierFeatures`, `Nystroem` and
+        `RankBits`, or both, and one.
     X
         NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table, pandas or polars frame.
     y
@@ -378,8 +380,8 @@ def predict_then_learn_many(model: Any, X: Any, y: Any, w: Any = 1.0) -> list[An
     if learner is None:
         raise ParameterError(
             f"{type(model).__name__}: use a learner of streamsvm, or a pipeline of StandardScaler, "
-            "one of RandomFourierFeatures and Nystroem, or both, and one; with any other, call "
-            "predict_one and learn_one for each event"
+            "one of RandomFourierFeatures, Nystroem and RankBits, or both, and one; with any "
+            "other, call predict_one and learn_one for each event"
         )
     if scaler is None:
         return learner.predict_then_learn_many(X, y, w)

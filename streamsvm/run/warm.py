@@ -20,6 +20,7 @@ from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.feature_map import FeatureMap
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
+from streamsvm.preprocessing.rank_bits import RankBits
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.support.rows import sparse
@@ -127,7 +128,7 @@ def _configurations(
     """Yield each configuration to compile: its name, and an untrained learner."""
     # The parameters to compile each class with.
     variants: dict[type, Any] = {known.cls: known.variants for known in registered_learners()}
-    variants |= {StandardScaler: ({},), RandomFourierFeatures: ({"gamma": 1.0},)}
+    variants |= {StandardScaler: ({},), RandomFourierFeatures: ({"gamma": 1.0},), RankBits: ({},)}
     variants[Nystroem] = ({"kernel": all_kernels.RBF(gamma=1.0)},)
     chosen = [_kernel_of(k) for k in (KERNELS if kernels is None else kernels)]
     if learners is None:
@@ -203,7 +204,7 @@ def _exercise(model: Any) -> None:
         # With a seed: by other draws `finish` may have nothing to do, and compiles less.
         rehearsal_copy(model, seed=0).rehearse()
         return
-    if isinstance(model, (StandardScaler, FeatureMap)):
+    if isinstance(model, (StandardScaler, FeatureMap, RankBits)):
         _exercise_transformer(model.clone(), x)
         return
     several = model.most_classes != 2
@@ -231,7 +232,7 @@ def _exercise(model: Any) -> None:
         watched.learn_one(dict(enumerate(x[0].tolist())), bag)
 
 
-def _exercise_transformer(model: StandardScaler | FeatureMap, x: np.ndarray) -> None:
+def _exercise_transformer(model: StandardScaler | FeatureMap | RankBits, x: np.ndarray) -> None:
     for row in x[:5].tolist():
         event: dict[Any, float] = dict(enumerate(row))
         # Before the first one is learnt other code does it.
@@ -240,4 +241,5 @@ def _exercise_transformer(model: StandardScaler | FeatureMap, x: np.ndarray) -> 
         model.transform_one(event)
     model.learn_many(x)
     model.transform_many(x)
-    model.transform_matrix(SparseMatrix(range(x.shape[1]), sparse(x.astype(np.float32))))
+    if not isinstance(model, RankBits):  # which refuses sparse rows
+        model.transform_matrix(SparseMatrix(range(x.shape[1]), sparse(x.astype(np.float32))))

@@ -12,6 +12,7 @@ from connectors import ParquetSource, one_hot
 from streamsvm import (
     Nystroem,
     RandomFourierFeatures,
+    RankBits,
     StandardScaler,
     SVMSGDClassifier,
     kernels,
@@ -31,6 +32,8 @@ MODELS = {
     "scaler, random": lambda: StandardScaler() | random_features(),
     "centres": lambda: Nystroem(kernels.RBF(gamma=0.3), n_components=30),
     "scaler, centres": lambda: StandardScaler() | Nystroem(kernels.RBF(0.3), n_components=30),
+    "bits": RankBits,
+    "scaler, bits": lambda: StandardScaler() | RankBits(),
     "scaler": StandardScaler,
 }
 

@@ -22,6 +22,7 @@ from streamsvm import (
     LASVMClassifier,
     Nystroem,
     RandomFourierFeatures,
+    RankBits,
     SGDQNClassifier,
     StandardScaler,
     SVMSGDClassifier,
@@ -38,6 +39,7 @@ MODELS = {
 }
 MODELS["scaler"] = StandardScaler()
 MODELS["random features"] = RandomFourierFeatures(gamma=0.5, n_components=16)
+MODELS["rank bits"] = RankBits()
 MODELS["Nystroem"] = Nystroem(kernels.RBF(gamma=0.5), n_components=16, rate=0.5)
 FIRST = {type(model): model for model in reversed(MODELS.values())}
 """The configuration of each class that passes all checks; the others pass some."""

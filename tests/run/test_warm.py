@@ -17,6 +17,7 @@ from streamsvm import (
     LASVMClassifier,
     Nystroem,
     RandomFourierFeatures,
+    RankBits,
     SequencePA,
     SequencePerceptron,
     StandardScaler,
@@ -189,15 +190,15 @@ def test_warm_takes_all_configurations(used):
     moments = []
     assert streamsvm.warm(progress=moments.append) == 0
     # Seven learners with kernels and bounds, one without bounds, the exact one, whose rows are all
-    # dense, one with a kernel of its own and a bound, two linear ones, three transformers, three of
+    # dense, one with a kernel of its own and a bound, two linear ones, four transformers, three of
     # label sequences with two kinds of inference, one of them with a kernel, too; the ambiguous one
     # with explicit weights, with a kernel, and with a bound, too; two of whole sentences.
-    assert len(used) == 7 * (3 * 2 * 2) + 3 * 2 + 3 + 2 * 2 + 2 * 2 + 3 + 3 * 2 + 1 + 3 * 2 + 2
+    assert len(used) == 7 * (3 * 2 * 2) + 3 * 2 + 3 + 2 * 2 + 2 * 2 + 4 + 3 * 2 + 1 + 3 * 2 + 2
     assert [now.done for now in moments] == list(range(len(used) + 1))
     assert {now.total for now in moments} == {len(used)}
     assert len({now.configuration for now in moments}) == len(used) + 1
     learners = {learner.cls for learner in registered_learners()}
-    others = {Nystroem, RandomFourierFeatures, StandardScaler}
+    others = {Nystroem, RandomFourierFeatures, RankBits, StandardScaler}
     assert {type(m) for m in used} == learners | others
 
 

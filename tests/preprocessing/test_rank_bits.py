@@ -1,0 +1,339 @@
+"""Ranks as bits: a slow twin, events and batches, copies and files, and learners behind."""
+
+import copy
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import compose, datasets
+
+import streamsvm
+from connectors import ArrowSource, MemorySource
+from streamsvm import (
+    LASVMClassifier,
+    RankBits,
+    StandardScaler,
+    SVMSGDClassifier,
+    kernels,
+    predict_then_learn_many,
+)
+from streamsvm.errors import FeatureError, ModelFileError, ParameterError
+from streamsvm.features import frames
+from streamsvm.model_files.codec import from_file, to_file
+from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.runner import Run
+from tests.reference.slow_rank_bits import SlowFeature
+
+# Quarters, so that quantiles of few values, 1 / 8 apart, are exact in single precision.
+VALUES = st.integers(-40, 40).map(lambda i: i / 4)
+EVENTS = st.lists(
+    st.dictionaries(st.sampled_from("abc"), VALUES | st.none(), max_size=3), max_size=70
+)
+
+
+def as_events(found):
+    """Return a matrix, an array or a frame as events without missing values."""
+    if isinstance(found, np.ndarray):
+        found = dict(enumerate(found.T))
+    elif hasattr(found, "names"):
+        found = dict(zip(found.names, found.values.T, strict=True))
+    elif isinstance(found, (pa.Table, pa.RecordBatch)):
+        found = {name: found[name].to_numpy() for name in found.schema.names}
+    names = getattr(found, "columns", found)
+    columns = {name: np.asarray(found[name]).tolist() for name in names}
+    n = len(next(iter(columns.values()), []))
+    return [{k: v[r] for k, v in columns.items() if v[r] == v[r]} for r in range(n)]
+
+
+def learn_and_transform(transformer, events):
+    found = []
+    for x in events:
+        transformer.learn_one(x)
+        found.append(transformer.transform_one(x))
+    return found
+
+
+def names_of(feature, n):
+    return [f"{feature}>q{k / (n + 1):.4g}" for k in range(1, n + 1)]
+
+
+@given(events=EVENTS, n_bits=st.sampled_from([1, 3, 7]), splits=st.lists(st.integers(0, 70)))
+@settings(max_examples=100, deadline=None)
+def test_events_and_batches_are_those_of_the_twin(events, n_bits, splits):
+    twins = {name: SlowFeature(n_bits) for name in "abc"}
+    expected = []
+    for x in events:
+        bits = {}
+        for name, value in x.items():
+            if value is not None:
+                twins[name].learn(value)
+                bits |= zip(names_of(name, n_bits), twins[name].bits(value), strict=True)
+        expected.append(bits)
+    one, many = RankBits(n_bits), RankBits(n_bits)
+    assert learn_and_transform(one, events) == expected
+    for twin, found in ((twins[name], found) for name, found in one.edges.items()):
+        np.testing.assert_array_equal(found, twin.edges().astype(np.float32))
+    table = pa.table(
+        {name: pa.array([x.get(name) for x in events], pa.float64()) for name in "abc"}
+    )
+    found, ends = [], sorted({0, len(events), *(s for s in splits if s < len(events))})
+    for start, stop in pairwise(ends):
+        matrix = frames.matrix_of(table.slice(start, stop - start), many.schema)
+        mapped = as_events(many.learn_transform_matrix(matrix))
+        found += mapped or [{}] * (stop - start)
+    assert found == expected
+    assert many.edges == one.edges
+    assert [many.transform_one(x) for x in events] == [one.transform_one(x) for x in events]
+
+
+def test_edges_stay_as_they_are_after_2048_values():
+    values = np.random.default_rng(0).lognormal(sigma=3.0, size=5000).astype(np.float32)
+    twin, one, many = SlowFeature(15), RankBits(), RankBits()
+    many.learn_many(pa.table({"a": values[:3000]}))
+    for value in values[:2100].tolist():
+        twin.learn(value)
+        one.learn_one({"a": value})
+    np.testing.assert_allclose(one.edges["a"], twin.edges(), rtol=1e-6)
+    assert one.edges == many.edges
+    many.learn_many(pa.table({"a": values[3000:] + 1e3}))
+    assert one.edges == many.edges
+    shares = np.mean(many.transform_many(pd.DataFrame({"a": values})), axis=0)
+    np.testing.assert_allclose(shares, 1.0 - np.arange(1, 16) / 16, atol=0.02)
+    # The values are not kept any more.
+    assert len(to_file(one)[1]["values"]) == 0
+
+
+def test_the_largest_value_differs_from_others_however_frequent_it_is():
+    transformer = RankBits(n_bits=3)
+    transformer.learn_many(pa.table({"a": [1.0] * 15 + [0.0], "b": [2.0] * 16}))
+    bits = [transformer.transform_one({"a": a, "b": 2.0}) for a in (0.0, 1.0)]
+    assert [list(x.values()) for x in bits] == [[0.0] * 6, [1.0] * 3 + [0.0] * 3]
+    transformer.learn_many(pa.table({"c": [-3.4e38, 3.4e38]}))
+    assert transformer.edges["c"] == [float(np.float32(-3.4e38))] * 3
+
+
+def test_numbers_of_bits():
+    for d, n in ((1, 15), (8, 15), (9, 13), (60, 2), (500, 1)):
+        one, many = RankBits(), RankBits()
+        x = np.random.default_rng(1).normal(size=(5, d))
+        one.learn_one({f"f{i}": value for i, value in enumerate(x[0])} | {"t=x": 1.0})
+        many.learn_many(x)
+        assert len(one.transform_one({"f0": 1.0})) == n
+        assert many.transform_many(x).shape == (5, n * d)
+        assert many.gamma == one.gamma == 6.0 / (n * d)
+    # Features that come later have as many; of the first row those that it has count.
+    many = RankBits()
+    many.learn_many(pa.table({"t=x": [1.0, 1.0], "a": [None, 3.0]}))
+    many.learn_one({f"f{i}": 1.0 for i in range(100)})
+    assert len(many.transform_one({"f7": 1.0, "f8": 1.0})) == 30
+    assert RankBits().gamma == RankBits(n_bits=3).gamma == 0.05
+
+
+@pytest.mark.parametrize("kind", ["array", "batch", "table", "pandas", "polars"])
+def test_containers_come_back_in_kind(kind):
+    x = np.random.default_rng(2).normal(size=(40, 2))
+    x[3, 0] = x[5, 1] = np.nan
+    named = {"a": x[:, 0], "b": x[:, 1]}
+    batch = {
+        "array": lambda: x,
+        "batch": lambda: pa.RecordBatch.from_pydict(named),
+        "table": lambda: pa.table(named),
+        "pandas": lambda: pd.DataFrame(named, index=np.arange(40) + 7),
+        "polars": lambda: pl.DataFrame(named),
+    }[kind]()
+    transformer = RankBits(n_bits=4)
+    transformer.learn_many(batch)
+    found = transformer.transform_many(batch)
+    assert type(found) is type(batch)
+    names = range(2) if kind == "array" else "ab"
+    events = [dict(zip(names, row, strict=True)) for row in x.tolist()]
+    assert as_events(found) == [transformer.transform_one(event) for event in events]
+    if kind == "pandas":
+        assert found.index.equals(batch.index)
+        assert list(found) == names_of("a", 4) + names_of("b", 4)
+    if kind == "array":
+        assert found.dtype == np.float32 and list(transformer.transform_one({1: 0.5})) == [
+            4,
+            5,
+            6,
+            7,
+        ]
+        # A column that was never learnt keeps its place.
+        other = RankBits(n_bits=2)
+        other.learn_one({1: 0.5})
+        assert np.isnan(other.transform_many(x)[:, :2]).all()
+
+
+def test_names_of_any_kind_have_bits_of_their_own():
+    names = ["a", "a>q0.5", "1", 1, -1, 1.5, "1.5", ("a", 2), "('a', 2)", b"a", "b'a'"]
+    transformer = RankBits(n_bits=1)
+    transformer.learn_one(dict.fromkeys(names, 1.0))
+    assert len(transformer.transform_one(dict.fromkeys(names, 1.0))) == len(names)
+    assert list(transformer.transform_one({True: 5.0})) == [1]
+
+
+def test_one_hot_features_pass():
+    transformer = RankBits(n_bits=1, one_hot="^job_")
+    transformer.learn_one({"colour=red": 1.0, "job_x": 1.0, "a": 2.0})
+    transformer.learn_one({"a": 3.0})
+    x = {"colour=blue": 1.0, "job_x": 0.0, "a": 3.0, "never": 1.0}
+    expected = {"colour=blue": 1.0, "job_x": 0.0, "a>q0.5": 1.0}
+    assert transformer.transform_one(x) == expected
+    assert as_events(transformer.transform_many(pd.DataFrame([x]))) == [expected]
+    assert transformer.schema.names == ["colour=red", "job_x", "a"]
+
+
+def test_what_is_refused_changes_nothing():
+    transformer = RankBits()
+    transformer.learn_one({"a": 1.0})
+    for value in ("1", float("inf"), 1e39):
+        for method in (transformer.learn_one, transformer.transform_one):
+            with pytest.raises(FeatureError, match="feature 'b' is"):
+                method({"a": 2.0, "b": value})
+    with pytest.raises(FeatureError, match="row 1: feature 'b' is"):
+        transformer.learn_many(pa.table({"a": [3.0, 2.0], "b": [0.0, np.inf]}))
+    with pytest.raises(FeatureError, match="an array has no feature names"):
+        transformer.learn_many(np.ones((2, 2)))
+    for method in (RankBits().learn_many, RankBits().transform_many):
+        with pytest.raises(FeatureError, match="RankBits takes no sparse rows"):
+            method(sp.csr_array(np.eye(3)))
+    assert set(transformer.edges) == {"a"} and set(transformer.edges["a"]) == {1.0}
+    for n in (0, 256, 1.5, "3"):
+        with pytest.raises(ParameterError, match="n_bits="):
+            RankBits(n_bits=n)
+    with pytest.raises(ParameterError, match="use a regular expression"):
+        RankBits(one_hot="(")
+
+
+@pytest.mark.parametrize("way", ["file", "pickle", "deepcopy", "copy", "clone"])
+@pytest.mark.parametrize("n", [0, 1, 300, 2500])
+def test_copies_go_on_alike(way, n, tmp_path):
+    rng = np.random.default_rng(3)
+    events = [
+        {"a": a, 5: b, "t=x": 1.0} | ({"late": a * b} if i % 7 == 3 else {})
+        for i, (a, b) in enumerate(rng.normal(size=(3000, 2)).tolist())
+    ]
+    transformer = RankBits()
+    for x in events[:n]:
+        transformer.learn_one(x)
+    before = transformer.edges
+    if way == "file":
+        streamsvm.save(transformer | SVMSGDClassifier(), tmp_path / "m.svm")
+        other = streamsvm.load(tmp_path / "m.svm")["RankBits"]
+    else:
+        ways = {"pickle": lambda t: pickle.loads(pickle.dumps(t)), "deepcopy": copy.deepcopy}
+        ways |= {"copy": copy.copy, "clone": lambda t: t.clone(include_attributes=True)}
+        other = ways[way](transformer)
+    for x in events[n : n + 600]:
+        other.learn_one(x)
+    assert transformer.edges == before
+    for x in events[n : n + 600]:
+        transformer.learn_one(x)
+        assert other.transform_one(x).keys() == transformer.transform_one(x).keys()
+    assert other.edges == transformer.edges and other.gamma == transformer.gamma
+    assert transformer.clone().edges == {}
+
+
+@pytest.mark.parametrize("change", ["bits", "columns", "twice", "edges", "counts", "values"])
+def test_files_that_contradict_themselves(change):
+    transformer = RankBits(n_bits=2)
+    transformer.learn_many(np.arange(6.0).reshape(3, 2))
+    content, arrays = to_file(transformer)
+    content["class"] = "RankBits"
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    assert from_file(content, arrays).edges == transformer.edges
+    if change == "bits":
+        content["bits_of_each"] = 3
+    elif change in ("columns", "twice"):
+        arrays["columns"][1] = 2 if change == "columns" else 0
+    elif change == "edges":
+        arrays["edges"][0, 0] = np.inf
+    elif change == "counts":
+        arrays["counts"][0] = 2048
+    else:
+        arrays["values"] = arrays["values"][1:]
+    with pytest.raises((ValueError, ModelFileError)):
+        from_file(content, arrays)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_pipeline_learns_a_batch_as_its_events(scaled):
+    items = list(datasets.ImageSegments().take(600))
+    events = [{k: v for k, v in x.items() if i % 9} for i, (x, _) in enumerate(items)]
+    y = np.array([label == "path" for _, label in items])
+    rbf = kernels.RBF(gamma=0.05)
+    first = [StandardScaler()] if scaled else []
+    one, many, run = (
+        compose.Pipeline(*copy.deepcopy(first), RankBits(), LASVMClassifier(rbf, seed=1))
+        for _ in range(3)
+    )
+    expected = []
+    *transformers, learner = one.steps.values()
+    for x, label in zip(events, y.tolist(), strict=True):
+        for transformer in transformers:
+            transformer.learn_one(x)
+            x = transformer.transform_one(x)
+        expected.append(learner.predict_one(x))
+        learner.learn_one(x, label)
+    table = pa.Table.from_pylist(events, pa.schema([(k, pa.float64()) for k in items[0][0]]))
+    found = predict_then_learn_many(many, table[:250], y[:250])
+    found += predict_then_learn_many(many, table[250:], y[250:])
+    assert found == expected
+    report = Run(ArrowSource(table.append_column("y", [y]), "y"), run).execute()
+    assert report.accuracy == pytest.approx(np.mean(np.array(expected[1:]) == y[1:]))
+    margins = [m.predict_proba_one(events[3]) for m in (one, many, run)]
+    assert margins[0] == margins[1] == margins[2]
+
+
+@pytest.mark.parametrize("delay", [1, 30])
+def test_late_labels_give_the_model_of_single_events(delay):
+    items = [(x, y == "path") for x, y in datasets.ImageSegments().take(500)]
+    model, bits, learner = RankBits() | SVMSGDClassifier(), RankBits(), SVMSGDClassifier()
+    report = Run(MemorySource(items), model, late=LateLabels(delay=delay)).execute()
+    assert report.rows == 500 and report.accuracy > 0.9
+    for i in range(500 + delay):
+        # Bits are learnt as an event comes, and are those of now as its label comes.
+        if i >= delay:
+            x, y = items[i - delay]
+            learner.learn_one(bits.transform_one(x), y)
+        if i < 500:
+            bits.learn_one(items[i][0])
+    assert model[0].edges == bits.edges
+    for x, _ in items[:50]:
+        expected = learner.decision_function_one(bits.transform_one(x))
+        assert model[-1].decision_function_one(model[0].transform_one(x)) == expected
+
+
+def test_room_for_bits_is_bounded(monkeypatch):
+    monkeypatch.setattr("streamsvm.preprocessing.rank_bits.LIMIT", 7)
+    transformer = RankBits(n_bits=3)
+    transformer.learn_one({"a": 1.0, "b": 1.0, "c": 1.0})
+    assert list(transformer.edges) == ["a", "b"]
+    assert len(transformer.transform_one({"a": 1.0, "b": 1.0, "c": 1.0})) == 6
+
+
+def test_a_pipeline_that_learnt_arrays_predicts_arrays_and_events():
+    x, y = np.random.default_rng(4).normal(size=(300, 3)), np.arange(300) % 2 == 0
+    model = RankBits() | SVMSGDClassifier()
+    predict_then_learn_many(model, x, y)
+    events = [dict(enumerate(row)) for row in x.tolist()]
+    assert [model.predict_one(x) for x in events] == model.predict_many(x).tolist()
+
+
+def test_skewed_features_with_outliers():
+    """A linear learner behind `RankBits` errs less than behind `StandardScaler`."""
+    rng = np.random.default_rng(5)
+    z = rng.normal(size=(4000, 4))
+    x, y = np.exp(4.0 * z), np.abs(z[:, 0]) + z[:, 1] > 0.7
+    errors = []
+    for first in (StandardScaler(), RankBits()):
+        predicted = predict_then_learn_many(first | SVMSGDClassifier(), x, y)
+        errors.append(np.mean(np.array(predicted[1000:]) != y[1000:]))
+    assert errors[1] < 0.15 < 0.3 < errors[0]
