@@ -86,7 +86,7 @@ def fitted(x: np.ndarray, weights: np.ndarray | None) -> tuple[RankBits, float]:
     kernel is about exp(-sum_j weights_j |rank_j - rank'_j|). None: those that vary weigh alike.
     """
     used = varying(x)
-    if weights is None:
+    if weights is None or not weights[used].sum() > 0.0:
         weights = equal_weights(len(used))
         numbers = np.full(len(used), equal_number(len(used)))
     else:

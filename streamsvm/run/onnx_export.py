@@ -271,7 +271,7 @@ def _decision(graph: Graph, learner: Learner, rows: str) -> tuple[str, str | Non
     if isinstance(learner.model, AdaptiveModel):
         return _combined(graph, learner, learner.model, rows), None
     model = _kernel_model(learner)
-    margins = _kernel_margins(graph, learner, model, rows)
+    margins = _kernel_margins(graph, learner, model, rows, len(learner.schema.names))
     if not isinstance(model.solver, PairsSolver):
         return margins, None
     return _of_problems(graph, model, margins)
@@ -339,13 +339,14 @@ def _inputs(
     turn, is_one = learner.targets.direction, learner.targets.has_one_margin
     for member in model.members:
         if member is not None:
-            own = rows
+            own, width = rows, d
             if member.bits is not None:
+                width = len(member.bits.edges)
                 columns = graph.constant(member.bits.columns.astype(np.int64))
                 values = graph.add("Gather", rows, columns, axis=1)
                 own = graph.add("Greater", values, graph.constant(member.bits.edges))
                 own = graph.add("Cast", own, to=graph.float32)
-            scores = _kernel_margins(graph, learner, member.model, own)
+            scores = _kernel_margins(graph, learner, member.model, own, width)
             if isinstance(member.model.solver, PairsSolver):
                 scores = graph.add("Log", _of_problems(graph, member.model, scores)[1])
             yield member.slot, _cut(graph, scores, state.leads[member.slot], is_one)
@@ -389,10 +390,8 @@ def _cut(graph: Graph, scores: str, lead: float, is_one: bool) -> str:
     return graph.add("Mul", _clipped(graph, scaled, longest), graph.constant(0.5))
 
 
-def _kernel_margins(graph: Graph, learner: Learner, model: KernelModel, rows: str) -> str:
+def _kernel_margins(graph: Graph, learner: Learner, model: KernelModel, rows: str, d: int) -> str:
     """Add the operators of a kernel expansion, also of each problem; return their result."""
-    is_of_bits = model.n_features != len(learner.schema.names) and not model.is_sparse
-    d = model.n_features if is_of_bits else len(learner.schema.names)
     if model.preparation.factors is not None:
         rows = graph.add("Mul", rows, graph.constant(model.preparation.factors_in_use(d)))
     x = graph.add("Cast", rows, to=graph.float64)

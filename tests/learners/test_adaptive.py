@@ -62,7 +62,7 @@ def test_drifts_are_noticed_as_by_the_twin(shares, length):
     wrong = np.random.default_rng(0).random(len(shares) * length) < np.repeat(shares, length)
     state, found = AdaptiveSVMClassifier().model.state, []
     for n in range(32, len(wrong) + 1, 32):
-        errors.note(state, wrong[n - 32 : n].astype(np.uint8) << errors.PREDICTIONS)
+        errors.note(state, wrong[n - 32 : n].astype(np.uint8) << errors.PREDICTIONS, [True] * 3)
         if errors.notices_drift(state, n):
             found.append(n)
     slow, fast = (errors.FADE, errors.ALARM), (errors.FADE_OF_LATEST, errors.ALARM_OF_LATEST)
@@ -92,8 +92,9 @@ def test_a_drift_is_noticed_and_said(caplog):
     alone = np.array(LASVMClassifier().predict_then_learn_many(x, y.tolist())) == y
     assert right[2400:].mean() > alone[2400:].mean()
     # They have forgotten what was before, but for a part of the last examples.
-    begun = model.model.state.begun[: members.LATEST]
-    assert (begun > 1000).all() and model.model.first.n_examples == 4000 - begun[0]
+    begun = model.model.state.begun
+    assert begun[members.FIRST] > 1000 and model.in_use.n_examples == 4000 - begun[0]
+    assert begun[members.RANKS] > 1000 or model.model.members[members.RANKS] is None
 
 
 def test_its_models_learn_as_the_learners_do_by_default():
@@ -370,7 +371,7 @@ def test_labels_that_come_late_are_not_taken_for_the_last_one(is_sparse):
             if i >= delay:
                 model.learn_one(events[i - delay], int(y[i - delay]))
         right.append(n_right / 1000)
-    assert abs(right[0] - right[1]) < 0.05 and right[0] > 0.54
+    assert abs(right[0] - right[1]) < 0.06 and min(right) > 0.54
 
 
 def test_labels_that_begin_to_come_late_are_noticed_alike_by_events_and_by_batches():
@@ -610,7 +611,6 @@ def test_of_more_than_fifty_classes_the_models_are_laranks(monkeypatch, tmp_path
     y = np.where(np.arange(900) < 700, y % 4, y)
     one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
     learnt(many, x[:700], y[:700])
-    assert {type(member.solver) for member in many.models} == {many.models[0].solver.__class__}
     assert isinstance(many.in_use.solver, LASVMSolver)
     predicted = many.predict_then_learn_many(x[700:], y[700:].tolist())
     assert by_events(one, x, y)[700:] == predicted
@@ -639,7 +639,7 @@ def test_scores_are_combined_as_in_the_twin(n_classes, is_sparse):
     k = scores.shape[2]
     state = combination.with_outputs(combination.new_combination(), k)
     state = combination.made_sparse(state) if is_sparse else state
-    state, out = combination.with_room(state, 4), np.zeros((n, k))
+    state, out = combination.with_room(state, 4, is_sparse), np.zeros((n, k))
     labels, scratch = np.where(is_known, y, combination.ONLY), combination.new_scratch(k, 9)
     scratch.factors_of_classes[:] = np.linspace(1.0, 1.5, n_classes)
     w = np.where(draws.random(n) < 0.1, 0.0, draws.uniform(0.5, 1.5, n))
@@ -652,8 +652,82 @@ def test_scores_are_combined_as_in_the_twin(n_classes, is_sparse):
     alone = scores[:, 0, 0] > 0.0 if k == 1 else scores[:, 0].argmax(axis=1)
     of_late = slice(500, 900)
     assert np.mean(predicted[of_late] == y[of_late]) > 0.05 + np.mean(alone[of_late] == y[of_late])
-    np.testing.assert_array_equal((marks & 1)[is_known], (alone != y)[is_known])
-    np.testing.assert_array_equal((marks >> 3)[is_known], (predicted != y)[is_known])
+    counts = is_known & (w > 0.0)
+    np.testing.assert_array_equal((marks & 1)[counts], (alone != y)[counts])
+    np.testing.assert_array_equal((marks >> 3)[counts], (predicted != y)[counts])
+    assert (marks[is_known & (w == 0.0)] == combination.UNCOUNTED).all()
+
+
+def test_a_model_of_more_examples_than_are_kept_is_saved_and_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(adaptive_model, "MOST_KEPT", 1200)
+    x, y = stream(4200)
+    model = learnt(AdaptiveSVMClassifier(), x[:4000], y[:4000], parts=(1000, 3000))
+    assert model.model.recent.n_examples == 1200 + 1024
+    model.save(tmp_path / "m.svm")
+    loaded = streamsvm.load(tmp_path / "m.svm")
+    for one in (model, loaded):
+        learnt(one, x[4000:], y[4000:])
+    assert content(model) == content(loaded)
+
+
+def test_rows_that_become_sparse_in_mid_stream():
+    draws = np.random.default_rng(0)
+    x = draws.normal(size=(900, 200)).astype(np.float32)
+    x[12:] *= draws.random((888, 200)) < 0.03
+    y = (x[:, :100].sum(axis=1) > x[:, 100:].sum(axis=1)).astype(int)
+    one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
+    by_events(one, x, y)
+    learnt(many, x, y, parts=(333,))
+    assert one.is_sparse and content(one) == content(many)
+    assert all(member.is_sparse for member in one.models)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_of_examples_of_weight_0_only_the_label_is_recorded(n_classes):
+    x, y = stream(1400, n_classes=n_classes)
+    far = np.full((200, 2), 8.0, np.float32)
+    model, expected = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
+    for one in (model, expected):
+        learnt(one, x[:1000], y[:1000])
+    model.learn_many(far, [0] * 200, w=0.0)
+    before = expected.model.combination
+    for name in ("weights", "curvature", "leads", "linear", "moments", "errors"):
+        found = getattr(model.model.combination, name)
+        np.testing.assert_array_equal(found, getattr(before, name))
+    assert model.n_drifts == 0
+
+
+def test_what_interrupts_a_look_harms_nothing(monkeypatch, tmp_path):
+    """Ctrl-C while a model begins anew, or bits are renewed: each goes on afterwards."""
+    x, y = stream(3200, turn=2000)
+    x = np.column_stack([x, x[::-1, 0]])
+    moments = [
+        (adaptive_model.AdaptiveModel, "_learn_first", 2000, 2600),
+        (renewal, "_advanced", 500, 600),
+        (renewal, "learn_examples", 600, 1300),
+    ]
+    for thing, name, start, stop in moments:
+        model = AdaptiveSVMClassifier(seed=1)
+        learnt(model, x[:start], y[:start])
+        with monkeypatch.context() as patch:
+            patch.setattr(thing, name, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                learnt(model, x[start:stop], y[start:stop])
+        n = model.n_examples
+        assert start < n < stop
+        first, begun = model.in_use, model.model.state.begun[members.FIRST]
+        assert first.n_examples + begun == n and model.kept_numbers().max() <= n
+        model.save(tmp_path / "m.svm")
+        loaded = streamsvm.load(tmp_path / "m.svm")
+        for one in (model, loaded):
+            learnt(one, x[n:], y[n:], parts=(100,))
+        assert content(model) == content(loaded)
+        assert model.model.renewal.weights is not None
+        assert np.mean(np.array(model.predict_many(x[2800:])) == y[2800:]) > 0.9
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
 
 
 def test_of_words_the_counts_are_combined_too():

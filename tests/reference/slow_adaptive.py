@@ -100,11 +100,14 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
         without = combined - weights[6] * f[6]
         uses_last = errors[8] < errors[9] - 0.005
         out[r] = combined if uses_last else without
-        if errors[:8].min() < errors[8 if uses_last else 9] - 0.01:
-            out[r] = 1.5 * f[errors[:8].argmin()]
+        able = np.where(weights[:6] != 0.0, errors[:6], 1.0)
+        if able.min() < errors[8 if uses_last else 9] - 0.01:
+            out[r] = 1.5 * f[able.argmin()]
         if not is_known[r]:
             continue
-        weight = weights_of_examples[r]
+        weight, last = weights_of_examples[r], y[r]
+        if weight == 0.0:
+            continue
         wrong = np.array([side(values).argmax() != y[r] for values in (*f, combined, without)])
         errors += weight / (weight + 500) * (wrong - errors)
         if k == 1:
@@ -139,5 +142,4 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
                 leads[m] += (min(lead_of(values), 100.0) - leads[m]) / share
         counts[y[r]] += weight * words
         docs[y[r]] += weight
-        last = y[r]
     return out

@@ -23,6 +23,7 @@ from streamsvm.models.rows import scaled_value
 from streamsvm.solvers.adaptive import combination
 from streamsvm.solvers.adaptive.combination import CombinationState, Scratch
 from streamsvm.solvers.adaptive.last_label import (
+    IS_LATE,
     LAST_ROW,
     digest,
     is_next,
@@ -56,7 +57,7 @@ _FIELDS: dict[str, Any] = {
     "columns": (np.int32, 2),  # (4, room): columns of sparse events, see `EVENT_COLUMNS`
     "sort_keys": (np.uint32, 1),  # (room,): scratch of `list_event`
     "start": (np.int64, 1),  # (2,): `start` of a sparse row
-    "numbers": (np.int64, 1),  # (3,): see below
+    "numbers": (np.int64, 1),  # (7,): see below
     "n_learnt": (np.int64, 1),  # (1,): number of examples learnt; `_learn` increases it
     "targets": (float, 2),  # (3, 1): number of the class, C_i, weight
     "margins": (float, 2),  # (1, outputs): of the last event, as the solver wrote them
@@ -77,6 +78,7 @@ _FIELDS: dict[str, Any] = {
     "errors": (float, 1),
     "info": (np.int64, 1),
     "digests": (np.int64, 1),
+    "stamps": (np.int64, 1),
     "waiting": (float, 3),
     "inputs": (float, 2),
     "row": (float, 1),
@@ -169,7 +171,7 @@ def _scores(args):
 def _combination(args):
     state = CombinationState(
         args.weights, args.curvature, args.leads, args.linear, args.moments, args.counts,
-        args.known, args.totals, args.errors, args.info, args.digests, args.waiting,
+        args.known, args.totals, args.errors, args.info, args.digests, args.stamps, args.waiting,
     )  # fmt: skip
     return state, Scratch(
         args.inputs, args.row, args.matrix, args.factors_of_classes, args.p, args.z, args.raw
@@ -308,12 +310,13 @@ def _learn_combined(args, x, is_last, values, columns, n, is_sparse):
         combination.forget_inputs(state, row)
     # First, as for a batch of one row: whether labels come late is known of this event, too.
     note_learnt(args.asked, row)
+    args.info[combination.IS_LATE] = args.asked[IS_LATE]
     label, weight = np.int64(args.targets[0, 0]), args.targets[2, 0]
     combination.learn(
         state, args.scores, values, columns, n, is_sparse, knows_last(args.asked), row, label,
         weight, scratch, args.combined,
     )  # fmt: skip
-    args.numbers[MARKS] = combination.marks_of(args.scores, args.combined, label)
+    args.numbers[MARKS] = combination.marks_of(args.scores, args.combined, label, weight)
 
 
 @compiled_inner

@@ -97,8 +97,8 @@ _SLEEPS_FROM, _SLEEPS_AFTER = 1280, 256
 _NEEDLESS = 1.5
 """A model sleeps without which so much log loss would be added, over about 500 examples."""
 
-_Bound = list[tuple[KernelSolver, object]]
-"""Solvers, and their states."""
+_Bound = list[tuple[KernelModel, KernelSolver, object]]
+"""Models, their solvers, and the states of these."""
 
 SHARE = 0.01
 """As the default of `LaRankClassifier.finish`."""
@@ -138,7 +138,7 @@ class AdaptiveModel(Model):
         if is_sparse:
             self.combination = combination.made_sparse(self.combination)
         self.scratch = combination.new_scratch(1, 0)
-        self.recent = KeptExamples("recent_", MARKS, MOST_KEPT)
+        self.recent = KeptExamples("recent_", MARKS, MOST_KEPT + EVERY * MOST_LOOKS)
         # Whether the first model has yet to learn what is kept, as it is of another kind now.
         self._relearns = False
         # The models beside the first one; and their solvers and states, that compiled code uses.
@@ -200,6 +200,8 @@ class AdaptiveModel(Model):
     def _set(self, slot: int, member: Member | None) -> None:
         """Let another model, or none, be in a slot."""
         members = list(self.members)
+        if members[slot] is None:
+            errors.forget(self.state, slot)
         members[slot] = member
         self.members = members
         self._rebind()
@@ -217,18 +219,22 @@ class AdaptiveModel(Model):
     def with_class(self, factor: float) -> list[Changes]:
         """Return what changes as a class is added, whose C is multiplied by a factor."""
         n, factors = self.n_classes + 1, [*self.factors_of_classes, factor]
-        changed: dict[str, object] = {
-            "outputs": GrowingOutputs(n),
-            "factors_of_classes": factors,
-            "combination": combination.with_outputs(self.combination, n if n > 2 else 1),
-        }
+        combined = combination.with_outputs(self.combination, n if n > 2 else 1)
+        changed: dict[str, object] = {"outputs": GrowingOutputs(n), "factors_of_classes": factors}
+        changed["combination"] = combined
+        if n == 3 and self.first is not None:
+            # The others are of another kind of so many classes: they come back with the next look.
+            changed |= {"members": [self.members[FIRST], None, None], "renewal": Renewal()}
+            return [(self.__dict__, changed), *self.first.with_class(factor)]
         if n == MOST_PAIRS + 1 and self.first is not None:
-            # Of so many classes they are of another kind.
-            members: list[Member | None] = [None] * N_MODELS
-            members[FIRST] = Member(FIRST, self.new_first(factors))
-            changed["state"] = self.state._replace(looks=np.array(self.looks, np.float64))
-            changed |= {"members": members, "renewal": Renewal(), "_relearns": True}
-            return [(self.__dict__, changed)]
+            # The first is, too.
+            combined.leads[:N_MODELS] = 0.0
+            state = self._state_copied()
+            state.looks[:] = self.looks
+            state.begun[FIRST] = self.n_examples - min(MOST_RECENT, self.recent.n_examples)
+            first = Member(FIRST, self.new_first(factors))
+            changed |= {"members": [first, None, None], "renewal": Renewal(), "state": state}
+            return [(self.__dict__, changed | {"_relearns": True})]
         of_models = [one for model in self.models for one in model.with_class(factor)]
         return [(self.__dict__, changed), *of_models]
 
@@ -242,10 +248,10 @@ class AdaptiveModel(Model):
     def after_class(self) -> None:
         """Let a model that is of another kind now learn what is kept."""
         if self._relearns:
+            first = Member(FIRST, self.new_first(self.factors_of_classes))
+            self._learn_first(first, self._last(MOST_RECENT))
+            self._set(FIRST, first)
             self._relearns = False
-            examples = self._last(MOST_RECENT)
-            if len(examples.classes):
-                self._learn_first(self.members[FIRST], examples)
         self._rebind()
 
     def margins_before_class(self, x: Rows) -> np.ndarray | None:
@@ -292,6 +298,7 @@ class AdaptiveModel(Model):
             rows = x.values.reshape(1, -1), x.start, x.columns
         else:
             rows = np.ascontiguousarray(x), np.zeros(0, np.int64), np.zeros(0, np.int32)
+        state.info[combination.IS_LATE] = asked[last_label.IS_LATE]
         out = np.empty((n, scores.shape[2]))
         weights = np.zeros(n) if weights is None else weights
         marks = np.zeros(n, np.int64) if marks is None else marks
@@ -304,7 +311,7 @@ class AdaptiveModel(Model):
         """Return what compiled code combines scores with, with room for d features."""
         state, scratch = self.combination, self.scratch
         if state.moments.shape[1] <= d:
-            state = self.combination = combination.with_room(state, d)
+            state = self.combination = combination.with_room(state, d, self.is_sparse)
         n_outputs, n_inputs = state.linear.shape[1:]
         if scratch.inputs.shape[1] != n_outputs or len(scratch.row) < n_inputs:
             scratch = self.scratch = combination.new_scratch(n_outputs, n_inputs)
@@ -318,11 +325,15 @@ class AdaptiveModel(Model):
     def _note_rows(self, rows: NumberedRows) -> None:
         """Note that rows are learnt, as compiled code does of one: it may be that of an event."""
         asked, x = self.state.asked, rows.x
+        if not rows.numbers.all():
+            # Some are predicted now, and learnt later.
+            asked[last_label.IS_LATE] = 1
         if len(rows.y) > 1 or not rows.numbers[0]:
             asked[[last_label.N_PREDICTED, last_label.LAST_ROW]] = 0
             return
         if isinstance(x, SparseRows):
-            row = last_label.digest(x.columns, x.values, len(x.values), True)
+            own = slice(int(x.start[0]), int(x.start[1]))
+            row = last_label.digest(x.columns[own], x.values[own], own.stop - own.start, True)
         else:
             values, columns = np.ascontiguousarray(x[0], np.float32), np.zeros(1, np.int32)
             row = last_label.digest(columns, values, len(values), False)
@@ -335,7 +346,8 @@ class AdaptiveModel(Model):
     def _rebind(self) -> None:
         """Note which arrays the further models have: compiled code is told of others."""
         further = self._further = [m for m in self.members[1:] if m is not None]
-        states_now: _Bound = [(member.model.solver, member.model.state) for member in further]
+        models = [member.model for member in further]
+        states_now: _Bound = [(model, model.solver, model.state) for model in models]
         # Another object only if something has changed: so compiled code knows whether it is bound.
         if not _are_same(self._bound, states_now):
             self._bound = states_now
@@ -343,10 +355,11 @@ class AdaptiveModel(Model):
     def event_parts(self) -> Parts:
         """Return what compiled code uses for an event."""
         first = self.first
-        if first is None or first.is_sparse != self.is_sparse:
+        if first is None or first.is_sparse != self.is_sparse or self._relearns:
             return None, None, None
-        for solver, state in self._bound:
-            if solver.state is not state:
+        for model, bound, state in self._bound:
+            solver = model.solver
+            if solver is not bound or solver.state is not state:
                 self._rebind()
                 break
         solver = first.solver
@@ -371,10 +384,9 @@ class AdaptiveModel(Model):
 
     def after_event(self, event: LearntEvent, number: float, cost: float) -> None:
         """Take note of an event that the models have learnt, and look at them if it is time."""
-        # First, so that it is counted whatever interrupts the rest.
-        n = self.n_learnt[0] = self.n_learnt.item() + 1
         row, first, behind = event.row(), self.first, event.behind
         assert first is not None
+        n = self.n_learnt[0] = self._n_now(first)
         # It may not know the latest features yet.
         first.n_features = self.n_features
         first.after_event(event, number, cost)
@@ -397,13 +409,19 @@ class AdaptiveModel(Model):
         self._note_rows(rows)
         if self.first is None:
             self._set(FIRST, Member(FIRST, self.new_first(self.factors_of_classes)))
+        if self._relearns:
+            # What added a class was interrupted.
+            self.after_class()
         parts, start, seen = [], 0, self.n_examples
         while start < len(rows.y):
             every = EVERY_AT_FIRST if seen < _FEW else EVERY
             stop = row_after(rows.numbers, start, every - seen % every)
             part = rows.part(start, stop)
+            if self.is_sparse:
+                # Since the batch was read.
+                part = part._replace(x=sparse(part.x))
             learnt = part.numbers > 0
-            scores = self._learnt_scores(part, seen)
+            scores = self._learnt_scores(part)
             labels = np.where(learnt, part.y, combination.LATER).astype(np.int64)
             marks = np.zeros(len(labels), np.int64)
             parts.append(self._combined(scores, part.x, labels, part.w, marks))
@@ -416,29 +434,38 @@ class AdaptiveModel(Model):
                 self._look_if_due(seen)
         return np.concatenate(parts)
 
-    def _learnt_scores(self, rows: NumberedRows, seen: int) -> np.ndarray:
-        """Let all models learn rows, after `seen` examples; return their scores from before."""
+    def _learnt_scores(self, rows: NumberedRows) -> np.ndarray:
+        """Let all models learn rows; return their scores from before."""
         first = self.first
         assert first is not None
-        scores, before = self._no_scores(len(rows.y)), first.n_examples
+        scores = self._no_scores(len(rows.y))
         try:
             for member in self.members:
                 if member is not None:
                     scores[:, member.slot] = member.learn(rows)
         finally:
             # After an interruption, too; the others never learn what is not in `recent`.
-            self.n_learnt[0] = seen + first.n_examples - before
+            self.n_learnt[0] = self._n_now(first)
         return scores
+
+    def _n_now(self, first: KernelModel) -> int:
+        """Return how many examples there were, as the first model knows."""
+        return int(self.state.begun[FIRST]) + first.n_examples
 
     def become_sparse(self) -> None:
         """Store rows as their nonzero features from now on, unless they shall be dense."""
         if self.settings.sparse is False or self.is_sparse:
             return
-        self.is_sparse = True
-        self.combination = combination.made_sparse(self.combination)
-        self._drop_ranks()
-        for model in self.models:
-            model.become_sparse()
+        first = self.members[FIRST]
+        if first is not None:
+            first.model.become_sparse()
+        # Last, and in one step: after an interruption it is done once more.
+        self.__dict__.update(
+            is_sparse=True,
+            combination=combination.made_sparse(self.combination),
+            members=[first, None, None],
+            renewal=Renewal(),
+        )
         self._rebind()
 
     # What follows after each `EVERY` examples
@@ -448,15 +475,14 @@ class AdaptiveModel(Model):
         first = self.first
         if n % (EVERY_AT_FIRST if n <= _FEW else EVERY) or first is None:
             return
-        if first.is_sparse and not self.is_sparse:
+        was_dense = first.is_sparse and not self.is_sparse
+        if was_dense:
             self.become_sparse()
         state, recent = self.state, self.recent
         # A copy learns relevance again from examples that have gone meanwhile.
         recent.most = self._most_kept() + EVERY * MOST_LOOKS
-        since = int(state.info[SINCE])
-        errors.note(state, self._last(since).marks)
-        self.renewal.after_examples(since)
-        state.info[SINCE] = 0
+        since, state.info[SINCE] = int(state.info[SINCE]), 0
+        errors.note(state, self._last(since).marks, [m is not None for m in self.members])
         for member in self.members:
             if member is not None and member.bits is None:
                 member.model.n_features = self.n_features
@@ -465,8 +491,8 @@ class AdaptiveModel(Model):
         for slot in (FIRST, RANKS):
             self._begin_anew_if_better(slot, n)
         self._renew_ranks(n)
-        self._renew_latest(n)
-        if n >= _SLEEPS_FROM and n - int(state.info[CHANGED]) >= _SLEEPS_AFTER:
+        self._renew_latest(n, was_dense or n <= _SLEEPS_FROM or n & (n - 1) == 0)
+        if n >= _SLEEPS_FROM and n - int(self.state.info[CHANGED]) >= _SLEEPS_AFTER:
             self._fall_asleep(n)
         self._rebind()
 
@@ -486,16 +512,18 @@ class AdaptiveModel(Model):
         least = min(awake, key=lambda m: losses[m], default=FIRST)
         if least != FIRST and losses[least] < _NEEDLESS and not self._wakes(n):
             combination.leave_out(self.combination, least)
+            if least == RANKS:
+                self.renewal.end()
             self._set(least, None)
             self.state.info[CHANGED] = n
 
     # The model of the latest examples
 
-    def _renew_latest(self, n: int) -> None:
+    def _renew_latest(self, n: int, wakes: bool) -> None:
         """Let the model of the latest examples compare rows as the first one does."""
         first, latest = self.first, self.members[LATEST]
         assert first is not None
-        is_due = n <= _SLEEPS_FROM or n & (n - 1) == 0 or self._wakes(n)
+        is_due = wakes or self._wakes(n)
         if (latest is None and not is_due) or (latest is not None and latest.follows(first)):
             return
         new = Member(LATEST, self.settings.as_first(self.factors_of_classes, first, True))
@@ -514,7 +542,7 @@ class AdaptiveModel(Model):
             return
         age, n_kept = n - int(state.begun[RANKS]), self._kept_of(RANKS, n)
         is_due = age in RENEWED_AT or (age > RENEWED_AT[-1] and age & (age - 1) == 0)
-        is_due |= not is_awake and (n & (n - 1) == 0 or self._wakes(n))
+        is_due |= not is_awake and (n <= _SLEEPS_FROM or n & (n - 1) == 0 or self._wakes(n))
         if is_due and not renewal.is_on:
             renewal.begin(n, n_kept)
         if renewal.is_on:
@@ -552,9 +580,10 @@ class AdaptiveModel(Model):
             if work.of_next(length) > _MOST_WORK:
                 continue
             wrong = learn_examples(fresh.model, examples_seen).wrong
-            before = errors.are_wrong(examples.marks[half:], slot)
-            if self._errs_less(wrong[half:], before, examples.classes[half:]):
-                self._begin_anew(fresh, examples, n, wrong[half:])
+            counts = half + np.flatnonzero(errors.are_counted(examples.marks[half:]))
+            before = errors.are_wrong(examples.marks[counts], slot)
+            if self._errs_less(wrong[counts], before, examples.classes[counts]):
+                self._begin_anew(fresh, examples, n, wrong[counts])
                 return
 
     def _errs_less(self, wrong: np.ndarray, before: np.ndarray, classes: np.ndarray) -> bool:
@@ -587,27 +616,40 @@ class AdaptiveModel(Model):
 
     def _begin_anew(self, fresh: Member, examples: Examples, n: int, wrong: np.ndarray) -> None:
         """Let a model begin anew with examples, which the fresh one has learnt."""
-        state, slot, kept = self.state, fresh.slot, len(examples.classes)
+        state, slot, kept = self._state_copied(), fresh.slot, len(examples.classes)
         errors.begin_anew(state, slot, wrong)
         state.begun[slot], state.restarted[slot] = n - kept, n
+        errors.note_drift(state, n)
+        # The other one is looked at again soon; if it sleeps, it shall not learn what was before.
+        other = RANKS if slot == FIRST else FIRST
+        state.restarted[other] = n
+        new, renewal = fresh, Renewal()
         if slot == FIRST:
             state.looks[:] = self.looks
-            first = Member(FIRST, self.new_first(self.factors_of_classes))
-            self._learn_first(first, examples)
-            self._set(FIRST, first)
-        else:
-            self.renewal.end()
-            self.renewal.weights = None
-            self._set(RANKS, fresh)
-        errors.note_drift(state, n)
+            new = Member(FIRST, self.new_first(self.factors_of_classes))
+            self._learn_first(new, examples)
+            if self.members[RANKS] is None:
+                state.begun[RANKS] = n - kept
+            elif not self.renewal.is_on:
+                renewal = self.renewal
+        members = [new if m == slot else member for m, member in enumerate(self.members)]
+        # In one step: an interruption comes before or after it.
+        self.__dict__.update(members=members, renewal=renewal, state=state)
+        self._rebind()
         what = "all examples" if slot == FIRST else "ranks"
         _log.info(
             "drift: after example %d the model of %s begins anew with the last %d", n, what, kept
         )
 
-    def _learn_first(self, first: Member | None, examples: Examples) -> None:
+    def _state_copied(self) -> AdaptiveState:
+        """Return a copy of the state; `asked` stays, as compiled code is bound to it."""
+        state = self.state
+        return AdaptiveState(*(array.copy() for array in state))._replace(asked=state.asked)
+
+    def _learn_first(self, first: Member, examples: Examples) -> None:
         """Let a new first model learn examples, of which its trial needs all."""
-        assert first is not None
+        if not len(examples.classes):
+            return
         trial = first.model.preparation.trial
         if trial is not None:
             trial.expect(len(examples.classes))
@@ -747,7 +789,7 @@ class AdaptiveModel(Model):
         empty = combination.with_outputs(combination.new_combination(), n_outputs)
         if self.is_sparse:
             empty = combination.made_sparse(empty)
-        empty = combination.with_room(empty, self.n_features)
+        empty = combination.with_room(empty, self.n_features, self.is_sparse)
         self.combination = from_arrays(empty, {}, arrays, self._combination_sizes)
         combination.read_waiting(self.combination, arrays)
 
@@ -766,7 +808,8 @@ class AdaptiveModel(Model):
             model = self.new_first(factors)
         else:
             first = before[FIRST]
-            assert first is not None
+            if first is None:
+                raise ValueError("there is no first model")
             model = self._known(self.settings.as_first(factors, first.model, True))
         model.n_learnt[0] = as_int("n_examples", content.get("n_examples"), 0)
         model.is_sparse = checked(content.get("is_sparse"), bool, "is_sparse")
@@ -775,9 +818,11 @@ class AdaptiveModel(Model):
 
 
 def _are_same(one: _Bound, other: _Bound) -> bool:
-    """Tell whether two lists have the very same solvers and states."""
+    """Tell whether two lists have the very same models, solvers and states."""
     pairs = zip(one, other, strict=False)
-    return len(one) == len(other) and all(a[0] is b[0] and a[1] is b[1] for a, b in pairs)
+    return len(one) == len(other) and all(
+        x is y for a, b in pairs for x, y in zip(a, b, strict=True)
+    )
 
 
 def _one_row(row: Rows, number: float, weight: float) -> NumberedRows:

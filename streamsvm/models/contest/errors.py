@@ -13,12 +13,13 @@ A drift is said when e of the predictions is above that share by `ALARM` deviati
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from streamsvm.solvers.adaptive import last_label
-from streamsvm.solvers.adaptive.combination import N_MODELS
+from streamsvm.solvers.adaptive.combination import N_MODELS, UNCOUNTED
 from streamsvm.support.declaration import COUNT, FLAG, NOT_NEGATIVE, Range, Sizes, field
 from streamsvm.support.states import declare
 
@@ -72,14 +73,22 @@ def _check(state: AdaptiveState, sizes: Sizes) -> None:
 declare(AdaptiveState, _check)
 
 
+def are_counted(marks: np.ndarray) -> np.ndarray:
+    """Return which examples count, bool (n,): those of weight 0 do not."""
+    return marks < UNCOUNTED
+
+
 def are_wrong(marks: np.ndarray, m: int) -> np.ndarray:
     """Return on which examples model m was wrong, bool (n,): see `combination.marks_of`."""
     return (marks >> m & 1) > 0
 
 
-def note(state: AdaptiveState, marks: np.ndarray) -> None:
-    """Note the errors on the next examples."""
+def note(state: AdaptiveState, marks: np.ndarray, are_awake: Sequence[bool]) -> None:
+    """Note the errors on the next examples, of the models that are awake and of the predictions."""
+    marks = marks[are_counted(marks)]
     for m in range(N_MODELS + 1):
+        if m < N_MODELS and not are_awake[m]:
+            continue
         wrong = are_wrong(marks, m)
         state.faded[m] = _after(state.faded[m], wrong, FADE)
         state.n[m] += len(wrong)
@@ -100,6 +109,11 @@ def begin_anew(state: AdaptiveState, m: int, wrong: np.ndarray) -> None:
     """Note that model m began anew: all that is known of its errors are those, bool (n,)."""
     state.faded[m], state.n[m], state.n_wrong[m] = wrong.mean(), len(wrong), wrong.sum()
     state.risen[m] = 0
+
+
+def forget(state: AdaptiveState, m: int) -> None:
+    """Forget the errors of a model that slept."""
+    state.faded[m], state.n[m], state.n_wrong[m], state.risen[m] = 0.0, 0, 0, 0
 
 
 def is_due(risen: int, every: int) -> bool:

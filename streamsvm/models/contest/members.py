@@ -6,8 +6,9 @@
             which are found anew as the stream doubles
     LATEST  is as the first, but keeps the last 250 examples only
 
-They are LASVMs, one for each pair of classes; of more than `MOST_PAIRS` classes, LaRanks. `RANKS`
-is for dense rows of at most as many features as there are bits.
+They are LASVMs. Of several classes, of which a LASVM has a problem for each pair, the second and
+third are LaRanks, which take less time and are as good beside the first; of more than `MOST_PAIRS`
+the first is one, too. `RANKS` is for dense rows of at most as many features as there are bits.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ FIRST, RANKS, LATEST = range(N_MODELS)
 WINDOW_OF_LATEST = 250
 
 MOST_PAIRS = 50
-"""The largest number of classes of which LASVMs learn, which have a problem for each pair."""
+"""The largest number of classes of which the first is a LASVM."""
 
 # The defaults of `LASVMClassifier` and `LaRankClassifier`: a test compares them.
 LASVM = lasvm.Schedule(
@@ -65,22 +66,26 @@ class Settings(NamedTuple):
     def first(self, factors: list[float], is_sparse: bool) -> KernelModel:
         """Return a new first model for classes with these factors of C."""
         sparse = True if is_sparse else self.sparse
-        return self._model(factors, None, self.C, self.scale, (sparse, is_sparse), self.window)
+        is_lasvm, rows = len(factors) <= MOST_PAIRS, (sparse, is_sparse)
+        return self._model(factors, None, self.C, self.scale, rows, self.window, is_lasvm)
 
     def as_first(self, factors: list[float], first: KernelModel, is_latest: bool) -> KernelModel:
         """Return a new model with kernel, C and scale of the first, of the last examples or all."""
         window = WINDOW_OF_LATEST if is_latest else self.window
         if self.window is not None and window is not None:
             window = min(window, self.window)
-        rows = (True if first.is_sparse else self.sparse, first.is_sparse)
-        new = self._model(factors, first.kernel, first.C, "auto", rows, window)
+        is_lasvm = len(factors) <= (2 if is_latest else MOST_PAIRS)
+        # It does not become sparse by itself.
+        rows = (first.is_sparse if is_latest else self.sparse, first.is_sparse)
+        new = self._model(factors, first.kernel, first.C, "auto", rows, window, is_lasvm)
         new.preparation.factors = first.preparation.factors
         return new
 
     def ranks(self, factors: list[float], gamma: float) -> KernelModel:
         """Return a new model that learns rows as bits."""
         kernel, C = kernels.RBF(gamma=gamma), 1.0 if isinstance(self.C, str) else self.C
-        return self._model(factors, kernel, C, False, (False, False), self.window)
+        is_lasvm = len(factors) <= 2
+        return self._model(factors, kernel, C, False, (False, False), self.window, is_lasvm)
 
     def _model(
         self,
@@ -90,8 +95,9 @@ class Settings(NamedTuple):
         scale: bool | str,
         rows: tuple[bool | None, bool],  # sparse, is_sparse
         window: int | None,
+        is_lasvm: bool,
     ) -> KernelModel:
-        most, is_lasvm = self.max_support_vectors, len(factors) <= MOST_PAIRS
+        most = self.max_support_vectors
         reserve, cache_mb = new_reserve(0, window, most), self.cache_mb / N_MODELS
         solver: ReservingSolver
         if is_lasvm:
@@ -143,6 +149,8 @@ class Member(NamedTuple):
         """Tell whether its kernel is that of the first model; rows are rescaled if they were."""
         model = self.model
         if model.kernel.gamma != first.kernel.gamma or first.C != model.C:
+            return False
+        if model.is_sparse != first.is_sparse:
             return False
         own, found = model.factors, first.factors
         if own is found or (own is not None and found is not None and np.array_equal(own, found)):

@@ -52,14 +52,14 @@ class Renewal(Replaceable):
         how many of the last ones.
     successor
         The new model, while it learns; or None.
-    to_learn
-        How many of the last examples it has yet to learn.
+    start
+        How many examples came before those that it learns.
 
     """
 
     def __init__(self) -> None:
         self.weights: np.ndarray | None = None
-        self.began = self.n_kept = self.to_learn = 0
+        self.began = self.n_kept = self.start = 0
         self.successor: Member | None = None
         # Learns relevance; not in copies, which make its steps again.
         self._work: Generator[float, None, np.ndarray] | None = None
@@ -97,13 +97,8 @@ class Renewal(Replaceable):
             examples = self._at_first(n, last)
             self.began, self._work = 0, None
             bits, gamma = fitted(np.asarray(examples.x), self.weights)
-            self.successor, self.to_learn = Member(RANKS, new_model(gamma), bits), n_kept
-        return None if self.successor is None else self._learnt(self.successor, last)
-
-    def after_examples(self, n: int) -> None:
-        """Note that so many examples came since the last look."""
-        if self.successor is not None:
-            self.to_learn += n
+            self.successor, self.start = Member(RANKS, new_model(gamma), bits), n - n_kept
+        return None if self.successor is None else self._learnt(self.successor, n, last)
 
     def _at_first(self, n: int, last: Callable[[int], Examples]) -> Examples:
         """Return the examples that there were when relevance began to be learnt."""
@@ -112,44 +107,50 @@ class Renewal(Replaceable):
 
     def _has_weights(self, n: int, last: Callable[[int], Examples]) -> bool:
         """Make steps of learning relevance, within the budget; tell whether it is learnt."""
-        if self._work is None:
+        # Put back when nothing has interrupted its step: else all steps are made again.
+        work, self._work = self._work, None
+        if work is None:
             examples = self._at_first(n, last)
             if not has_relevance(examples):
                 self.weights = None
                 return True
-            self._work = learn_relevance(examples, self.weights)
+            work = learn_relevance(examples, self.weights)
             # Those before did not end it.
             for _ in range((n - self.began) // LOOK_EVERY):
-                _advanced(self._work)
-        found = _advanced(self._work)
-        self.weights = self.weights if found is None else found
-        return found is not None
+                _advanced(work)
+        found = _advanced(work)
+        if found is None:
+            self._work = work
+            return False
+        self.weights = found
+        return True
 
-    def _learnt(self, new: Member, last: Callable[[int], Examples]) -> Member | None:
+    def _learnt(self, new: Member, n: int, last: Callable[[int], Examples]) -> Member | None:
         """Let the new model learn within the budget; return it when it has learnt all."""
-        examples = last(self.to_learn)
-        n = len(examples.classes)
+        examples = last(n - self.start - new.model.n_examples)
+        n_left = len(examples.classes)
+        # Of what is not kept any more it learns nothing.
+        self.start = n - n_left - new.model.n_examples
         examples = examples._replace(x=new.seen(examples.x))
         work = Work(new.model)
         work.expect(examples.x)
         # Faster than they come, whatever it takes: so it catches up at some time.
-        learnt = work.affordable(BUDGET, n, _FEWEST)
+        learnt = work.affordable(BUDGET, n_left, _FEWEST)
         learn_examples(new.model, examples.part(0, learnt))
-        self.to_learn = n - learnt
-        if self.to_learn:
+        if learnt < n_left:
             return None
         self.successor = None
         return new
 
     def as_json(self) -> Json:
         """Return what a file holds of it, beside weights and the new model."""
-        return {"began": self.began, "kept": self.n_kept, "to_learn": self.to_learn}
+        return {"began": self.began, "kept": self.n_kept, "start": self.start}
 
     def read(self, content: object, n: int) -> None:
         """Set what `as_json` returned; raise ValueError if it does not fit n examples."""
         found = checked(content, dict, "renewal")
-        self.began, self.n_kept, self.to_learn = (
-            as_int(name, found.get(name), 0, n) for name in ("began", "kept", "to_learn")
+        self.began, self.n_kept, self.start = (
+            as_int(name, found.get(name), 0, n) for name in ("began", "kept", "start")
         )
 
 

@@ -70,10 +70,10 @@ ONLY, NEXT, LATER = -1, -2, -3
 """In place of the index of a label: a row that is only predicted, one that is the next event, or
 one whose label will come later."""
 
-N, LAST_LABEL, N_WORDS, IS_LATE = range(4)
-N_INFO = 4
-"""Examples learnt; 1 + the index of the last label, 0: none; how many words have come; 1 if the
-last label came late."""
+N, LAST_LABEL, N_WORDS, IS_LATE, N_KEPT = range(5)
+N_INFO = 5
+"""Examples learnt; 1 + the index of the last label, 0: none; how many words have come; 1 if labels
+come late; how many predictions were kept so far."""
 
 COMBINED, WITHOUT_LAST = N_INPUTS, N_INPUTS + 1
 """The entries of `errors` behind those of the inputs."""
@@ -101,8 +101,11 @@ predicted otherwise than the same event after it."""
 LEADS_OF, ERRORS_OF_LATE = 500, 2000
 """Leads, and shares of errors, are means over about so many examples; the second, if labels come
 late."""
-MOST_WAITING = 4096
-"""Inputs of so many predictions are kept at most, a power of two; of many classes fewer."""
+MOST_WAITING, WAYS = 4096, 8
+"""Inputs of so many predictions are kept at most, a power of two; of many classes fewer. Each has
+so many places, which follow from the digest of its row; the oldest of these leaves."""
+UNCOUNTED = 128
+"""The marks of an example of weight 0."""
 _MOST_KEPT = 1 << 20
 """So many numbers are kept of them, in all."""
 _TINY = 1e-12
@@ -131,6 +134,8 @@ class CombinationState(NamedTuple):
     info: np.ndarray = field(N_INFO, dtype=np.int64, range=COUNT)
     digests: np.ndarray = field("waiting", dtype=np.int64, scratch=True)
     """Of predictions that wait for their labels 1 + the digest of the row; 0: none waits here."""
+    stamps: np.ndarray = field("waiting", dtype=np.int64, scratch=True)
+    """In which order they were predicted."""
     waiting: np.ndarray = field("waiting", N_INPUTS + 1, "outputs", scratch=True)
     """Their inputs, and all of these combined; for files see `waiting_arrays`."""
 
@@ -138,7 +143,8 @@ class CombinationState(NamedTuple):
 def _check(state: CombinationState, sizes: Sizes) -> None:
     if (state.moments[SQUARES] < 0.0).any() or (state.leads < 0.0).any():
         raise ValueError("moments or leads of a combination are below 0")
-    if (np.linalg.eigvalsh(state.curvature) < -1e-6).any():
+    least = -1e-6 * (1.0 + np.trace(state.curvature))
+    if (np.linalg.eigvalsh(state.curvature) < least).any():
         raise ValueError("the curvature of a combination is not positive semi-definite")
 
 
@@ -177,13 +183,13 @@ def nothing_combined() -> tuple[CombinationState, Scratch, np.ndarray]:
     """Return arrays of size 0, where scores are not combined."""
     one, two, three = (np.zeros((0,) * n) for n in (1, 2, 3))
     none = np.zeros(0, np.int64)
-    state = CombinationState(one, two, one, three, two, two, one, one, one, none, none, three)
+    state = CombinationState(one, two, one, three, two, two, one, one, one, none, none, none, three)
     return state, Scratch(two, one, two, one, one, one, two), none
 
 
 def n_waiting(n_outputs: int) -> int:
     """Return how many predictions may wait for their labels, a power of two."""
-    most = max(1, _MOST_KEPT // ((N_INPUTS + 1) * n_outputs))
+    most = max(WAYS, _MOST_KEPT // ((N_INPUTS + 1) * n_outputs))
     return min(MOST_WAITING, 1 << (most.bit_length() - 1))
 
 
@@ -203,8 +209,14 @@ def with_outputs(state: CombinationState, n_outputs: int) -> CombinationState:
         known=state.known.copy(), totals=np.pad(state.totals, (0, more)),
         errors=state.errors.copy(),
         digests=np.zeros(n_waiting(n_outputs), np.int64),
+        stamps=np.zeros(n_waiting(n_outputs), np.int64),
         waiting=np.zeros((n_waiting(n_outputs), N_INPUTS + 1, n_outputs)),
     )  # fmt: skip
+    if before > 1 and len(new.digests) == len(state.digests):
+        new.digests[:], new.stamps[:] = state.digests, state.stamps
+        new.waiting[:, :, :before] = state.waiting
+    else:
+        new.info[N_KEPT] = 0
     if before == 1 < n_outputs:
         new.weights[:], new.curvature[:], new.errors[:] = 0.0, 0.0, 0.0
         new.weights[0] = FIRST_WEIGHT
@@ -220,15 +232,15 @@ def made_sparse(state: CombinationState) -> CombinationState:
     return state._replace(linear=linear, counts=counts, known=np.zeros(d), totals=totals)
 
 
-def with_room(state: CombinationState, n_features: int) -> CombinationState:
-    """Return a state with room for more features."""
+def with_room(state: CombinationState, n_features: int, is_sparse: bool) -> CombinationState:
+    """Return a state with room for more features, and words of sparse rows."""
     more = 1 + n_features - state.moments.shape[1]
     if more <= 0:
         return state
     # At least twice as many as before: many features may come one by one.
     more = max(more, state.moments.shape[1])
     linear, moments = np.pad(state.linear, ((0, 0), (0, 0), (0, more))), state.moments
-    of_words = more if state.counts.shape[1] == moments.shape[1] else 0
+    of_words = more if is_sparse else 0
     return state._replace(
         linear=linear,
         moments=np.pad(moments, ((0, 0), (0, more))),
@@ -240,16 +252,23 @@ def with_room(state: CombinationState, n_features: int) -> CombinationState:
 def waiting_arrays(state: CombinationState) -> dict[str, np.ndarray]:
     """Return the predictions that wait for their labels, as a file has them."""
     is_used = state.digests > 0
-    return {"late_digests": state.digests[is_used], "late_inputs": state.waiting[is_used]}
+    order = np.flatnonzero(is_used)[np.argsort(state.stamps[is_used])]
+    return {
+        "late_digests": state.digests[order],
+        "late_stamps": state.stamps[order],
+        "late_inputs": state.waiting[order],
+    }
 
 
 def read_waiting(state: CombinationState, arrays: NamedArrays) -> None:
     """Set what `waiting_arrays` returned; raise ValueError if it does not fit."""
     n = arrays.length_of("late_digests", 0)
     digests = arrays.take("late_digests", Field((n,), np.int64, range=Range(1)), {})
+    stamps = arrays.take("late_stamps", Field((n,), np.int64, range=COUNT), {})
     inputs = arrays.take("late_inputs", Field((n, *state.waiting.shape[1:])), {})
-    at = (digests - 1) & (len(state.digests) - 1)
-    state.digests[at], state.waiting[at] = digests, inputs
+    for i, digest_and_1 in enumerate(digests.tolist()):
+        at = _place_for(state, digest_and_1 - 1)
+        state.digests[at], state.stamps[at], state.waiting[at] = digest_and_1, stamps[i], inputs[i]
 
 
 def losses_without(state: CombinationState) -> np.ndarray:
@@ -384,10 +403,11 @@ def uses_last(state):
 def alone(state):
     """Return the input that predicts alone, -1: all are combined."""
     best = np.int64(-1)
+    # One without a weight says nothing at present.
     least = state.errors[COMBINED if uses_last(state) else WITHOUT_LAST]
     least -= LEAD_IF_LATE if state.info[IS_LATE] else LEAD
-    for m in range(N_INPUTS):
-        if state.errors[m] < least:
+    for m in range(LAST):
+        if state.weights[m] != 0.0 and state.errors[m] < least:
             best, least = np.int64(m), state.errors[m]
     return best
 
@@ -422,12 +442,38 @@ def combine(state, scores, values, columns, n, is_sparse, knows_last, scratch, o
     _write_predicted(state, scratch, out)
 
 
+@compiled
+def _place_for(state, row):
+    """Return where inputs of a row are kept, given its digest: at a free place, or the oldest."""
+    first = row & (state.digests.size - 1) & ~(WAYS - 1)
+    found = first
+    for at in range(first, first + WAYS):
+        if state.digests[at] == 0:
+            return at
+        if state.stamps[at] < state.stamps[found]:
+            found = at
+    return found
+
+
+@compiled_inner
+def _place_of(state, row, is_newest):
+    """Return where the newest, or oldest, inputs of a row are kept; -1: they are not."""
+    first = row & (state.digests.size - 1) & ~(WAYS - 1)
+    found = np.int64(-1)
+    for at in range(first, first + WAYS):
+        if state.digests[at] == row + 1:
+            if found < 0 or (state.stamps[at] > state.stamps[found]) == is_newest:
+                found = np.int64(at)
+    return found
+
+
 @compiled_inner
 def keep_inputs(state, row, scratch):
     """Keep the inputs of a prediction, of a row given by its digest, until its label comes."""
     if state.digests.size > 0:
-        at = row & (state.digests.size - 1)
-        state.digests[at] = row + 1
+        at = _place_for(state, row)
+        state.info[N_KEPT] += 1
+        state.digests[at], state.stamps[at] = row + 1, state.info[N_KEPT]
         for o in range(scratch.inputs.shape[1]):
             state.waiting[at, COMBINED, o] = scratch.z[o]
             for m in range(N_INPUTS):
@@ -436,19 +482,19 @@ def keep_inputs(state, row, scratch):
 
 @compiled
 def forget_inputs(state, row):
-    """Forget the inputs of a prediction: nothing was learnt since, and they are as they were."""
-    at = row & (state.digests.size - 1)
-    if state.digests[at] == row + 1:
-        state.digests[at] = 0
+    """Forget the last inputs of a row: nothing was learnt since, and they are as they were."""
+    at = _place_of(state, row, True)
+    if at >= 0:
+        state.info[N_KEPT] -= np.int64(state.stamps[at] == state.info[N_KEPT])
+        state.digests[at] = state.stamps[at] = 0
 
 
 @compiled_inner
 def _take_inputs(state, row, scratch):
     """Replace inputs, and what they combined to, by those of the prediction, if they are kept."""
-    at = row & (state.digests.size - 1)
-    state.info[IS_LATE] = np.int64(state.digests[at] == row + 1)
-    if state.info[IS_LATE]:
-        state.digests[at] = 0
+    at = _place_of(state, row, False)
+    if at >= 0:
+        state.digests[at] = state.stamps[at] = 0
         for o in range(scratch.inputs.shape[1]):
             scratch.z[o] = state.waiting[at, COMBINED, o]
             for m in range(N_INPUTS):
@@ -456,11 +502,13 @@ def _take_inputs(state, row, scratch):
 
 
 @compiled_inner
-def marks_of(scores, combined, label):
+def marks_of(scores, combined, label, weight):
     """Return which scores, float64 (N_MODELS, outputs), predict another label, as bits.
 
-    Bit N_MODELS is that of the combined ones, float64 (outputs,).
+    Bit N_MODELS is that of the combined ones, float64 (outputs,). At a weight of 0 `UNCOUNTED`.
     """
+    if weight == 0.0:
+        return np.int64(UNCOUNTED)
     marks = np.int64(label_index(combined) != label) << N_MODELS
     for m in range(N_MODELS):
         marks |= np.int64(label_index(scores[m]) != label) << m
@@ -566,6 +614,9 @@ def learn(
     combine(state, scores, values, columns, n, is_sparse, knows_last, scratch, out)
     _take_inputs(state, row, scratch)
     _write_predicted(state, scratch, out)
+    state.info[LAST_LABEL] = label + 1
+    if weight == 0.0:
+        return
     for o in range(out.size):
         scratch.p[o] = scratch.z[o] - state.weights[LAST] * scratch.inputs[LAST, o]
     for m in range(N_INPUTS + 2):
@@ -588,7 +639,7 @@ def learn(
                 lead, n_before = min(lead, LARGEST_LEAD), min(count + 1, LEADS_OF)
                 state.leads[m] += (lead - state.leads[m]) / (n_before if state.leads[m] else 1)
     _learn_linear(state, columns, n, is_sparse, label, weight, scratch)
-    state.info[N], state.info[LAST_LABEL] = count, label + 1
+    state.info[N] = count
     if is_sparse:
         _count_words(state, values, columns, n, label, weight)
     else:
@@ -597,14 +648,13 @@ def learn(
 
 @compiled_inner
 def _count_words(state, values, columns, n, label, weight):
-    if weight > 0.0:
-        state.counts[label, 0] += weight
-        for t in range(n):
-            column, more = 1 + np.int64(columns[t]), weight * abs(np.float64(values[t]))
-            state.info[N_WORDS] += np.int64(state.known[column] == 0.0 and more > 0.0)
-            state.known[column] += more
-            state.counts[label, column] += more
-            state.totals[label] += more
+    state.counts[label, 0] += weight
+    for t in range(n):
+        column, more = 1 + np.int64(columns[t]), weight * abs(np.float64(values[t]))
+        state.info[N_WORDS] += np.int64(state.known[column] == 0.0 and more > 0.0)
+        state.known[column] += more
+        state.counts[label, column] += more
+        state.totals[label] += more
 
 
 @compiled_inner
@@ -643,7 +693,7 @@ def learn_rows(state, scores, x, start, columns, labels, weights, knows_last, sc
                 state, scores[r], values, own, n, is_sparse, knows_last, row, labels[r],
                 weights[r], scratch, out[r],
             )  # fmt: skip
-            marks[r] = marks_of(scores[r], out[r], labels[r])
+            marks[r] = marks_of(scores[r], out[r], labels[r], weights[r])
             continue
         is_next = knows_last and labels[r] == NEXT
         combine(state, scores[r], values, own, n, is_sparse, is_next, scratch, out[r])

@@ -25,7 +25,7 @@ def digest(columns, values, n, is_sparse):
 
     The row is float32 (>= n,), the columns are int32 (>= n,); those of a dense row are not read.
     """
-    bits, found = values[:n].view(np.int32), np.int64(0)
+    bits, found = values[:n].view(np.int32), np.int64(1)
     for t in range(n):
         if values[t] != 0.0:
             column = np.int64(columns[t]) if is_sparse else np.int64(t)
