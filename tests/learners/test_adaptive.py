@@ -676,10 +676,13 @@ def test_rows_that_become_sparse_in_mid_stream():
     x[12:] *= draws.random((888, 200)) < 0.03
     y = (x[:, :100].sum(axis=1) > x[:, 100:].sum(axis=1)).astype(int)
     one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
-    by_events(one, x, y)
-    learnt(many, x, y, parts=(333,))
-    assert one.is_sparse and content(one) == content(many)
-    assert all(member.is_sparse for member in one.models)
+    predicted = by_events(one, x, y)
+    assert many.predict_then_learn_many(x[:333], y[:333].tolist()) == predicted[:333]
+    assert many.predict_then_learn_many(x[333:], y[333:].tolist()) == predicted[333:]
+    assert one.is_sparse and all(member.is_sparse for member in one.models)
+    states = one.model.combination, many.model.combination
+    for name in ("weights", "curvature", "linear", "moments", "counts", "errors", "info"):
+        np.testing.assert_array_equal(*(getattr(state, name) for state in states))
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
