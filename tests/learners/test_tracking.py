@@ -185,3 +185,16 @@ def test_before_any_label():
     assert model.certificate.value is None and "no example" in model.certificate.reason
     assert model.duality_gap() == 0.0 and model.n_kept == 0 and model.memory_usage == 0
     model.finish()
+
+
+@pytest.mark.parametrize("kernel", [kernels.RBF(gamma=0.5), kernels.Linear()])
+def test_the_norm_is_that_of_the_average_that_predicts(kernel):
+    draws = np.random.default_rng(0)
+    x = draws.normal(size=(300, 3)).astype(np.float32)
+    model = TrackingSVMClassifier(kernel)
+    model.learn_many(x, (x[:, 0] * x[:, 1] > 0.0).tolist())
+    vectors = model.support_vectors()
+    z, own = np.asarray(vectors.rows, np.float64), vectors.coefficients
+    squares = ((z[:, None] - z[None]) ** 2).sum(axis=2)
+    k = z @ z.T if isinstance(kernel, kernels.Linear) else np.exp(-0.5 * squares)
+    assert model.squared_norm == pytest.approx(own @ k @ own, rel=1e-3)

@@ -84,6 +84,15 @@ class TrackingSolver(DualSolver):
         """Return the coefficients of the n slots in use."""
         return np.asarray((self.state.average if self.is_averaged else self.state.alpha)[:n])
 
+    def squared_norm(self, n_features: int) -> float:
+        """Return the square of |w|, of the average if that predicts."""
+        if not self.is_averaged:
+            return super().squared_norm(n_features)
+        rows, coefficients, _ = self.expansion(n_features)
+        margins = np.zeros(len(coefficients))
+        self.write_margins(self.state, rows, margins)
+        return max(0.0, float(coefficients @ margins))
+
     @property
     def n_kept(self) -> int:
         """Number of examples kept."""
