@@ -7,10 +7,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from connectors.batch import Event, Position, Reject, shown
 from connectors.errors import SnapshotError
 from connectors.identity import check_settings
 from connectors.sentences import MOST_TOKENS, SENTENCES, SentenceBatch
-from connectors.source import BaseSource, Event, Position, Reject, Snapshot, shown
+from connectors.source import BaseSource, Snapshot
 
 _HEAD = _CHUNK = 2**16
 _MOST_BYTES = 16_000_000

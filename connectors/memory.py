@@ -6,19 +6,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from connectors.batch import Batch, Event, Position, Reject, WeightedEvent, shown
 from connectors.errors import NotReadableError, SnapshotError, SourceAborted
 from connectors.identity import check_row
 from connectors.one_hot import batch_of
-from connectors.source import (
-    BaseSource,
-    Batch,
-    Event,
-    Position,
-    Reject,
-    Snapshot,
-    WeightedEvent,
-    shown,
-)
+from connectors.source import BaseSource, Snapshot
 
 
 class _Eof:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from connectors.batch import Reject
 from connectors.errors import SourceError
-from connectors.source import Reject
 
 # How much is read at once: decoded, messages take several times as many bytes.
 _MOST_BYTES = 8_000_000

@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
+from connectors.batch import Batch
+from connectors.source import Source, SourceAround
 from streamsvm import Compare
 from streamsvm.cli.learners import add_learner_options, model_from
 from streamsvm.cli.parser import Parser, whole
@@ -123,18 +125,16 @@ def rows_of(comparison: dict[str, Any], level: float = 0.95) -> dict[str, str]:
     return named
 
 
-class UntilKnown:
+class UntilKnown(SourceAround):
     """A source that ends soon after `is_known()`; all else is that of the source."""
 
-    def __init__(self, source: Any, is_known: Callable[[], bool]) -> None:
-        self._source, self._is_known = source, is_known
+    def __init__(self, source: Source, is_known: Callable[[], bool]) -> None:
+        super().__init__(source)
+        self._is_known = is_known
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
-
-    def batches(self) -> Iterator[Any]:
+    def batches(self, size: int | None = None) -> Iterator[Batch]:
         """Yield parts of the source's batches."""
-        for batch in self._source.batches():
+        for batch in self.source.batches(size):
             if not len(batch):
                 yield batch
             for start in range(0, len(batch), _BATCH):

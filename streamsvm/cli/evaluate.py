@@ -60,7 +60,7 @@ def margins(
     file = file or source.name
     if first is not None:
         say(f"the first row that cannot be read: {first.position}: {first.reason}")
-    if n_rows and (empty := getattr(source, "empty_columns", [])):
+    if n_rows and (empty := source.empty_columns):
         say(f"without any value in {file}: {', '.join(empty)}")
     if unlearnt.rows:
         say(f"texts in {file} that the model never learnt, and does not use: {unlearnt}")
@@ -156,7 +156,7 @@ def test_result(model: Any, source: Any, options: argparse.Namespace) -> tuple[s
     if are_sentences(model):
         score = sentences.test_score(model, source, options.truth)
         return sentences.said(score, options.test), sentences.tested(score)
-    truth = options.truth if options.truth in getattr(source, "keep", ()) else None
+    truth = options.truth if options.truth in source.keep else None
     errors = Errors(parts_of(unwrapped(model))[1], options.positive, truth)
     for part in margins(model, source):
         errors.add(*part)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.features.matrices import take
 from streamsvm.labels.label_column import LabelColumn, Pairs

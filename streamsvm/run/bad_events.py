@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from connectors.source import Batch, Event, Position, Reject
+from connectors.batch import Batch, Event, Position, Reject
 from streamsvm.errors import BadEventError, ParameterError, StreamSVMError
 from streamsvm.run.letter_file import DEFAULT_NAME, LetterFile
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from river import compose
 
 from connectors.errors import SourceError
+from connectors.source import Source
 from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import (
     CheckpointError,
@@ -122,7 +123,7 @@ class Checkpoint:
         self._lock = CheckpointLock(self.path)
         # A Kafka client may ask for a checkpoint in its thread while this one ends the run.
         self._writing = threading.Lock()
-        self._served: Any = None  # a source that may ask for a checkpoint (Kafka)
+        self._served: Source | None = None  # may ask for a checkpoint (Kafka)
         self._rows = 0
         self._moment = time.monotonic()
 
@@ -162,14 +163,12 @@ class Checkpoint:
             self.close()
             raise
         self._rows, self._moment = run.taken, time.monotonic()
-        if self.peers is not None and hasattr(run.source, "learnt_elsewhere"):
+        if self.peers is not None:
             run.source.learnt_elsewhere = partial(self._learnt_elsewhere, run)
             if isinstance(run.late, GroupLabels):
-                source: Any = run.source
-                source.late_by_partition, source.on_gone = True, run.late.leave
-        if hasattr(run.source, "before_revoke"):
-            self._served = run.source
-            run.source.before_revoke = lambda: self._serve(run)
+                run.source.late_by_partition, run.source.on_gone = True, run.late.leave
+        self._served = run.source
+        run.source.before_revoke = lambda: self._serve(run)
         return place
 
     def after(self, run: Run) -> None:
@@ -237,7 +236,7 @@ class Checkpoint:
             "%s: checkpoint written after %d examples (%d bytes, %.3f s)",
             self.path, run.taken, len(content), seconds,
         )  # fmt: skip
-        if run.place.snapshot is not None and hasattr(run.source, "settled") and not has_committed:
+        if run.place.snapshot is not None and not has_committed:
             run.source.settled(run.place.snapshot)
         self._rows, self._moment = run.taken, time.monotonic()
 
@@ -291,7 +290,7 @@ class Checkpoint:
         with self._writing:
             served, self._served = self._served, None
             if served is not None:
-                served.before_revoke = lambda: None
+                served.before_revoke = None
         self._lock.release()
         if served is not None:
             served.confirm()
@@ -465,7 +464,7 @@ def _fill(run: Run, state: dict[str, Any]) -> None:
     bad.resume(state["bad"])
 
 
-def peers_of(pattern: str, own: Path, source: Any = None) -> list[Peer]:
+def peers_of(pattern: str, own: Path, source: Source | None = None) -> list[Peer]:
     """Return what the checkpoints of all other members say of partitions.
 
     A checkpoint and the offsets in it are written in one step, the broker is told afterwards. If a

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm.errors import FeatureError
 from streamsvm.features import frames
 from streamsvm.features.events import fault_of

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from connectors.batch import Batch
 from connectors.kafka.record_ids import id_of_key
-from connectors.source import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.compare import Compare

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import Pairs
 from streamsvm.run.feeder import Feeder

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import members_of

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm.errors import FeatureError
 from streamsvm.features.matrices import take
 from streamsvm.labels.given import told

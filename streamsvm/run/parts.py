@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from river import compose
 
-from connectors.source import Batch, Event
+from connectors.batch import Batch, Event
+from connectors.source import Source
 from streamsvm._parameter_checks import LARGEST_FACTOR
 from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
 from streamsvm.features.frames import are_lists
@@ -181,9 +182,9 @@ def check_is_classification(
     )
 
 
-def checked_truth(source: Any, truth: str) -> str:
+def checked_truth(source: Source, truth: str) -> str:
     """Return the column of true labels; ParameterError: the source does not keep it."""
-    if truth not in getattr(source, "keep", ()):
+    if truth not in source.keep:
         raise ParameterError(f"truth={truth!r}: the source does not keep it (keep=, kept=)")
     return truth
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from connectors import Reject
+from connectors.batch import shown
 from connectors.sentences import SentenceBatch
-from connectors.source import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.conformal_sets import ConformalSets

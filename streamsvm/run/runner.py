@@ -9,8 +9,9 @@ from typing import Any
 
 from river import metrics
 
+from connectors.batch import Batch
 from connectors.kafka.producing import ScoredTopic
-from connectors.source import Batch, Source
+from connectors.source import Source
 from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import candidates_of
@@ -126,7 +127,7 @@ class Run:
             raise ParameterError(f"limit={limit!r}: use a whole number of at least 1, or None")
         if late is not None and epochs > 1:
             raise ParameterError(f"epochs={epochs!r}: with late labels a stream is read once")
-        if late is None and getattr(source, "has_answers", False):
+        if late is None and source.has_answers:
             raise ParameterError("the source gives labels apart from events: give late= (held)")
         self.monitor = model if isinstance(model, TrackingMonitor) else None
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
@@ -142,9 +143,8 @@ class Run:
             self.feeder = feeder_of(self.model, self.bad)
             self.score = self.feeder.new_score()
         else:
-            target = getattr(source, "target_field", None)
-            self.feeder = row_feeder_of(self.model, self.bad, positive, target)
-        self.feeder.check_run(epochs, getattr(source, "forgets", False))
+            self.feeder = row_feeder_of(self.model, self.bad, positive, source.target_field)
+        self.feeder.check_run(epochs, source.forgets)
         self.output = self.feeder.output = output
         if output is not None:
             self._check_output(output, late, checkpoint)
@@ -160,12 +160,11 @@ class Run:
             )
         self.late: LateLabels | GroupLabels | None = late
         in_group = checkpoint is not None and checkpoint.peers is not None
-        are_apart = getattr(source, "has_answers", False)
-        if in_group and are_apart and late is not None and late.delay is None:
+        if in_group and source.has_answers and late is not None and late.delay is None:
             self.late = GroupLabels(late)
         self.finish, self.max_classes = finish, max_classes
         self.requests: Requests | None = None
-        if getattr(source, "forgets", False):
+        if source.forgets:
             self.requests = self.feeder.requests = Requests(self.model, self.late)
         self.on_progress, self.should_stop = on_progress, should_stop
         self.report, self.hits = RunReport(), Hits()
@@ -218,7 +217,7 @@ class Run:
             self.output.begin()
         self._start = time.perf_counter() - report.seconds
         self._compile_start = clock.seconds - report.compile_seconds
-        self._wait_start = self._waited() - report.wait_seconds
+        self._wait_start = self.source.wait_seconds - report.wait_seconds
         if self.monitor is not None:
             self.monitor.follow(self._pace)
         failure: BaseException | None = None
@@ -249,7 +248,7 @@ class Run:
                 parts.check_learnt(report.rows, report.learnt, self.bad)
             elif isinstance(self.late, GroupLabels) and not report.learnt:
                 pass  # the labels may come to another member
-            elif report.rows or not getattr(self.source, "cuts_anew", False):
+            elif report.rows or not self.source.cuts_anew:
                 # A member of a group may have had no message.
                 parts.check_classes(report.rows, self.seen, self.bad, self.positive)
             if self.finish:
@@ -300,7 +299,7 @@ class Run:
         first, offset = self.place.first, self.place.offset
         batches = self.source.batches()
         # A source whose batches differ when it is read again can be resumed at their ends only.
-        whole = getattr(self.source, "cuts_anew", False)
+        whole = self.source.cuts_anew
         while self.limit is None or first < self.limit:
             before = None if self.checkpoint is None else self.source.snapshot()
             try:
@@ -367,7 +366,7 @@ class Run:
         if self.report.learnt == 0 or getattr(self.learner, "most_classes", None) != 2:
             parts.check_is_classification(labels, self.seen, self.max_classes)
         if self.report.learnt == 0:
-            parts.check_target(labels, self.learner, getattr(self.source, "cuts_anew", False))
+            parts.check_target(labels, self.learner, self.source.cuts_anew)
 
     def _count(self, n: int) -> None:
         self.taken = self.bad.n_events = self.taken + n
@@ -385,16 +384,12 @@ class Run:
     def _update_times(self) -> None:
         self.report.seconds = time.perf_counter() - self._start
         self.report.compile_seconds = clock.seconds - self._compile_start
-        self.report.wait_seconds = self._waited() - self._wait_start
+        self.report.wait_seconds = self.source.wait_seconds - self._wait_start
 
     def _pace(self) -> tuple[int, float]:
         """Return how many rows were read, and the seconds for them: see `rows_per_second`."""
         self._update_times()
         return self.report.rows, self.report.own_seconds
-
-    def _waited(self) -> float:
-        """Return how long the source has waited for events, if it counts that."""
-        return float(getattr(self.source, "wait_seconds", 0.0))
 
     def _finish(self) -> None:
         start, compile_start = time.perf_counter(), clock.seconds
@@ -435,12 +430,11 @@ class Run:
         report.peak_bytes = peak_memory()
         report.bad, report.taken = dict(self.bad.counts), self.taken
         report.scored = int(sum(self.confusion.sum_row.values()))
-        report.source = dict(getattr(self.source, "counts", {}))
+        report.source = dict(self.source.counts)
         if report.resumed is None:  # earlier processes may have read values
-            report.empty_columns = list(getattr(self.source, "empty_columns", []))
-        looks = getattr(self.source, "number_texts", None)
-        report.number_texts = getattr(looks, "names", [])
-        report.text_findings = getattr(looks, "findings", [])
+            report.empty_columns = list(self.source.empty_columns)
+        if (looks := self.source.number_texts) is not None:
+            report.number_texts, report.text_findings = looks.names, looks.findings
         report.dead_letters = None if self.bad.file is None else str(self.bad.file)
         report.late = {} if self.late is None else self.late.counts
         report.forgotten = {} if self.requests is None else dict(self.requests.counts)

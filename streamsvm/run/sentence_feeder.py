@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from connectors import Reject
-from connectors.source import shown
+from connectors.batch import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.given import Given, told
 from streamsvm.labels.label_column import LabelColumn, Pairs

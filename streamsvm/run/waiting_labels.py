@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.json_values import as_json
 

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from connectors import ArrowSource, Batch, MemorySource, Position, SimulatedStream, Source
-from connectors.source import Reject, TimedSource
+from connectors.batch import Reject
+from connectors.source import SourceAround
 
 
 @pytest.fixture
@@ -87,9 +88,17 @@ def test_batch_made_by_hand_needs_no_metadata():
     assert list(batch.events()) == [({"b": 1.0, "a": 2.0}, True, Position("f", 7))]
 
 
-def test_every_source_satisfies_the_protocol():
+def test_every_source_is_one():
     table = ArrowSource(pa.table({"a": [1], "y": [1]}), "y")
     for source in (table, MemorySource([]), SimulatedStream(table)):
         assert isinstance(source, Source)
-    assert isinstance(table, TimedSource)
-    assert not isinstance(MemorySource([]), TimedSource)
+        assert source.upcoming_timestamps(1) is None
+
+
+def test_a_source_around_another_has_all_that_a_run_asks_of_a_source():
+    """Nothing is left to the defaults, but what whoever reads a source sets."""
+    own = {n for n in vars(SourceAround) | vars(SourceAround(MemorySource([]))) if n[0] != "_"}
+    set_from_outside = {"on_long_wait", "before_revoke", "learnt_elsewhere", "on_gone"}
+    set_from_outside |= {"late_by_partition", "ends_at"}
+    asked = {n for n in vars(Source) if n[0] != "_"}
+    assert asked - own == set_from_outside

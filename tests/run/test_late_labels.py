@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from river import datasets, metrics, stream
 
 from connectors import MemorySource
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm import LASVMClassifier, StandardScaler, TrackingMonitor
 from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents

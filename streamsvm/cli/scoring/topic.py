@@ -16,6 +16,7 @@ import pyarrow as pa
 from connectors import Batch, KafkaSource, ScoredTopic
 from connectors.errors import SourceError
 from connectors.kafka.reachable import Heard
+from connectors.source import SourceAround
 from streamsvm.cli.evaluate import Errors, check_fit, error_in_words, margins
 from streamsvm.cli.outputs import check_ending, check_file, write_tables
 from streamsvm.cli.parser import positive, say, split, whole
@@ -88,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     errors = None if options.target is None else Errors(learner, options.positive)
     takers: list[Any] = [source, output]
     with source, ends_within(options.grace, takers) as told, stop_on_signals(told) as stop:
-        read: Any = _Read(options, model, source, stop)
+        read = _Read(options, model, source, stop)
         if output is None:
             tables = tables_of_rows(
                 model, learner, read, errors, options.probabilities, source.name
@@ -108,7 +109,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _scored(
-    options: argparse.Namespace, model: Any, read: Any, output: ScoredTopic, errors: Any
+    options: argparse.Namespace,
+    model: Any,
+    read: "_Read",
+    output: ScoredTopic,
+    errors: Errors | None,
 ) -> tuple[int, int]:
     """Produce predictions; return how many messages there were, and those without one."""
     _, learner = parts_of(unwrapped(model))
@@ -159,7 +164,7 @@ def _scored(
             commit()
         raise
     finally:
-        source.before_revoke = lambda: None
+        source.before_revoke = None
     commit()
     output.close()
     return rows, unusable
@@ -190,7 +195,7 @@ class _Lines(ScoredTopic):
         self._source.confirm()
 
 
-class _Read:
+class _Read(SourceAround):
     """Reads batches of a topic until a signal, or a limit; all else is that of the source.
 
     Batches keep the fields of --keep, as texts, if predictions go to a file.
@@ -199,11 +204,9 @@ class _Read:
     def __init__(
         self, options: argparse.Namespace, model: Any, source: KafkaSource, stop: list[int]
     ) -> None:
-        self.source, self._stop, self._model, self._options = source, stop, model, options
+        super().__init__(source)
+        self._topic, self._stop, self._model, self._options = source, stop, model, options
         self._keep = split(options.keep) if options.output is not None else []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.source, name)
 
     def batches(self, size: int | None = None) -> Iterator[Batch]:
         """Yield batches; the first one with rows must have features of the model."""
@@ -218,7 +221,7 @@ class _Read:
                 return
 
     def _with_kept(self, batch: Batch) -> Batch:
-        values = self.source.values_of(batch, range(len(batch)), self._keep)
+        values = self._topic.values_of(batch, range(len(batch)), self._keep)
         texts = [{n: None if v is None else str(v) for n, v in one.items()} for one in values]
         schema = pa.schema([(name, pa.string()) for name in self._keep])
         return replace(batch, kept=pa.RecordBatch.from_pylist(texts, schema))
