@@ -275,8 +275,7 @@ def check(of: Round, whole: Path | None) -> None:
 
 def _rows_in(checkpoint: Path) -> int:
     """Return how many examples, or sentences, a checkpoint counts."""
-    about = container.read(checkpoint)[1]
-    return int(about["sentences"]["taken"] if "sentences" in about else about["run"]["rows"])
+    return int(container.read(checkpoint)[1]["states"]["report"]["rows"])
 
 
 def _model(path: str | Path) -> dict[str, Any]:

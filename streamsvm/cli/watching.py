@@ -138,7 +138,7 @@ def _figures_of_page(run: Run, values: bool) -> dict[str, Any]:
     With `values` the reason of the most bad events, which may have values of events, too.
     """
     # Lists of items are copied at once, while the run counts on.
-    rows = list(run.confusion.data.items())
+    rows = list(run.score.confusion.data.items())
     pairs = {(y, p): int(n) for y, row in rows for p, n in list(row.items()) if n}
     found: dict[str, Any] = {"pairs": pairs}
     if values:

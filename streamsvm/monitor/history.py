@@ -96,13 +96,15 @@ class History:
                 records.pop()
             records.append(dict(record))
 
-    def state(self) -> list[Any]:
-        """Return the records, the number offered so far, and `kept_every`, for `resume`."""
-        return [self._records, self._offered, self.kept_every]
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the records and their numbers as JSON values, for `restore`; no arrays."""
+        numbers = {"offered": self._offered, "kept_every": self.kept_every}
+        return {"records": self._records} | numbers, {}
 
-    def resume(self, state: list[Any]) -> None:
+    def restore(self, values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Continue from what `state` returned."""
-        self._records, self._offered, self.kept_every = state
+        self._records, self._offered = values["records"], values["offered"]
+        self.kept_every = values["kept_every"]
 
     def to_arrow(self) -> pa.Table:
         """Return the records as a table: a row a record, null where a record lacks a value.

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,13 +27,11 @@ from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.run import parts
 from streamsvm.run.bad_events import BadEvents, EventLike, fault_in
+from streamsvm.run.batch_feeder import BatchFeeder
 from streamsvm.support.rows import LARGEST
 
-if TYPE_CHECKING:
-    from streamsvm.run.forgetting import Requests
 
-
-class Feeder:
+class Feeder(BatchFeeder):
     """Predicts and learns batches with a model.
 
     The model is a learner of this package, a pipeline of `StandardScaler` and one, or any River
@@ -53,26 +51,19 @@ class Feeder:
     def __init__(
         self, model: Any, bad: BadEvents, positive: str | None = None, target: str | None = None
     ) -> None:
-        self.model, self.bad, self.positive = model, bad, positive
+        super().__init__(bad)
+        self.model, self.positive = model, positive
         self._target, self._missing = target, ""
         self._are_answers = True  # whether somebody gave the labels that are learnt now
-        self.truth: str | None = None  # a column kept that predictions are compared with
-        self.requests: Requests | None = None  # if rows are learnt by ids, to be forgotten
-        self.output: Any = None  # takes what is predicted: a `ScoredTopic`
         self.further: dict[str, Any] = {}  # what else was said of the last event
-        self.scaler: Any
-        self.learner: Any
         self._classifier = parts.unwrapped(model)
         self.scaler, self.learner = parts.parts_of(self._classifier)
         # River's StatImputer wants None for a missing value, which other events simply lack.
         steps = steps_of(model)
         self._imputed = [name for step in steps for name, _ in getattr(step, "imputers", ())]
 
-    def check_run(self, epochs: int, forgets: bool) -> None:
-        """Refuse a run that the model is not for: so many epochs, or one that forgets events."""
-
     def labels_of(self, batch: Batch) -> LabelColumn:
-        """Return the labels of a batch as the model learns them; None where one is missing."""
+        """Return the labels of a batch: see `BatchFeeder`."""
         column_of = LabelColumn.of if self.learner is None else self.learner.targets.column_of
         labels = frames.labels_of(column_of(batch.labels), len(batch))
         if self.positive is not None:
@@ -80,11 +71,7 @@ class Feeder:
         return labels
 
     def feed(self, batch: Batch, labels: Sequence[Any], first: int | None = None) -> Pairs:
-        """Predict each row, then learn it; return (label, prediction) of those that were learnt.
-
-        `labels` are from `labels_of`. `first` is the number of rows of this epoch before the batch,
-        by which the learner knows rows of an earlier epoch again; None: there is one epoch.
-        """
+        """Predict each row, then learn it: see `BatchFeeder`."""
         return self._predict_and_learn(batch, labels, None, first)
 
     def learn(

@@ -1,6 +1,6 @@
 """Batches of sentences into learners of whole sentences: parsers, and labellers of concepts."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +15,7 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.batch_feeder import BatchFeeder
 from streamsvm.run.sentence_feeder import (
     ScoredSentences,
     SentenceFeeder,
@@ -36,19 +37,15 @@ from streamsvm.structured import (
 )
 
 
-class RecordFeeder(ABC):
+class RecordFeeder(BatchFeeder):
     """Predicts and learns sentences one by one; `bad` takes those that cannot be used.
 
     Subclasses say what an example is, and what its prediction is compared with.
     """
 
-    scaler = None
-    truth: str | None = None
-    """A value that events have kept, with which predictions are compared where there is one."""
-
     def __init__(self, model: Any, bad: BadEvents) -> None:
+        super().__init__(bad)
         *before, self.learner = steps_of(model)
-        self.bad = bad
         if before:
             first, last = type(before[0]).__name__, type(self.learner).__name__
             raise ParameterError(f"{first}: nothing stands before {last}, which reads words")
@@ -57,9 +54,6 @@ class RecordFeeder(ABC):
     def settings(self) -> dict[str, str]:
         """What a resumed run must have, too."""
         return {"truth": repr(self.truth)}
-
-    def check_run(self, epochs: int, forgets: bool) -> None:  # noqa: B027
-        """Refuse a run that the model cannot make: none."""
 
     def labels_of(self, batch: Any) -> LabelColumn:
         """Return no labels: nothing is said about them before their sentence is read."""
@@ -137,7 +131,9 @@ class MeaningFeeder(RecordFeeder):
     A label that is no list is the right meaning.
     """
 
-    new_score = MeaningScore
+    def new_score(self) -> MeaningScore:
+        """Return what counts meanings."""
+        return MeaningScore()
 
     def x_of(self, event: Any) -> Any:
         """Return the sentence."""
@@ -170,7 +166,9 @@ class ConceptFeeder(RecordFeeder):
     a bag: {concept: how often}, or any list if there is a column of the truth.
     """
 
-    new_score = ChunkScore
+    def new_score(self) -> ChunkScore:
+        """Return what counts words, sentences and chunks of concepts."""
+        return ChunkScore()
 
     def x_of(self, event: Any) -> Any:
         """Return the words and the universe."""

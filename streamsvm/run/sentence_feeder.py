@@ -13,12 +13,14 @@ from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.batch_feeder import BatchFeeder
 from streamsvm.run.wrapper_feeders import check_reading
 from streamsvm.structured import (
     Chain,
     ChunkScore,
     Sentences,
     SequenceTargets,
+    StructuredLearner,
     each_of,
     joined,
     read_sentences,
@@ -53,23 +55,22 @@ def token_pairs(true: list[list[Any]], predicted: list[list[Any]]) -> ScoredSent
     return ScoredSentences(list(zip(true, predicted, strict=True)), (labels, guesses))
 
 
-class SentenceFeeder:
+class SentenceFeeder(BatchFeeder):
     """Predicts and learns batches of sentences; `bad` takes those that cannot be used.
 
     The model is a learner of label sequences, or a pipeline of `Chain` and one; with another
     transformer before the learner, a ParameterError.
     """
 
-    scaler, new_score = None, ChunkScore
-
     def __init__(self, model: Any, bad: BadEvents) -> None:
+        super().__init__(bad)
         *before, self.learner = steps_of(model)
-        self.bad = bad
         self._chain: Chain | None = before[0] if before else None
         self.learner.check_steps(model)
 
-    def check_run(self, epochs: int, forgets: bool) -> None:
-        """Refuse a run that the model cannot make: none."""
+    def new_score(self) -> ChunkScore:
+        """Return what counts tokens, sentences and chunks."""
+        return ChunkScore()
 
     def labels_of(self, batch: Any) -> LabelColumn:
         """Return the labels of all tokens of a first batch, which a run looks at.
@@ -167,4 +168,4 @@ class TokenSetsFeeder(SentenceFeeder):
 
 def are_sentences(model: Any) -> bool:
     """Tell whether a model learns sentences: `feeder_of` has the feeder, `Feeder` is for others."""
-    return getattr(steps_of(model)[-1], "takes", "rows") != "rows"
+    return isinstance(steps_of(model)[-1], StructuredLearner)

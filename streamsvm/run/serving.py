@@ -14,7 +14,7 @@ from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.learners.selective import Selective
 from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
-from streamsvm.run import forgetting
+from streamsvm.run import requests
 from streamsvm.run.parts import unwrapped
 from streamsvm.selection.answering import Answer
 
@@ -141,7 +141,7 @@ class Serving:
         """
         # A copy that another thread is making, with the examples, must not come after this one.
         with self._renewing:
-            found = forgetting.unlearn(self._model, ids)
+            found = requests.unlearn(self._model, ids)
             self._renew()
         return found
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from heapq import heappop, heappush
@@ -349,7 +349,7 @@ class HeldRows:
         files = [part.file for part in parts]
         return {"files": files, "firsts": firsts, "next": self.next_number}, arrays
 
-    def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def resume(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Replace the rows by those that another store had when its `state` was called."""
         self._part_of, self.next_number = {}, state["next"]
         for file, first in zip(state["files"], state["firsts"], strict=True):
