@@ -14,7 +14,7 @@ from streamsvm.cli.parser import Parser, whole
 from streamsvm.confidence.comparison import decision_in_words, difference_in_words
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
-from streamsvm.run.parts import unwrapped
+from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.run.sentence_feeder import are_sentences
 
 WARM_UP: dict[str, Any] = {
@@ -99,11 +99,12 @@ def with_candidate(options: argparse.Namespace, model: Any) -> Any:
 
 def in_use(options: argparse.Namespace, model: Any, learner: Any) -> tuple[Any, Any]:
     """Return the model to go on with, and its learner, whose name `options` then have."""
-    if not isinstance(model, Compare):
+    adapter = adapter_of(model)
+    if adapter.in_use is None:
         return model, learner
-    if model.model is model.b:
+    if adapter.in_use == "b":
         options.learner = options.candidate
-    return model.model, steps_of(model.model)[-1]
+    return adapter.inner, steps_of(adapter.inner)[-1]
 
 
 def took_over(record: dict[str, Any]) -> str:

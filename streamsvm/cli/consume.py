@@ -9,7 +9,6 @@ from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.producing import LetterTopic, QuestionTopic, ScoredTopic
 from connectors.kafka.reachable import Heard
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
-from streamsvm import ActiveLearner, Selective
 from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.learners import add_learner_group, model_of
 from streamsvm.cli.outputs import check_outputs
@@ -22,7 +21,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import BagTargets
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files.container import steps_of
-from streamsvm.run.parts import unwrapped
+from streamsvm.run.adapters import adapter_of, unwrapped
 
 _MESSAGES = TOPIC | {
     "--brokers HOST:PORT,...": dict(required=True, help=TOPIC["--brokers HOST:PORT,..."]),
@@ -242,9 +241,9 @@ def _output_from(options: argparse.Namespace, source: KafkaSource) -> ScoredTopi
 
 def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
     """Return the topic of events whose labels are wanted; None: nobody is asked for them."""
-    model = model_of(options)
-    asks = options.label_budget is not None or isinstance(model, ActiveLearner)
-    answers = options.error is not None or isinstance(model, Selective)
+    is_one = adapter_of(model_of(options))
+    asks = options.label_budget is not None or is_one.asks
+    answers = options.error is not None or is_one.answers
     if options.questions_topic is None and options.labels_topic is not None and asks:
         raise ParameterError(
             "--label-budget with --labels-topic: name --questions-topic TOPIC, where events go "

@@ -16,7 +16,8 @@ from streamsvm.features import frames
 from streamsvm.features.matrices import are_usable, take
 from streamsvm.labels.class_labels import shown
 from streamsvm.labels.label_column import LabelColumn, labels_like
-from streamsvm.run.parts import MappedScaler, margins_of_taken, matrix_of, parts_of, unwrapped
+from streamsvm.run.adapters import unwrapped
+from streamsvm.run.parts import MappedScaler, margins_of_taken, matrix_of, parts_of
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.support.rows import LARGEST
 

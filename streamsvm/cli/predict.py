@@ -24,7 +24,8 @@ from streamsvm.cli.sentences import (
 from streamsvm.cli.sources import FILES, PARSE_NUMBERS, open_source
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
-from streamsvm.run.parts import parts_of, unwrapped
+from streamsvm.run.adapters import unwrapped
+from streamsvm.run.parts import parts_of
 from streamsvm.support.printing import printable
 
 _OPTIONS: dict[str, Any] = {

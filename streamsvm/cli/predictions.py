@@ -10,12 +10,12 @@ import pyarrow as pa
 from pyarrow.types import is_null
 
 from connectors import Batch, TabularSource
-from streamsvm import ConformalSets, Selective
 from streamsvm.cli.evaluate import Errors, check_fit, margins
 from streamsvm.cli.parser import say, split
 from streamsvm.cli.sources import texts_from
 from streamsvm.errors import ParameterError
-from streamsvm.run.parts import MappedScaler, parts_of, unwrapped
+from streamsvm.run.adapters import adapter_of, unwrapped
+from streamsvm.run.parts import MappedScaler, parts_of
 
 Opener = Callable[..., TabularSource]
 """Opens the rows to predict: called with the target, and with options of `TabularSource`."""
@@ -152,28 +152,18 @@ def empty_table(
     kept_rows = pa.RecordBatch.from_pylist([], schema=kept) if len(kept) else None
     batch = Batch(nothing, pa.nulls(0), rows, file, kept=kept_rows)
     values, usable = learner.targets.outputs.zeros(0), np.zeros(0, bool)
-    return _table(batch, usable, values, learner, probabilities, said_by(model))
+    return _table(batch, usable, values, learner, probabilities, adapter_of(model).column())
 
 
 def tables_of_rows(
     model: Any, learner: Any, source: Any, errors: Errors | None, probabilities: bool, file: str
 ) -> Iterator[pa.Table]:
     """Yield tables with a row for each row of a source, which is called `file` in what is said."""
-    column = said_by(model)
+    column = adapter_of(model).column()
     for batch, usable, values in margins(model, source, file):
         if errors is not None:
             errors.add(batch, usable, values)
         yield _table(batch, usable, values, learner, probabilities, column)
-
-
-def said_by(model: Any) -> tuple[str, Callable[[Any], Any]] | None:
-    """Return the column of a wrapper, and what it says of {label: probability}; None: none."""
-    if isinstance(model, ConformalSets):
-        sets = model.sets.at_rest()
-        return "set", lambda p: list(sets.of(p))
-    if isinstance(model, Selective):
-        return "answer", lambda p: model.answering.answer(p).label
-    return None
 
 
 def _label_array(labels: list[Any], classes: list[Any]) -> pa.Array:
@@ -195,7 +185,7 @@ def _table(
     probabilities: bool,
     more: tuple[str, Callable[[Any], Any]] | None,
 ) -> pa.Table:
-    """Return predictions of the rows of a batch; `more` is from `said_by`."""
+    """Return predictions of the rows of a batch; `more` is the column of a wrapper."""
     rows = values.tolist()
     label_of, decision = learner.targets.label_of, learner.targets.decision
     predicted = [label_of(m) if u else None for m, u in zip(rows, usable, strict=True)]

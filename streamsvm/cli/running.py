@@ -227,7 +227,7 @@ def _shown(
         if is_first and run.report.resumed is not None:
             screen.say(f"resumed from {run.report.resumed}")
         is_first = False
-        if not has_ended and (record := getattr(run.model, "record", None)) is not None:
+        if not has_ended and (record := run.adapter.record) is not None:
             has_ended = True
             screen.say(f"the candidate {took_over(record)}")
         screen.show(now)

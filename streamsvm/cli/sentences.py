@@ -19,8 +19,8 @@ from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.labels.given import told
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files.container import steps_of
+from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.parts import unwrapped
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.structured import Chain, ConceptLabeler, MeaningScore, OSPASParser, as_text
@@ -231,7 +231,7 @@ def tables_of(model: Any, source: Any, score: Any) -> Iterator[pa.Table]:
             columns["symbols"] = _array([*symbols, *none], pa.list_(kind))
         else:
             columns["prediction"] = _array([*told(predicted), *none], pa.list_(kind))
-        if hasattr(model, "sets"):
+        if adapter_of(model).has_sets:
             sets = [None if one is None else one.labels for one in predicted]
             columns["set"] = _array([*sets, *none], pa.list_(pa.list_(kind)))
         files = pa.array([source.name] * len(numbers))

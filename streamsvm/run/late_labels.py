@@ -342,7 +342,7 @@ class LateLabels:
         if self.default is not None:
             return self._learn(lost, feeder, are_answers=False)
         self._rows.drop([held.number for held in lost])
-        feeder.give_up(len(lost))
+        feeder.adapter.give_up(len(lost))
         return Pairs()
 
     def _learn(self, answered: list[_Held], feeder: Feeder, *, are_answers: bool = True) -> Pairs:

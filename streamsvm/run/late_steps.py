@@ -171,7 +171,8 @@ def take_steps(
     others is predicted by a step, before one learns it.
     """
     taken, batch = Taken(feeder, labels, given), _joined(batches)
-    if feeder.in_turns or feeder.learner is None or batch is None or feeder.is_too_wide(batch):
+    in_turns = feeder.adapter.in_turns or feeder.learner is None
+    if in_turns or batch is None or feeder.is_too_wide(batch):
         taken.take_one_by_one(batches, steps)
     else:
         taken.take_at_once(feeder.learner, batch, steps)

@@ -19,7 +19,6 @@ from streamsvm import __version__, kernels
 from streamsvm.errors import ParameterError
 from streamsvm.features.missing import PRESENT, REJECT, SUM, ZERO, is_usual
 from streamsvm.features.names import Name
-from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.models.contest.adaptive_model import AdaptiveModel
@@ -29,8 +28,9 @@ from streamsvm.models.kernel.lasvm_solver import PairsSolver
 from streamsvm.models.outputs import Scores
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.adapters import adapter_of
 from streamsvm.run.onnx_graph import Graph
-from streamsvm.run.parts import MappedScaler, parts_of, unwrapped
+from streamsvm.run.parts import MappedScaler, parts_of
 from streamsvm.solvers.adaptive import combination
 from streamsvm.solvers.lasvm_pairs.problems import REST
 from streamsvm.support.locked import guarded
@@ -149,9 +149,7 @@ def _shown(model: Any) -> str:
 
 def _wrapped(model: Any) -> str | None:
     """Return the attribute of a wrapper that has its model; None: it is no wrapper."""
-    if isinstance(model, ActiveLearner):
-        return "classifier"
-    return "model" if isinstance(model, TrackingMonitor) or unwrapped(model) is not model else None
+    return "model" if isinstance(model, TrackingMonitor) else adapter_of(model).attribute
 
 
 def _check(learner: Learner) -> None:

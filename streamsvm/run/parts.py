@@ -20,11 +20,7 @@ from streamsvm.features.matrices import Matrix, SparseMatrix, take
 from streamsvm.features.names import Name
 from streamsvm.labels.class_labels import shown, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
-from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.compare import Compare
-from streamsvm.learners.conformal_sets import ConformalSets
-from streamsvm.learners.selective import Selective
 from streamsvm.model_files.container import steps_of
 from streamsvm.model_files.json_values import as_json
 from streamsvm.preprocessing.feature_map import FeatureMap
@@ -92,13 +88,6 @@ class MappedScaler:
             return mapped, np.full(len(mapped.values), -1)
         scaled, refused = self._scaler.learn_transform_usable(matrix, learn)
         return self._features.learn_transform_matrix(scaled, learn & (refused < 0)), refused
-
-
-def unwrapped(model: Any) -> Any:
-    """Return the model that a wrapper is around, or has in use; any other model as it is."""
-    if isinstance(model, (Compare, ConformalSets, Selective)):
-        return model.model
-    return model.classifier if isinstance(model, ActiveLearner) else model
 
 
 def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner | None]:

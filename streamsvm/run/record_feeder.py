@@ -12,8 +12,8 @@ from connectors.batch import shown
 from connectors.sentences import SentenceBatch
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
+from streamsvm.run.adapters import adapter_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.batch_feeder import BatchFeeder
 from streamsvm.run.sentence_feeder import (
@@ -228,9 +228,9 @@ def _events(batch: Any) -> Iterator[Any]:
     return batch.events()
 
 
-def feeder_of(model: Any, bad: BadEvents) -> Any:
+def feeder_of(model: Any, bad: BadEvents) -> SentenceFeeder | RecordFeeder:
     """Return the feeder of a model that learns sentences, see `are_sentences`."""
-    if isinstance(model, ConformalSets):
+    if adapter_of(model).has_sets:
         return TokenSetsFeeder(model, bad)
     kinds: dict[Any, Any] = {OSPASParser: MeaningFeeder, ConceptLabeler: ConceptFeeder}
     return kinds.get(type(steps_of(model)[-1]), SentenceFeeder)(model, bad)

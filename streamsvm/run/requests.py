@@ -11,9 +11,8 @@ import numpy as np
 from connectors.batch import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
-from streamsvm.learners.compare import Compare
-from streamsvm.model_files import container
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.run.adapters import adapter_of
 
 
 def learner_of(model: Any) -> Any:
@@ -22,12 +21,7 @@ def learner_of(model: Any) -> Any:
     ParameterError: it cannot; the message names those that can.
     """
     model = model.model if isinstance(model, TrackingMonitor) else model
-    if isinstance(model, Compare):
-        raise ParameterError(
-            "Compare: an example has a number of its own in each of the two models: call "
-            "unlearn(...) of the learners in model.a and in model.b"
-        )
-    learner = container.steps_of(model)[-1]
+    learner = adapter_of(model).learner_to_unlearn()
     if not hasattr(learner, "unlearn"):
         able = (known.cls.__name__ for known in registered_learners() if can_forget(known.cls))
         name = type(learner).__name__

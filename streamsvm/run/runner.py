@@ -13,10 +13,11 @@ from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import candidates_of
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import parts
+from streamsvm.run.adapters import adapter_of
+from streamsvm.run.asking_feeder import row_feeder_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.batch_feeder import BatchFeeder
 from streamsvm.run.checkpoint import Checkpoint, Contents, Part, Place
@@ -28,7 +29,6 @@ from streamsvm.run.report import Progress, RunReport, peak_memory
 from streamsvm.run.requests import Requests
 from streamsvm.run.score import Score
 from streamsvm.run.sentence_feeder import are_sentences
-from streamsvm.run.wrapper_feeders import figures_of, row_feeder_of
 
 # Fields of `Progress` that are attributes of the learner, if it has them, of the report, and those
 # of the monitor's last record.
@@ -129,6 +129,7 @@ class Run:
             raise ParameterError("the source gives labels apart from events: give late= (held)")
         self.monitor = model if isinstance(model, TrackingMonitor) else None
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
+        self.adapter = adapter_of(self.model)
         self.epochs, self.limit, self.positive = epochs, limit, positive
         self.bad = bad_events or BadEvents()
         if checkpoint is not None:
@@ -500,10 +501,10 @@ class Run:
         report.dead_letters = None if self.bad.file is None else str(self.bad.file)
         report.late = {} if self.late is None else self.late.counts
         report.forgotten = {} if self.requests is None else dict(self.requests.counts)
-        if isinstance(self.model, ActiveLearner):
-            report.asked = self.model.asking.counts
-            report.scores_answers = self.late is not None and self.late.delay is None
-        vars(report).update(figures_of(self.model))
+        report.scores_answers = (
+            self.adapter.asks and self.late is not None and self.late.delay is None
+        )
+        vars(report).update(self.adapter.figures())
         if (scaler := self.feeder.scaler) is not None:
             report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}
         report.take_score(self.score)

@@ -12,9 +12,9 @@ from streamsvm.labels.given import Given, told
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
+from streamsvm.run.adapters import adapter_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.batch_feeder import BatchFeeder
-from streamsvm.run.wrapper_feeders import check_reading
 from streamsvm.structured import (
     Chain,
     ChunkScore,
@@ -139,11 +139,11 @@ class TokenSetsFeeder(SentenceFeeder):
 
     def __init__(self, model: ConformalSets, bad: BadEvents) -> None:
         super().__init__(model.model, bad)
-        self._sets = model
+        self._sets, self._adapter = model, adapter_of(model)
 
     def check_run(self, epochs: int, forgets: bool) -> None:
         """Refuse a run that reads the stream again."""
-        check_reading(epochs, forgets)
+        self._adapter.check_run(epochs, forgets)
 
     def feed(self, batch: Any, labels: Any, first: int | None = None) -> ScoredSentences:
         """Predict each sentence and its sets, then learn it; labels are those of the batch."""

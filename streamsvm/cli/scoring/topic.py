@@ -20,7 +20,7 @@ from connectors.source import SourceAround
 from streamsvm.cli.evaluate import Errors, check_fit, error_in_words, margins
 from streamsvm.cli.outputs import check_ending, check_file, write_tables
 from streamsvm.cli.parser import positive, say, split, whole
-from streamsvm.cli.predictions import features_of, said_by, tables_of_rows
+from streamsvm.cli.predictions import features_of, tables_of_rows
 from streamsvm.cli.running import ends_within, stop_on_signals
 from streamsvm.cli.sources import texts_from
 from streamsvm.cli.topics import (
@@ -34,8 +34,9 @@ from streamsvm.cli.topics import (
 )
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
+from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.run.feeder import by_text
-from streamsvm.run.parts import parts_of, unwrapped
+from streamsvm.run.parts import parts_of
 from streamsvm.support.printing import printable
 
 _COMMIT_SECONDS, _BEHIND_SECONDS = 0.1, 1.0
@@ -118,7 +119,7 @@ def _scored(
     """Produce predictions; return how many messages there were, and those without one."""
     _, learner = parts_of(unwrapped(model))
     assert learner is not None
-    said, source = said_by(model), read.source
+    said, source = adapter_of(model).column(), read.source
     rows = unusable = 0
     last = time.monotonic()
 
