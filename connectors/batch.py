@@ -1,8 +1,8 @@
 """Events, and batches of them as columns: what sources give."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,14 +187,71 @@ class Batch:
         that a batch is cut into.
         """
         end = len(self) if length is None else min(len(self), offset + length)
-        parts: dict[str, Any] = {}
-        names = ("labels", "rows", "timestamps", "keys", "files", "payloads", "weights", "ids")
-        for name in names:
-            column = getattr(self, name)
-            parts[name] = None if column is None else column[offset:end]
+        parts = {name: column[offset:end] for name, column in self._columns_of_rows()}
         kept = None if self.kept is None else self.kept.slice(offset, end - offset)
         features, rejects = self.features.slice(offset, end - offset), self._rejects_of(offset, end)
         return replace(self, features=features, rejects=rejects, kept=kept, **parts)
+
+    def _columns_of_rows(self) -> Iterator[tuple[str, Any]]:
+        """Yield name and column of what there is of each row beside `features` and `kept`."""
+        for name in ("labels", "rows", "timestamps", "keys", "files", "payloads", "weights", "ids"):
+            if (column := getattr(self, name)) is not None:
+                yield name, column
+
+    def take(self, places: npt.NDArray[np.int64]) -> "Batch":
+        """Return a copy of some rows, in the order of their places, without `rejects`."""
+        at = pa.array(places)
+        parts: dict[str, Any] = {"features": self.features.take(at)}
+        for name, column in self._columns_of_rows():
+            if isinstance(column, np.ndarray):
+                parts[name] = column[places]
+            elif isinstance(column, pa.Array):
+                parts[name] = column.take(at)
+            else:
+                parts[name] = [column[i] for i in places.tolist()]
+        kept = None if self.kept is None else self.kept.take(at)
+        return replace(self, kept=kept, rejects=(), **parts)
+
+    @classmethod
+    def concat(cls, batches: Sequence["Batch"]) -> "Batch":
+        """Return the rows of batches as one; what only some of the batches have is left out.
+
+        Columns of one name and several types become one of a type that holds all of them;
+        ArrowException: there is none.
+        """
+        if len(batches) == 1:
+            return batches[0]
+
+        def joined(name: str, join: Any) -> Any:
+            found = [getattr(batch, name) for batch in batches]
+            return None if any(one is None for one in found) else join(found)
+
+        kind = batches[-1].labels.type
+        return cls(
+            joined("features", _joined),
+            pa.concat_arrays([batch.labels.cast(kind) for batch in batches]),
+            joined("rows", np.concatenate),
+            None,
+            files=[*chain.from_iterable(one.files or [one.file] * len(one) for one in batches)],
+            weights=joined("weights", np.concatenate),
+            kept=joined("kept", pa.concat_batches),
+            ids=joined("ids", np.concatenate),
+        )
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what is learnt of the rows, but for labels and files, as arrays by name."""
+        tables = {"features": self.features, "kept": self.kept}
+        found = {name: _as_bytes(one) for name, one in tables.items() if one is not None}
+        columns = {"rows": self.rows, "weights": self.weights, "ids": self.ids}
+        return found | {name: one for name, one in columns.items() if one is not None}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], file: str | None) -> "Batch":
+        """Return the rows of a file for which `to_arrays` returned these arrays."""
+        features, rows = _of_bytes(arrays["features"]), arrays["rows"]
+        kept = _of_bytes(arrays["kept"]) if "kept" in arrays else None
+        more: dict[str, Any] = {name: arrays.get(name) for name in ("weights", "ids")}
+        return cls(features, pa.nulls(len(rows)), rows, file, kept=kept, **more)
 
     def _rejects_of(self, start: int, end: int) -> tuple[Reject, ...]:
         """Return the rejects of rows start .. end - 1: see `slice`."""
@@ -240,3 +297,26 @@ class Batch:
             found.append((int(metadata.get(b"column", 0)), field.name, values))
         found.sort(key=lambda item: item[0])
         return [item[1] for item in found], [item[2] for item in found]
+
+
+def _joined(features: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return rows of several batches as one, whose columns need not be the same."""
+    if all(one.schema.equals(features[0].schema, check_metadata=True) for one in features):
+        return pa.concat_batches(features)
+    tables = [pa.Table.from_batches([one]) for one in features]
+    table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    return table.to_batches()[0]
+
+
+def _as_bytes(rows: pa.RecordBatch) -> npt.NDArray[np.uint8]:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    return np.frombuffer(sink.getvalue(), np.uint8)
+
+
+def _of_bytes(content: npt.NDArray[Any]) -> pa.RecordBatch:
+    with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
+        rows = reader.read_next_batch()
+    rows.validate(full=True)
+    return rows
