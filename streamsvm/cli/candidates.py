@@ -4,7 +4,9 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
+
+from river import base
 
 from connectors.batch import Batch
 from connectors.source import Source, SourceAround
@@ -15,6 +17,7 @@ from streamsvm.confidence.comparison import decision_in_words, difference_in_wor
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.adapters import adapter_of, unwrapped
+from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import are_sentences
 
 WARM_UP: dict[str, Any] = {
@@ -74,7 +77,7 @@ def candidate_from(options: argparse.Namespace, text: str, name: str) -> tuple[s
     return found.learner, model
 
 
-def check_candidate(name: str, model: Any) -> None:
+def check_candidate(name: str, model: Model) -> None:
     """Refuse a model that cannot be compared; `name` is the option that asks for it."""
     if are_sentences(model):
         raise ParameterError(f"{name}: not for learners of sentences; leave it out")
@@ -85,7 +88,7 @@ def check_candidate(name: str, model: Any) -> None:
         )
 
 
-def with_candidate(options: argparse.Namespace, model: Any) -> Any:
+def with_candidate(options: argparse.Namespace, model: Model) -> Model:
     """Return a model beside the candidate of --shadow; without one the model itself."""
     if getattr(options, "shadow", None) is None:
         if getattr(options, "promote", False) or getattr(options, "warm_up", 0):
@@ -94,10 +97,11 @@ def with_candidate(options: argparse.Namespace, model: Any) -> Any:
     options.candidate, candidate = candidate_from(options, options.shadow, "--shadow")
     check_candidate("--shadow", model)
     action = "promote" if options.promote else None
-    return Compare(model, candidate, on_decision=action, warm_up=options.warm_up)
+    own = cast(base.Estimator, model)
+    return Compare(own, candidate, on_decision=action, warm_up=options.warm_up)
 
 
-def in_use(options: argparse.Namespace, model: Any, learner: Any) -> tuple[Any, Any]:
+def in_use(options: argparse.Namespace, model: Model, learner: Any) -> tuple[Any, Any]:
     """Return the model to go on with, and its learner, whose name `options` then have."""
     adapter = adapter_of(model)
     if adapter.in_use is None:

@@ -25,6 +25,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.adapters import adapter_of
+from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.run.warm import KERNELS
 from streamsvm.selection.asking import STRATEGIES
@@ -431,7 +432,7 @@ def _chain_from(options: argparse.Namespace) -> Chain:
     return Chain(template, columns=options.columns)
 
 
-def model_of(options: argparse.Namespace) -> Any:
+def model_of(options: argparse.Namespace) -> Model | None:
     """Return the model that ``--model`` names, which is read once; None: it names none."""
     if options.model is not None and "loaded" not in options:
         options.loaded = load(options.model)

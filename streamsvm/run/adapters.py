@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from streamsvm.errors import ParameterError
 from streamsvm.labels.given import Given, GivenBoth
@@ -21,6 +21,7 @@ from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.learners.selective import Selective
 from streamsvm.model_files.container import steps_of
 from streamsvm.run import parts
+from streamsvm.run.parts import Model
 from streamsvm.selection.answering import Answer, GivenAnswer
 
 RiverEvent = dict[Any, Any]
@@ -53,11 +54,11 @@ class ModelAdapter:
     asks = has_sets = answers = False
     """Whether it asks for labels, predicts sets, and answers only where it is sure enough."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
 
     @property
-    def inner(self) -> Any:
+    def inner(self) -> Model:
         """The model that predicts rows: that inside, the one in use of several."""
         return self.model if self.attribute is None else getattr(self.model, self.attribute)
 
@@ -98,7 +99,7 @@ class ModelAdapter:
         """Take note that the labels of so many events that were predicted will not be learnt."""
 
     @staticmethod
-    def _guess(model: Any, x: RiverEvent, is_learnt: bool) -> Any:
+    def _guess(model: Model, x: RiverEvent, is_learnt: bool) -> Any:
         """Return what a model predicts for an event."""
         last = steps_of(model)[-1]
         # River's MinMaxScaler makes NaN of the first event until it has learnt it.
@@ -117,15 +118,15 @@ class ModelAdapter:
         """Return the name of a column of tables, and its value by the probabilities of a row."""
         return None
 
-    def serving_copy(self) -> Any:
+    def serving_copy(self) -> Model:
         """Return a copy that predicts while the model goes on learning."""
         return copy.deepcopy(self.inner)
 
-    def serve_one(self, copied: Any, x: RiverEvent) -> Any:
+    def serve_one(self, copied: Model, x: RiverEvent) -> Any:
         """Return what is predicted for an event by a copy."""
         return copied.predict_one(x)
 
-    def answer_one(self, copied: Any, x: RiverEvent) -> Answer:
+    def answer_one(self, copied: Model, x: RiverEvent) -> Answer:
         """Answer an event by a copy; ParameterError: the model gives no answers."""
         raise ParameterError(f"{type(self.model).__name__} gives no answers: use Selective")
 
@@ -151,6 +152,7 @@ class WrapperAdapter(ModelAdapter):
 class SetsAdapter(WrapperAdapter):
     """`ConformalSets`: each row gets its set before it is learnt."""
 
+    model: ConformalSets
     has_sets = True
     once = "ConformalSets read a stream once, and forget nothing"
 
@@ -185,7 +187,7 @@ class SetsAdapter(WrapperAdapter):
         sets = self.model.sets.at_rest()
         return "set", lambda p: list(sets.of(p))
 
-    def serving_copy(self) -> Any:
+    def serving_copy(self) -> Model:
         """Return a copy without what makes up for misses: that is for the next event learnt."""
         found = copy.deepcopy(self.model)
         found.sets = found.sets.at_rest()
@@ -199,6 +201,7 @@ class AnswersAdapter(WrapperAdapter):
     later is its answer. With `audit`, labels of answered events are not waited for.
     """
 
+    model: Selective
     answers = True
     once = "Selective reads a stream once, and forgets nothing"
 
@@ -215,12 +218,14 @@ class AnswersAdapter(WrapperAdapter):
 
     def learn_one(self, x: RiverEvent, w: float, y: Any, guess: Any, is_answer: bool) -> None:
         """Learn an event, with the answer that was given to it."""
-        if isinstance(guess, Given):
-            guess.labels = Answer(*guess.labels)
+        given = Answer(*guess.labels) if isinstance(guess, Given) else None
+        if given is not None:
+            guess.labels = given
         last = steps_of(self.inner)[-1]
-        if isinstance(last, Learner) and not parts.can_be_label(y, last.classes, last.most_classes):
+        is_limited = isinstance(last, Learner)
+        if is_limited and not parts.can_be_label(y, last.classes, last.most_classes):
             # Refused below, but what was said of it counts.
-            self.model.refuse_one(x, y, guess.labels if isinstance(guess, Given) else None)
+            self.model.refuse_one(x, y, given)
         self._learn(x, w, y, guess, last)
 
     def figures(self) -> dict[str, dict[str, Any]]:
@@ -231,15 +236,15 @@ class AnswersAdapter(WrapperAdapter):
         """Return the answers to rows, which are not counted."""
         return "answer", lambda p: self.model.answering.answer(p).label
 
-    def serving_copy(self) -> Any:
+    def serving_copy(self) -> Model:
         """Return a copy, whose probabilities are answered by the model's own thresholds."""
         return copy.deepcopy(self.model)
 
-    def serve_one(self, copied: Any, x: RiverEvent) -> Any:
+    def serve_one(self, copied: Model, x: RiverEvent) -> Any:
         """Return the answer to an event."""
         return self.answer_one(copied, x).label
 
-    def answer_one(self, copied: Any, x: RiverEvent) -> Answer:
+    def answer_one(self, copied: Model, x: RiverEvent) -> Answer:
         """Answer an event by the probabilities of a copy; what is counted is the model's own."""
         found: Answer = self.model.answering.next(copied.predict_proba_one(x))
         return found
@@ -248,6 +253,7 @@ class AnswersAdapter(WrapperAdapter):
 class ComparisonAdapter(WrapperAdapter):
     """`Compare`: each row is predicted by both models; scored is the one in use."""
 
+    model: Compare
     once = "models are compared on a stream read once, kept whole"
 
     @property
@@ -273,13 +279,13 @@ class ComparisonAdapter(WrapperAdapter):
         if model.record is not None:
             guess = self._guess(model.model, x, is_learnt)
             return Said(GivenBoth(guess, (guess, guess)))
-        both = self._guess(model.a, x, is_learnt), self._guess(model.b, x, is_learnt)
-        return Said(GivenBoth(both[0], both))
+        of_a, of_b = (self._guess(cast(Model, one), x, is_learnt) for one in (model.a, model.b))
+        return Said(GivenBoth(of_a, (of_a, of_b)))
 
     def learn_one(self, x: RiverEvent, w: float, y: Any, guess: Any, is_answer: bool) -> None:
         """Learn an event, for which both had predicted something."""
         # That b can take it is looked at as for any model.
-        parts.check_label(self.model.a, y)
+        parts.check_label(cast(Model, self.model.a), y)
         self._learn(x, w, y, guess, steps_of(self.model.b)[-1])
 
     def figures(self) -> dict[str, dict[str, Any]]:
@@ -290,6 +296,7 @@ class ComparisonAdapter(WrapperAdapter):
 class AskingAdapter(ModelAdapter):
     """`ActiveLearner`: the rows are learnt whose labels it asks for."""
 
+    model: ActiveLearner
     attribute = "classifier"
     in_turns = asks = True
 
@@ -341,11 +348,11 @@ _ADAPTERS: dict[type, type[ModelAdapter]] = {
 }
 
 
-def adapter_of(model: Any) -> ModelAdapter:
+def adapter_of(model: Model) -> ModelAdapter:
     """Return the adapter of a wrapper, or that of all other models."""
     return _ADAPTERS.get(type(model), ModelAdapter)(model)
 
 
-def unwrapped(model: Any) -> Any:
+def unwrapped(model: Model) -> Model:
     """Return the model that a wrapper is around, or has in use; any other model as it is."""
     return adapter_of(model).inner

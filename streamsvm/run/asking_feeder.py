@@ -16,10 +16,12 @@ import numpy as np
 from connectors.batch import Batch
 from streamsvm.features.matrices import take
 from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.learners.active import ActiveLearner
 from streamsvm.run import parts
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.feeder import Feeder
+from streamsvm.run.parts import Model
 
 _MOST_AHEAD = 64
 """So many rows are predicted together at most: after a question those behind it are again."""
@@ -31,6 +33,8 @@ class AskingFeeder(Feeder):
     The labels are there (simulated: only those asked for are learnt), or come later as answers.
     Parameters are those of `Feeder`.
     """
+
+    model: ActiveLearner
 
     def _awaited(self, margins: np.ndarray) -> np.ndarray:
         """Return which rows with these margins are asked for, bool."""
@@ -84,7 +88,7 @@ class AskingFeeder(Feeder):
         return pairs
 
 
-def row_feeder_of(model: Any, bad: BadEvents, positive: str | None, target: str | None) -> Feeder:
+def row_feeder_of(model: Model, bad: BadEvents, positive: str | None, target: str | None) -> Feeder:
     """Return the feeder of a model that learns rows; arguments as of `Feeder`."""
     feeder = AskingFeeder if adapter_of(model).asks else Feeder
     return feeder(model, bad, positive, target)

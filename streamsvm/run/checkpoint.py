@@ -40,6 +40,7 @@ from streamsvm.model_files import codec, replacing
 from streamsvm.model_files import container as model_file
 from streamsvm.model_files.json_values import checked
 from streamsvm.run.checkpoint_lock import CheckpointLock
+from streamsvm.run.parts import Model
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ class Contents(NamedTuple):
     run must have the same. The model has settings of its own.
     """
 
-    model: Any
+    model: Model
     parts: dict[str, Part]
     place: Place
     settings: dict[str, str]
@@ -362,7 +363,7 @@ class Checkpoint:
                 "checkpoint)"
             ) from error
 
-    def _check_same_run(self, model: Any, about: Values) -> None:
+    def _check_same_run(self, model: Model, about: Values) -> None:
         """Refuse a file of another run, whose model is `model`."""
         names, own_names = (
             [type(step).__name__ for step in model_file.steps_of(one)]
@@ -484,7 +485,7 @@ def as_damage(path: Path) -> Iterator[None]:
         raise DamagedModelFileError(f"{path} does not hold together: {error}") from error
 
 
-def settings_of(model: Any) -> dict[str, str]:
+def settings_of(model: Model) -> dict[str, str]:
     """Return, as texts by name, the settings of a model that a resumed run must have, too."""
     settings: dict[str, str] = {}
     whose = ""  # what comes after a learner is of a second model, beside it

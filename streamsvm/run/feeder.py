@@ -28,6 +28,7 @@ from streamsvm.run import parts
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.bad_events import BadEvents, EventLike, fault_in
 from streamsvm.run.batch_feeder import BatchFeeder
+from streamsvm.run.parts import Model
 from streamsvm.support.rows import LARGEST
 
 
@@ -43,7 +44,7 @@ class Feeder(BatchFeeder):
     """
 
     def __init__(
-        self, model: Any, bad: BadEvents, positive: str | None = None, target: str | None = None
+        self, model: Model, bad: BadEvents, positive: str | None = None, target: str | None = None
     ) -> None:
         super().__init__(bad)
         self.model, self.positive = model, positive

@@ -17,6 +17,7 @@ from streamsvm.run.checkpoint import Values, arrays_of, named_for
 from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.run.group_labels import GroupLabels
 from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.parts import Model
 from streamsvm.run.requests import learner_of, unlearn
 from streamsvm.support.declaration import NamedArrays
 
@@ -62,7 +63,7 @@ def forget_in_file(path: Path, ids: Collection[int], output: Path | None = None)
     return InFile(found, n_waiting, is_checkpoint)
 
 
-def _with_sample(model: Any, values: Values, arrays: dict[str, np.ndarray]) -> TrackingMonitor:
+def _with_sample(model: Model, values: Values, arrays: dict[str, np.ndarray]) -> TrackingMonitor:
     """Return a monitor of a model with the sample in a checkpoint, whose arrays are removed.
 
     A feature that nothing has any more leaves the sample together with the model's rows.

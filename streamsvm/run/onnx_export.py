@@ -30,7 +30,7 @@ from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.onnx_graph import Graph
-from streamsvm.run.parts import MappedScaler, parts_of
+from streamsvm.run.parts import MappedScaler, Model, parts_of
 from streamsvm.solvers.adaptive import combination
 from streamsvm.solvers.lasvm_pairs.problems import REST
 from streamsvm.support.locked import guarded
@@ -64,7 +64,7 @@ class _Expansion(NamedTuple):
     bias: np.ndarray  # float64 (outputs,)
 
 
-def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
+def to_onnx(model: Model, features: Sequence[Name] | None = None) -> Any:
     """Return a trained model as an ONNX model, which needs neither Python nor this package.
 
     Its input ``features`` is float64 (n, d), NaN where a value is missing; with columns of text
@@ -141,13 +141,13 @@ def _exported(
     return graph.model(len(order), len(texts), about)
 
 
-def _shown(model: Any) -> str:
+def _shown(model: Model) -> str:
     steps = getattr(model, "steps", None)
     parts = steps.values() if isinstance(steps, dict) else [model]
     return " | ".join(type(part).__name__ for part in parts)
 
 
-def _wrapped(model: Any) -> str | None:
+def _wrapped(model: Model) -> str | None:
     """Return the attribute of a wrapper that has its model; None: it is no wrapper."""
     return "model" if isinstance(model, TrackingMonitor) else adapter_of(model).attribute
 

@@ -4,7 +4,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Collection
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,19 @@ AnyMatrix = Matrix | SparseMatrix
 
 _MAPS = RandomFourierFeatures, Nystroem, RankBits
 _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
+
+
+class Model(Protocol):
+    """A model as runs take it: a learner of this package, a wrapper, or any River classifier."""
+
+    def learn_one(self, x: Any, y: Any, /) -> Any:
+        """Learn an event."""
+
+    def predict_one(self, x: Any, /) -> Any:
+        """Return what is predicted for an event."""
+
+    def predict_proba_one(self, x: Any, /) -> Any:
+        """Return {label: probability} of an event."""
 
 
 class MappedScaler:
@@ -90,14 +103,14 @@ class MappedScaler:
         return self._features.learn_transform_matrix(scaled, learn & (refused < 0)), refused
 
 
-def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner | None]:
+def parts_of(model: Model) -> tuple[StandardScaler | MappedScaler | None, Learner | None]:
     """Return the scaler and the learner of a model that learns batches without dicts.
 
     That is a learner of this package, or a pipeline of `StandardScaler`, one of
     `RandomFourierFeatures`, `Nystroem` and `RankBits`, or both, in this order, and one. The first
     is what transforms batches (None: nothing does); (None, None) for any other model.
     """
-    steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
+    steps: list[Any] = [*model.steps.values()] if isinstance(model, compose.Pipeline) else [model]
     if not steps or not isinstance(steps[-1], Learner):
         return None, None
     *before, learner = steps
@@ -178,7 +191,7 @@ def checked_truth(source: Source, truth: str) -> str:
     return truth
 
 
-def check_can_be_kept(model: Any) -> None:
+def check_can_be_kept(model: Model) -> None:
     """Refuse a model that does not end with a learner of this package, with a checkpoint."""
     last = steps_of(model)[-1]
     if not isinstance(last, Learner):
@@ -209,7 +222,7 @@ def refused_label(learner: Learner, label: Any) -> tuple[str, str]:
     return "too many classes", f"label {too_many_classes(label, most)}"
 
 
-def check_label(model: Any, label: Any) -> None:
+def check_label(model: Model, label: Any) -> None:
     """Refuse, by BadEventError, a label that a model which ends with a learner cannot learn."""
     last = steps_of(model)[-1]
     if isinstance(last, Learner) and not can_be_label(label, last.classes, last.most_classes):
@@ -245,15 +258,16 @@ def weight_fault(w: float) -> str | None:
     return f"the weight is {found}: use a number from 0 to {LARGEST_FACTOR:g}"
 
 
-def learn_event(model: Any, x: dict[Any, Any], w: float, y: Any, **more: Any) -> None:
+def learn_event(model: Model, x: dict[Any, Any], w: float, y: Any, **more: Any) -> None:
     """Learn an event with its weight, by any River classifier, which is given `more`, too.
 
     BadEventError: the weight or the label cannot be used, and River's transformers have not learnt
     the event. ParameterError: the classifier takes no weights.
     """
     check_label(model, y)
+    learn: Any = model.learn_one
     if w == 1.0:
-        model.learn_one(x, y, **more)
+        learn(x, y, **more)
         return
     if (fault := weight_fault(w)) is not None:
         raise BadEventError(fault)
@@ -263,7 +277,7 @@ def learn_event(model: Any, x: dict[Any, Any], w: float, y: Any, **more: Any) ->
             f"{type(last).__name__} takes no weights (w of learn_one): leave weight= (--weight) "
             "out, and exclude the column"
         )
-    model.learn_one(x, y, w=w, **more)
+    learn(x, y, w=w, **more)
 
 
 def margins_of_taken(
@@ -335,7 +349,7 @@ def rows_of(features: pa.RecordBatch, kept: np.ndarray) -> pa.RecordBatch:
     return rows.select(names)
 
 
-def predict_then_learn_many(model: Any, X: Any, y: Any, w: Any = 1.0) -> list[Any]:
+def predict_then_learn_many(model: Model, X: Any, y: Any, w: Any = 1.0) -> list[Any]:
     """Learn the rows of a batch in order; return what was predicted for each before its label.
 
     As in a `Run`, each row is first learnt by the transformers (without its label) and transformed,

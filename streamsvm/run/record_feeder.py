@@ -13,9 +13,10 @@ from connectors.sentences import SentenceBatch
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.model_files.container import steps_of
-from streamsvm.run.adapters import adapter_of
+from streamsvm.run.adapters import SetsAdapter, adapter_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.batch_feeder import BatchFeeder
+from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import (
     ScoredSentences,
     SentenceFeeder,
@@ -43,7 +44,7 @@ class RecordFeeder(BatchFeeder):
     Subclasses say what an example is, and what its prediction is compared with.
     """
 
-    def __init__(self, model: Any, bad: BadEvents) -> None:
+    def __init__(self, model: Model, bad: BadEvents) -> None:
         super().__init__(bad)
         *before, self.learner = steps_of(model)
         if before:
@@ -228,9 +229,9 @@ def _events(batch: Any) -> Iterator[Any]:
     return batch.events()
 
 
-def feeder_of(model: Any, bad: BadEvents) -> SentenceFeeder | RecordFeeder:
+def feeder_of(model: Model, bad: BadEvents) -> SentenceFeeder | RecordFeeder:
     """Return the feeder of a model that learns sentences, see `are_sentences`."""
-    if adapter_of(model).has_sets:
-        return TokenSetsFeeder(model, bad)
+    if isinstance(adapter := adapter_of(model), SetsAdapter):
+        return TokenSetsFeeder(adapter, bad)
     kinds: dict[Any, Any] = {OSPASParser: MeaningFeeder, ConceptLabeler: ConceptFeeder}
     return kinds.get(type(steps_of(model)[-1]), SentenceFeeder)(model, bad)

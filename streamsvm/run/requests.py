@@ -13,9 +13,10 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run.adapters import adapter_of
+from streamsvm.run.parts import Model
 
 
-def learner_of(model: Any) -> Any:
+def learner_of(model: Model) -> Any:
     """Return the learner in a model that can take examples back.
 
     ParameterError: it cannot; the message names those that can.
@@ -35,7 +36,7 @@ def can_forget(cls: type) -> bool:
     return hasattr(cls, "unlearn")
 
 
-def unlearn(model: Any, ids: Iterable[int]) -> Any:
+def unlearn(model: Model, ids: Iterable[int]) -> Any:
     """Take examples back from the learner in a model, and from the sample of its monitor.
 
     Returns what the learner returns: ids `removed` and `not_kept`, and the `gap` now.
@@ -54,7 +55,7 @@ class Requests:
     """
 
     def __init__(
-        self, model: Any, forget_waiting: Callable[[list[Any]], int] | None = None
+        self, model: Model, forget_waiting: Callable[[list[Any]], int] | None = None
     ) -> None:
         self._model, self._learner = model, learner_of(model)
         self._forget_waiting = forget_waiting or (lambda keys: 0)

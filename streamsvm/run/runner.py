@@ -24,6 +24,7 @@ from streamsvm.run.checkpoint import Checkpoint, Contents, Part, Place
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.group_labels import GroupLabels
 from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.parts import Model
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.report import Progress, RunReport, peak_memory
 from streamsvm.run.requests import Requests
@@ -103,7 +104,7 @@ class Run:
     def __init__(
         self,
         source: Source,
-        model: Any,
+        model: Model | TrackingMonitor,
         *,
         epochs: int = 1,
         limit: int | None = None,
@@ -119,14 +120,7 @@ class Run:
         truth: str | None = None,
         output: ScoredTopic | None = None,
     ) -> None:
-        if epochs < 1:
-            raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
-        if limit is not None and limit < 1:
-            raise ParameterError(f"limit={limit!r}: use a whole number of at least 1, or None")
-        if late is not None and epochs > 1:
-            raise ParameterError(f"epochs={epochs!r}: with late labels a stream is read once")
-        if late is None and source.has_answers:
-            raise ParameterError("the source gives labels apart from events: give late= (held)")
+        _check_reading(source, epochs, limit, late)
         self.monitor = model if isinstance(model, TrackingMonitor) else None
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
         self.adapter = adapter_of(self.model)
@@ -134,17 +128,10 @@ class Run:
         self.bad = bad_events or BadEvents()
         if checkpoint is not None:
             self.bad.name_after(checkpoint.path)
-        self.feeder: BatchFeeder
         self._feeder_of_rows: Feeder | None = None
-        if are_sentences(self.model):
-            if positive is not None or late is not None:
-                raise ParameterError("positive= and late= are not for learners of sentences")
-            self.feeder = feeder_of(self.model, self.bad)
-        else:
-            of_rows = row_feeder_of(self.model, self.bad, positive, source.target_field)
-            self.feeder = self._feeder_of_rows = of_rows
-        self.score = Score(self.feeder.new_score())
+        self.feeder = self._new_feeder(late)
         self.feeder.check_run(epochs, source.forgets)
+        self.score = Score(self.feeder.new_score())
         self.output = self.feeder.output = output
         if output is not None:
             self._check_output(output, late, checkpoint)
@@ -158,20 +145,28 @@ class Run:
                 f"finish={finish}: {type(self.learner or self.model).__name__} cannot; that is for "
                 "LASVM, averaged tracking and LaRank"
             )
-        self.late: LateLabels | GroupLabels | None = late
         self._group: GroupLabels | None = None
         in_group = checkpoint is not None and checkpoint.peers is not None
         if in_group and source.has_answers and late is not None and late.delay is None:
-            self.late = self._group = GroupLabels(late)
+            self._group = GroupLabels(late)
+        self.late = self._group or late
         self.finish, self.max_classes = finish, max_classes
-        self.requests: Requests | None = None
-        if source.forgets:
-            self.requests = self.feeder.requests = self._new_requests()
+        self.requests = self.feeder.requests = self._new_requests()
         self.on_progress, self.should_stop = on_progress, should_stop
         self.report, self.place = RunReport(), Place()
         self.checkpoint, self._will_save = checkpoint, will_save or checkpoint is not None
         self._is_between = False  # whether all rows read so far are learnt
         self._start = self._compile_start = self._wait_start = 0.0
+
+    def _new_feeder(self, late: LateLabels | None) -> BatchFeeder:
+        """Return what puts batches into the model."""
+        if are_sentences(self.model):
+            if self.positive is not None or late is not None:
+                raise ParameterError("positive= and late= are not for learners of sentences")
+            return feeder_of(self.model, self.bad)
+        target = self.source.target_field
+        self._feeder_of_rows = row_feeder_of(self.model, self.bad, self.positive, target)
+        return self._feeder_of_rows
 
     def _check_output(
         self, output: ScoredTopic, late: LateLabels | None, checkpoint: Checkpoint | None
@@ -184,12 +179,13 @@ class Run:
                 "transaction.timeout.ms of the producer"
             )
 
-    def _new_requests(self) -> Requests:
-        if self.late is None:
-            return Requests(self.model)
-        if self.late.delay is not None:
+    def _new_requests(self) -> Requests | None:
+        """Return what does the source's requests to forget; None: there are none."""
+        if not self.source.forgets:
+            return None
+        if self.late is not None and self.late.delay is not None:
             raise ParameterError("tombstones: not with a delay, where events wait without keys")
-        return Requests(self.model, self.late.forget)
+        return Requests(self.model, None if self.late is None else self.late.forget)
 
     @property
     def learner(self) -> Any:
@@ -204,7 +200,7 @@ class Run:
     @property
     def contents(self) -> Contents:
         """What a checkpoint keeps of this run."""
-        parts: dict[str, Part | None] = {
+        found: dict[str, Part | None] = {
             "place": self.place,
             "report": self.report,
             "history": self.report.history,
@@ -215,7 +211,7 @@ class Run:
             # The last one: dead letters that will be written again are removed.
             "bad": self.bad,
         }
-        kept = {name: part for name, part in parts.items() if part is not None}
+        kept = {name: part for name, part in found.items() if part is not None}
         settings = {"positive": repr(self.positive)} | self.feeder.settings
         settings |= {} if self.late is None else self.late.settings()
         return Contents(self.model, kept, self.place, settings, self.source, self.output)
@@ -515,3 +511,15 @@ class Run:
             report.monitor = self.monitor.conclude() | self.monitor.about
         if len(report.history):
             report.history.conclude(self._progress("end", report.epochs).record(), "rows")
+
+
+def _check_reading(source: Source, epochs: int, limit: int | None, late: LateLabels | None) -> None:
+    """Refuse to read a source so often, so far, or without what its labels need."""
+    if epochs < 1:
+        raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
+    if limit is not None and limit < 1:
+        raise ParameterError(f"limit={limit!r}: use a whole number of at least 1, or None")
+    if late is not None and epochs > 1:
+        raise ParameterError(f"epochs={epochs!r}: with late labels a stream is read once")
+    if late is None and source.has_answers:
+        raise ParameterError("the source gives labels apart from events: give late= (held)")

@@ -10,11 +10,11 @@ from connectors.batch import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.given import Given, told
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
-from streamsvm.run.adapters import adapter_of
+from streamsvm.run.adapters import SetsAdapter
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.batch_feeder import BatchFeeder
+from streamsvm.run.parts import Model
 from streamsvm.structured import (
     Chain,
     ChunkScore,
@@ -62,7 +62,7 @@ class SentenceFeeder(BatchFeeder):
     transformer before the learner, a ParameterError.
     """
 
-    def __init__(self, model: Any, bad: BadEvents) -> None:
+    def __init__(self, model: Model, bad: BadEvents) -> None:
         super().__init__(bad)
         *before, self.learner = steps_of(model)
         self._chain: Chain | None = before[0] if before else None
@@ -137,9 +137,9 @@ class SentenceFeeder(BatchFeeder):
 class TokenSetsFeeder(SentenceFeeder):
     """Predicts and learns sentences with `ConformalSets`: each token gets its set."""
 
-    def __init__(self, model: ConformalSets, bad: BadEvents) -> None:
-        super().__init__(model.model, bad)
-        self._sets, self._adapter = model, adapter_of(model)
+    def __init__(self, adapter: SetsAdapter, bad: BadEvents) -> None:
+        super().__init__(adapter.inner, bad)
+        self._sets, self._adapter = adapter.model, adapter
 
     def check_run(self, epochs: int, forgets: bool) -> None:
         """Refuse a run that reads the stream again."""
@@ -166,6 +166,6 @@ class TokenSetsFeeder(SentenceFeeder):
         return super().judged(batch, told(predicted))
 
 
-def are_sentences(model: Any) -> bool:
+def are_sentences(model: Model) -> bool:
     """Tell whether a model learns sentences: `feeder_of` has the feeder, `Feeder` is for others."""
     return isinstance(steps_of(model)[-1], StructuredLearner)

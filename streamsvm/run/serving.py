@@ -12,10 +12,11 @@ from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import requests
 from streamsvm.run.adapters import adapter_of, unwrapped
+from streamsvm.run.parts import Model
 from streamsvm.selection.answering import Answer
 
 
-def _schema_of(model: Any) -> Schema | None:
+def _schema_of(model: Model) -> Schema | None:
     """Return the features that a model's learner knows; None: it has no list of them."""
     last = steps_of(unwrapped(model))[-1]
     return last.schema if isinstance(last, RowLearner) else None
@@ -63,7 +64,7 @@ class Serving:
 
     """
 
-    def __init__(self, model: Any, seconds: float = 1.0) -> None:
+    def __init__(self, model: Model | TrackingMonitor, seconds: float = 1.0) -> None:
         if not seconds >= 0:
             raise ParameterError(f"seconds={seconds!r}: use a number of at least 0")
         model = model.model if isinstance(model, TrackingMonitor) else model

@@ -36,7 +36,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
 from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.run.feeder import by_text
-from streamsvm.run.parts import parts_of
+from streamsvm.run.parts import Model, parts_of
 from streamsvm.support.printing import printable
 
 _COMMIT_SECONDS, _BEHIND_SECONDS = 0.1, 1.0
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _scored(
     options: argparse.Namespace,
-    model: Any,
+    model: Model,
     read: "_Read",
     output: ScoredTopic,
     errors: Errors | None,
@@ -203,7 +203,7 @@ class _Read(SourceAround):
     """
 
     def __init__(
-        self, options: argparse.Namespace, model: Any, source: KafkaSource, stop: list[int]
+        self, options: argparse.Namespace, model: Model, source: KafkaSource, stop: list[int]
     ) -> None:
         super().__init__(source)
         self._topic, self._stop, self._model, self._options = source, stop, model, options
@@ -228,7 +228,7 @@ class _Read(SourceAround):
         return replace(batch, kept=pa.RecordBatch.from_pylist(texts, schema))
 
 
-def _source_from(options: argparse.Namespace, model: Any) -> KafkaSource:
+def _source_from(options: argparse.Namespace, model: Model) -> KafkaSource:
     """Return the source of the messages' features, as the model takes them."""
     numbers, texts = features_of(model, ())
     heard = Heard()
@@ -268,7 +268,7 @@ def _output_from(options: argparse.Namespace, source: KafkaSource) -> ScoredTopi
     return output
 
 
-def _check_kinds(options: argparse.Namespace, model: Any, batch: Batch, name: str) -> None:
+def _check_kinds(options: argparse.Namespace, model: Model, batch: Batch, name: str) -> None:
     """Refuse a topic whose first messages have no feature of the model, or of another kind."""
     kinds: dict[str, str | None] = {}
     for field in batch.features.schema:
