@@ -16,7 +16,7 @@ from streamsvm.cli.parser import Parser, whole
 from streamsvm.confidence.comparison import decision_in_words, difference_in_words
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
-from streamsvm.run.adapters import adapter_of, unwrapped
+from streamsvm.run.adapters import ComparisonAdapter, adapter_of, unwrapped
 from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import are_sentences
 
@@ -104,9 +104,9 @@ def with_candidate(options: argparse.Namespace, model: Model) -> Model:
 def in_use(options: argparse.Namespace, model: Model, learner: Any) -> tuple[Any, Any]:
     """Return the model to go on with, and its learner, whose name `options` then have."""
     adapter = adapter_of(model)
-    if adapter.in_use is None:
+    if not isinstance(adapter, ComparisonAdapter):
         return model, learner
-    if adapter.in_use == "b":
+    if adapter.model.model is adapter.model.b:
         options.learner = options.candidate
     return adapter.inner, steps_of(adapter.inner)[-1]
 

@@ -63,11 +63,6 @@ class ModelAdapter:
         return self.model if self.attribute is None else getattr(self.model, self.attribute)
 
     @property
-    def in_use(self) -> str | None:
-        """The name of the model in use, of two that are compared."""
-        return None
-
-    @property
     def record(self) -> dict[str, Any] | None:
         """How a comparison of two models ended; None: it goes on, or there is none."""
         return None
@@ -122,14 +117,6 @@ class ModelAdapter:
         """Return a copy that predicts while the model goes on learning."""
         return copy.deepcopy(self.inner)
 
-    def serve_one(self, copied: Model, x: RiverEvent) -> Any:
-        """Return what is predicted for an event by a copy."""
-        return copied.predict_one(x)
-
-    def answer_one(self, copied: Model, x: RiverEvent) -> Answer:
-        """Answer an event by a copy; ParameterError: the model gives no answers."""
-        raise ParameterError(f"{type(self.model).__name__} gives no answers: use Selective")
-
 
 class WrapperAdapter(ModelAdapter):
     """What is asked of a wrapper that is to be told, with each label, what it said before."""
@@ -137,15 +124,17 @@ class WrapperAdapter(ModelAdapter):
     attribute = "model"
     in_turns = are_events = True
 
-    def _learn(self, x: RiverEvent, w: float, y: Any, guess: Any, watched: Any) -> None:
-        """Learn an event, with what was said of it if that is held.
+    @property
+    def _watched(self) -> Any:
+        """The learner that may have a monitor."""
+        return steps_of(self.inner)[-1]
 
-        `watched` is the learner that may have a monitor.
-        """
+    def learn_one(self, x: RiverEvent, w: float, y: Any, guess: Any, is_answer: bool) -> None:
+        """Learn an event, with what was said of it if that is held."""
         if not isinstance(guess, Given):
             parts.learn_event(self.model, x, w, y)
             return
-        with _scored(watched, guess.label):
+        with _scored(self._watched, guess.label):
             parts.learn_event(self.model, x, w, y, given=guess.labels)
 
 
@@ -167,12 +156,12 @@ class SetsAdapter(WrapperAdapter):
 
     def learn_one(self, x: RiverEvent, w: float, y: Any, guess: Any, is_answer: bool) -> None:
         """Learn an event, whose set counts unless nobody gave the label."""
-        if isinstance(guess, Given) and not is_answer:
-            with _scored(steps_of(self.inner)[-1], guess.label):
-                parts.learn_event(self.inner, x, w, y)
-                self.give_up(1)
-        else:
-            self._learn(x, w, y, guess, steps_of(self.inner)[-1])
+        if is_answer or not isinstance(guess, Given):
+            super().learn_one(x, w, y, guess, is_answer)
+            return
+        with _scored(self._watched, guess.label):
+            parts.learn_event(self.inner, x, w, y)
+            self.give_up(1)
 
     def give_up(self, n: int) -> None:
         """Take note that so many sets will not be learnt."""
@@ -207,7 +196,7 @@ class AnswersAdapter(WrapperAdapter):
 
     def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
         """Return the most likely label of an event; if its label comes later, the answer."""
-        last = steps_of(self.inner)[-1]
+        last = self._watched
         is_new = isinstance(last, Learner) and not last.classes
         answer = self.model.answer_one(x)
         further = {"answer": answer.label}
@@ -221,12 +210,12 @@ class AnswersAdapter(WrapperAdapter):
         given = Answer(*guess.labels) if isinstance(guess, Given) else None
         if given is not None:
             guess.labels = given
-        last = steps_of(self.inner)[-1]
+        last = self._watched
         is_limited = isinstance(last, Learner)
         if is_limited and not parts.can_be_label(y, last.classes, last.most_classes):
             # Refused below, but what was said of it counts.
             self.model.refuse_one(x, y, given)
-        self._learn(x, w, y, guess, last)
+        super().learn_one(x, w, y, guess, is_answer)
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """Return how many answers there were, and how many were wrong."""
@@ -240,15 +229,6 @@ class AnswersAdapter(WrapperAdapter):
         """Return a copy, whose probabilities are answered by the model's own thresholds."""
         return copy.deepcopy(self.model)
 
-    def serve_one(self, copied: Model, x: RiverEvent) -> Any:
-        """Return the answer to an event."""
-        return self.answer_one(copied, x).label
-
-    def answer_one(self, copied: Model, x: RiverEvent) -> Answer:
-        """Answer an event by the probabilities of a copy; what is counted is the model's own."""
-        found: Answer = self.model.answering.next(copied.predict_proba_one(x))
-        return found
-
 
 class ComparisonAdapter(WrapperAdapter):
     """`Compare`: each row is predicted by both models; scored is the one in use."""
@@ -257,14 +237,14 @@ class ComparisonAdapter(WrapperAdapter):
     once = "models are compared on a stream read once, kept whole"
 
     @property
-    def in_use(self) -> str | None:
-        """The name of the model in use."""
-        return "b" if self.model.model is self.model.b else "a"
-
-    @property
     def record(self) -> dict[str, Any] | None:
         """How the comparison ended."""
         return self.model.record
+
+    @property
+    def _watched(self) -> Any:
+        """The learner of the candidate."""
+        return steps_of(self.model.b)[-1]
 
     def learner_to_unlearn(self) -> Any:
         """Refuse, by a ParameterError."""
@@ -286,7 +266,7 @@ class ComparisonAdapter(WrapperAdapter):
         """Learn an event, for which both had predicted something."""
         # That b can take it is looked at as for any model.
         parts.check_label(cast(Model, self.model.a), y)
-        self._learn(x, w, y, guess, steps_of(self.model.b)[-1])
+        super().learn_one(x, w, y, guess, is_answer)
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """Return which model is better."""

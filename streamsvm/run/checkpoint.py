@@ -41,6 +41,7 @@ from streamsvm.model_files import container as model_file
 from streamsvm.model_files.json_values import checked
 from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.run.parts import Model
+from streamsvm.support.kept import Kept
 
 _log = logging.getLogger(__name__)
 
@@ -71,8 +72,10 @@ class Part(Protocol):
 
 
 @dataclass
-class Place:
+class Place(Kept):
     """The position of a run in its source: a part of the run."""
+
+    kept = ("epoch", "first", "offset", "snapshot", "taken")
 
     epoch: int = 1
     first: int = 0  # rows learnt in this epoch
@@ -83,14 +86,6 @@ class Place:
     def move(self, epoch: int, first: int, offset: int, snapshot: Snapshot | None) -> None:
         """Go on to another position, in one step: another thread may look."""
         vars(self).update(epoch=epoch, first=first, offset=offset, snapshot=snapshot)
-
-    def state(self) -> tuple[Values, dict[str, np.ndarray]]:
-        """Return all as JSON values, for `restore`; there are no arrays."""
-        return dict(vars(self)), {}
-
-    def restore(self, values: Values, arrays: Arrays) -> None:
-        """Continue from what `state` returned."""
-        vars(self).update(vars(Place(**values)))
 
 
 class Contents(NamedTuple):

@@ -1,7 +1,6 @@
 """The progress of a run, and its final report."""
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -12,6 +11,7 @@ from streamsvm.models.kernel import threads
 from streamsvm.monitor.history import History
 from streamsvm.monitor.hits import Hits
 from streamsvm.run.score import Score
+from streamsvm.support.kept import Kept
 
 
 def peak_memory() -> int | None:
@@ -23,10 +23,6 @@ def peak_memory() -> int | None:
     # macOS counts bytes, others kilobytes.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-# The fields that a run which is resumed goes on from; the others are filled in at its end.
-_GOING_ON = ("rows", "learnt", "seconds", "missing_texts", "compile_seconds", "wait_seconds")
 
 
 def _rate(rows: int, seconds: float) -> float:
@@ -70,8 +66,11 @@ class Progress:
 
 
 @dataclass
-class RunReport:
+class RunReport(Kept):
     """The final report of a run: counts, scores, times and memory."""
+
+    # All others are filled in at the end.
+    kept = ("rows", "learnt", "seconds", "missing_texts", "compile_seconds", "wait_seconds")
 
     rows: int = 0
     learnt: int = 0  # whose labels came; of them a selection, or `asked`, may have left some out
@@ -243,15 +242,6 @@ class RunReport:
         self._set_intervals(score.hits)
         if score.of_sentences is not None:
             vars(self).update(score.of_sentences.in_report())
-
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the counts that go on in a later process, for `restore`; there are no arrays."""
-        return {name: getattr(self, name) for name in _GOING_ON}, {}
-
-    def restore(self, values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Continue from what `state` returned."""
-        for name in _GOING_ON:
-            setattr(self, name, values[name])
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values: the fields by name, without the history, and speed."""

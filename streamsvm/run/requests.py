@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +14,7 @@ from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.parts import Model
+from streamsvm.support.kept import Kept
 
 
 def learner_of(model: Model) -> Any:
@@ -44,7 +45,7 @@ def unlearn(model: Model, ids: Iterable[int]) -> Any:
     return learner_of(model).unlearn(list(dict.fromkeys(ids)))
 
 
-class Requests:
+class Requests(Kept):
     """What the messages of a topic ask to forget; events are learnt by the ids of their keys.
 
     Each request is done by itself, in the order of the stream, so that the model does not depend on
@@ -53,6 +54,8 @@ class Requests:
 
     ParameterError: the model cannot forget, or learns nothing by ids.
     """
+
+    kept = ("counts",)
 
     def __init__(
         self, model: Model, forget_waiting: Callable[[list[Any]], int] | None = None
@@ -88,11 +91,3 @@ class Requests:
             if again[start] and self._learner.keeps(first)[0]:
                 self.counts["replaced"] += len(unlearn(self._model, first.tolist()).removed)
             yield slice(start, stop)
-
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the counts as JSON values, for `restore`; there are no arrays."""
-        return dict(self.counts), {}
-
-    def restore(self, values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Continue from what `state` returned."""
-        self.counts.update(values)
