@@ -236,7 +236,7 @@ class LateLabels:
         numbers = self._rows.add(batch, kept)
         for i, number, guess in zip(kept.tolist(), numbers, guesses, strict=True):
             self._held[keys[i]] = _Held(number, guess, None, math.inf, times[i])
-            if self.ask is not None and getattr(guess, "is_asked", True):
+            if self.ask is not None and (not isinstance(guess, Given) or guess.is_asked):
                 event = next(iter(batch.slice(i, 1).events()))
                 x = {name: value for name, value in event.x.items() if value == value}
                 said = _said(guess)
