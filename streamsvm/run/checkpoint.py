@@ -83,10 +83,6 @@ class Place(Kept):
     snapshot: Snapshot | None = None
     taken: int = 0  # events, and labels that came apart from events; good or bad
 
-    def move(self, epoch: int, first: int, offset: int, snapshot: Snapshot | None) -> None:
-        """Go on to another position, in one step: another thread may look."""
-        vars(self).update(epoch=epoch, first=first, offset=offset, snapshot=snapshot)
-
 
 class Contents(NamedTuple):
     """What a checkpoint keeps of a run, and whom it tells of that.

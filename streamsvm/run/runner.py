@@ -8,7 +8,7 @@ from typing import Any
 
 from connectors.batch import Batch
 from connectors.kafka.producing import ScoredTopic
-from connectors.source import Source
+from connectors.source import Snapshot, Source
 from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import candidates_of
@@ -326,7 +326,7 @@ class Run:
         for epoch in range(self.place.epoch, self.epochs + 1):
             if epoch > self.place.epoch:
                 self.source.rewind()
-                self.place.move(epoch, 0, 0, None)
+                self._go_on_from(epoch, 0, 0, None)
             report.epochs = epoch
             self._read(epoch)
             if report.interrupted:
@@ -382,7 +382,7 @@ class Run:
             if whole or (batch.rejects and not len(batch)):
                 start, first = first, first + len(batch) + len(batch.rejects)
                 after = None if self.checkpoint is None else self.source.snapshot()
-                self.place.move(self.place.epoch, first, 0, after)
+                self._go_on_from(self.place.epoch, first, 0, after)
                 yield batch, start
                 continue
             while offset < len(batch):
@@ -396,9 +396,13 @@ class Run:
                 offset += size
                 first += size
                 # The next unread row once this part is learnt.
-                self.place.move(self.place.epoch, first, offset, before)
+                self._go_on_from(self.place.epoch, first, offset, before)
                 yield part, start
             offset -= len(batch)
+
+    def _go_on_from(self, epoch: int, first: int, offset: int, snapshot: Snapshot | None) -> None:
+        """Take a place, in one step: another thread may write it into a checkpoint."""
+        vars(self.place).update(epoch=epoch, first=first, offset=offset, snapshot=snapshot)
 
     def _learn(self, batch: Batch, first: int, epoch: int) -> None:
         """Predict, score and learn the rows of a chunk, or take what is about earlier rows."""
