@@ -246,12 +246,12 @@ class Batch:
         return found | {name: one for name, one in columns.items() if one is not None}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], file: str | None) -> "Batch":
-        """Return the rows of a file for which `to_arrays` returned these arrays."""
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "Batch":
+        """Return the rows for which `to_arrays` returned these arrays."""
         features, rows = _of_bytes(arrays["features"]), arrays["rows"]
         kept = _of_bytes(arrays["kept"]) if "kept" in arrays else None
         more: dict[str, Any] = {name: arrays.get(name) for name in ("weights", "ids")}
-        return cls(features, pa.nulls(len(rows)), rows, file, kept=kept, **more)
+        return cls(features, pa.nulls(len(rows)), rows, None, kept=kept, **more)
 
     def _rejects_of(self, start: int, end: int) -> tuple[Reject, ...]:
         """Return the rejects of rows start .. end - 1: see `slice`."""

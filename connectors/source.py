@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from connectors.batch import Batch, Event
-from connectors.errors import SnapshotError
+from connectors.errors import SnapshotError, SourceError
 from connectors.text_looks import TextLooks
 
 Snapshot: TypeAlias = dict[str, Any]
@@ -31,8 +31,8 @@ class Source(ABC):
     """Anything that gives events with positions, one by one or in batches: the base of all sources.
 
     After an iterator is exhausted, ``events()`` and ``batches()`` yield nothing more until `rewind`
-    or `resume` is called. What has a default here is not asked of each source. A source is a
-    context manager, which calls `close` at its end.
+    or `resume` is called. Only `batches` has no default; checkpoints need `snapshot` and `resume`,
+    epochs need `rewind`. A source is a context manager, which calls `close` at its end.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -77,34 +77,34 @@ class Source(ABC):
     """The `time.monotonic` by which a run that is told to end is to have closed the source."""
 
     @property
-    @abstractmethod
     def name(self) -> str:
         """The name of the source in messages and on a screen."""
+        return type(self).__name__
 
     @property
-    @abstractmethod
     def n_rows(self) -> int | None:
         """The number of all rows, for a progress bar; None if it is not cheap to know."""
-
-    @abstractmethod
-    def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one."""
+        return None
 
     @abstractmethod
     def batches(self, size: int | None = None) -> Iterator[Batch]:
         """Return the unread events in batches of at most `size` rows; None: as the source likes."""
 
-    @abstractmethod
+    def events(self) -> Iterator[Event]:
+        """Return the unread events, one by one."""
+        return (event for batch in self.batches(1) for event in batch.events())
+
     def snapshot(self) -> Snapshot:
         """Return the position of the next unread item, ready for ``json.dumps``."""
+        raise SourceError(f"{self.name} has no snapshot(): no checkpoint can be kept of it")
 
-    @abstractmethod
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a return value of `snapshot`, of this or an earlier process."""
+        raise SourceError(f"{self.name} has no resume(): it cannot be gone on with")
 
-    @abstractmethod
     def rewind(self) -> None:
         """Go back to the start, for another epoch."""
+        raise SourceError(f"{self.name} has no rewind(): it can be read once")
 
     def close(self) -> None:
         """Release files and connections; reading again reopens files where reading stopped."""
@@ -160,90 +160,43 @@ class Source(ABC):
         self.close()
 
 
+class _Inner:
+    """An attribute of a `SourceAround` that is that of the source which it reads."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, around: Any, owner: type) -> Any:
+        return self if around is None else getattr(around.source, self._name)
+
+    def __set__(self, around: Any, value: Any) -> None:
+        setattr(around.source, self._name, value)
+
+
 class SourceAround(Source):
     """A source that reads another one in its own way: all that it does not define is that one's."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.batch_size = source.batch_size
-        self.keep, self.target_field = source.keep, source.target_field
-        self.has_answers, self.forgets = source.has_answers, source.forgets
-        self.cuts_anew, self.number_texts = source.cuts_anew, source.number_texts
-
-    @property
-    def name(self) -> str:
-        """The source's name."""
-        return self.source.name
-
-    @property
-    def n_rows(self) -> int | None:
-        """The source's number of rows."""
-        return self.source.n_rows
-
-    def events(self) -> Iterator[Event]:
-        """Return the source's unread events."""
-        return self.source.events()
+        self.source = checked(source)
 
     def batches(self, size: int | None = None) -> Iterator[Batch]:
         """Return the source's unread events in batches."""
         return self.source.batches(size)
 
-    def snapshot(self) -> Snapshot:
-        """Return the source's position: the next event that was not yielded."""
-        return self.source.snapshot()
 
-    def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue the source from a return value of `snapshot`."""
-        self.source.resume(snapshot)
+for _name in vars(Source).keys() - vars(SourceAround).keys():
+    if not _name.startswith("_"):
+        setattr(SourceAround, _name, _Inner(_name))
 
-    def rewind(self) -> None:
-        """Go back to the start of the source."""
-        self.source.rewind()
 
-    def close(self) -> None:
-        """Close the source."""
-        self.source.close()
-
-    def settled(self, snapshot: Mapping[str, Any]) -> None:
-        """Tell the source that all up to a snapshot is learnt."""
-        self.source.settled(snapshot)
-
-    def confirm(self) -> None:
-        """Wait until the other side of the source knows what is settled."""
-        self.source.confirm()
-
-    def check_ids(self, snapshot: Mapping[str, Any]) -> None:
-        """Refuse a snapshot of other data of the source's name."""
-        self.source.check_ids(snapshot)
-
-    def upcoming_timestamps(self, limit: int) -> npt.NDArray[np.float64] | None:
-        """Return the timestamps of the source's next rows."""
-        return self.source.upcoming_timestamps(limit)
-
-    @property
-    def wait_seconds(self) -> float:
-        """The time that the source has waited."""
-        return self.source.wait_seconds
-
-    @property
-    def empty_columns(self) -> Sequence[str]:
-        """The source's columns without a value."""
-        return self.source.empty_columns
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The source's counts."""
-        return self.source.counts
-
-    @property
-    def lag(self) -> int | None:
-        """The source's lag."""
-        return self.source.lag
-
-    @property
-    def lags(self) -> dict[str, int]:
-        """The source's lags."""
-        return self.source.lags
+def checked(source: Source) -> Source:
+    """Return a source; SourceError: it is none."""
+    if not isinstance(source, Source):
+        raise SourceError(
+            f"{type(source).__name__} is no source: derive it from connectors.Source, which asks "
+            "for batches() only; events (x, y) in memory are a MemorySource"
+        )
+    return source
 
 
 class BaseSource(Source):

@@ -330,7 +330,8 @@ _ADAPTERS: dict[type, type[ModelAdapter]] = {
 
 def adapter_of(model: Model) -> ModelAdapter:
     """Return the adapter of a wrapper, or that of all other models."""
-    return _ADAPTERS.get(type(model), ModelAdapter)(model)
+    found = (_ADAPTERS[cls] for cls in type(model).__mro__ if cls in _ADAPTERS)
+    return next(found, ModelAdapter)(model)
 
 
 def unwrapped(model: Model) -> Model:

@@ -38,8 +38,8 @@ class BatchFeeder(ABC):
         """What a run that goes on from a checkpoint must have, too, as texts by name."""
         return {}
 
-    def check_run(self, epochs: int, forgets: bool) -> None:  # noqa: B027
-        """Refuse a run that the model is not for: so many epochs, or one that forgets events."""
+    def follow(self) -> None:  # noqa: B027
+        """Take the learner in use: that of a wrapper may be another than before."""
 
     def new_score(self) -> SentenceScore | None:
         """Return what counts predictions of whole sentences; None: they are of rows."""

@@ -51,18 +51,14 @@ class Feeder(BatchFeeder):
         self._target, self._missing = target, ""
         self._are_answers = True  # whether somebody gave the labels that are learnt now
         self.adapter = adapter_of(model)
-        self._take_parts()
+        self.follow()
         # River's StatImputer wants None for a missing value, which other events simply lack.
         steps = steps_of(model)
         self._imputed = [name for step in steps for name, _ in getattr(step, "imputers", ())]
 
-    def _take_parts(self) -> None:
-        """Take the scaler and the learner of the model in use, which may be another than before."""
+    def follow(self) -> None:
+        """Take the scaler and the learner of the model in use: see `BatchFeeder`."""
         self.scaler, self.learner = parts.parts_of(self.adapter.inner)
-
-    def check_run(self, epochs: int, forgets: bool) -> None:
-        """Refuse a run that the model is not for: see `BatchFeeder`."""
-        self.adapter.check_run(epochs, forgets)
 
     def labels_of(self, batch: Batch) -> LabelColumn:
         """Return the labels of a batch: see `BatchFeeder`."""
@@ -409,7 +405,7 @@ class Feeder(BatchFeeder):
                 if given is None:
                     self.say(batch, np.array([i]), [guess], further, labels is not None)
         if self.adapter.are_events:
-            self._take_parts()
+            self.follow()
         return np.array(kept, np.int64), predicted, wanted
 
     def _further(self, x: dict[Any, Any], said: dict[str, Any]) -> dict[str, list[Any]]:

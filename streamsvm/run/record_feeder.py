@@ -232,6 +232,6 @@ def _events(batch: Any) -> Iterator[Any]:
 def feeder_of(model: Model, bad: BadEvents) -> SentenceFeeder | RecordFeeder:
     """Return the feeder of a model that learns sentences, see `are_sentences`."""
     if isinstance(adapter := adapter_of(model), SetsAdapter):
-        return TokenSetsFeeder(adapter, bad)
+        return TokenSetsFeeder(adapter.model, bad)
     kinds: dict[Any, Any] = {OSPASParser: MeaningFeeder, ConceptLabeler: ConceptFeeder}
     return kinds.get(type(steps_of(model)[-1]), SentenceFeeder)(model, bad)

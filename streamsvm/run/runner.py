@@ -4,11 +4,11 @@ import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from connectors.batch import Batch
 from connectors.kafka.producing import ScoredTopic
-from connectors.source import Snapshot, Source
+from connectors.source import Snapshot, Source, checked
 from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import candidates_of
@@ -120,7 +120,7 @@ class Run:
         truth: str | None = None,
         output: ScoredTopic | None = None,
     ) -> None:
-        _check_reading(source, epochs, limit, late)
+        _check_reading(checked(source), epochs, limit, late)
         self.monitor = model if isinstance(model, TrackingMonitor) else None
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
         self.adapter = adapter_of(self.model)
@@ -128,9 +128,8 @@ class Run:
         self.bad = bad_events or BadEvents()
         if checkpoint is not None:
             self.bad.name_after(checkpoint.path)
-        self._feeder_of_rows: Feeder | None = None
+        self.adapter.check_run(epochs, source.forgets)
         self.feeder = self._new_feeder(late)
-        self.feeder.check_run(epochs, source.forgets)
         self.score = Score(self.feeder.new_score())
         self.output = self.feeder.output = output
         if output is not None:
@@ -164,9 +163,7 @@ class Run:
             if self.positive is not None or late is not None:
                 raise ParameterError("positive= and late= are not for learners of sentences")
             return feeder_of(self.model, self.bad)
-        target = self.source.target_field
-        self._feeder_of_rows = row_feeder_of(self.model, self.bad, self.positive, target)
-        return self._feeder_of_rows
+        return row_feeder_of(self.model, self.bad, self.positive, self.source.target_field)
 
     def _check_output(
         self, output: ScoredTopic, late: LateLabels | None, checkpoint: Checkpoint | None
@@ -260,6 +257,7 @@ class Run:
             if self.score.of_sentences is None:
                 parts.check_can_be_kept(self.model)
             if self.checkpoint.begin(self.contents):
+                self.feeder.follow()
                 report.resumed_after = self.taken
                 report.resumed = f"{self.checkpoint.path}: after {self.taken:,} examples"
             if self.checkpoint.peers is not None:
@@ -333,10 +331,10 @@ class Run:
                 break
         if self.checkpoint is not None:
             self.checkpoint.write()
-        if self.late is not None and self._feeder_of_rows is not None:
+        if self.late is not None:
             self.late.settle()
             if not report.interrupted:
-                self._score(self.late.end(self._feeder_of_rows), 1)
+                self._score(self.late.end(cast(Feeder, self.feeder)), 1)
 
     def _read(self, epoch: int) -> None:
         """Learn the unread rows of an epoch."""
@@ -422,8 +420,8 @@ class Run:
                 self.report.count_texts(batch.features)
         if self.output is not None:
             self.output.n_learnt = self.report.learnt
-        if self.late is not None and self._feeder_of_rows is not None:
-            predicted = self.late.take(batch, labels, self._feeder_of_rows)
+        if self.late is not None:
+            predicted = self.late.take(batch, labels, cast(Feeder, self.feeder))
         else:
             predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
         self._score(predicted, epoch)

@@ -10,8 +10,8 @@ from connectors.batch import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.given import Given, told
 from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
-from streamsvm.run.adapters import SetsAdapter
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.batch_feeder import BatchFeeder
 from streamsvm.run.parts import Model
@@ -137,13 +137,9 @@ class SentenceFeeder(BatchFeeder):
 class TokenSetsFeeder(SentenceFeeder):
     """Predicts and learns sentences with `ConformalSets`: each token gets its set."""
 
-    def __init__(self, adapter: SetsAdapter, bad: BadEvents) -> None:
-        super().__init__(adapter.inner, bad)
-        self._sets, self._adapter = adapter.model, adapter
-
-    def check_run(self, epochs: int, forgets: bool) -> None:
-        """Refuse a run that reads the stream again."""
-        self._adapter.check_run(epochs, forgets)
+    def __init__(self, model: ConformalSets, bad: BadEvents) -> None:
+        super().__init__(model.model, bad)
+        self._sets = model
 
     def feed(self, batch: Any, labels: Any, first: int | None = None) -> ScoredSentences:
         """Predict each sentence and its sets, then learn it; labels are those of the batch."""

@@ -312,12 +312,13 @@ class HeldRows:
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the rows as JSON values, and arrays by name, for `resume`."""
         arrays: dict[str, np.ndarray] = {}
-        files, firsts = [], []
+        files: list[Any] = []
+        firsts = []
         for part in dict.fromkeys(self._part_of.values()):
             self._shrink(part)
             first = int(part.numbers[0])
             firsts.append(first)
-            files.append(part.batch.file)
+            files.append(part.batch.files or part.batch.file)
             own = part.batch.to_arrays() | {"numbers": part.numbers}
             arrays |= {f"{first}.{name}": array for name, array in own.items()}
         return {"files": files, "firsts": firsts, "next": self.next_number}, arrays
@@ -330,8 +331,9 @@ class HeldRows:
             first, _, short = name.partition(".")
             own.setdefault(first, {})[short] = array
         for file, number in zip(state["files"], state["firsts"], strict=True):
+            where = {"files" if isinstance(file, list) else "file": file}
             of_part = own[str(number)]
-            self._put(Batch.from_arrays(of_part, file), of_part["numbers"])
+            self._put(replace(Batch.from_arrays(of_part), **where), of_part["numbers"])
 
 
 def _gathered(runs: list[tuple[_Part, list[int]]]) -> Batch:
