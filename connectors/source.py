@@ -33,48 +33,47 @@ class Source(ABC):
     After an iterator is exhausted, ``events()`` and ``batches()`` yield nothing more until `rewind`
     or `resume` is called. Only `batches` has no default; checkpoints need `snapshot` and `resume`,
     epochs need `rewind`. A source is a context manager, which calls `close` at its end.
+
+    Attributes
+    ----------
+    batch_size
+        The largest number of rows a batch, unless `batches` is told another one.
+    keep
+        The columns that batches have as they are, under `kept`.
+    target_field
+        The name of the label, where an event may lack it: of messages, say.
+    has_answers, forgets
+        Whether there are batches of labels of earlier events, which come apart from them
+        (`are_answers`), and batches that ask to forget earlier events (`are_tombstones`).
+    cuts_anew
+        Whether the same events come in other batches when they are read again (messages do).
+    number_texts
+        What is found about texts as they are read; None: nothing is looked for.
+    on_long_wait, before_revoke, on_gone
+        Set by whoever reads a topic: called with why nothing comes for some seconds; before other
+        members of the group get what was read here; with the partitions that they have now.
+    learnt_elsewhere, late_by_partition
+        Set, too: called with the partitions that are assigned, it returns how far other members
+        have read them, and takes over what they hold for labels that come late, if the second is
+        True.
+    ends_at
+        The `time.monotonic` by which a run that is told to end is to have closed the source.
+
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
-    """The largest number of rows a batch, unless `batches` is told another one."""
-
     keep: Sequence[str] = ()
-    """The columns that batches have as they are, under `kept`."""
-
     target_field: str | None = None
-    """The name of the label, where an event may lack it: of messages, say."""
-
     has_answers: bool = False
-    """Whether labels come apart from events, in batches that `are_answers`."""
-
     forgets: bool = False
-    """Whether there are batches that ask to forget earlier events: `are_tombstones`."""
-
     cuts_anew: bool = False
-    """Whether the same events come in other batches when they are read again (messages do)."""
-
     number_texts: TextLooks | None = None
-    """What is found about texts as they are read; None: nothing is looked for."""
-
-    # What whoever reads the source may set; a source without a group, or a broker, asks for none.
-
     on_long_wait: Callable[[str], None] | None = None
-    """Is told why nothing comes for some seconds."""
-
     before_revoke: Callable[[], None] | None = None
-    """Is called before other members of a group get what was read here."""
-
     learnt_elsewhere: Callable[[Collection[str]], dict[str, int]] | None = None
-    """Is given the partitions that are assigned, and returns how far other members have read."""
-
     on_gone: Callable[[Collection[str]], None] | None = None
-    """Is told of partitions that other members have now."""
-
     late_by_partition: bool = False
-    """Whether `learnt_elsewhere` takes over what others hold for labels that come late."""
-
     ends_at: float | None = None
-    """The `time.monotonic` by which a run that is told to end is to have closed the source."""
 
     @property
     def name(self) -> str:

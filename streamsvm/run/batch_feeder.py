@@ -15,20 +15,11 @@ from streamsvm.run.score import SentenceScore
 class BatchFeeder(ABC):
     """Predicts and learns batches with a model; `bad` takes what cannot be used."""
 
-    learner: Any
-    """The learner in use; None: the model takes events one by one, as River's do."""
-
-    scaler: Any = None
-    """What transforms rows before the learner learns them; None: nothing does."""
-
-    truth: str | None = None
-    """A column that batches have kept, with which predictions are compared where it has a value."""
-
-    output: ScoredTopic | None = None
-    """What takes the predictions."""
-
-    requests: Requests | None = None
-    """What asks to forget rows, which are learnt by their ids then."""
+    learner: Any  # in use; None: the model takes events one by one, as River's do
+    scaler: Any = None  # what transforms rows before the learner learns them; None: nothing does
+    truth: str | None = None  # a kept column: predictions are compared with it where it has a value
+    output: ScoredTopic | None = None  # what takes the predictions
+    requests: Requests | None = None  # what asks to forget rows, which are learnt by their ids then
 
     def __init__(self, bad: BadEvents) -> None:
         self.bad = bad

@@ -495,10 +495,11 @@ def settings_of(model: Model) -> dict[str, str]:
 
 
 def _setting(step: Any, name: str) -> Any:
-    """Return a parameter; for C "auto" the number, if none is tried."""
+    """Return a parameter; for C "auto" the number, unless some are tried on the stream."""
     value = getattr(step, name)
     if name == "C" and isinstance(value, str):
-        return step.C_ if step.kernel is not None or step.gamma == "scale" else value
+        is_tried = getattr(step, "kernel", None) is None and getattr(step, "gamma", None) != "scale"
+        return value if is_tried else step.C_
     return value
 
 

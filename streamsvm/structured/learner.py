@@ -34,6 +34,8 @@ class StructuredLearner(Locked, container.Saved, base.Estimator):
     """Number of sentences that a run learns before it checks the time and for Ctrl-C."""
     described: tuple[str, ...]
     """The parameters that matter most."""
+    n_drifts: None = None
+    """How many drifts were noticed: nothing looks for them."""
 
     def __init__(self) -> None:
         super().__init__()
