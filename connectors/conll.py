@@ -132,14 +132,15 @@ class ConllSource(BaseSource):
     def n_rows(self) -> None:
         """None: the number of sentences is not known before they are read."""
 
-    def _events(self) -> Iterator[Any]:
+    def events(self) -> Iterator[Any]:
+        """Return the unread events, one by one."""
         while (found := self._sentence())[1]:
             position = Position(None, self._row)
             self._row += 1
             yield self._event(*found, position)
 
     def _batches(self, size: int) -> Iterator[Any]:
-        events = self._events()
+        events = self.events()
         while items := list(islice(events, size)):
             yield SentenceBatch(items)
 

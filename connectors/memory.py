@@ -77,7 +77,8 @@ class MemorySource(BaseSource):
         """The number of pairs."""
         return sum(not _is_mark(item) for item in self._items)
 
-    def _events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[Event]:
+        """Return the unread events, one by one."""
         while not self._stopped():
             x, y = self._items[self._next]
             event = Event(x, y, Position(None, self._row))

@@ -91,7 +91,9 @@ class Source(ABC):
 
     def events(self) -> Iterator[Event]:
         """Return the unread events, one by one."""
-        return (event for batch in self.batches(1) for event in batch.events())
+        for batch in self.batches(1):
+            if not batch.are_tombstones:
+                yield from batch.events()
 
     def snapshot(self) -> Snapshot:
         """Return the position of the next unread item, ready for ``json.dumps``."""
@@ -199,7 +201,7 @@ def checked(source: Source) -> Source:
 
 
 class BaseSource(Source):
-    """A source that says how it reads events and batches, and at which position."""
+    """A source that says how it reads batches, and at which position."""
 
     _name: str
     _kind: str  # the name of the class, in snapshots
@@ -208,10 +210,6 @@ class BaseSource(Source):
     def name(self) -> str:
         """The name of the source in messages and on a screen."""
         return self._name
-
-    def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one."""
-        return self._events()
 
     def batches(self, size: int | None = None) -> Iterator[Batch]:
         """Return the unread events in batches.
@@ -239,10 +237,6 @@ class BaseSource(Source):
             of_what = f"is of {kind:.60}" if isinstance(kind, str) else "names no kind of source"
             raise SnapshotError(f"not a snapshot of a {self._kind}: it {of_what}")
         self._resume(snapshot)
-
-    @abstractmethod
-    def _events(self) -> Iterator[Event]:
-        """Yield the unread events."""
 
     @abstractmethod
     def _batches(self, size: int) -> Iterator[Batch]:

@@ -297,7 +297,8 @@ class TabularSource(BaseSource):
     def n_rows(self) -> int | None:
         """All rows from start to end if that is cheap to know, for a progress bar."""
 
-    def _events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[Event]:
+        """Return the unread events, one by one."""
         cursor = self._cursor
         while (chunk := cursor.peek(self.batch_size)) is not None:
             version = cursor.version

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from connectors.batch import Batch, Event
+from connectors.batch import Batch
 from connectors.errors import SnapshotError, SourceError
 from connectors.identity import check_ids, check_settings
 from connectors.kafka.co_partitions import CoPartitions
@@ -278,11 +278,6 @@ class KafkaSource(BaseSource):
     @property
     def n_rows(self) -> None:
         """None: a topic has no end."""
-
-    def _events(self) -> Iterator[Event]:
-        for batch in self._batches(1):
-            if not batch.are_tombstones:
-                yield from batch.events()
 
     def _batches(self, size: int) -> Iterator[Batch]:
         # Idle is what was waited in a row: neither learning nor a checkpoint counts.

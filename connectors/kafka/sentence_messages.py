@@ -75,7 +75,8 @@ class KafkaSentenceSource(KafkaSource):
     def _new_reader(self, *arguments: Any) -> Any:
         return _SentenceReader(*arguments)
 
-    def _events(self) -> Iterator[Any]:
+    def events(self) -> Iterator[Any]:
+        """Return the unread events, one by one."""
         for batch in self._batches(1):
             # Without messages for some time, an empty batch of another kind comes.
             if isinstance(batch, SentenceBatch):

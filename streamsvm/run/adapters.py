@@ -51,6 +51,9 @@ class ModelAdapter:
     once: str | None = None
     """Why a stream is not read again, and nothing forgotten; None: both can be."""
 
+    refuses_ids: str | None = None
+    """Why the model takes no examples back by their ids; None: its learner says that."""
+
     asks = has_sets = answers = False
     """Whether it asks for labels, predicts sets, and answers only where it is sure enough."""
 
@@ -72,10 +75,6 @@ class ModelAdapter:
         if self.once is not None and (epochs > 1 or forgets):
             what = f"epochs={epochs!r}" if epochs > 1 else "tombstones"
             raise ParameterError(f"{what}: {self.once}")
-
-    def learner_to_unlearn(self) -> Any:
-        """Return the learner that takes examples back, by ids."""
-        return steps_of(self.model)[-1]
 
     # Events
 
@@ -235,6 +234,10 @@ class ComparisonAdapter(WrapperAdapter):
 
     model: Compare
     once = "models are compared on a stream read once, kept whole"
+    refuses_ids = (
+        "Compare: an example has a number of its own in each of the two models: call "
+        "unlearn(...) of the learners in model.a and in model.b"
+    )
 
     @property
     def record(self) -> dict[str, Any] | None:
@@ -245,13 +248,6 @@ class ComparisonAdapter(WrapperAdapter):
     def _watched(self) -> Any:
         """The learner of the candidate."""
         return steps_of(self.model.b)[-1]
-
-    def learner_to_unlearn(self) -> Any:
-        """Refuse, by a ParameterError."""
-        raise ParameterError(
-            "Compare: an example has a number of its own in each of the two models: call "
-            "unlearn(...) of the learners in model.a and in model.b"
-        )
 
     def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
         """Return what both predict for an event."""

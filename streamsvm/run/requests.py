@@ -11,6 +11,7 @@ import numpy as np
 from connectors.batch import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.parts import Model
@@ -23,7 +24,9 @@ def learner_of(model: Model) -> Any:
     ParameterError: it cannot; the message names those that can.
     """
     model = model.model if isinstance(model, TrackingMonitor) else model
-    learner = adapter_of(model).learner_to_unlearn()
+    if (reason := adapter_of(model).refuses_ids) is not None:
+        raise ParameterError(reason)
+    learner = steps_of(model)[-1]
     if not hasattr(learner, "unlearn"):
         able = (known.cls.__name__ for known in registered_learners() if can_forget(known.cls))
         name = type(learner).__name__

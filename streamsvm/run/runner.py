@@ -150,7 +150,9 @@ class Run:
             self._group = GroupLabels(late)
         self.late = self._group or late
         self.finish, self.max_classes = finish, max_classes
-        self.requests = self.feeder.requests = self._new_requests()
+        forget = None if self.late is None else self.late.forget
+        self.requests = Requests(self.model, forget) if source.forgets else None
+        self.feeder.requests = self.requests
         self.on_progress, self.should_stop = on_progress, should_stop
         self.report, self.place = RunReport(), Place()
         self.checkpoint, self._will_save = checkpoint, will_save or checkpoint is not None
@@ -175,14 +177,6 @@ class Run:
                 "output=: exactly_once needs a checkpoint with seconds=, shorter than "
                 "transaction.timeout.ms of the producer"
             )
-
-    def _new_requests(self) -> Requests | None:
-        """Return what does the source's requests to forget; None: there are none."""
-        if not self.source.forgets:
-            return None
-        if self.late is not None and self.late.delay is not None:
-            raise ParameterError("tombstones: not with a delay, where events wait without keys")
-        return Requests(self.model, None if self.late is None else self.late.forget)
 
     @property
     def learner(self) -> Any:
@@ -261,7 +255,9 @@ class Run:
                 report.resumed_after = self.taken
                 report.resumed = f"{self.checkpoint.path}: after {self.taken:,} examples"
             if self.checkpoint.peers is not None:
-                self._join_group()
+                self.source.learnt_elsewhere = self._learnt_elsewhere
+            if self._group is not None:
+                self.source.late_by_partition, self.source.on_gone = True, self._group.leave
         elif self.output is not None:
             self.output.begin()
         self._start = time.perf_counter() - report.seconds
@@ -269,12 +265,6 @@ class Run:
         self._wait_start = self.source.wait_seconds - report.wait_seconds
         if self.monitor is not None:
             self.monitor.follow(self._pace)
-
-    def _join_group(self) -> None:
-        """Let the source ask what other members of the group have learnt."""
-        self.source.learnt_elsewhere = self._learnt_elsewhere
-        if self._group is not None:
-            self.source.late_by_partition, self.source.on_gone = True, self._group.leave
 
     def _learnt_elsewhere(self, places: Collection[str]) -> dict[str, int]:
         """Return how far other members have read each partition, as `places` are assigned here.
@@ -525,3 +515,5 @@ def _check_reading(source: Source, epochs: int, limit: int | None, late: LateLab
         raise ParameterError(f"epochs={epochs!r}: with late labels a stream is read once")
     if late is None and source.has_answers:
         raise ParameterError("the source gives labels apart from events: give late= (held)")
+    if source.forgets and late is not None and late.delay is not None:
+        raise ParameterError("tombstones: not with a delay, where events wait without keys")
