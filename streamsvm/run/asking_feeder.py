@@ -18,10 +18,7 @@ from streamsvm.features.matrices import take
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.active import ActiveLearner
 from streamsvm.run import parts
-from streamsvm.run.adapters import adapter_of
-from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.feeder import Feeder
-from streamsvm.run.parts import Model
 
 _MOST_AHEAD = 64
 """So many rows are predicted together at most: after a question those behind it are again."""
@@ -86,9 +83,3 @@ class AskingFeeder(Feeder):
         pairs = self.learn_checked(batch, take(matrix, place), labels.take(one), one, None)
         self.adapter.answered(y for y, _ in pairs)
         return pairs
-
-
-def row_feeder_of(model: Model, bad: BadEvents, positive: str | None, target: str | None) -> Feeder:
-    """Return the feeder of a model that learns rows; arguments as of `Feeder`."""
-    feeder = AskingFeeder if adapter_of(model).asks else Feeder
-    return feeder(model, bad, positive, target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from connectors.kafka.producing import ScoredTopic
@@ -19,6 +20,8 @@ class BatchFeeder(ABC):
     scaler: Any = None  # what transforms rows before the learner learns them; None: nothing does
     truth: str | None = None  # a kept column: predictions are compared with it where it has a value
     output: ScoredTopic | None = None  # what takes the predictions
+    # Returns what counts predictions of whole sentences; None: they are of rows.
+    new_score: Callable[[], SentenceScore | None] = staticmethod(lambda: None)
     requests: Requests | None = None  # what asks to forget rows, which are learnt by their ids then
 
     def __init__(self, bad: BadEvents) -> None:
@@ -31,10 +34,6 @@ class BatchFeeder(ABC):
 
     def follow(self) -> None:  # noqa: B027
         """Take the learner in use: that of a wrapper may be another than before."""
-
-    def new_score(self) -> SentenceScore | None:
-        """Return what counts predictions of whole sentences; None: they are of rows."""
-        return None
 
     @abstractmethod
     def labels_of(self, batch: Any) -> LabelColumn:

@@ -191,14 +191,6 @@ def checked_truth(source: Source, truth: str) -> str:
     return truth
 
 
-def check_can_be_kept(model: Model) -> None:
-    """Refuse a model that does not end with a learner of this package, with a checkpoint."""
-    last = steps_of(model)[-1]
-    if not isinstance(last, Learner):
-        name = type(model).__name__
-        raise ParameterError(f"{name}: checkpoints hold learners of streamsvm, and pipelines")
-
-
 def check_can_be_saved(labels: LabelColumn) -> None:
     """Refuse labels that a model file cannot hold: no string, number or boolean."""
     for label, _ in labels.present():

@@ -132,9 +132,7 @@ class MeaningFeeder(RecordFeeder):
     A label that is no list is the right meaning.
     """
 
-    def new_score(self) -> MeaningScore:
-        """Return what counts meanings."""
-        return MeaningScore()
+    new_score = MeaningScore
 
     def x_of(self, event: Any) -> Any:
         """Return the sentence."""
@@ -167,9 +165,7 @@ class ConceptFeeder(RecordFeeder):
     a bag: {concept: how often}, or any list if there is a column of the truth.
     """
 
-    def new_score(self) -> ChunkScore:
-        """Return what counts words, sentences and chunks of concepts."""
-        return ChunkScore()
+    new_score = ChunkScore
 
     def x_of(self, event: Any) -> Any:
         """Return the words and the universe."""

@@ -14,10 +14,11 @@ from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import candidates_of
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import parts
 from streamsvm.run.adapters import adapter_of
-from streamsvm.run.asking_feeder import row_feeder_of
+from streamsvm.run.asking_feeder import AskingFeeder
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.batch_feeder import BatchFeeder
 from streamsvm.run.checkpoint import Checkpoint, Contents, Part, Place
@@ -165,7 +166,8 @@ class Run:
             if self.positive is not None or late is not None:
                 raise ParameterError("positive= and late= are not for learners of sentences")
             return feeder_of(self.model, self.bad)
-        return row_feeder_of(self.model, self.bad, self.positive, self.source.target_field)
+        feeder = AskingFeeder if self.adapter.asks else Feeder
+        return feeder(self.model, self.bad, self.positive, self.source.target_field)
 
     def _check_output(
         self, output: ScoredTopic, late: LateLabels | None, checkpoint: Checkpoint | None
@@ -248,8 +250,13 @@ class Run:
         """Go on from the checkpoint, if there is one, and start the clocks."""
         report = self.report
         if self.checkpoint is not None:
-            if self.score.of_sentences is None:
-                parts.check_can_be_kept(self.model)
+            if self.score.of_sentences is None and not isinstance(
+                steps_of(self.model)[-1], Learner
+            ):
+                name = type(self.model).__name__
+                raise ParameterError(
+                    f"{name}: checkpoints hold learners of streamsvm, and pipelines"
+                )
             if self.checkpoint.begin(self.contents):
                 self.feeder.follow()
                 report.resumed_after = self.taken

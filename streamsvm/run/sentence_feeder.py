@@ -62,15 +62,13 @@ class SentenceFeeder(BatchFeeder):
     transformer before the learner, a ParameterError.
     """
 
+    new_score = ChunkScore
+
     def __init__(self, model: Model, bad: BadEvents) -> None:
         super().__init__(bad)
         *before, self.learner = steps_of(model)
         self._chain: Chain | None = before[0] if before else None
         self.learner.check_steps(model)
-
-    def new_score(self) -> ChunkScore:
-        """Return what counts tokens, sentences and chunks."""
-        return ChunkScore()
 
     def labels_of(self, batch: Any) -> LabelColumn:
         """Return the labels of all tokens of a first batch, which a run looks at.
