@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from river import metrics
@@ -11,10 +11,19 @@ from streamsvm.labels.label_column import Pairs
 from streamsvm.model_files.json_values import as_json
 from streamsvm.monitor.hits import NO_CANDIDATE, Hits
 from streamsvm.monitor.rates import fill_matrix, pairs_of
-from streamsvm.structured import ChunkScore, MeaningScore
 
-SentenceScore = ChunkScore | MeaningScore
-"""What counts predictions of whole sentences."""
+
+class SentenceScore(Protocol):
+    """What counts predictions of whole sentences."""
+
+    has_labels: bool
+
+    @property
+    def accuracy(self) -> float:
+        """The share that was right."""
+
+    def in_report(self) -> dict[str, Any]:
+        """Return the fields of a report that it fills in."""
 
 
 class Score:

@@ -148,7 +148,7 @@ class SentenceLearner(StructuredLearner):
     # What a monitor asks for: see `streamsvm.monitor.watched`.
 
     has_dual = False
-    n_drifts = papers_certificate = kappa = None
+    papers_certificate = kappa = None
     looks = Looks()
     certificate = Certificate(None, "no certificate: no examples are kept")
 
