@@ -188,10 +188,10 @@ def check(folder: Path, topic: str, n: int) -> None:
     ours, theirs = (list(m.steps.values())[-1].support_vectors() for m in (kept, whole))
     np.testing.assert_array_equal(ours.rows, theirs.rows)
     np.testing.assert_array_equal(ours.coefficients, theirs.coefficients)
-    state = about["run"]
-    assert (state["rows"], state["learnt"]) == (n, n) == (report.rows, report.learnt)
-    right = sum(count for y, p, count in state["pairs"] if y == p)
-    scored = sum(count for _, _, count in state["pairs"])
+    counted, pairs = about["states"]["report"], about["states"]["score"]["pairs"]
+    assert (counted["rows"], counted["learnt"]) == (n, n) == (report.rows, report.learnt)
+    right = sum(count for y, p, count in pairs if y == p)
+    scored = sum(count for _, _, count in pairs)
     assert right / scored == report.accuracy
 
 

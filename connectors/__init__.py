@@ -3,6 +3,7 @@
 import logging
 
 from connectors.arrow import ArrowSource
+from connectors.batch import Batch, Event, Position, Reject
 from connectors.conll import ConllSource
 from connectors.encoding import Encoder
 from connectors.errors import (
@@ -25,7 +26,7 @@ from connectors.one_hot import one_hot
 from connectors.parquet import ParquetSource
 from connectors.sentences import RecordSource, SentenceSource
 from connectors.simulated import SimulatedStream
-from connectors.source import Batch, Event, Position, Reject, Source, TimedSource
+from connectors.source import Source
 from connectors.tabular import TabularSource
 from connectors.text_files.csv_files import CSVSource
 from connectors.text_files.json_lines import JSONLinesSource
@@ -65,7 +66,6 @@ __all__ = [
     "SourceError",
     "SourceNotFoundError",
     "TabularSource",
-    "TimedSource",
     "id_of_key",
     "one_hot",
 ]

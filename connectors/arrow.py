@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
+from connectors.batch import Position
 from connectors.columns import plain_batch
 from connectors.cursor import Chunk
 from connectors.errors import NotReadableError, SourceError, SourceNotFoundError
 from connectors.identity import check_row, identity_of
-from connectors.source import Position
 from connectors.tabular import TabularOptions, TabularSource
 
 _FILE_MAGIC = b"ARROW1"

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.batch import Position
 from connectors.errors import MissingColumnError, NotReadableError, SourceError
 from connectors.kinds import kind_of, numbers_in, plain, plain_type, to_float64, type_of_items
-from connectors.source import Position
 
 # pandas stores the index of a filtered or sorted frame under this name: row numbers, no feature.
 _PANDAS_INDEX = "__index_level_"

@@ -7,10 +7,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from connectors.batch import Event, Position, Reject, shown
 from connectors.errors import SnapshotError
 from connectors.identity import check_settings
 from connectors.sentences import MOST_TOKENS, SENTENCES, SentenceBatch
-from connectors.source import BaseSource, Event, Position, Reject, Snapshot, shown
+from connectors.source import BaseSource, Snapshot
 
 _HEAD = _CHUNK = 2**16
 _MOST_BYTES = 16_000_000
@@ -131,14 +132,15 @@ class ConllSource(BaseSource):
     def n_rows(self) -> None:
         """None: the number of sentences is not known before they are read."""
 
-    def _events(self) -> Iterator[Any]:
+    def events(self) -> Iterator[Any]:
+        """Return the unread events, one by one."""
         while (found := self._sentence())[1]:
             position = Position(None, self._row)
             self._row += 1
             yield self._event(*found, position)
 
     def _batches(self, size: int) -> Iterator[Any]:
-        events = self._events()
+        events = self.events()
         while items := list(islice(events, size)):
             yield SentenceBatch(items)
 

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.batch import Position
 from connectors.errors import SnapshotError
-from connectors.source import Position
 
 
 class Chunk(NamedTuple):

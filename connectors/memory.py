@@ -6,19 +6,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from connectors.batch import Batch, Event, Position, Reject, WeightedEvent, shown
 from connectors.errors import NotReadableError, SnapshotError, SourceAborted
 from connectors.identity import check_row
 from connectors.one_hot import batch_of
-from connectors.source import (
-    BaseSource,
-    Batch,
-    Event,
-    Position,
-    Reject,
-    Snapshot,
-    WeightedEvent,
-    shown,
-)
+from connectors.source import BaseSource, Snapshot
 
 
 class _Eof:
@@ -85,7 +77,8 @@ class MemorySource(BaseSource):
         """The number of pairs."""
         return sum(not _is_mark(item) for item in self._items)
 
-    def _events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[Event]:
+        """Return the unread events, one by one."""
         while not self._stopped():
             x, y = self._items[self._next]
             event = Event(x, y, Position(None, self._row))

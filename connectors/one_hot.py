@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.batch import Batch, Position, Reject
 from connectors.columns import feature_columns, plain_batch, texts_not_utf8
 from connectors.encoding import OTHER, Encoder, are_listed
 from connectors.errors import NotReadableError
 from connectors.kinds import kind_of, one_batch, plain, record_batch, to_float64
-from connectors.source import Batch, Position, Reject
 
 _PLAIN = {float}
 _NO_NUMBERS = (np.timedelta64, np.complexfloating)

@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from connectors.batch import Position
 from connectors.columns import KEPT, plain_batch
 from connectors.cursor import Chunk
 from connectors.errors import MissingColumnError, SnapshotError, SourceError
@@ -27,7 +28,6 @@ from connectors.parquet_files import (
     reading_error,
     with_texts,
 )
-from connectors.source import Position
 from connectors.tabular import TabularOptions, TabularSource
 
 # Without a buffer, reading loads whole columns of a row group: 335 MB more for a row group of

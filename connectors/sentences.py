@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.batch import Event, Position, Reject, shown
 from connectors.cursor import Chunk
 from connectors.encoding import ListEncoder
 from connectors.errors import NotReadableError
 from connectors.kinds import is_list
 from connectors.parquet import ParquetSource
 from connectors.parquet_files import find_parts, merged_schema
-from connectors.source import Event, Position, Reject, shown
 
 SENTENCES = 512
 """Sentences a batch, if a source is not told otherwise."""

@@ -9,22 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from connectors.batch import Batch, Event
 from connectors.errors import SourceError
-from connectors.source import (
-    DEFAULT_BATCH_SIZE,
-    Batch,
-    Closing,
-    Event,
-    Snapshot,
-    Source,
-    TimedSource,
-)
+from connectors.source import DEFAULT_BATCH_SIZE, Source, SourceAround
 
 # The longest that a row waits for the rest of its batch, in seconds.
 _LONGEST_HOLD = 0.1
 
 
-class SimulatedStream(Closing):
+class SimulatedStream(SourceAround):
     """A source that yields the events of another source at a given pace.
 
     Each event is due at a time counted from the start of reading (again from each `resume` or
@@ -81,7 +74,7 @@ class SimulatedStream(Closing):
         for parameter, value in (("rate", rate), ("speed", speed)):
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{parameter} must be a number above 0, not {value}")
-        self.source = source
+        super().__init__(source)
         self.rate = rate
         self.speed = speed
         self._clock = clock
@@ -90,29 +83,13 @@ class SimulatedStream(Closing):
         if rate is not None:
             self._pace = _Steady(rate)
         if speed is not None:
-            if not isinstance(source, TimedSource) or source.upcoming_timestamps(1) is None:
+            if source.upcoming_timestamps(1) is None:
                 raise SourceError(
                     f"speed={speed} replays at the recorded pace, but `{source.name}` has no "
                     "timestamp column; give the source timestamp=, or the stream rate= instead"
                 )
             self._pace = _Recorded(source, speed)
         self._begun: float | None = None
-
-    @property
-    def name(self) -> str:
-        """The source's name."""
-        return self.source.name
-
-    @property
-    def n_rows(self) -> int | None:
-        """The source's number of rows."""
-        return self.source.n_rows
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what else the source has: its counts, the columns that it keeps, ..."""
-        if name.startswith("_") or name == "source":
-            raise AttributeError(name)
-        return getattr(self.source, name)
 
     def events(self) -> Iterator[Event]:
         """Return the unread events, each when it is due."""
@@ -138,10 +115,6 @@ class SimulatedStream(Closing):
             raise ValueError(f"size must be at least 1, not {size}")
         return self.source.batches(size) if self._pace is None else self._batches(size, self._pace)
 
-    def snapshot(self) -> Snapshot:
-        """Return the source's position: the next event that was not yielded."""
-        return self.source.snapshot()
-
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Continue the source from a return value of `snapshot`; its next event is due at once."""
         self.source.resume(snapshot)
@@ -151,10 +124,6 @@ class SimulatedStream(Closing):
         """Go back to the start of the source, whose first event is due at once."""
         self.source.rewind()
         self._begin_anew()
-
-    def close(self) -> None:
-        """Close the source."""
-        self.source.close()
 
     def _batches(self, size: int | None, pace: "_Steady | _Recorded") -> Iterator[Batch]:
         most = DEFAULT_BATCH_SIZE if size is None else size
@@ -214,7 +183,7 @@ class _Recorded:
     _due: npt.NDArray[np.float64]
     _filled: npt.NDArray[np.float64]
 
-    def __init__(self, source: TimedSource, speed: float) -> None:
+    def __init__(self, source: Source, speed: float) -> None:
         self._source = source
         self._speed = speed
         self.reset()

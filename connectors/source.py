@@ -7,20 +7,18 @@ names event k + 1. To save it together with a model, save after learning event k
 Iterators of events and of batches share one position, so that the two can be mixed.
 """
 
+# ruff: noqa: B027 (methods of `Source` that do nothing are defaults, not forgotten ones)
+
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from itertools import repeat
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from connectors.encoding import are_listed, events_of
-from connectors.errors import SnapshotError
-from connectors.kinds import cells
+from connectors.batch import Batch, Event
+from connectors.errors import SnapshotError, SourceError
+from connectors.text_looks import TextLooks
 
 Snapshot: TypeAlias = dict[str, Any]
 """A position as JSON values: strings, integers, None, lists and dicts of them."""
@@ -28,241 +26,131 @@ Snapshot: TypeAlias = dict[str, Any]
 DEFAULT_BATCH_SIZE = 4096
 """Rows a batch: large enough to hide Arrow's cost a call, small enough to stay in the cache."""
 
-_MOST_SHOWN = 2000
 
+class Source(ABC):
+    """Anything that gives events with positions, one by one or in batches: the base of all sources.
 
-class Position(NamedTuple):
-    """Where an event came from: a file (None if it came from memory) and a row of it.
+    After an iterator is exhausted, ``events()`` and ``batches()`` yield nothing more until `rewind`
+    or `resume` is called. Only `batches` has no default; checkpoints need `snapshot` and `resume`,
+    epochs need `rewind`. A source is a context manager, which calls `close` at its end.
 
-    Rows count from 0 and are rows of the file as stored: neither filters nor shuffling renumber
-    them.
-
-    Examples
-    --------
-    >>> str(Position("adult.parquet", 17))
-    'adult.parquet: row 17'
-    >>> str(Position(None, 17))
-    'row 17'
-
-    """
-
-    file: str | None
-    row: int
-
-    def __str__(self) -> str:
-        """Return the words for a message: ``file: row n``."""
-        return f"row {self.row}" if self.file is None else f"{self.file}: row {self.row}"
-
-
-class Event(NamedTuple):
-    """One example: features by name, its label (None if missing), and its position.
-
-    A missing value is a missing key. Text is one-hot: ``{"colour=red": 1.0}``. Features of list
-    columns (see `are_listed`) are named by whole numbers.
-    """
-
-    x: dict[Any, float]
-    y: Any
-    position: Position
-
-    @property
-    def w(self) -> float:
-        """The weight: 1.0 unless the source has a weight column."""
-        return 1.0
-
-
-class WeightedEvent(Event):
-    """An event with a weight of its own, which is not one of the three values it unpacks to."""
-
-    weight: float
-
-    @property
-    def w(self) -> float:
-        """The weight, as it was read."""
-        return float(self.weight)
-
-    @classmethod
-    def of(cls, event: Event, weight: float) -> "WeightedEvent":
-        """Return an event with a weight."""
-        made = cls(*event)
-        made.weight = weight
-        return made
-
-
-class Reject(NamedTuple):
-    """Something read that is no event, such as a payload that cannot be decoded."""
-
-    position: Position
-    kind: str  # a few words to count it under
-    reason: str
-    payload: str  # what was read, as far as it can be shown
-    kept: dict[str, Any] | None = None  # of a row: its values in the columns to keep
-    message: Any = None  # of a topic: as it came
-
-    @property
-    def x(self) -> dict[str, str]:
-        """What was read, as ``{"payload": text}``, where an event has its features."""
-        return {"payload": self.payload}
-
-    @property
-    def y(self) -> None:
-        """None: there is no label."""
-
-
-def shown(value: Any) -> str:
-    """Return a payload, a row or an error as some 2,000 characters that can be encoded."""
-    try:
-        text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-    except Exception as error:
-        # A mapping may hold a number of too many digits, or an object of your own.
-        text = f"a {type(value).__name__} that cannot be shown: {type(error).__name__}"
-    if len(text) > _MOST_SHOWN:
-        text = f"{text[:_MOST_SHOWN]}... ({len(text):,} characters)"
-    # A lone surrogate, which JSON may hold, cannot be encoded: it is written as \\ud800.
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """Consecutive events of one file, as columns.
-
-    Parameters
+    Attributes
     ----------
-    features
-        One column a feature, float32 where the data are and else float64, in the order in which a
-        reader of the events would first meet them; null = the event lacks that feature; 1.0 / 0.0
-        where text was made one-hot.
-    labels
-        One label a row, not dictionary encoded; null = missing.
-    rows
-        The row number in the file of each row, before filters and shuffling; int64.
-    file
-        The file, None for memory.
-    timestamps
-        Seconds, float64, NaN = missing; None if the source has no timestamp column.
-    rejects
-        Messages among these rows that are no events.
-    keys
-        The key of each row, by which a label that comes later finds its event: hashable, None =
-        missing; None if the source has no keys.
-    are_answers
-        Whether the rows are labels of earlier events, by their keys; they have no features then.
-    files
-        The file of each row, if they are of several.
-    payloads
-        The message of each row as it came, with its bytes as `value`; None if there is none.
-    weights
-        The weight of each row, float64, as it was read (NaN: missing, or no number); None if the
-        source has no weights: each is 1.
-    kept
-        Columns that the source was asked to keep as they are, such as keys; None: there are none.
-    ids
-        The id of each row, int64 of at least 1, by which it can be forgotten; None: it has none.
-    are_tombstones
-        Whether the rows ask to forget earlier rows with the same ids; they hold nothing else.
-    labels_behind
-        Whether labels, of events that come apart from them, are there that were not read yet.
+    batch_size
+        The largest number of rows a batch, unless `batches` is told another one.
+    keep
+        The columns that batches have as they are, under `kept`.
+    target_field
+        The name of the label, where an event may lack it: of messages, say.
+    has_answers, forgets
+        Whether there are batches of labels of earlier events, which come apart from them
+        (`are_answers`), and batches that ask to forget earlier events (`are_tombstones`).
+    cuts_anew
+        Whether the same events come in other batches when they are read again (messages do).
+    number_texts
+        What is found about texts as they are read; None: nothing is looked for.
+    on_long_wait, before_revoke, on_gone
+        Set by whoever reads a topic: called with why nothing comes for some seconds; before other
+        members of the group get what was read here; with the partitions that they have now.
+    learnt_elsewhere, late_by_partition
+        Set, too: called with the partitions that are assigned, it returns how far other members
+        have read them, and takes over what they hold for labels that come late, if the second is
+        True.
+    ends_at
+        The `time.monotonic` by which a run that is told to end is to have closed the source.
 
     """
 
-    features: pa.RecordBatch
-    labels: pa.Array
-    rows: npt.NDArray[np.int64]
-    file: str | None
-    timestamps: npt.NDArray[np.float64] | None = None
-    rejects: tuple[Reject, ...] = ()
-    keys: list[Any] | None = None
-    are_answers: bool = False
-    files: list[str | None] | None = None
-    payloads: Sequence[Any] | None = None
-    weights: npt.NDArray[np.float64] | None = None
-    kept: pa.RecordBatch | None = None
-    ids: npt.NDArray[np.int64] | None = None
-    are_tombstones: bool = False
-    labels_behind: bool = False
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.rows)
+    batch_size: int = DEFAULT_BATCH_SIZE
+    keep: Sequence[str] = ()
+    target_field: str | None = None
+    has_answers: bool = False
+    forgets: bool = False
+    cuts_anew: bool = False
+    number_texts: TextLooks | None = None
+    on_long_wait: Callable[[str], None] | None = None
+    before_revoke: Callable[[], None] | None = None
+    learnt_elsewhere: Callable[[Collection[str]], dict[str, int]] | None = None
+    on_gone: Callable[[Collection[str]], None] | None = None
+    late_by_partition: bool = False
+    ends_at: float | None = None
 
     @property
-    def num_rows(self) -> int:
-        """The number of rows (right even if no row has any feature)."""
-        return len(self.rows)
+    def name(self) -> str:
+        """The name of the source in messages and on a screen."""
+        return type(self).__name__
 
-    def position(self, i: int) -> Position:
-        """Return the position of row i of the batch, from 0: its file, and its row number there."""
-        file = self.file if self.files is None else self.files[i]
-        return Position(file, int(self.rows[i]))
+    @property
+    def n_rows(self) -> int | None:
+        """The number of all rows, for a progress bar; None if it is not cheap to know."""
+        return None
 
-    def slice(self, offset: int, length: int | None = None) -> "Batch":
-        """Return `length` rows (None: all) from `offset` on, without copying.
-
-        The part has those of the `rejects` that come before its rows and after all earlier rows;
-        the last part has also those that come after all rows. So each reject is in one of the parts
-        that a batch is cut into.
-        """
-        end = len(self) if length is None else min(len(self), offset + length)
-        parts: dict[str, Any] = {}
-        names = ("labels", "rows", "timestamps", "keys", "files", "payloads", "weights", "ids")
-        for name in names:
-            column = getattr(self, name)
-            parts[name] = None if column is None else column[offset:end]
-        kept = None if self.kept is None else self.kept.slice(offset, end - offset)
-        features, rejects = self.features.slice(offset, end - offset), self._rejects_of(offset, end)
-        return replace(self, features=features, rejects=rejects, kept=kept, **parts)
-
-    def _rejects_of(self, start: int, end: int) -> tuple[Reject, ...]:
-        """Return the rejects of rows start .. end - 1: see `slice`."""
-        if not self.rejects:
-            return ()
-        found = [reject.position.row for reject in self.rejects]
-        # How many rows come before each: `len(self)` if it comes after all of them.
-        before = np.searchsorted(np.sort(self.rows), found)
-        n = len(self)
-        if end == n and (start < end or n == 0):
-            end = n + 1
-        taken = ((start <= before) & (before < end)).tolist()
-        return tuple(reject for reject, is_in in zip(self.rejects, taken, strict=True) if is_in)
+    @abstractmethod
+    def batches(self, size: int | None = None) -> Iterator[Batch]:
+        """Return the unread events in batches of at most `size` rows; None: as the source likes."""
 
     def events(self) -> Iterator[Event]:
-        """Return the event of each row, equal to those of the source's own ``events()``."""
-        if self.weights is None:
-            return self._events()
-        return map(WeightedEvent.of, self._events(), self.weights.tolist())
+        """Return the unread events, one by one."""
+        for batch in self.batches(1):
+            if not batch.are_tombstones:
+                yield from batch.events()
 
-    def _events(self) -> Iterator[Event]:
-        files = repeat(self.file) if self.files is None else self.files
-        positions = map(Position, files, self.rows.tolist())
-        if are_listed(self.features.schema):
-            events = zip(events_of(self.features), self.labels.to_pylist(), positions, strict=True)
-            yield from map(Event._make, events)
-            return
-        names, columns = self._columns()
-        rows: Iterator[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
-        # Not strict: without any column, `rows` never ends.
-        for position, y, row in zip(positions, self.labels.to_pylist(), rows, strict=False):
-            x = {n: v for n, v in zip(names, row, strict=True) if v is not None}
-            yield Event(x, y, position)
+    def snapshot(self) -> Snapshot:
+        """Return the position of the next unread item, ready for ``json.dumps``."""
+        raise SourceError(f"{self.name} has no snapshot(): no checkpoint can be kept of it")
 
-    def _columns(self) -> tuple[list[str], list[list[Any]]]:
-        """Return names and values in the source's column order; None = no such feature."""
-        found = []
-        for field, column in zip(self.features.schema, self.features.columns, strict=True):
-            metadata = field.metadata or {}
-            values = cells(column)
-            if b"one_hot" in metadata:
-                values = [value or None for value in values]
-            found.append((int(metadata.get(b"column", 0)), field.name, values))
-        found.sort(key=lambda item: item[0])
-        return [item[1] for item in found], [item[2] for item in found]
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue from a return value of `snapshot`, of this or an earlier process."""
+        raise SourceError(f"{self.name} has no resume(): it cannot be gone on with")
 
-
-class Closing:
-    """Base of sources: a context manager that calls `close` at its end."""
+    def rewind(self) -> None:
+        """Go back to the start, for another epoch."""
+        raise SourceError(f"{self.name} has no rewind(): it can be read once")
 
     def close(self) -> None:
-        """Release files and connections."""
+        """Release files and connections; reading again reopens files where reading stopped."""
+
+    def settled(self, snapshot: Mapping[str, Any]) -> None:
+        """Take note that all up to a snapshot is learnt, and kept in a checkpoint on the disk."""
+
+    def confirm(self) -> None:
+        """Wait a few seconds at most until the other side knows what is settled."""
+
+    def check_ids(self, snapshot: Mapping[str, Any]) -> None:
+        """Refuse, by a SnapshotError, a snapshot of other data of the same name."""
+
+    def upcoming_timestamps(self, limit: int) -> npt.NDArray[np.float64] | None:
+        """Return the timestamps of at most `limit` next rows, leaving them unread.
+
+        They are in seconds, at least one unless the source is at its end; NaN = missing. None: the
+        source has no timestamp column.
+        """
+        return None
+
+    @property
+    def wait_seconds(self) -> float:
+        """The time spent waiting for events that were not there yet."""
+        return 0.0
+
+    @property
+    def empty_columns(self) -> Sequence[str]:
+        """The feature columns without a value in what was read so far."""
+        return ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Counts for the report of a run, by name."""
+        return {}
+
+    @property
+    def lag(self) -> int | None:
+        """How many events are there that were not read yet; None: that is not known."""
+        return None
+
+    @property
+    def lags(self) -> dict[str, int]:
+        """The same of each partition, where it is known."""
+        return {}
 
     def __enter__(self) -> Self:
         """Return the source."""
@@ -273,10 +161,48 @@ class Closing:
         self.close()
 
 
-class BaseSource(Closing, ABC):
-    """A source that says how it reads events and batches, and at which position."""
+class _Inner:
+    """An attribute of a `SourceAround` that is that of the source which it reads."""
 
-    batch_size = DEFAULT_BATCH_SIZE
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, around: Any, owner: type) -> Any:
+        return self if around is None else getattr(around.source, self._name)
+
+    def __set__(self, around: Any, value: Any) -> None:
+        setattr(around.source, self._name, value)
+
+
+class SourceAround(Source):
+    """A source that reads another one in its own way: all that it does not define is that one's."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = checked(source)
+
+    def batches(self, size: int | None = None) -> Iterator[Batch]:
+        """Return the source's unread events in batches."""
+        return self.source.batches(size)
+
+
+for _name in vars(Source).keys() - vars(SourceAround).keys():
+    if not _name.startswith("_"):
+        setattr(SourceAround, _name, _Inner(_name))
+
+
+def checked(source: Source) -> Source:
+    """Return a source; SourceError: it is none."""
+    if not isinstance(source, Source):
+        raise SourceError(
+            f"{type(source).__name__} is no source: derive it from connectors.Source, which asks "
+            "for batches() only; events (x, y) in memory are a MemorySource"
+        )
+    return source
+
+
+class BaseSource(Source):
+    """A source that says how it reads batches, and at which position."""
+
     _name: str
     _kind: str  # the name of the class, in snapshots
 
@@ -284,10 +210,6 @@ class BaseSource(Closing, ABC):
     def name(self) -> str:
         """The name of the source in messages and on a screen."""
         return self._name
-
-    def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one."""
-        return self._events()
 
     def batches(self, size: int | None = None) -> Iterator[Batch]:
         """Return the unread events in batches.
@@ -317,10 +239,6 @@ class BaseSource(Closing, ABC):
         self._resume(snapshot)
 
     @abstractmethod
-    def _events(self) -> Iterator[Event]:
-        """Yield the unread events."""
-
-    @abstractmethod
     def _batches(self, size: int) -> Iterator[Batch]:
         """Yield the unread events in batches of at most `size` rows."""
 
@@ -331,50 +249,3 @@ class BaseSource(Closing, ABC):
     @abstractmethod
     def _resume(self, snapshot: Mapping[str, Any]) -> None:
         """Continue at a position; raise a SnapshotError if it is none of this source."""
-
-
-@runtime_checkable
-class Source(AbstractContextManager["Source"], Protocol):
-    """Anything that gives events with positions, one by one or in batches.
-
-    After an iterator is exhausted, ``events()`` and ``batches()`` yield nothing more until `rewind`
-    or `resume` is called.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name of the source in messages and on a screen."""
-
-    @property
-    def n_rows(self) -> int | None:
-        """The number of all rows, for a progress bar; None if it is not cheap to know."""
-
-    def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one."""
-
-    def batches(self, size: int | None = None) -> Iterator[Batch]:
-        """Return the unread events in batches of at most `size` rows; None: as the source likes."""
-
-    def snapshot(self) -> Snapshot:
-        """Return the position of the next unread item, ready for ``json.dumps``."""
-
-    def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a return value of `snapshot`, of this or an earlier process."""
-
-    def rewind(self) -> None:
-        """Go back to the start, for another epoch."""
-
-    def close(self) -> None:
-        """Release files; reading again reopens them where reading stopped."""
-
-
-@runtime_checkable
-class TimedSource(Source, Protocol):
-    """A source whose events have timestamps, and can be replayed at their recorded pace."""
-
-    def upcoming_timestamps(self, limit: int) -> npt.NDArray[np.float64] | None:
-        """Return the timestamps of at most `limit` next rows, leaving them unread.
-
-        They are in seconds, at least one unless the source is at its end; NaN = missing. None: the
-        source has no timestamp column.
-        """

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.batch import Batch, Event, Position, Reject, WeightedEvent
 from connectors.columns import (
     KEPT,
     column_of_numbers,
@@ -31,16 +32,7 @@ from connectors.errors import (
 )
 from connectors.identity import FileIdentity, check_file, check_settings
 from connectors.kinds import kind_of, record_batch
-from connectors.source import (
-    DEFAULT_BATCH_SIZE,
-    BaseSource,
-    Batch,
-    Event,
-    Position,
-    Reject,
-    Snapshot,
-    WeightedEvent,
-)
+from connectors.source import DEFAULT_BATCH_SIZE, BaseSource, Snapshot
 from connectors.text_looks import TextLooks
 
 # What every snapshot holds; those of older releases hold no "content".
@@ -231,6 +223,7 @@ class TabularSource(BaseSource):
         fields = pa.schema([(name, types[name]) for name in self.features])
         self._encoder = self._encoder_of(fields, self._max_categories)
 
+    number_texts: TextLooks
     told_by_values: frozenset[str] = frozenset()
 
     @property
@@ -304,7 +297,8 @@ class TabularSource(BaseSource):
     def n_rows(self) -> int | None:
         """All rows from start to end if that is cheap to know, for a progress bar."""
 
-    def _events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[Event]:
+        """Return the unread events, one by one."""
         cursor = self._cursor
         while (chunk := cursor.peek(self.batch_size)) is not None:
             version = cursor.version
@@ -355,7 +349,7 @@ class TabularSource(BaseSource):
         self._cursor.move(self._cursor.place)
 
     def upcoming_timestamps(self, limit: int) -> npt.NDArray[np.float64] | None:
-        """Return the timestamps of the next unread rows, as in `TimedSource`."""
+        """Return the timestamps of the next unread rows: see `Source`."""
         if self.timestamp is None:
             return None
         chunk = self._cursor.peek(limit)

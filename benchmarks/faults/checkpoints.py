@@ -182,7 +182,7 @@ def temporary_files(folder: Path) -> None:
     expect(left, "no temporary file was seen")
     expect(command("replay", data, *_REPLAY, "--checkpoint", path).code == 0)
     expect(not any(p.exists() for p in left), left)
-    expect(container.read(path)[1]["run"]["rows"] == 1000)
+    expect(container.read(path)[1]["states"]["report"]["rows"] == 1000)
 
 
 def _while_writing(path: Path, replacing: Any) -> list[Path]:

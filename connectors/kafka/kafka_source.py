@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from connectors.batch import Batch
 from connectors.errors import SnapshotError, SourceError
 from connectors.identity import check_ids, check_settings
 from connectors.kafka.co_partitions import CoPartitions
@@ -34,7 +35,7 @@ from connectors.kafka.rebalance import Handover, handover_of
 from connectors.kafka.time_order import TimeOrder
 from connectors.one_hot import batch_of
 from connectors.payloads import AvroDecoder, Decoder, decoder_of, name_of
-from connectors.source import BaseSource, Batch, Event, Snapshot
+from connectors.source import BaseSource, Snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -172,7 +173,7 @@ class KafkaSource(BaseSource):
 
     _kind = "KafkaSource"
     cuts_anew = True
-    """True: when the same messages are read again, they are divided into other batches."""
+    wait_seconds = 0.0
 
     def __init__(
         self,
@@ -208,19 +209,9 @@ class KafkaSource(BaseSource):
         self.forgets = tombstones is not None
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
         self.failed_commits = self.passed_over = self.jumped = 0
-        self.wait_seconds = 0.0
-        self.on_long_wait: Callable[[str], None] = lambda why: None
-        self.ends_at: float | None = None
         self._heard, self._ids = heard or Heard(), dict[str, str]()
         self._told: str | None = None  # what `on_long_wait` was told
         self._tell_at = _PATIENCE
-        self.before_revoke: Callable[[], None] = lambda: None
-        # Is given the partitions that are assigned, and returns offsets up to which other members
-        # of the group have learnt, by place.
-        self.learnt_elsewhere: Callable[[Collection[str]], dict[str, int]] = lambda places: {}
-        # Whether that takes over what others hold for late labels; what is told of lost partitions.
-        self.late_by_partition = False
-        self.on_gone: Callable[[Collection[str]], None] = lambda places: None
         self._together = None if labels is None else CoPartitions(labels)
         self._is_unchecked = False  # whether partitions were assigned since
         # Called when others have partitions of which messages were read and not committed.
@@ -287,11 +278,6 @@ class KafkaSource(BaseSource):
     @property
     def n_rows(self) -> None:
         """None: a topic has no end."""
-
-    def _events(self) -> Iterator[Event]:
-        for batch in self._batches(1):
-            if not batch.are_tombstones:
-                yield from batch.events()
 
     def _batches(self, size: int) -> Iterator[Batch]:
         # Idle is what was waited in a row: neither learning nor a checkpoint counts.
@@ -411,7 +397,8 @@ class KafkaSource(BaseSource):
             return
         if why.partition("(")[0] != self._told:
             self._told = why.partition("(")[0]
-            self.on_long_wait(f"waiting for messages{left}, for {waited:.0f} s: {why}")
+            if self.on_long_wait is not None:
+                self.on_long_wait(f"waiting for messages{left}, for {waited:.0f} s: {why}")
 
     def _is_over(self, waited: float, is_waiting: bool) -> bool:
         """Tell whether to end: nothing came for so many seconds, `is_waiting` for partitions."""
@@ -671,7 +658,7 @@ class KafkaSource(BaseSource):
     def _start(self, consumer: Any, partitions: list[Any]) -> None:
         """Start reading assigned partitions; without a broker that tells their offsets, later."""
         partitions = self._unstarted + partitions
-        elsewhere = self.learnt_elsewhere([place_of(one) for one in partitions])
+        elsewhere = self._read_elsewhere(partitions)
         try:
             counts = self._counts_of_topics()
             committed = consumer.committed(partitions, self._seconds_left()) if partitions else []
@@ -726,6 +713,12 @@ class KafkaSource(BaseSource):
                 partition.offset = self._first_of(place)
         self._say(logging.INFO, "assigned", partitions)
         self._assign(consumer, partitions)
+
+    def _read_elsewhere(self, partitions: Collection[Any]) -> dict[str, int]:
+        """Return how far other members of the group have read partitions, by place."""
+        if self.learnt_elsewhere is None:
+            return {}
+        return self.learnt_elsewhere([place_of(one) for one in partitions])
 
     def _counts_of_topics(self) -> dict[str, int]:
         """Return how many partitions each topic has, where labels have one of their own."""
@@ -784,7 +777,8 @@ class KafkaSource(BaseSource):
     def _give_up(self, partitions: Collection[Any]) -> None:
         """Write a checkpoint before another member of the group gets partitions."""
         self._drop_held(partitions)
-        self.before_revoke()
+        if self.before_revoke is not None:
+            self.before_revoke()
         self.confirm(in_callback=True)
 
     def _drop_held(self, partitions: Collection[Any]) -> None:
@@ -795,7 +789,8 @@ class KafkaSource(BaseSource):
             self._order.drop(places)
         for place, first in self._reader.first.drop(places).items():
             self._offsets.setdefault(place, first)
-        self.on_gone(places)
+        if self.on_gone is not None:
+            self.on_gone(places)
 
     def _forget_read(self, partitions: Collection[Any]) -> None:
         """Commit nothing of newly assigned partitions until a message of theirs is learnt."""
@@ -807,7 +802,7 @@ class KafkaSource(BaseSource):
                 "of confluent-kafka"
             )
         self._is_unchecked = self._together is not None
-        elsewhere = self.learnt_elsewhere([place_of(one) for one in partitions])
+        elsewhere = self._read_elsewhere(partitions)
         for place in map(place_of, partitions):
             self._expected.pop(place, None)
             # Messages from the committed offset up to this one are passed over.

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from connectors.batch import Batch, Position, Reject, shown
 from connectors.encoding import Encoder
 from connectors.kafka.messages import Message
 from connectors.kinds import kind_of, plain_type, record_batch, type_of_items
 from connectors.payloads import PayloadError
-from connectors.source import Batch, Position, Reject, shown
 
 NUMBERS = (bool, int, float)
 """The types of numbers in messages."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.batch import Batch, Position, Reject
 from connectors.columns import (
     column_of_numbers,
     no_number,
@@ -30,7 +31,6 @@ from connectors.payloads import (
     decoder_of,
     flatten,
 )
-from connectors.source import Batch, Position, Reject
 from connectors.text_looks import TextLooks
 
 _MOST_KEYS = 100_000

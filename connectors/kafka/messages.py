@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from connectors.batch import Reject
 from connectors.errors import SourceError
-from connectors.source import Reject
 
 # How much is read at once: decoded, messages take several times as many bytes.
 _MOST_BYTES = 8_000_000
@@ -263,7 +263,11 @@ class Poller(ABC):
 
     def is_waiting(self) -> bool:
         """Tell whether no partition is assigned yet."""
-        return hasattr(self.consumer, "assignment") and not self.consumer.assignment()
+        return self._own() == []
+
+    def _own(self) -> list[Any] | None:
+        """Return the partitions that are assigned now; None: the client has no partitions."""
+        return list(self.consumer.assignment()) if hasattr(self.consumer, "assignment") else None
 
     def answers(self, topic: str | None) -> bool:
         """Tell whether a broker answers, as far as the client can be asked, about a topic."""
@@ -296,7 +300,7 @@ class Poller(ABC):
     def unread(self, offsets: Mapping[str, int]) -> dict[str, bool]:
         """Return whether each assigned partition has messages from an offset on, or may have."""
         found = {}
-        for partition in self.consumer.assignment() if hasattr(self.consumer, "assignment") else ():
+        for partition in self._own() or ():
             found[place_of(partition)] = True
             # A client may know no end, or have no such method.
             with contextlib.suppress(Exception):
@@ -333,8 +337,7 @@ class Poller(ABC):
         self, offsets: Mapping[str, int], more: Collection[Any] = ()
     ) -> list[tuple[Any, int]]:
         """Return the partitions that are assigned now, and `more`, and their offsets."""
-        partitions = self.consumer.assignment() if hasattr(self.consumer, "assignment") else ()
-        by_place = {place_of(partition): partition for partition in (*partitions, *more)}
+        by_place = {place_of(one): one for one in (*(self._own() or ()), *more)}
         return [(p, offsets[place]) for place, p in by_place.items() if place in offsets]
 
     def _end_of(self, partition: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from connectors.batch import Batch, Reject, shown
 from connectors.errors import SourceError
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.message_fields import key_of
@@ -19,7 +20,6 @@ from connectors.kafka.messages import (
     keys_of,
     size_of,
 )
-from connectors.source import Batch, Reject, shown
 
 try:
     from msgspec import json as quick

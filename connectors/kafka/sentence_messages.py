@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from connectors.batch import Event, Position, Reject
 from connectors.kafka.first_messages import FirstMessages
 from connectors.kafka.kafka_source import DEFAULT_BATCH_SIZE, KafkaSource
 from connectors.kafka.message_fields import check_labels, reject_of
@@ -13,7 +14,6 @@ from connectors.kafka.messages import Message
 from connectors.kafka.reachable import Heard
 from connectors.payloads import Decoder, PayloadError, content_of, decoder_of
 from connectors.sentences import MOST_TOKENS, RecordEvent, SentenceBatch
-from connectors.source import Event, Position, Reject
 
 _Part = list[Event | Reject]
 
@@ -75,7 +75,8 @@ class KafkaSentenceSource(KafkaSource):
     def _new_reader(self, *arguments: Any) -> Any:
         return _SentenceReader(*arguments)
 
-    def _events(self) -> Iterator[Any]:
+    def events(self) -> Iterator[Any]:
+        """Return the unread events, one by one."""
         for batch in self._batches(1):
             # Without messages for some time, an empty batch of another kind comes.
             if isinstance(batch, SentenceBatch):
@@ -123,7 +124,7 @@ class KafkaRecordSource(KafkaSentenceSource):
         super().__init__(consumer, tokens, labels, **options)
 
     def _new_reader(self, *arguments: Any) -> Any:
-        return _RecordReader(self.keep, *arguments)
+        return _RecordReader(list(self.keep), *arguments)
 
 
 class _SentenceReader:

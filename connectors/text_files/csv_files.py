@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from connectors.batch import shown
 from connectors.errors import NotReadableError
 from connectors.kinds import cast_or_null, kind_of, with_points
-from connectors.source import shown
 from connectors.text_files.text_tables import (
     BLOCK,
     SAMPLE,

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
+from connectors.batch import shown
 from connectors.errors import NotReadableError
-from connectors.source import shown
 from connectors.text_files.text_tables import (
     BLOCK,
     SAMPLE,

@@ -13,12 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.batch import Position, Reject
 from connectors.columns import KEPT, shown_row
 from connectors.cursor import Chunk
 from connectors.errors import NotReadableError, SourceNotFoundError
 from connectors.identity import identity_of
 from connectors.kinds import are_numbers, kind_of, record_batch
-from connectors.source import Position, Reject
 from connectors.tabular import TabularOptions, TabularSource
 from connectors.text_looks import TextLooks
 

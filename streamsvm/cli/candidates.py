@@ -4,15 +4,20 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
+from river import base
+
+from connectors.batch import Batch
+from connectors.source import Source, SourceAround
 from streamsvm import Compare
 from streamsvm.cli.learners import add_learner_options, model_from
 from streamsvm.cli.parser import Parser, whole
 from streamsvm.confidence.comparison import decision_in_words, difference_in_words
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
-from streamsvm.run.parts import unwrapped
+from streamsvm.run.adapters import ComparisonAdapter, adapter_of, unwrapped
+from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import are_sentences
 
 WARM_UP: dict[str, Any] = {
@@ -72,7 +77,7 @@ def candidate_from(options: argparse.Namespace, text: str, name: str) -> tuple[s
     return found.learner, model
 
 
-def check_candidate(name: str, model: Any) -> None:
+def check_candidate(name: str, model: Model) -> None:
     """Refuse a model that cannot be compared; `name` is the option that asks for it."""
     if are_sentences(model):
         raise ParameterError(f"{name}: not for learners of sentences; leave it out")
@@ -83,7 +88,7 @@ def check_candidate(name: str, model: Any) -> None:
         )
 
 
-def with_candidate(options: argparse.Namespace, model: Any) -> Any:
+def with_candidate(options: argparse.Namespace, model: Model) -> Model:
     """Return a model beside the candidate of --shadow; without one the model itself."""
     if getattr(options, "shadow", None) is None:
         if getattr(options, "promote", False) or getattr(options, "warm_up", 0):
@@ -92,16 +97,18 @@ def with_candidate(options: argparse.Namespace, model: Any) -> Any:
     options.candidate, candidate = candidate_from(options, options.shadow, "--shadow")
     check_candidate("--shadow", model)
     action = "promote" if options.promote else None
-    return Compare(model, candidate, on_decision=action, warm_up=options.warm_up)
+    own = cast(base.Estimator, model)
+    return Compare(own, candidate, on_decision=action, warm_up=options.warm_up)
 
 
-def in_use(options: argparse.Namespace, model: Any, learner: Any) -> tuple[Any, Any]:
+def in_use(options: argparse.Namespace, model: Model, learner: Any) -> tuple[Any, Any]:
     """Return the model to go on with, and its learner, whose name `options` then have."""
-    if not isinstance(model, Compare):
+    adapter = adapter_of(model)
+    if not isinstance(adapter, ComparisonAdapter):
         return model, learner
-    if model.model is model.b:
+    if adapter.model.model is adapter.model.b:
         options.learner = options.candidate
-    return model.model, steps_of(model.model)[-1]
+    return adapter.inner, steps_of(adapter.inner)[-1]
 
 
 def took_over(record: dict[str, Any]) -> str:
@@ -123,18 +130,16 @@ def rows_of(comparison: dict[str, Any], level: float = 0.95) -> dict[str, str]:
     return named
 
 
-class UntilKnown:
+class UntilKnown(SourceAround):
     """A source that ends soon after `is_known()`; all else is that of the source."""
 
-    def __init__(self, source: Any, is_known: Callable[[], bool]) -> None:
-        self._source, self._is_known = source, is_known
+    def __init__(self, source: Source, is_known: Callable[[], bool]) -> None:
+        super().__init__(source)
+        self._is_known = is_known
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
-
-    def batches(self) -> Iterator[Any]:
+    def batches(self, size: int | None = None) -> Iterator[Batch]:
         """Yield parts of the source's batches."""
-        for batch in self._source.batches():
+        for batch in self.source.batches(size):
             if not len(batch):
                 yield batch
             for start in range(0, len(batch), _BATCH):

@@ -2,7 +2,9 @@
 
 import argparse
 import os
-from typing import Any
+from typing import Any, cast
+
+from river import base
 
 from connectors import Source
 from streamsvm import Compare, TrackingMonitor, __version__
@@ -20,6 +22,7 @@ from streamsvm.cli.topics import TOPIC, check_file_or_topic
 from streamsvm.confidence.comparison import decision_in_words
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
+from streamsvm.run.parts import Model
 from streamsvm.run.report import RunReport
 from streamsvm.support.printing import printable
 
@@ -95,12 +98,13 @@ def run(options: argparse.Namespace) -> int:
     by_key = options.labels_topic is not None
     models: list[Compare] = []
 
-    def compared(model: Any) -> Compare:
+    def compared(model: Model) -> Compare:
         options.candidate, other = candidate_from(options, options.against, "--against")
         check_candidate("compare", model)
         frozen = {"a": options.frozen, "b": options.frozen_b}
         learns = tuple(name for name, is_frozen in frozen.items() if not is_frozen)
-        models.append(Compare(model, other, options.level, learns, warm_up=options.warm_up))
+        own = cast(base.Estimator, model)
+        models.append(Compare(own, other, options.level, learns, warm_up=options.warm_up))
         return models[0]
 
     def opened(stop: list[int]) -> Any:

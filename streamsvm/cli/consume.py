@@ -9,7 +9,6 @@ from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.producing import LetterTopic, QuestionTopic, ScoredTopic
 from connectors.kafka.reachable import Heard
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
-from streamsvm import ActiveLearner, Selective
 from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.learners import add_learner_group, model_of
 from streamsvm.cli.outputs import check_outputs
@@ -22,7 +21,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import BagTargets
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files.container import steps_of
-from streamsvm.run.parts import unwrapped
+from streamsvm.run.adapters import adapter_of, unwrapped
+from streamsvm.run.parts import Model
 
 _MESSAGES = TOPIC | {
     "--brokers HOST:PORT,...": dict(required=True, help=TOPIC["--brokers HOST:PORT,..."]),
@@ -160,7 +160,7 @@ def rows_of_topic(
     )
 
 
-def _learns_bags(options: argparse.Namespace, model: Any) -> bool:
+def _learns_bags(options: argparse.Namespace, model: Model | None) -> bool:
     """Tell whether a saved model, or a new one of the options, learns bags of labels."""
     named = {known.name: known.cls for known in registered_learners()}
     # A plug-in of the user, and the default, which is none of bags, have no name here.
@@ -243,8 +243,9 @@ def _output_from(options: argparse.Namespace, source: KafkaSource) -> ScoredTopi
 def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
     """Return the topic of events whose labels are wanted; None: nobody is asked for them."""
     model = model_of(options)
-    asks = options.label_budget is not None or isinstance(model, ActiveLearner)
-    answers = options.error is not None or isinstance(model, Selective)
+    adapter = None if model is None else adapter_of(model)
+    asks = options.label_budget is not None or (adapter is not None and adapter.asks)
+    answers = options.error is not None or (adapter is not None and adapter.answers)
     if options.questions_topic is None and options.labels_topic is not None and asks:
         raise ParameterError(
             "--label-budget with --labels-topic: name --questions-topic TOPIC, where events go "

@@ -16,13 +16,15 @@ from streamsvm.features import frames
 from streamsvm.features.matrices import are_usable, take
 from streamsvm.labels.class_labels import shown
 from streamsvm.labels.label_column import LabelColumn, labels_like
-from streamsvm.run.parts import MappedScaler, margins_of_taken, matrix_of, parts_of, unwrapped
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.run.adapters import unwrapped
+from streamsvm.run.parts import MappedScaler, Model, margins_of_taken, matrix_of, parts_of
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.support.rows import LARGEST
 
 
 def margins(
-    model: Any, source: Source, file: str | None = None
+    model: Model, source: Source, file: str | None = None
 ) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
     """Yield the margins of each batch of a source; then say what in it is of no use to the model.
 
@@ -60,7 +62,7 @@ def margins(
     file = file or source.name
     if first is not None:
         say(f"the first row that cannot be read: {first.position}: {first.reason}")
-    if n_rows and (empty := getattr(source, "empty_columns", [])):
+    if n_rows and (empty := source.empty_columns):
         say(f"without any value in {file}: {', '.join(empty)}")
     if unlearnt.rows:
         say(f"texts in {file} that the model never learnt, and does not use: {unlearnt}")
@@ -72,7 +74,7 @@ class _Unlearnt:
     Models that hash names, or draw random features for them, use texts that they never learnt.
     """
 
-    def __init__(self, scaler: Any, learner: Any) -> None:
+    def __init__(self, scaler: Any, learner: Learner) -> None:
         self._mapped = scaler if isinstance(scaler, MappedScaler) else None
         self._known = {*(learner if self._mapped is None else self._mapped).feature_names}
         self.rows, self._examples = Counter[str](), dict[str, str]()
@@ -103,7 +105,7 @@ class Errors:
     batches keep, with which predictions are compared where it has a value.
     """
 
-    def __init__(self, learner: Any, positive: str | None, truth: str | None = None) -> None:
+    def __init__(self, learner: Learner, positive: str | None, truth: str | None = None) -> None:
         self._learner, self._positive, self._truth = learner, positive, truth
         self._known, self._unknown = set(learner.classes), Counter[Any]()
         self._wrong = self._rows = self._refused = 0
@@ -151,13 +153,17 @@ class Errors:
         return (self._wrong / self._rows if self._rows else float("nan")), self._rows
 
 
-def test_result(model: Any, source: Any, options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+def test_result(
+    model: Model, source: Source, options: argparse.Namespace
+) -> tuple[str, dict[str, Any]]:
     """Return the errors on the file of ``--test``, in words and as values of the report."""
     if are_sentences(model):
         score = sentences.test_score(model, source, options.truth)
         return sentences.said(score, options.test), sentences.tested(score)
-    truth = options.truth if options.truth in getattr(source, "keep", ()) else None
-    errors = Errors(parts_of(unwrapped(model))[1], options.positive, truth)
+    truth = options.truth if options.truth in source.keep else None
+    _, learner = parts_of(unwrapped(model))
+    assert learner is not None
+    errors = Errors(learner, options.positive, truth)
     for part in margins(model, source):
         errors.add(*part)
     wrong, n = errors.result(source.name)
@@ -185,7 +191,7 @@ def in_percent(low: float, high: float) -> str:
     return f"{100 * low:.1f} to {high:.1%}"
 
 
-def why_none(learner: Any) -> str:
+def why_none(learner: Learner) -> str:
     """Return, in parentheses, why a learner may refuse to predict a row."""
     rejects = getattr(learner, "missing", "mean") == "reject"
     more = ", or missing, which this model rejects" if rejects else ""

@@ -24,6 +24,8 @@ from streamsvm.cli.parser import Group, Parser, add_table, limit, positive, say,
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.model_files.container import steps_of
+from streamsvm.run.adapters import adapter_of
+from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.run.warm import KERNELS
 from streamsvm.selection.asking import STRATEGIES
@@ -337,13 +339,13 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the learner of the options, and the model: it, a pipeline, or what asks for labels."""
     learner, model = _learner_and_model(options)
     if options.coverage is not None:
-        if isinstance(model, ConformalSets) or options.label_budget is not None:
+        if adapter_of(model).has_sets or options.label_budget is not None:
             raise ParameterError("--coverage: not with --label-budget, nor if --model has sets")
         if options.error is not None:
             raise ParameterError("--coverage, --error: sets or answers; give one of both")
         return learner, ConformalSets(model, options.coverage, options.by_class)
     if options.error is not None:
-        if isinstance(model, Selective) or options.label_budget is not None:
+        if adapter_of(model).answers or options.label_budget is not None:
             raise ParameterError("--error: not with --label-budget, nor if --model has it")
         return learner, Selective(
             model, options.error, audit=options.audit or 0.0, seed=options.seed
@@ -353,7 +355,7 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     if options.by_class:
         raise ParameterError("--by-class: only with --coverage; leave it out")
     if options.label_budget is not None:
-        if isinstance(model, ActiveLearner):
+        if adapter_of(model).asks:
             raise ParameterError("--label-budget: --model asks for labels already; leave it out")
         if are_sentences(model):
             raise ParameterError("--label-budget: not for learners of sentences; leave it out")
@@ -430,7 +432,7 @@ def _chain_from(options: argparse.Namespace) -> Chain:
     return Chain(template, columns=options.columns)
 
 
-def model_of(options: argparse.Namespace) -> Any:
+def model_of(options: argparse.Namespace) -> Model | None:
     """Return the model that ``--model`` names, which is read once; None: it names none."""
     if options.model is not None and "loaded" not in options:
         options.loaded = load(options.model)

@@ -24,7 +24,8 @@ from streamsvm.cli.sentences import (
 from streamsvm.cli.sources import FILES, PARSE_NUMBERS, open_source
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
-from streamsvm.run.parts import parts_of, unwrapped
+from streamsvm.run.adapters import unwrapped
+from streamsvm.run.parts import Model, parts_of
 from streamsvm.support.printing import printable
 
 _OPTIONS: dict[str, Any] = {
@@ -126,7 +127,7 @@ def _check_output(options: argparse.Namespace) -> None:
         raise ParameterError("--keep and --probabilities are columns of a file: name --output OUT")
 
 
-def _label(options: argparse.Namespace, model: Any) -> int:
+def _label(options: argparse.Namespace, model: Model) -> int:
     """Write the labels of sentences, or evaluate the model on them; return the exit code."""
     score = None if options.target is None else new_score(model)
     if (columns := columns_of_records(options, model)) is not None:

@@ -9,19 +9,20 @@ import numpy as np
 import pyarrow as pa
 from pyarrow.types import is_null
 
-from connectors import Batch, TabularSource
-from streamsvm import ConformalSets, Selective
+from connectors import Batch, Source, TabularSource
 from streamsvm.cli.evaluate import Errors, check_fit, margins
 from streamsvm.cli.parser import say, split
 from streamsvm.cli.sources import texts_from
 from streamsvm.errors import ParameterError
-from streamsvm.run.parts import MappedScaler, parts_of, unwrapped
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.run.adapters import adapter_of, unwrapped
+from streamsvm.run.parts import MappedScaler, Model, parts_of
 
 Opener = Callable[..., TabularSource]
 """Opens the rows to predict: called with the target, and with options of `TabularSource`."""
 
 
-def check_keep(options: argparse.Namespace, learner: Any) -> None:
+def check_keep(options: argparse.Namespace, learner: Learner) -> None:
     """Refuse columns of --keep that the output has already."""
     keep = split(options.keep)
     own = ["file", "row", "prediction", "decision_function", "probability", "set", "answer"]
@@ -30,7 +31,7 @@ def check_keep(options: argparse.Namespace, learner: Any) -> None:
         raise ParameterError(f"--keep {taken[0]}: the output has a column of that name already")
 
 
-def open_rows(options: argparse.Namespace, model: Any, opener: Opener) -> TabularSource:
+def open_rows(options: argparse.Namespace, model: Model, opener: Opener) -> TabularSource:
     """Open rows as the model takes them; refuse those that are not of its kind."""
     keep, reading = split(options.keep), texts_from(options)
     columns, parsed, texts = _columns_of(options, model, keep, partial(opener, **reading))
@@ -40,7 +41,7 @@ def open_rows(options: argparse.Namespace, model: Any, opener: Opener) -> Tabula
     return opener(options.target, columns=columns, keep=keep, **reading)
 
 
-def label_kind_of(model: Any) -> str | None:
+def label_kind_of(model: Model) -> str | None:
     """Return whether the labels of a model are all texts, or all numbers; None: neither."""
     _, learner = parts_of(unwrapped(model))
     types = {type(label) for label in getattr(learner, "classes", ())}
@@ -49,7 +50,7 @@ def label_kind_of(model: Any) -> str | None:
     return "text" if types == {str} else None
 
 
-def features_of(model: Any, kinds: Collection[str]) -> tuple[set[str], set[str]]:
+def features_of(model: Model, kinds: Collection[str]) -> tuple[set[str], set[str]]:
     """Return the columns that are numbers to a model, and those that are texts.
 
     `kinds` are columns of a file: the one-hot features of a text column are named column=value.
@@ -72,7 +73,7 @@ def read_as(
 
 
 def _columns_of(
-    options: argparse.Namespace, model: Any, keep: list[str], opener: Opener
+    options: argparse.Namespace, model: Model, keep: list[str], opener: Opener
 ) -> tuple[list[str] | None, list[str], list[str]]:
     """Return the columns to read, those that are numbers, and texts; refuse rows of another kind.
 
@@ -124,7 +125,7 @@ def _columns_of(
     return asked or [name for name in kinds if name in wanted], parsed, as_texts
 
 
-def _known_names(model: Any) -> set[str]:
+def _known_names(model: Model) -> set[str]:
     """Return the names of the features that come into a model."""
     scaler, learner = parts_of(unwrapped(model))
     if learner is None:
@@ -134,7 +135,7 @@ def _known_names(model: Any) -> set[str]:
     return {str(name) for name in first.feature_names}
 
 
-def with_known_kinds(model: Any, schema: pa.Schema) -> pa.Schema:
+def with_known_kinds(model: Model, schema: pa.Schema) -> pa.Schema:
     """Return a schema in which columns without a value are of the kind that a model knows."""
     names = _known_names(model)
     texts = {name.partition("=")[0] for name in names if "=" in name}
@@ -144,7 +145,7 @@ def with_known_kinds(model: Any, schema: pa.Schema) -> pa.Schema:
 
 
 def empty_table(
-    model: Any, learner: Any, kept: pa.Schema, file: str, probabilities: bool
+    model: Model, learner: Learner, kept: pa.Schema, file: str, probabilities: bool
 ) -> pa.Table:
     """Return the table of a file without rows; `kept` are the columns of --keep."""
     nothing = pa.record_batch({})
@@ -152,28 +153,23 @@ def empty_table(
     kept_rows = pa.RecordBatch.from_pylist([], schema=kept) if len(kept) else None
     batch = Batch(nothing, pa.nulls(0), rows, file, kept=kept_rows)
     values, usable = learner.targets.outputs.zeros(0), np.zeros(0, bool)
-    return _table(batch, usable, values, learner, probabilities, said_by(model))
+    return _table(batch, usable, values, learner, probabilities, adapter_of(model).column())
 
 
 def tables_of_rows(
-    model: Any, learner: Any, source: Any, errors: Errors | None, probabilities: bool, file: str
+    model: Model,
+    learner: Learner,
+    source: Source,
+    errors: Errors | None,
+    probabilities: bool,
+    file: str,
 ) -> Iterator[pa.Table]:
     """Yield tables with a row for each row of a source, which is called `file` in what is said."""
-    column = said_by(model)
+    column = adapter_of(model).column()
     for batch, usable, values in margins(model, source, file):
         if errors is not None:
             errors.add(batch, usable, values)
         yield _table(batch, usable, values, learner, probabilities, column)
-
-
-def said_by(model: Any) -> tuple[str, Callable[[Any], Any]] | None:
-    """Return the column of a wrapper, and what it says of {label: probability}; None: none."""
-    if isinstance(model, ConformalSets):
-        sets = model.sets.at_rest()
-        return "set", lambda p: list(sets.of(p))
-    if isinstance(model, Selective):
-        return "answer", lambda p: model.answering.answer(p).label
-    return None
 
 
 def _label_array(labels: list[Any], classes: list[Any]) -> pa.Array:
@@ -191,11 +187,11 @@ def _table(
     batch: Any,
     usable: np.ndarray,
     values: np.ndarray,
-    learner: Any,
+    learner: Learner,
     probabilities: bool,
     more: tuple[str, Callable[[Any], Any]] | None,
 ) -> pa.Table:
-    """Return predictions of the rows of a batch; `more` is from `said_by`."""
+    """Return predictions of the rows of a batch; `more` is the column of a wrapper."""
     rows = values.tolist()
     label_of, decision = learner.targets.label_of, learner.targets.decision
     predicted = [label_of(m) if u else None for m, u in zip(rows, usable, strict=True)]

@@ -24,6 +24,7 @@ from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.labels.counted_sets import sets_in_words
 from streamsvm.monitor.report import WORRY
 from streamsvm.run.advice import advice_of
+from streamsvm.run.parts import Model
 from streamsvm.run.report import RunReport
 from streamsvm.selection.answering import answers_in_words
 from streamsvm.support.printing import printable
@@ -37,7 +38,7 @@ _MOST_CLASSES = 8
 
 def conclude(
     options: argparse.Namespace,
-    model: Any,
+    model: Model,
     learner: Any,
     monitor: TrackingMonitor | None,
     report: RunReport,

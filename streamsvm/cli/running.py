@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any
 
-from connectors import KafkaSource, Source
+from connectors import Source
 from connectors.text_looks import TextLooks
 from streamsvm import TrackingMonitor
 from streamsvm.cli import watching
@@ -177,10 +177,9 @@ def run_shown(
             **run_options,
         )
         # Replay says it before it starts.
-        looks = getattr(source, "number_texts", None) if isinstance(source, KafkaSource) else None
+        looks = source.number_texts if source.cuts_anew else None
         run.on_progress = _shown(screen, bad, run, looks)
-        if hasattr(source, "on_long_wait"):  # Kafka's partitions can take 45 seconds
-            source.on_long_wait = screen.say
+        source.on_long_wait = screen.say  # Kafka's partitions can take 45 seconds
         page = None
         if monitor is not None and options.metrics_port is not None:
             screen.say(watching.serve_metrics(options, monitor, run, stack))
@@ -228,7 +227,7 @@ def _shown(
         if is_first and run.report.resumed is not None:
             screen.say(f"resumed from {run.report.resumed}")
         is_first = False
-        if not has_ended and (record := getattr(run.model, "record", None)) is not None:
+        if not has_ended and (record := run.adapter.record) is not None:
             has_ended = True
             screen.say(f"the candidate {took_over(record)}")
         screen.show(now)

@@ -19,8 +19,9 @@ from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.labels.given import told
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files.container import steps_of
+from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.parts import unwrapped
+from streamsvm.run.parts import Model
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.structured import Chain, ConceptLabeler, MeaningScore, OSPASParser, as_text
@@ -31,7 +32,7 @@ _OF_ROWS = ("exclude", "weight", "parse_numbers", "positive", "timestamp", "spee
 """Options that mean nothing for sentences."""
 
 
-def of_sentences(options: argparse.Namespace, model: Any = None) -> bool:
+def of_sentences(options: argparse.Namespace, model: Model | None = None) -> bool:
     """Tell whether a saved model, or a new one of the options, takes sentences.
 
     Options that are for rows only are refused then.
@@ -46,7 +47,7 @@ def of_sentences(options: argparse.Namespace, model: Any = None) -> bool:
     return True
 
 
-def columns_of_records(options: argparse.Namespace, model: Any = None) -> list[str] | None:
+def columns_of_records(options: argparse.Namespace, model: Model | None = None) -> list[str] | None:
     """Return the columns of an example, if the learner takes whole sentences; None: it does not.
 
     Others than so many as it takes are refused.
@@ -104,7 +105,7 @@ def open_records(
                 raise
 
 
-def columns_of(options: argparse.Namespace, model: Any = None) -> list[str] | None:
+def columns_of(options: argparse.Namespace, model: Model | None = None) -> list[str] | None:
     """Return the columns of tokens of the options, or else those that a saved model knows.
 
     None: neither says any. Others than the model knows, or in another order, are refused.
@@ -145,7 +146,7 @@ def open_sentences(path: str, target: str | None, columns: list[str] | None, **o
 
 
 def labelled(
-    model: Any, source: Any, score: Any = None, truth: str | None = None
+    model: Model, source: Any, score: Any = None, truth: str | None = None
 ) -> Iterator[tuple[Any, list[Any]]]:
     """Yield each batch of a source, and what is predicted for its sentences; None: nothing.
 
@@ -167,12 +168,12 @@ def labelled(
         raise FeatureError(f"no sentence of {source.name} can be used: {bad.summary}")
 
 
-def new_score(model: Any) -> Any:
+def new_score(model: Model) -> Any:
     """Return an empty score of what a model predicts."""
     return feeder_of(model, BadEvents("skip")).new_score()
 
 
-def test_score(model: Any, source: Any, truth: str | None = None) -> Any:
+def test_score(model: Model, source: Any, truth: str | None = None) -> Any:
     """Return the score of a model on sentences."""
     score = new_score(model)
     for _ in labelled(model, source, score, truth):
@@ -211,7 +212,7 @@ def said(score: Any, name: str) -> str:
     return f"{text}, in {1.0 - score.sentence_accuracy:.2%} of the sentences"
 
 
-def tables_of(model: Any, source: Any, score: Any) -> Iterator[pa.Table]:
+def tables_of(model: Model, source: Any, score: Any) -> Iterator[pa.Table]:
     """Yield the file, the row and the labels of each sentence; null if it cannot be used.
 
     Of `ConformalSets` also the sets of its tokens, of a parser the symbols of words.
@@ -231,7 +232,7 @@ def tables_of(model: Any, source: Any, score: Any) -> Iterator[pa.Table]:
             columns["symbols"] = _array([*symbols, *none], pa.list_(kind))
         else:
             columns["prediction"] = _array([*told(predicted), *none], pa.list_(kind))
-        if hasattr(model, "sets"):
+        if adapter_of(model).has_sets:
             sets = [None if one is None else one.labels for one in predicted]
             columns["set"] = _array([*sets, *none], pa.list_(pa.list_(kind)))
         files = pa.array([source.name] * len(numbers))

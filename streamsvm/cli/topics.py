@@ -15,6 +15,7 @@ from connectors.payloads import avro, flatten, framed
 from streamsvm.cli.parser import whole
 from streamsvm.cli.predictions import features_of
 from streamsvm.errors import ParameterError
+from streamsvm.run.parts import Model
 
 _CONNECT_SECONDS = 15.0
 
@@ -80,7 +81,7 @@ def reading_of(options: argparse.Namespace, heard: Heard) -> dict[str, Any]:
     }
 
 
-def texts_of(model: Any) -> list[str]:
+def texts_of(model: Model | None) -> list[str]:
     """Return the fields that are texts to a saved model."""
     if model is None:
         return []

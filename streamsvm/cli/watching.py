@@ -118,10 +118,10 @@ def _figures(run: Run) -> dict[str, Any]:
     bad = dict(run.bad.counts)
     found = {"events": run.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
     found["forgotten"] = None if run.requests is None else dict(run.requests.counts)
-    found["lag"] = getattr(run.source, "lag", None)
-    found["lag_by_partition"] = getattr(run.source, "lags", None)
-    source = {"failed_commits": "failed_commits", "offsets_left_out": "jumped"}
-    found |= {name: getattr(run.source, own, None) for name, own in source.items()}
+    found["lag"], found["lag_by_partition"] = run.source.lag, run.source.lags or None
+    of_source = run.source.counts
+    found["failed_commits"] = of_source.get("failed_commits")
+    found["offsets_left_out"] = of_source.get("jumped")
     if run.checkpoint is not None:
         found["checkpoint_age_seconds"] = run.checkpoint.age
     if run.late is not None:
@@ -138,7 +138,7 @@ def _figures_of_page(run: Run, values: bool) -> dict[str, Any]:
     With `values` the reason of the most bad events, which may have values of events, too.
     """
     # Lists of items are copied at once, while the run counts on.
-    rows = list(run.confusion.data.items())
+    rows = list(run.score.confusion.data.items())
     pairs = {(y, p): int(n) for y, row in rows for p, n in list(row.items()) if n}
     found: dict[str, Any] = {"pairs": pairs}
     if values:

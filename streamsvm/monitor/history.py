@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamsvm.support.kept import Kept
+
 _LATEST = 200
 
 
-class History:
+class History(Kept):
     """A list of records of bounded length: when it is full, every second record is dropped.
 
     Parameters
@@ -38,6 +40,8 @@ class History:
     (2, [0, 20, 40])
 
     """
+
+    kept = "_records", "_offered", "kept_every"
 
     def __init__(self, most: int = 2000) -> None:
         self.most = most
@@ -95,14 +99,6 @@ class History:
             if records and records[-1].get(name) == record[name]:
                 records.pop()
             records.append(dict(record))
-
-    def state(self) -> list[Any]:
-        """Return the records, the number offered so far, and `kept_every`, for `resume`."""
-        return [self._records, self._offered, self.kept_every]
-
-    def resume(self, state: list[Any]) -> None:
-        """Continue from what `state` returned."""
-        self._records, self._offered, self.kept_every = state
 
     def to_arrow(self) -> pa.Table:
         """Return the records as a table: a row a record, null where a record lacks a value.

@@ -181,6 +181,15 @@ class Scores:
                 values[key] = float(part)
         return values
 
+    def check_can_be_kept(self) -> None:
+        """Refuse, by a ParameterError, a metric that keeps more than a confusion matrix."""
+        for metric in self.metrics:
+            if not (counts_pairs(metric) and getattr(metric, "requires_labels", True)):
+                raise ParameterError(
+                    f"metrics: {type(metric).__name__} cannot be kept in a checkpoint; use metrics "
+                    "of a confusion matrix (Accuracy, BalancedAccuracy, F1, ...)"
+                )
+
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the counts as JSON values, and the arrays, for `resume`."""
         matrices = [pairs_of(metric.cm) for metric in self.metrics]

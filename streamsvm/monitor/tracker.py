@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from streamsvm.monitor.rates import Rates, Scores
 from streamsvm.monitor.record import record_of
 from streamsvm.monitor.sample import NEVER, PassedBy
 from streamsvm.monitor.watched import learner_of
+from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.interruptions import Changes
 
 _SAMPLE_FOR_GAP = 100
@@ -349,19 +350,53 @@ class TrackingMonitor(Presentation):
 
     # Copies
 
-    def state(self) -> dict[str, Any]:
-        """Return the counters and the last record as JSON values, for checkpoints."""
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return all but the model as JSON values, and arrays by name, for checkpoints.
+
+        ParameterError: one of the metrics keeps more than a confusion matrix.
+        """
+        self.scores.check_can_be_kept()
         with self._held():
             self._score()
             sums = {name: getattr(self, name) for name in _SUMS}
-            return {"sums": sums, "seen": self.seen.state(), "last": self._last}
+            values = {"sums": sums, "seen": self.seen.state(), "last": self._last}
+        values |= {"parameters": self._parameters(), "history": self.history.state()[0]}
+        values["sample"], of_sample = self.passed_by.state()
+        values["rates"], of_rates = self.rates.state()
+        values["scores"], of_scores = self.scores.state()
+        return values, of_sample | of_rates | of_scores
 
-    def resume(self, state: dict[str, Any]) -> None:
-        """Continue from what `state` returned."""
+    def restore(self, values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Continue, before any example, from what `state` of another monitor returned.
+
+        ParameterError: its parameters were others. ValueError, KeyError, TypeError: it is something
+        else.
+        """
+        for name, value in self._parameters().items():
+            if (kept := values["parameters"][name]) != value:
+                raise ParameterError(
+                    f"the checkpoint's monitor has {name}={kept!r}, this one {value!r}"
+                )
         for name in _SUMS:
-            setattr(self, name, state["sums"][name])
-        self.seen.resume(state["seen"])
-        self._last = state["last"]
+            setattr(self, name, values["sums"][name])
+        self.seen.resume(values["seen"])
+        self._last = values["last"]
+        left = NamedArrays(arrays)
+        self.history.restore(values["history"], {})
+        self.passed_by.resume(values["sample"], left)
+        self.rates.resume(values["rates"], left)
+        self.scores.resume(values["scores"], left)
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return what another monitor must have to continue from the state of this one."""
+        return {
+            "every": self.every,
+            "sampled": self.passed_by.size,
+            "most": self.history.most,
+            "confidence": self.confidence,
+            "horizon": self.horizon,
+            "metrics": [type(metric).__name__ for metric in self.scores.metrics],
+        }
 
     def __copy__(self) -> TrackingMonitor:
         # As with learners, a shallow copy learns on its own: a learner reports to one monitor only.

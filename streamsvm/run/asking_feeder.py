@@ -9,15 +9,14 @@ predicts a single event right after an answer by the last label, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from connectors.source import Batch
-from streamsvm.errors import ParameterError
+from connectors.batch import Batch
 from streamsvm.features.matrices import take
 from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.learners.active import ActiveLearner
 from streamsvm.run import parts
 from streamsvm.run.feeder import Feeder
 
@@ -32,18 +31,7 @@ class AskingFeeder(Feeder):
     Parameters are those of `Feeder`.
     """
 
-    in_turns = True
-
-    def check_run(self, epochs: int, forgets: bool) -> None:
-        """Refuse a run that reads the stream again, or of a model with other sources of labels."""
-        model = self.model
-        if model.candidates is not None or model.oracle is not None:
-            raise ParameterError(
-                f"candidates={model.candidates}, oracle={model.oracle!r}: in a run the labels are "
-                "those of the source, and it is asked at once; leave both out"
-            )
-        if epochs > 1:
-            raise ParameterError(f"epochs={epochs!r}: an ActiveLearner reads a stream once")
+    model: ActiveLearner
 
     def _awaited(self, margins: np.ndarray) -> np.ndarray:
         """Return which rows with these margins are asked for, bool."""
@@ -93,17 +81,5 @@ class AskingFeeder(Feeder):
         """Learn row i of the batch, whose label was asked for."""
         place, one = np.searchsorted(kept, [i]), np.array([i])
         pairs = self.learn_checked(batch, take(matrix, place), labels.take(one), one, None)
-        self._note_answers(y for y, _ in pairs)
+        self.adapter.answered(y for y, _ in pairs)
         return pairs
-
-    # Any River classifier
-
-    def _predict_event(self, x: dict[Any, Any], is_learnt: bool) -> tuple[Any, bool]:
-        """Return what is predicted for an event, and whether to ask for its label."""
-        guess, asks = self.model.predict_one(x)
-        return guess, asks
-
-    def _note_answers(self, labels: Iterable[Any]) -> None:
-        """Count answers."""
-        for y in labels:
-            self.model.asking.answered(y)

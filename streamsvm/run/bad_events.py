@@ -7,13 +7,15 @@ import json
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from connectors.source import Batch, Event, Position, Reject
+import numpy as np
+
+from connectors.batch import Batch, Event, Position, Reject
 from streamsvm.errors import BadEventError, ParameterError, StreamSVMError
 from streamsvm.run.letter_file import DEFAULT_NAME, LetterFile
 
@@ -253,28 +255,32 @@ class BadEvents:
             self.on_error, self.unkept = "skip", f"{error.filename}: {error.strerror}"
             _log.warning("dead letters cannot be kept (%s): they are only counted", self.unkept)
 
-    def settle(self) -> dict[str, Any]:
-        """Flush the dead letters to the disk, or call the callable's `flush`; part of a checkpoint.
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Flush the dead letters to the disk, or call the callable's `flush`, for a checkpoint.
 
-        Returns JSON values for `resume`: the counts, and what tells the file of this run.
+        Returns JSON values for `restore`: the counts, and what tells the file of this run; there
+        are no arrays.
         """
-        if hasattr(self.on_error, "flush"):
-            self.on_error.flush()
-        return {"counts": dict(self.counts), **self._letters.settle()}
+        self._flush()
+        counts = {"n_events": self.n_events, "counts": dict(self.counts)}
+        return counts | {"letters": self._letters.settle()}, {}
 
-    def resume(self, settled: dict[str, Any]) -> None:
-        """Continue from what `settle` returned; dead letters written later are removed.
+    def restore(self, values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Continue from what `state` returned; dead letters written later are removed.
 
         The events that they are about are read again.
         """
-        self.counts = Counter(settled["counts"])
+        self.n_events, self.counts = values["n_events"], Counter(values["counts"])
         if self.on_error == "dead-letter":
-            self._letters.resume(settled)
+            self._letters.resume(values["letters"])
+
+    def _flush(self) -> None:
+        if callable(self.on_error) and (flush := getattr(self.on_error, "flush", None)):
+            flush()
 
     def close(self) -> None:
         """Flush and close the file, or call the callable's `flush`."""
-        if hasattr(self.on_error, "flush"):
-            self.on_error.flush()
+        self._flush()
         self._letters.close()
 
 

@@ -16,15 +16,18 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Collection, Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from river import compose
 
 from connectors.errors import SourceError
+from connectors.kafka.producing import ScoredTopic
+from connectors.source import Snapshot, Source
 from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import (
     CheckpointError,
@@ -33,33 +36,76 @@ from streamsvm.errors import (
     ParameterError,
     StreamSVMError,
 )
-from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files import codec, replacing
 from streamsvm.model_files import container as model_file
-from streamsvm.model_files.json_values import as_json, checked
-from streamsvm.monitor import monitor_file
-from streamsvm.monitor.rates import fill_matrix, pairs_of
+from streamsvm.model_files.json_values import checked
 from streamsvm.run.checkpoint_lock import CheckpointLock
-from streamsvm.run.group_labels import GroupLabels, Peer
-
-if TYPE_CHECKING:
-    from streamsvm.run.runner import Run
+from streamsvm.run.parts import Model
+from streamsvm.support.kept import Kept
 
 _log = logging.getLogger(__name__)
 
+FORMAT = 2
+"""The format of checkpoints that this release reads and writes."""
+
 # Parameters that a resumed run may change: they do not change the model.
 _CHANGEABLE = ("n_jobs", "cache_mb")
-LATE = "late."
-_OF_REPORT = ("rows", "learnt", "seconds", "missing_texts", "compile_seconds", "wait_seconds")
+
+_WRONG_CONTENT = (LookupError, TypeError, ValueError, AttributeError)
+"""What content of a wrong type raises where it is used."""
+
+Values = dict[str, Any]
+"""JSON values by name."""
+
+Arrays = Mapping[str, np.ndarray]
+"""Arrays by name."""
 
 
-class Place(NamedTuple):
-    """The position of a run in its source."""
+class Part(Protocol):
+    """A part of a run whose state is kept in checkpoints."""
+
+    def state(self) -> tuple[Values, dict[str, np.ndarray]]:
+        """Return the state as JSON values, and arrays by name."""
+
+    def restore(self, values: Values, arrays: Arrays) -> None:
+        """Continue from what `state` returned; the part is as it was made."""
+
+
+@dataclass
+class Place(Kept):
+    """The position of a run in its source: a part of the run."""
+
+    kept = ("epoch", "first", "offset", "snapshot", "taken")
 
     epoch: int = 1
     first: int = 0  # rows learnt in this epoch
     offset: int = 0  # rows learnt of the batch that starts at `snapshot`
-    snapshot: dict[str, Any] | None = None
+    snapshot: Snapshot | None = None
+    taken: int = 0  # events, and labels that came apart from events; good or bad
+
+
+class Contents(NamedTuple):
+    """What a checkpoint keeps of a run, and whom it tells of that.
+
+    `parts` are by name, the `place` among them; `settings` are texts by name, of which a resumed
+    run must have the same. The model has settings of its own.
+    """
+
+    model: Model
+    parts: dict[str, Part]
+    place: Place
+    settings: dict[str, str]
+    source: Source
+    output: ScoredTopic | None = None
+
+
+class Peer(NamedTuple):
+    """What the checkpoint of another member of the group holds."""
+
+    name: str
+    offsets: dict[str, int]
+    late: Values | None
+    arrays: dict[str, np.ndarray]
 
 
 class Checkpoint:
@@ -122,8 +168,9 @@ class Checkpoint:
         self._lock = CheckpointLock(self.path)
         # A Kafka client may ask for a checkpoint in its thread while this one ends the run.
         self._writing = threading.Lock()
-        self._served: Any = None  # a source that may ask for a checkpoint (Kafka)
-        self._rows = 0
+        self._served: Source | None = None  # may ask for a checkpoint (Kafka)
+        self._contents: Contents
+        self._taken = 0  # examples in the last checkpoint
         self._moment = time.monotonic()
 
     @property
@@ -131,124 +178,100 @@ class Checkpoint:
         """Seconds since the last checkpoint was written, or the run went on from one."""
         return time.monotonic() - self._moment
 
-    def begin(self, run: Run) -> Place:
-        """Restore the state in the file into a new run, or write a first one; return its place.
+    def begin(self, contents: Contents) -> bool:
+        """Restore the state in the file into a run that begins, or write a first one.
 
-        CheckpointError: the file is of another run, or another process uses it. ParameterError: the
-        run has a part that cannot be kept in a file. ModelFileError: the file is damaged, foreign,
-        or of a later release.
+        Returns whether there was a file. CheckpointError: it is of another run, or another process
+        uses it. ParameterError: a part of the run cannot be kept in a file. ModelFileError: the
+        file is damaged, foreign, or of a later release.
         """
-        if run.score is None and not isinstance(model_file.steps_of(run.model)[-1], Learner):
-            name = type(run.model).__name__
-            raise ParameterError(f"{name}: checkpoints hold learners of streamsvm, and pipelines")
-        model_file.check(run.model)
-        if run.monitor is not None:
-            monitor_file.check(run.monitor)
-        place = Place()
+        self._contents = contents
+        model_file.check(contents.model)
         try:
             self._lock.take()
             replacing.sweep(self.path)
             replacing.sweep(self._next)
-            if run.output is not None:
+            if contents.output is not None:
                 # Only now: it ends the transactions of the process that used the file before.
-                run.output.begin()
-            self._settle_next(run)
-            if self.path.exists():
-                place = self._resume(run)
+                contents.output.begin()
+            self._settle_next()
+            is_resumed = self.path.exists()
+            if is_resumed:
+                self._resume()
             else:
                 # A run that cannot be written fails now, not after hours of work.
-                self.write(run)
+                self.write()
         except BaseException:
             self.close()
             raise
-        self._rows, self._moment = run.taken, time.monotonic()
-        if self.peers is not None and hasattr(run.source, "learnt_elsewhere"):
-            run.source.learnt_elsewhere = partial(self._learnt_elsewhere, run)
-            if isinstance(run.late, GroupLabels):
-                source: Any = run.source
-                source.late_by_partition, source.on_gone = True, run.late.leave
-        if hasattr(run.source, "before_revoke"):
-            self._served = run.source
-            run.source.before_revoke = lambda: self._serve(run)
-        return place
+        self._note_written()
+        self._served, contents.source.before_revoke = contents.source, self._serve
+        return is_resumed
 
-    def after(self, run: Run) -> None:
+    def _note_written(self) -> None:
+        self._taken, self._moment = self._contents.place.taken, time.monotonic()
+
+    def after(self) -> None:
         """Write a checkpoint if one is due: see `write`.
 
         Called after each chunk of rows, and of a topic also while no message comes.
         """
-        if run.taken == self._rows:
-            return
-        waited = time.monotonic() - self._moment
-        is_late = self.seconds is not None and waited >= self.seconds
-        if is_late or run.taken - self._rows >= self.every:
-            self.write(run)
+        n_new = self._contents.place.taken - self._taken
+        is_late = self.seconds is not None and self.age >= self.seconds
+        if n_new and (is_late or n_new >= self.every):
+            self.write()
 
-    def write(self, run: Run) -> None:
-        """Write a checkpoint of a run now.
+    def write(self) -> None:
+        """Write a checkpoint of the run now.
 
         UnwritableModelFileError: the file cannot be written; the last checkpoint is still there.
         """
         with self._writing:
-            self._write(run)
+            self._write()
 
-    def _serve(self, run: Run) -> None:
+    def _serve(self) -> None:
         """Write a checkpoint for the source that asks for one, unless the run has ended."""
         # Waiting could deadlock: the writing thread may be waiting for the thread that asks.
         if not self._writing.acquire(blocking=False):
             return
         try:
             if self._served is not None:
-                self._write(run)
+                self._write()
         finally:
             self._writing.release()
 
-    def _learnt_elsewhere(self, run: Run, places: Collection[str]) -> dict[str, int]:
-        """Return how far other members have read each partition, as `places` are assigned here.
-
-        What they hold of these for labels that come late is taken over.
-        """
-        assert self.peers is not None
-        peers = peers_of(self.peers, self.path, run.source)
-        if isinstance(run.late, GroupLabels):
-            run.late.take_over(places, run.source.snapshot()["offsets"], peers)
-        offsets: dict[str, int] = {}
-        for peer in peers:
-            for place, offset in peer.offsets.items():
-                offsets[place] = max(offset, offsets.get(place, 0))
-        return offsets
-
-    def _write(self, run: Run) -> None:
-        about: dict[str, Any] = {"run": _state_of(run), "settings": settings_of(run)}
-        arrays: dict[str, Any] = {}
-        if run.monitor is not None:
-            about["monitor"], arrays = monitor_file.to_file(run.monitor)
-        if run.late is not None:
-            about["late"], held = run.late.state()
-            arrays = arrays | {LATE + name: array for name, array in held.items()}
+    def _write(self) -> None:
+        model, parts, place = self._contents[:3]
+        states: Values = {}
+        arrays: dict[str, np.ndarray] = {}
+        for name, part in parts.items():
+            states[name], own = part.state()
+            arrays |= named_for(name, own)
+        settings = self._contents.settings | settings_of(model)
+        about = {"checkpoint": FORMAT, "settings": settings, "states": states}
         # Somebody may have deleted the lock: then it is taken anew, before anything is written.
         self._lock.take()
         start = time.perf_counter()
-        content = model_file.encoded(run.model, about, arrays)
-        has_committed = self._replace(content, run)
+        content = model_file.encoded(model, about, arrays)
+        has_committed = self._replace(content)
         self._lock.take()
         seconds = time.perf_counter() - start
         _log.info(
             "%s: checkpoint written after %d examples (%d bytes, %.3f s)",
-            self.path, run.taken, len(content), seconds,
+            self.path, place.taken, len(content), seconds,
         )  # fmt: skip
-        if run.place.snapshot is not None and hasattr(run.source, "settled") and not has_committed:
-            run.source.settled(run.place.snapshot)
-        self._rows, self._moment = run.taken, time.monotonic()
+        if place.snapshot is not None and not has_committed:
+            self._contents.source.settled(place.snapshot)
+        self._note_written()
 
-    def _replace(self, content: bytes, run: Run) -> bool:
+    def _replace(self, content: bytes) -> bool:
         """Replace the file, and commit the predictions since the last one, both or neither.
 
         The new file is there, under another name, before they are committed, and renamed after: a
         process that is killed in between leaves it, and the broker knows whether it counts.
         Returns whether offsets are committed so, now or earlier.
         """
-        output, snapshot = run.output, run.place.snapshot
+        output, snapshot = self._contents.output, self._contents.place.snapshot
         if output is not None:
             output.flush()
         if output is None or snapshot is None or not output.is_due(snapshot):
@@ -259,18 +282,18 @@ class Checkpoint:
         replacing.rename(self._next, self.path)
         return True
 
-    def _settle_next(self, run: Run) -> None:
+    def _settle_next(self) -> None:
         """Rename or remove the file that a process left which was killed in `_replace`."""
-        output = run.output
+        output = self._contents.output
         if output is None or not output.exactly_once:
             check_no_next(self.path)
             return
         if not self._next.exists():
             return
         mark = sha256(self._next.read_bytes()).hexdigest()
+        _, about, _ = self._read(self._next)
         with as_damage(self._next):
-            about = model_file.read(self._next, _functions_of(run))[1]
-            snapshot = about["run"]["place"]["snapshot"]
+            snapshot = about["states"]["place"]["snapshot"]
         try:
             was_committed = output.was_committed(snapshot, mark)
         except SourceError as error:
@@ -291,46 +314,141 @@ class Checkpoint:
         with self._writing:
             served, self._served = self._served, None
             if served is not None:
-                served.before_revoke = lambda: None
+                served.before_revoke = None
         self._lock.release()
         if served is not None:
             served.confirm()
 
-    def _resume(self, run: Run) -> Place:
-        model, about, arrays = model_file.read(self.path, _functions_of(run))
-        if "run" not in about or "settings" not in about:
-            raise CheckpointError(
-                f"{self.path} is a model, not a checkpoint: use another file, or load the model"
-            )
+    def _read(self, path: Path) -> tuple[Any, Values, dict[str, np.ndarray]]:
+        """Return the model in a checkpoint, what is said of the run, and arrays."""
+        steps = model_file.steps_of(self._contents.model)
+        # Files only name the functions that a model may call.
+        known = [step.func for step in steps if isinstance(step, compose.FuncTransformer)]
+        return read_checkpoint(path, known)
+
+    def _resume(self) -> None:
+        own, parts, place = self._contents[:3]
+        model, about, arrays = self._read(self.path)
         with as_damage(self.path):
-            check_run(self.path, run, model, about)
-            place = Place(**about["run"]["place"])
+            self._check_same_run(model, about)
+            states = about["states"]
+            place.restore(states["place"], {})
         # Outside of the `with`: an error here is about the source, not about the file. Before the
         # model changes: a source that is not what it was is refused.
         if place.snapshot is not None:
-            self._resume_source(run, place.snapshot)
+            self._resume_source(place.snapshot)
         with as_damage(self.path):
-            steps = model_file.steps_of(run.model), model_file.steps_of(model)
-            for own, kept in zip(*steps, strict=True):
-                adopt(own, kept)
-            if run.monitor is not None:
-                monitor_file.fill(run.monitor, about["monitor"], arrays)
-            if run.late is not None:
-                run.late.resume(about["late"], _late_of(arrays))
-            _fill(run, about["run"])
-        run.report.resumed_after = run.taken
-        run.report.resumed = f"{self.path}: after {run.taken:,} examples"
-        _log.info("%s: the run continues after %d examples", self.path, run.taken)
-        return place
+            steps = model_file.steps_of(own), model_file.steps_of(model)
+            for step, kept in zip(*steps, strict=True):
+                adopt(step, kept)
+            for name, part in parts.items():
+                part.restore(states[name], arrays_of(name, arrays))
+        _log.info("%s: the run continues after %d examples", self.path, place.taken)
 
-    def _resume_source(self, run: Run, snapshot: dict[str, Any]) -> None:
+    def _resume_source(self, snapshot: Snapshot) -> None:
         try:
-            run.source.resume(snapshot)
+            self._contents.source.resume(snapshot)
         except ValueError as error:
             raise CheckpointError(
                 f"{self.path} is of another source, or this one has changed: {error} (with another "
                 "checkpoint)"
             ) from error
+
+    def _check_same_run(self, model: Model, about: Values) -> None:
+        """Refuse a file of another run, whose model is `model`."""
+        names, own_names = (
+            [type(step).__name__ for step in model_file.steps_of(one)]
+            for one in (model, self._contents.model)
+        )
+        if names[-1] != own_names[-1]:
+            raise CheckpointError(
+                f"{self.path} is of a run of {' | '.join(names)}, and this one is of "
+                f"{' | '.join(own_names)}: run it with the same learner, or use another file"
+            )
+        own = self._contents.settings | settings_of(self._contents.model)
+        kept = checked(about["settings"], dict, "the settings")
+        differing = [
+            f"{name} {kept.get(name)} there, {own.get(name)} here"
+            for name in kept | own
+            # What one of them lacks are the parameters of a step that it lacks.
+            if kept.get(name) != own.get(name)
+            and (names == own_names or (name in kept and name in own))
+        ]
+        if names != own_names:
+            differing.append(f"{' | '.join(names)} there, {' | '.join(own_names)} here")
+        only_one = sorted(about["states"].keys() ^ self._contents.parts.keys())
+        differing += [f"a part {name!r} in one of them only" for name in only_one]
+        if differing:
+            raise CheckpointError(
+                f"{self.path} is of another run ({'; '.join(differing)}): run it with the same "
+                "parameters, or use another file"
+            )
+
+    def read_peers(self) -> list[Peer]:
+        """Return what the checkpoints of all other members of the group say of partitions.
+
+        A checkpoint and the offsets in it are written in one step, the broker is told afterwards.
+        If a member dies between the two, only its checkpoint tells what it has learnt. There are
+        none without `peers`.
+        """
+        found = []
+        for name in [] if self.peers is None else sorted(glob.glob(self.peers)):
+            if os.path.abspath(name) == os.path.abspath(self.path):
+                continue
+            try:
+                _, about, arrays = read_checkpoint(Path(name))
+                states = about["states"]
+                snapshot = states["place"]["snapshot"] or {}
+                self._contents.source.check_ids(snapshot)
+                offsets = {at: int(offset) for at, offset in snapshot.get("offsets", {}).items()}
+                found.append(Peer(name, offsets, states.get("late"), arrays_of("late", arrays)))
+            except (CheckpointError, ModelFileError, OSError, *_WRONG_CONTENT) as error:
+                raise CheckpointError(
+                    f"{name}, one of peers={self.peers!r}, does not tell what its member has "
+                    f"learnt ({error}): name checkpoints of the group's members only, or remove it"
+                ) from error
+        return found
+
+
+def is_checkpoint(about: Values) -> bool:
+    """Tell whether a file that `model_file.read` read is a checkpoint; its `about` are given."""
+    return "settings" in about
+
+
+def check_format(path: Path, about: Values) -> None:
+    """Refuse a file that is no checkpoint, or one of another format, by a CheckpointError."""
+    if not is_checkpoint(about):
+        raise CheckpointError(
+            f"{path} is a model, not a checkpoint: use another file, or load the model"
+        )
+    if (number := about.get("checkpoint", 1)) != FORMAT:
+        raise CheckpointError(
+            f"{path} is a checkpoint of format {number!r:.20}, and this release reads format "
+            f"{FORMAT} only: start anew, with another file; streamsvm.load reads the model in it"
+        )
+
+
+def read_checkpoint(
+    path: Path, functions: list[Any] | None = None
+) -> tuple[Any, Values, dict[str, np.ndarray]]:
+    """Return the model in a checkpoint, what is said of the run, and arrays; or CheckpointError.
+
+    `functions` are those that the model may call, which files only name.
+    """
+    model, about, arrays = model_file.read(path, functions or [])
+    check_format(path, about)
+    return model, about, arrays
+
+
+def named_for(part: str, arrays: Arrays) -> dict[str, np.ndarray]:
+    """Return the arrays of a part by the names that they have in a file."""
+    return {f"{part}.{name}": array for name, array in arrays.items()}
+
+
+def arrays_of(part: str, arrays: Arrays) -> dict[str, np.ndarray]:
+    """Return the arrays of a part, of those of a file."""
+    start = f"{part}."
+    return {n.removeprefix(start): array for n, array in arrays.items() if n.startswith(start)}
 
 
 def next_of(path: Path) -> Path:
@@ -347,12 +465,6 @@ def check_no_next(path: Path) -> None:
         )
 
 
-def _functions_of(run: Run) -> list[Any]:
-    """Return the functions that a run's model may call, which files only name."""
-    steps = model_file.steps_of(run.model)
-    return [step.func for step in steps if isinstance(step, compose.FuncTransformer)]
-
-
 @contextlib.contextmanager
 def as_damage(path: Path) -> Iterator[None]:
     """Turn errors from content of a wrong type into a `DamagedModelFileError`."""
@@ -360,45 +472,15 @@ def as_damage(path: Path) -> Iterator[None]:
         yield
     except StreamSVMError:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except _WRONG_CONTENT as error:
         raise DamagedModelFileError(f"{path} does not hold together: {error}") from error
 
 
-def check_run(path: Path, run: Any, model: Any, about: dict[str, Any]) -> None:
-    """Refuse the state of another run, whose model is `model`, in a file."""
-    names = [type(step).__name__ for step in model_file.steps_of(model)]
-    own_names = [type(step).__name__ for step in model_file.steps_of(run.model)]
-    if names[-1] != own_names[-1]:
-        raise CheckpointError(
-            f"{path} is of a run of {' | '.join(names)}, and this one is of "
-            f"{' | '.join(own_names)}: run it with the same learner, or use another file"
-        )
-    own = settings_of(run)
-    kept = checked(about["settings"], dict, "the settings")
-    differing = [
-        f"{name} {kept.get(name)} there, {own.get(name)} here"
-        for name in kept | own
-        # What one of them lacks are the parameters of a step that it lacks.
-        if kept.get(name) != own.get(name)
-        and (names == own_names or (name in kept and name in own))
-    ]
-    if names != own_names:
-        differing.append(f"{' | '.join(names)} there, {' | '.join(own_names)} here")
-    if (run.monitor is None) != ("monitor" not in about):
-        differing.append("a monitor in one of them only")
-    if differing:
-        raise CheckpointError(
-            f"{path} is of another run ({'; '.join(differing)}): run it with the same parameters, "
-            "or use another file"
-        )
-
-
-def settings_of(run: Any) -> dict[str, str]:
-    """Return, as texts by name, the settings that a resumed run must have, too."""
-    settings = {"positive": repr(run.positive)} | getattr(run.feeder, "settings", {})
-    settings |= {} if run.late is None else run.late.settings()
+def settings_of(model: Model) -> dict[str, str]:
+    """Return, as texts by name, the settings of a model that a resumed run must have, too."""
+    settings: dict[str, str] = {}
     whose = ""  # what comes after a learner is of a second model, beside it
-    for step in model_file.steps_of(run.model):
+    for step in model_file.steps_of(model):
         file_name = codec.file_name(type(step))
         settings[whose + file_name] = "used"
         how = codec.registered()[file_name]
@@ -413,93 +495,14 @@ def settings_of(run: Any) -> dict[str, str]:
 
 
 def _setting(step: Any, name: str) -> Any:
-    """Return a parameter; for C "auto" the number, if none is tried."""
+    """Return a parameter; for C "auto" the number, unless some are tried on the stream."""
     value = getattr(step, name)
     if name == "C" and isinstance(value, str):
-        return step.C_ if step.kernel is not None or step.gamma == "scale" else value
+        is_tried = getattr(step, "kernel", None) is None and getattr(step, "gamma", None) != "scale"
+        return value if is_tried else step.C_
     return value
 
 
 def adopt(own: Any, kept: Any) -> None:
     """Replace the attributes of `own` by those of `kept`, except its observer."""
-    observer = getattr(own, "observer", None)
-    own.__dict__.update(kept.__dict__)
-    if hasattr(own, "observer"):
-        own.observer = observer
-
-
-def _state_of(run: Run) -> dict[str, Any]:
-    report, bad = run.report, run.bad
-    return {
-        "place": run.place._asdict(),
-        "taken": run.taken,
-        **{name: getattr(report, name) for name in _OF_REPORT},
-        "history": report.history.state(),
-        "pairs": [[_plain(y), _plain(p), n] for y, p, n in pairs_of(run.confusion)],
-        "block_starts": run.hits.state(_plain),
-        "seen": [[_plain(y), n] for y, n in run.seen.items()],
-        "bad": bad.settle(),
-        "chunks": None if run.score is None else vars(run.score),
-        "forgotten": None if run.requests is None else run.requests.counts,
-    }
-
-
-def _plain(label: Any) -> Any:
-    return as_json(label, "the label")
-
-
-def _fill(run: Run, state: dict[str, Any]) -> None:
-    report, bad = run.report, run.bad
-    for name in _OF_REPORT:
-        setattr(report, name, state[name])
-    run.taken = bad.n_events = state["taken"]
-    report.history.resume(state["history"])
-    fill_matrix(run.confusion, state["pairs"])
-    if run.score is None:
-        run.hits.resume(state["pairs"], state["block_starts"])
-    run.seen.update({y: n for y, n in state["seen"]})
-    if run.score is not None:
-        vars(run.score).update(state["chunks"])
-    if run.requests is not None:
-        run.requests.counts.update(state["forgotten"])
-    bad.resume(state["bad"])
-
-
-def peers_of(pattern: str, own: Path, source: Any = None) -> list[Peer]:
-    """Return what the checkpoints of all other members say of partitions.
-
-    A checkpoint and the offsets in it are written in one step, the broker is told afterwards. If a
-    member dies between the two, only its checkpoint tells what it has learnt.
-
-    `pattern` is one of paths such as ``checkpoints/*.ckpt``; `own` is the checkpoint of this run,
-    which is left out; `source` refuses those of other topics.
-    """
-    found = []
-    for name in sorted(glob.glob(pattern)):
-        if os.path.abspath(name) == os.path.abspath(own):
-            continue
-        try:
-            _, about, arrays = model_file.read(Path(name))
-            snapshot = about["run"]["place"]["snapshot"] or {}
-            if source is not None:
-                source.check_ids(snapshot)
-            offsets = {place: int(offset) for place, offset in snapshot.get("offsets", {}).items()}
-            found.append(Peer(name, offsets, about.get("late"), _late_of(arrays)))
-        except (
-            ModelFileError,
-            OSError,
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-        ) as error:
-            raise CheckpointError(
-                f"{name}, one of peers={pattern!r}, does not tell what its member has learnt "
-                f"({error}): name checkpoints of the group's members only, or remove it"
-            ) from error
-    return found
-
-
-def _late_of(arrays: dict[str, Any]) -> dict[str, Any]:
-    """Return the arrays of held events."""
-    return {n.removeprefix(LATE): array for n, array in arrays.items() if n.startswith(LATE)}
+    vars(own).update({name: value for name, value in vars(kept).items() if name != "observer"})

@@ -11,11 +11,11 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm.errors import FeatureError
 from streamsvm.features import frames
 from streamsvm.features.events import fault_of
@@ -23,17 +23,16 @@ from streamsvm.features.frames import are_lists
 from streamsvm.features.matrices import are_usable, bad_value, take
 from streamsvm.labels.given import told
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs, labels_like
-from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.run import parts
+from streamsvm.run.adapters import adapter_of
 from streamsvm.run.bad_events import BadEvents, EventLike, fault_in
+from streamsvm.run.batch_feeder import BatchFeeder
+from streamsvm.run.parts import Model
 from streamsvm.support.rows import LARGEST
 
-if TYPE_CHECKING:
-    from streamsvm.run.forgetting import Requests
 
-
-class Feeder:
+class Feeder(BatchFeeder):
     """Predicts and learns batches with a model.
 
     The model is a learner of this package, a pipeline of `StandardScaler` and one, or any River
@@ -44,35 +43,25 @@ class Feeder:
     have a field with a similar name, which is then named.
     """
 
-    in_turns = False
-    """Whether a row can be predicted only after the labels that came before it were learnt."""
-
-    are_events = False
-    """Whether rows are taken as events, one by one, as those of River's classifiers always are."""
-
     def __init__(
-        self, model: Any, bad: BadEvents, positive: str | None = None, target: str | None = None
+        self, model: Model, bad: BadEvents, positive: str | None = None, target: str | None = None
     ) -> None:
-        self.model, self.bad, self.positive = model, bad, positive
+        super().__init__(bad)
+        self.model, self.positive = model, positive
         self._target, self._missing = target, ""
         self._are_answers = True  # whether somebody gave the labels that are learnt now
-        self.truth: str | None = None  # a column kept that predictions are compared with
-        self.requests: Requests | None = None  # if rows are learnt by ids, to be forgotten
-        self.output: Any = None  # takes what is predicted: a `ScoredTopic`
-        self.further: dict[str, Any] = {}  # what else was said of the last event
-        self.scaler: Any
-        self.learner: Any
-        self._classifier = parts.unwrapped(model)
-        self.scaler, self.learner = parts.parts_of(self._classifier)
+        self.adapter = adapter_of(model)
+        self.follow()
         # River's StatImputer wants None for a missing value, which other events simply lack.
         steps = steps_of(model)
         self._imputed = [name for step in steps for name, _ in getattr(step, "imputers", ())]
 
-    def check_run(self, epochs: int, forgets: bool) -> None:
-        """Refuse a run that the model is not for: so many epochs, or one that forgets events."""
+    def follow(self) -> None:
+        """Take the scaler and the learner of the model in use: see `BatchFeeder`."""
+        self.scaler, self.learner = parts.parts_of(self.adapter.inner)
 
     def labels_of(self, batch: Batch) -> LabelColumn:
-        """Return the labels of a batch as the model learns them; None where one is missing."""
+        """Return the labels of a batch: see `BatchFeeder`."""
         column_of = LabelColumn.of if self.learner is None else self.learner.targets.column_of
         labels = frames.labels_of(column_of(batch.labels), len(batch))
         if self.positive is not None:
@@ -80,11 +69,7 @@ class Feeder:
         return labels
 
     def feed(self, batch: Batch, labels: Sequence[Any], first: int | None = None) -> Pairs:
-        """Predict each row, then learn it; return (label, prediction) of those that were learnt.
-
-        `labels` are from `labels_of`. `first` is the number of rows of this epoch before the batch,
-        by which the learner knows rows of an earlier epoch again; None: there is one epoch.
-        """
+        """Predict each row, then learn it: see `BatchFeeder`."""
         return self._predict_and_learn(batch, labels, None, first)
 
     def learn(
@@ -102,17 +87,14 @@ class Feeder:
         self._are_answers = are_answers
         pairs = self._predict_and_learn(batch, labels, predicted, None)
         if are_answers:
-            self._note_answers(y for y, _ in pairs)
+            self.adapter.answered(y for y, _ in pairs)
         return pairs
-
-    def give_up(self, n: int) -> None:
-        """Take that the labels of so many events that were predicted will not be learnt."""
 
     def _predict_and_learn(
         self, batch: Batch, labels: Sequence[Any], given: Sequence[Any] | None, first: int | None
     ) -> Pairs:
         """Do what `feed` does, or `learn` if predictions are given."""
-        if self.learner is None or self.are_events:
+        if self.takes_events:
             rows, predicted, _ = self._one_by_one(batch, labels, given)
             guesses = LabelColumn.of(told(predicted))
             if self.learner is None:
@@ -153,7 +135,7 @@ class Feeder:
         Returns the numbers in the batch of the rows that can be used, int64; their predictions,
         None before the first label was learnt; and whose labels are waited for, bool.
         """
-        if self.learner is None or self.are_events:
+        if self.takes_events:
             rows, predicted, awaited = self._one_by_one(batch, None)
             return rows, predicted, np.array(awaited, bool)
         if self.is_too_wide(batch):
@@ -381,7 +363,12 @@ class Feeder:
         pairs = zip(truth, found, strict=True)
         return LabelColumn.of_values(label if true is None else true for true, label in pairs)
 
-    # Any River classifier
+    # Events, one by one
+
+    @property
+    def takes_events(self) -> bool:
+        """Whether rows are taken as events: by wrappers, and by classifiers of River."""
+        return self.learner is None or self.adapter.are_events
 
     def _one_by_one(
         self, batch: Batch, labels: Sequence[Any] | None, given: Sequence[Any] | None = None
@@ -403,12 +390,12 @@ class Feeder:
                 if given is not None:
                     guess, is_wanted = given[i], True
                 else:
-                    guess, is_wanted = self._predict_event(x, labels is not None)
-                    further = self._said(x)
+                    guess, is_wanted, said = self.adapter.predict_one(x, labels is not None)
+                    further = self._further(x, said or {})
                 if labels is not None and is_wanted:
-                    self._learn_event(x, event.w, labels[i], guess)
+                    self.adapter.learn_one(x, event.w, labels[i], guess, self._are_answers)
                     if given is None:
-                        self._note_answers([labels[i]])
+                        self.adapter.answered([labels[i]])
             except Exception as error:
                 self.set_aside(batch, i, "bad event", fault_in(error))
             else:
@@ -417,35 +404,16 @@ class Feeder:
                 wanted.append(is_wanted)
                 if given is None:
                     self.say(batch, np.array([i]), [guess], further, labels is not None)
+        if self.adapter.are_events:
+            self.follow()
         return np.array(kept, np.int64), predicted, wanted
 
-    def _said(self, x: dict[Any, Any]) -> dict[str, list[Any]]:
-        """Return what else is said of an event that was predicted."""
-        said = {name: [value] for name, value in self.further.items()}
+    def _further(self, x: dict[Any, Any], said: dict[str, Any]) -> dict[str, list[Any]]:
+        """Return what the output has of an event beside its prediction."""
+        found = {name: [value] for name, value in said.items()}
         if self._wants_probabilities:
-            said["probabilities"] = [by_text(self._classifier.predict_proba_one(x))]
-        return said
-
-    def _predict_event(self, x: dict[Any, Any], is_learnt: bool) -> tuple[Any, bool]:
-        """Return what is predicted for an event, and whether its label is learnt: always."""
-        return guess_of(self._classifier, x, is_learnt), True
-
-    def _learn_event(self, x: dict[Any, Any], w: float, y: Any, guess: Any) -> None:
-        """Learn an event, for which `guess` was predicted."""
-        parts.learn_event(self._classifier, x, w, y)
-
-    def _note_answers(self, labels: Iterable[Any]) -> None:
-        """Take note of labels that were learnt."""
-
-
-def guess_of(model: Any, x: dict[Any, Any], is_learnt: bool) -> Any:
-    """Return what a model predicts for an event, which `is_learnt` at once, or not yet."""
-    last = steps_of(model)[-1]
-    # River's MinMaxScaler makes NaN of the first event until it has learnt it.
-    is_first = is_learnt and isinstance(last, Learner) and not last.classes
-    if is_first and all(v == v for v in x.values()):
-        return None
-    return model.predict_one(x)
+            found["probabilities"] = [by_text(self.adapter.inner.predict_proba_one(x))]
+        return found
 
 
 def _each(rows: Sequence[Any]) -> Iterator[slice]:

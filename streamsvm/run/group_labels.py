@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import Pairs
+from streamsvm.run.checkpoint import Peer
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_labels import LateLabels
 
 _FEWEST_ASTRAY = 10
 _MOST_ASTRAY = 0.01
 """So many labels, and this share of all, whose events are in another partition: no accident."""
-
-
-class Peer(NamedTuple):
-    """What the checkpoint of another member of the group holds."""
-
-    name: str
-    offsets: dict[str, int]
-    late: dict[str, Any] | None
-    arrays: dict[str, np.ndarray]
 
 
 class GroupLabels:
@@ -116,7 +108,7 @@ class GroupLabels:
         counted = (self._of.get(number) or self._new()).tallies
         self._of[number] = self._new()
         if (state := late["partitions"].get(str(number))) is not None:
-            self._of[number].resume(state, _part(peer.arrays, number))
+            self._of[number].restore(state, _part(peer.arrays, number))
         self._of[number].tallies = counted
 
     def leave(self, places: Iterable[str]) -> None:
@@ -161,7 +153,7 @@ class GroupLabels:
         self._late.settle()
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what is held as JSON values and arrays, for `resume`."""
+        """Return what is held as JSON values and arrays, for `restore`."""
         found = {number: one.state() for number, one in self._of.items()}
         arrays = {
             f"{number}/{name}": array
@@ -170,11 +162,11 @@ class GroupLabels:
         }
         return {"partitions": {str(number): state for number, (state, _) in found.items()}}, arrays
 
-    def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Continue from what `state` returned."""
-        self._of = {int(number): self._new() for number in state["partitions"]}
+        self._of = {int(number): self._new() for number in values["partitions"]}
         for number, one in self._of.items():
-            one.resume(state["partitions"][str(number)], _part(arrays, number))
+            one.restore(values["partitions"][str(number)], _part(arrays, number))
 
     def settings(self) -> dict[str, str]:
         """Return the parameters as texts by name. A resumed run must have the same."""

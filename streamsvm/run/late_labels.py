@@ -9,14 +9,14 @@ import logging
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import members_of
@@ -236,7 +236,7 @@ class LateLabels:
         numbers = self._rows.add(batch, kept)
         for i, number, guess in zip(kept.tolist(), numbers, guesses, strict=True):
             self._held[keys[i]] = _Held(number, guess, None, math.inf, times[i])
-            if self.ask is not None and getattr(guess, "is_asked", True):
+            if self.ask is not None and (not isinstance(guess, Given) or guess.is_asked):
                 event = next(iter(batch.slice(i, 1).events()))
                 x = {name: value for name, value in event.x.items() if value == value}
                 said = _said(guess)
@@ -342,7 +342,7 @@ class LateLabels:
         if self.default is not None:
             return self._learn(lost, feeder, are_answers=False)
         self._rows.drop([held.number for held in lost])
-        feeder.give_up(len(lost))
+        feeder.adapter.give_up(len(lost))
         return Pairs()
 
     def _learn(self, answered: list[_Held], feeder: Feeder, *, are_answers: bool = True) -> Pairs:
@@ -423,7 +423,7 @@ class LateLabels:
     # Checkpoints
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the held events and the counts as JSON values and arrays, for `resume`."""
+        """Return the held events and the counts as JSON values and arrays, for `restore`."""
         held = [
             [as_json(key, "the key"), h.number, *_plain(h.predicted, h.label), h.due, h.moment]
             for key, h in self._held.items()
@@ -433,19 +433,18 @@ class LateLabels:
         state = {"held": held, "rows": rows, "counts": dict(self._counts)} | self._keys.state()
         state |= {"seen": self._clock.seen, "now": self._clock.now}
         read = [self._latest, self._latest_label, self._answered_to]
-        return state | {"read": read}, arrays | {"late_times": np.array(self._times)}
+        return state | {"read": read}, arrays | {"times": np.array(self._times)}
 
-    def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Continue from what `state` returned."""
-        self._rows.resume(state["rows"], arrays)
-        self._held = OrderedDict((key, _restored(*held)) for key, *held in state["held"])
-        self._keys.resume(state)
+        self._rows.resume(values["rows"], arrays)
+        self._held = OrderedDict((key, _restored(*held)) for key, *held in values["held"])
+        self._keys.resume(values)
         due = [(held.due, held.number) for held in self._held.values()]
-        self._clock.resume(state["seen"], state["now"], due)
-        self._counts = Counter(state["counts"])
-        if "read" in state:
-            self._latest, self._latest_label, self._answered_to = state["read"]
-        self._times = arrays["late_times"].tolist() if "late_times" in arrays else []
+        self._clock.resume(values["seen"], values["now"], due)
+        self._counts = Counter(values["counts"])
+        self._latest, self._latest_label, self._answered_to = values["read"]
+        self._times = arrays["times"].tolist()
 
     def settings(self) -> dict[str, str]:
         """Return the parameters as texts by name. A resumed run must have the same."""

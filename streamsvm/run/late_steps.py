@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm.errors import FeatureError
 from streamsvm.features.matrices import take
 from streamsvm.labels.given import told
@@ -171,7 +171,8 @@ def take_steps(
     others is predicted by a step, before one learns it.
     """
     taken, batch = Taken(feeder, labels, given), _joined(batches)
-    if feeder.in_turns or feeder.learner is None or batch is None or feeder.is_too_wide(batch):
+    in_turns = feeder.adapter.in_turns or feeder.learner is None
+    if in_turns or batch is None or feeder.is_too_wide(batch):
         taken.take_one_by_one(batches, steps)
     else:
         taken.take_at_once(feeder.learner, batch, steps)
@@ -180,22 +181,10 @@ def take_steps(
 
 def _joined(batches: list[Batch]) -> Batch | None:
     """Return batches as one; None if columns of one name are of types that do not agree."""
-    if len(batches) == 1:
-        return batches[0]
-    tables = [pa.Table.from_batches([batch.features]) for batch in batches]
-    try:
-        table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-        kind = batches[-1].labels.type
-        labels = pa.concat_arrays([batch.labels.cast(kind) for batch in batches])
-        held = [batch.kept for batch in batches if batch.kept is not None]
-        kept = pa.concat_batches(held) if len(held) == len(batches) else None
-    except pa.ArrowException:
-        return None
-    if not all(batch.features.num_columns for batch in batches):
+    if len(batches) > 1 and not all(batch.features.num_columns for batch in batches):
         # A table without columns has no rows.
         return None
-    rows = np.concatenate([batch.rows for batch in batches])
-    files = list(chain.from_iterable(b.files or [b.file] * len(b) for b in batches))
-    weights = [batch.weights for batch in batches if batch.weights is not None]
-    w = np.concatenate(weights) if weights else None
-    return Batch(table.to_batches()[0], labels, rows, None, files=files, weights=w, kept=kept)
+    try:
+        return Batch.concat(batches)
+    except pa.ArrowException:
+        return None

@@ -19,7 +19,6 @@ from streamsvm import __version__, kernels
 from streamsvm.errors import ParameterError
 from streamsvm.features.missing import PRESENT, REJECT, SUM, ZERO, is_usual
 from streamsvm.features.names import Name
-from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.models.contest.adaptive_model import AdaptiveModel
@@ -29,8 +28,9 @@ from streamsvm.models.kernel.lasvm_solver import PairsSolver
 from streamsvm.models.outputs import Scores
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.adapters import adapter_of
 from streamsvm.run.onnx_graph import Graph
-from streamsvm.run.parts import MappedScaler, parts_of, unwrapped
+from streamsvm.run.parts import MappedScaler, Model, parts_of
 from streamsvm.solvers.adaptive import combination
 from streamsvm.solvers.lasvm_pairs.problems import REST
 from streamsvm.support.locked import guarded
@@ -64,7 +64,7 @@ class _Expansion(NamedTuple):
     bias: np.ndarray  # float64 (outputs,)
 
 
-def to_onnx(model: Any, features: Sequence[Name] | None = None) -> Any:
+def to_onnx(model: Model, features: Sequence[Name] | None = None) -> Any:
     """Return a trained model as an ONNX model, which needs neither Python nor this package.
 
     Its input ``features`` is float64 (n, d), NaN where a value is missing; with columns of text
@@ -141,17 +141,15 @@ def _exported(
     return graph.model(len(order), len(texts), about)
 
 
-def _shown(model: Any) -> str:
+def _shown(model: Model) -> str:
     steps = getattr(model, "steps", None)
     parts = steps.values() if isinstance(steps, dict) else [model]
     return " | ".join(type(part).__name__ for part in parts)
 
 
-def _wrapped(model: Any) -> str | None:
+def _wrapped(model: Model) -> str | None:
     """Return the attribute of a wrapper that has its model; None: it is no wrapper."""
-    if isinstance(model, ActiveLearner):
-        return "classifier"
-    return "model" if isinstance(model, TrackingMonitor) or unwrapped(model) is not model else None
+    return "model" if isinstance(model, TrackingMonitor) else adapter_of(model).attribute
 
 
 def _check(learner: Learner) -> None:

@@ -4,14 +4,15 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Collection
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from river import compose
 
-from connectors.source import Batch, Event
+from connectors.batch import Batch, Event
+from connectors.source import Source
 from streamsvm._parameter_checks import LARGEST_FACTOR
 from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
 from streamsvm.features.frames import are_lists
@@ -19,11 +20,7 @@ from streamsvm.features.matrices import Matrix, SparseMatrix, take
 from streamsvm.features.names import Name
 from streamsvm.labels.class_labels import shown, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
-from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.compare import Compare
-from streamsvm.learners.conformal_sets import ConformalSets
-from streamsvm.learners.selective import Selective
 from streamsvm.model_files.container import steps_of
 from streamsvm.model_files.json_values import as_json
 from streamsvm.preprocessing.feature_map import FeatureMap
@@ -39,6 +36,19 @@ AnyMatrix = Matrix | SparseMatrix
 
 _MAPS = RandomFourierFeatures, Nystroem, RankBits
 _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
+
+
+class Model(Protocol):
+    """A model as runs take it: a learner of this package, a wrapper, or any River classifier."""
+
+    def learn_one(self, x: Any, y: Any, /) -> Any:
+        """Learn an event."""
+
+    def predict_one(self, x: Any, /) -> Any:
+        """Return what is predicted for an event."""
+
+    def predict_proba_one(self, x: Any, /) -> Any:
+        """Return {label: probability} of an event."""
 
 
 class MappedScaler:
@@ -93,21 +103,14 @@ class MappedScaler:
         return self._features.learn_transform_matrix(scaled, learn & (refused < 0)), refused
 
 
-def unwrapped(model: Any) -> Any:
-    """Return the model that a wrapper is around, or has in use; any other model as it is."""
-    if isinstance(model, (Compare, ConformalSets, Selective)):
-        return model.model
-    return model.classifier if isinstance(model, ActiveLearner) else model
-
-
-def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner | None]:
+def parts_of(model: Model) -> tuple[StandardScaler | MappedScaler | None, Learner | None]:
     """Return the scaler and the learner of a model that learns batches without dicts.
 
     That is a learner of this package, or a pipeline of `StandardScaler`, one of
     `RandomFourierFeatures`, `Nystroem` and `RankBits`, or both, in this order, and one. The first
     is what transforms batches (None: nothing does); (None, None) for any other model.
     """
-    steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
+    steps: list[Any] = [*model.steps.values()] if isinstance(model, compose.Pipeline) else [model]
     if not steps or not isinstance(steps[-1], Learner):
         return None, None
     *before, learner = steps
@@ -181,9 +184,9 @@ def check_is_classification(
     )
 
 
-def checked_truth(source: Any, truth: str) -> str:
+def checked_truth(source: Source, truth: str) -> str:
     """Return the column of true labels; ParameterError: the source does not keep it."""
-    if truth not in getattr(source, "keep", ()):
+    if truth not in source.keep:
         raise ParameterError(f"truth={truth!r}: the source does not keep it (keep=, kept=)")
     return truth
 
@@ -211,7 +214,7 @@ def refused_label(learner: Learner, label: Any) -> tuple[str, str]:
     return "too many classes", f"label {too_many_classes(label, most)}"
 
 
-def check_label(model: Any, label: Any) -> None:
+def check_label(model: Model, label: Any) -> None:
     """Refuse, by BadEventError, a label that a model which ends with a learner cannot learn."""
     last = steps_of(model)[-1]
     if isinstance(last, Learner) and not can_be_label(label, last.classes, last.most_classes):
@@ -247,15 +250,16 @@ def weight_fault(w: float) -> str | None:
     return f"the weight is {found}: use a number from 0 to {LARGEST_FACTOR:g}"
 
 
-def learn_event(model: Any, x: dict[Any, Any], w: float, y: Any, **more: Any) -> None:
+def learn_event(model: Model, x: dict[Any, Any], w: float, y: Any, **more: Any) -> None:
     """Learn an event with its weight, by any River classifier, which is given `more`, too.
 
     BadEventError: the weight or the label cannot be used, and River's transformers have not learnt
     the event. ParameterError: the classifier takes no weights.
     """
     check_label(model, y)
+    learn: Any = model.learn_one
     if w == 1.0:
-        model.learn_one(x, y, **more)
+        learn(x, y, **more)
         return
     if (fault := weight_fault(w)) is not None:
         raise BadEventError(fault)
@@ -265,7 +269,7 @@ def learn_event(model: Any, x: dict[Any, Any], w: float, y: Any, **more: Any) ->
             f"{type(last).__name__} takes no weights (w of learn_one): leave weight= (--weight) "
             "out, and exclude the column"
         )
-    model.learn_one(x, y, w=w, **more)
+    learn(x, y, w=w, **more)
 
 
 def margins_of_taken(
@@ -337,7 +341,7 @@ def rows_of(features: pa.RecordBatch, kept: np.ndarray) -> pa.RecordBatch:
     return rows.select(names)
 
 
-def predict_then_learn_many(model: Any, X: Any, y: Any, w: Any = 1.0) -> list[Any]:
+def predict_then_learn_many(model: Model, X: Any, y: Any, w: Any = 1.0) -> list[Any]:
     """Learn the rows of a batch in order; return what was predicted for each before its label.
 
     As in a `Run`, each row is first learnt by the transformers (without its label) and transformed,

@@ -1,6 +1,6 @@
 """Batches of sentences into learners of whole sentences: parsers, and labellers of concepts."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from connectors import Reject
+from connectors.batch import shown
 from connectors.sentences import SentenceBatch
-from connectors.source import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
+from streamsvm.run.adapters import SetsAdapter, adapter_of
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.batch_feeder import BatchFeeder
+from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import (
     ScoredSentences,
     SentenceFeeder,
@@ -36,19 +38,15 @@ from streamsvm.structured import (
 )
 
 
-class RecordFeeder(ABC):
+class RecordFeeder(BatchFeeder):
     """Predicts and learns sentences one by one; `bad` takes those that cannot be used.
 
     Subclasses say what an example is, and what its prediction is compared with.
     """
 
-    scaler = None
-    truth: str | None = None
-    """A value that events have kept, with which predictions are compared where there is one."""
-
-    def __init__(self, model: Any, bad: BadEvents) -> None:
+    def __init__(self, model: Model, bad: BadEvents) -> None:
+        super().__init__(bad)
         *before, self.learner = steps_of(model)
-        self.bad = bad
         if before:
             first, last = type(before[0]).__name__, type(self.learner).__name__
             raise ParameterError(f"{first}: nothing stands before {last}, which reads words")
@@ -57,9 +55,6 @@ class RecordFeeder(ABC):
     def settings(self) -> dict[str, str]:
         """What a resumed run must have, too."""
         return {"truth": repr(self.truth)}
-
-    def check_run(self, epochs: int, forgets: bool) -> None:  # noqa: B027
-        """Refuse a run that the model cannot make: none."""
 
     def labels_of(self, batch: Any) -> LabelColumn:
         """Return no labels: nothing is said about them before their sentence is read."""
@@ -230,9 +225,9 @@ def _events(batch: Any) -> Iterator[Any]:
     return batch.events()
 
 
-def feeder_of(model: Any, bad: BadEvents) -> Any:
+def feeder_of(model: Model, bad: BadEvents) -> SentenceFeeder | RecordFeeder:
     """Return the feeder of a model that learns sentences, see `are_sentences`."""
-    if isinstance(model, ConformalSets):
-        return TokenSetsFeeder(model, bad)
+    if isinstance(adapter := adapter_of(model), SetsAdapter):
+        return TokenSetsFeeder(adapter.model, bad)
     kinds: dict[Any, Any] = {OSPASParser: MeaningFeeder, ConceptLabeler: ConceptFeeder}
     return kinds.get(type(steps_of(model)[-1]), SentenceFeeder)(model, bad)

@@ -1,17 +1,17 @@
 """The progress of a run, and its final report."""
 
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from streamsvm.confidence.sequence import share_interval
 from streamsvm.labels.class_labels import plain
 from streamsvm.models.kernel import threads
 from streamsvm.monitor.history import History
-from streamsvm.monitor.hits import NO_CANDIDATE, Hits
+from streamsvm.monitor.hits import Hits
+from streamsvm.run.score import Score
+from streamsvm.support.kept import Kept
 
 
 def peak_memory() -> int | None:
@@ -27,18 +27,6 @@ def peak_memory() -> int | None:
 
 def _rate(rows: int, seconds: float) -> float:
     return rows / seconds if seconds > 0.0 else 0.0
-
-
-def accuracies(score: Any, accuracy: Any, balanced: Any) -> dict[str, float | None]:
-    """Return the accuracy, the mean over the classes, which meanings lack, and what is right."""
-    if score is not None and not score.has_labels:
-        return {"accuracy": score.accuracy, "balanced_accuracy": None}
-    is_known = NO_CANDIDATE not in balanced.cm.sum_row
-    return {
-        "accuracy": accuracy.get(),
-        "balanced_accuracy": balanced.get() if is_known else None,
-        "in_bags": not is_known,
-    }
 
 
 @dataclass
@@ -78,8 +66,11 @@ class Progress:
 
 
 @dataclass
-class RunReport:
+class RunReport(Kept):
     """The final report of a run: counts, scores, times and memory."""
+
+    # All others are filled in at the end.
+    kept = ("rows", "learnt", "seconds", "missing_texts", "compile_seconds", "wait_seconds")
 
     rows: int = 0
     learnt: int = 0  # whose labels came; of them a selection, or `asked`, may have left some out
@@ -186,13 +177,13 @@ class RunReport:
                 self.missing_texts[name], rows = 0, rows[rows.argmax() :]
             self.missing_texts[name] += int(np.count_nonzero(~rows))
 
-    def set_confusion(self, matrix: Any, seen: Iterable[Any]) -> None:
-        """Set `confusion` and `recall` by River's confusion matrix, and the labels."""
-        totals = matrix.sum_row
-        self.in_bags = NO_CANDIDATE in totals
-        if self.in_bags:
-            self.labels = {}
+    def _set_confusion(self, score: Score) -> None:
+        """Set `labels`, `confusion` and `recall`, where labels are known."""
+        self.labels = {}
+        if score.in_bags:
             return
+        matrix, totals, seen = score.confusion, score.confusion.sum_row, score.seen
+        self.labels = {str(plain(y)): n for y, n in sorted(seen.items(), key=repr)}
         self.recall = {str(plain(y)): matrix.data[y][y] / totals[y] for y in seen if totals[y]}
         self.confusion = [
             [str(plain(y)), str(plain(p)), int(n)]
@@ -243,16 +234,14 @@ class RunReport:
         self.model_examples = getattr(learner, "n_examples", 0)
         self.missing_of = self.model_examples if candidates is None else candidates.n_seen
 
-    def take_score(self, score: Any, hits: Hits) -> None:
-        """Fill in the score of sentences; None: of rows, which `hits` has counted."""
-        self._set_intervals(hits)
-        if score is None:
-            return
-        vars(self).update(score.in_report())
-        if score.has_labels:
-            # Tokens of a sentence are predicted together: they are no looks one after the other.
-            ends = share_interval(score.n_right_sentences, score.n_sentences)
-            self.sentence_accuracy_low, self.sentence_accuracy_high = ends
+    def take_score(self, score: Score) -> None:
+        """Fill in what was counted of predictions."""
+        self.scored = score.n_scored
+        vars(self).update(score.accuracies())
+        self._set_confusion(score)
+        self._set_intervals(score.hits)
+        if score.of_sentences is not None:
+            vars(self).update(score.of_sentences.in_report())
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values: the fields by name, without the history, and speed."""

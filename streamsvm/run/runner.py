@@ -2,34 +2,35 @@
 
 import contextlib
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
-from river import metrics
-
+from connectors.batch import Batch
 from connectors.kafka.producing import ScoredTopic
-from connectors.source import Batch, Source
+from connectors.source import Snapshot, Source, checked
 from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import candidates_of
-from streamsvm.labels.class_labels import plain
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.monitor.hits import Hits
+from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import parts
+from streamsvm.run.adapters import adapter_of
+from streamsvm.run.asking_feeder import AskingFeeder
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.checkpoint import Checkpoint, Place
-from streamsvm.run.forgetting import Requests
+from streamsvm.run.batch_feeder import BatchFeeder
+from streamsvm.run.checkpoint import Checkpoint, Contents, Part, Place
+from streamsvm.run.feeder import Feeder
 from streamsvm.run.group_labels import GroupLabels
 from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.parts import Model
 from streamsvm.run.record_feeder import feeder_of
-from streamsvm.run.report import Progress, RunReport, accuracies, peak_memory
+from streamsvm.run.report import Progress, RunReport, peak_memory
+from streamsvm.run.requests import Requests
+from streamsvm.run.score import Score
 from streamsvm.run.sentence_feeder import are_sentences
-from streamsvm.run.wrapper_feeders import figures_of, row_feeder_of
 
 # Fields of `Progress` that are attributes of the learner, if it has them, of the report, and those
 # of the monitor's last record.
@@ -104,7 +105,7 @@ class Run:
     def __init__(
         self,
         source: Source,
-        model: Any,
+        model: Model | TrackingMonitor,
         *,
         epochs: int = 1,
         limit: int | None = None,
@@ -120,31 +121,17 @@ class Run:
         truth: str | None = None,
         output: ScoredTopic | None = None,
     ) -> None:
-        if epochs < 1:
-            raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
-        if limit is not None and limit < 1:
-            raise ParameterError(f"limit={limit!r}: use a whole number of at least 1, or None")
-        if late is not None and epochs > 1:
-            raise ParameterError(f"epochs={epochs!r}: with late labels a stream is read once")
-        if late is None and getattr(source, "has_answers", False):
-            raise ParameterError("the source gives labels apart from events: give late= (held)")
+        _check_reading(checked(source), epochs, limit, late)
         self.monitor = model if isinstance(model, TrackingMonitor) else None
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
+        self.adapter = adapter_of(self.model)
         self.epochs, self.limit, self.positive = epochs, limit, positive
         self.bad = bad_events or BadEvents()
         if checkpoint is not None:
             self.bad.name_after(checkpoint.path)
-        self.feeder: Any
-        self.score: Any = None  # of sentences
-        if are_sentences(self.model):
-            if positive is not None or late is not None:
-                raise ParameterError("positive= and late= are not for learners of sentences")
-            self.feeder = feeder_of(self.model, self.bad)
-            self.score = self.feeder.new_score()
-        else:
-            target = getattr(source, "target_field", None)
-            self.feeder = row_feeder_of(self.model, self.bad, positive, target)
-        self.feeder.check_run(epochs, getattr(source, "forgets", False))
+        self.adapter.check_run(epochs, source.forgets)
+        self.feeder = self._new_feeder(late)
+        self.score = Score(self.feeder.new_score())
         self.output = self.feeder.output = output
         if output is not None:
             self._check_output(output, late, checkpoint)
@@ -158,30 +145,34 @@ class Run:
                 f"finish={finish}: {type(self.learner or self.model).__name__} cannot; that is for "
                 "LASVM, averaged tracking and LaRank"
             )
-        self.late: LateLabels | GroupLabels | None = late
+        self._group: GroupLabels | None = None
         in_group = checkpoint is not None and checkpoint.peers is not None
-        are_apart = getattr(source, "has_answers", False)
-        if in_group and are_apart and late is not None and late.delay is None:
-            self.late = GroupLabels(late)
+        if in_group and source.has_answers and late is not None and late.delay is None:
+            self._group = GroupLabels(late)
+        self.late = self._group or late
         self.finish, self.max_classes = finish, max_classes
-        self.requests: Requests | None = None
-        if getattr(source, "forgets", False):
-            self.requests = self.feeder.requests = Requests(self.model, self.late)
+        forget = None if self.late is None else self.late.forget
+        self.requests = Requests(self.model, forget) if source.forgets else None
+        self.feeder.requests = self.requests
         self.on_progress, self.should_stop = on_progress, should_stop
-        self.report, self.hits = RunReport(), Hits()
-        self.confusion = of = metrics.ConfusionMatrix()
-        self._accuracy, self._balanced = metrics.Accuracy(cm=of), metrics.BalancedAccuracy(cm=of)
-        self.seen: Counter[Any] = Counter()
-        self.taken = 0  # events, and labels that came apart from events; good or bad
+        self.report, self.place = RunReport(), Place()
         self.checkpoint, self._will_save = checkpoint, will_save or checkpoint is not None
-        self.place = Place()
         self._is_between = False  # whether all rows read so far are learnt
         self._start = self._compile_start = self._wait_start = 0.0
+
+    def _new_feeder(self, late: LateLabels | None) -> BatchFeeder:
+        """Return what puts batches into the model."""
+        if are_sentences(self.model):
+            if self.positive is not None or late is not None:
+                raise ParameterError("positive= and late= are not for learners of sentences")
+            return feeder_of(self.model, self.bad)
+        feeder = AskingFeeder if self.adapter.asks else Feeder
+        return feeder(self.model, self.bad, self.positive, self.source.target_field)
 
     def _check_output(
         self, output: ScoredTopic, late: LateLabels | None, checkpoint: Checkpoint | None
     ) -> None:
-        if self.score is not None or (late is not None and late.delay is not None):
+        if self.score.of_sentences is not None or (late is not None and late.delay is not None):
             raise ParameterError("output=: not for learners of sentences, nor for simulated delays")
         if output.exactly_once and (checkpoint is None or checkpoint.seconds is None):
             raise ParameterError(
@@ -193,6 +184,30 @@ class Run:
     def learner(self) -> Any:
         """The learner in use."""
         return self.feeder.learner
+
+    @property
+    def taken(self) -> int:
+        """How many events, and labels that came apart from events, were taken, good or bad."""
+        return self.place.taken
+
+    @property
+    def contents(self) -> Contents:
+        """What a checkpoint keeps of this run."""
+        found: dict[str, Part | None] = {
+            "place": self.place,
+            "report": self.report,
+            "history": self.report.history,
+            "score": self.score,
+            "monitor": self.monitor,
+            "late": self.late,
+            "requests": self.requests,
+            # The last one: dead letters that will be written again are removed.
+            "bad": self.bad,
+        }
+        kept = {name: part for name, part in found.items() if part is not None}
+        settings = {"positive": repr(self.positive)} | self.feeder.settings
+        settings |= {} if self.late is None else self.late.settings()
+        return Contents(self.model, kept, self.place, settings, self.source, self.output)
 
     def execute(self) -> RunReport:
         """Run, and return the report.
@@ -212,15 +227,7 @@ class Run:
 
         """
         report = self.report
-        if self.checkpoint is not None:
-            self.place = self.checkpoint.begin(self)
-        elif self.output is not None:
-            self.output.begin()
-        self._start = time.perf_counter() - report.seconds
-        self._compile_start = clock.seconds - report.compile_seconds
-        self._wait_start = self._waited() - report.wait_seconds
-        if self.monitor is not None:
-            self.monitor.follow(self._pace)
+        self._begin()
         failure: BaseException | None = None
         try:
             self._read_all()
@@ -229,7 +236,60 @@ class Run:
             if isinstance(error, Exception) and self._is_between and self.checkpoint is not None:
                 # The source failed: what was learnt is kept, if that can be written.
                 with contextlib.suppress(Exception):
-                    self.checkpoint.write(self)
+                    self.checkpoint.write()
+        if (failure := self._end(failure)) is not None:
+            raise failure
+        if not report.interrupted:
+            self._check_learnt()
+            if self.finish:
+                self._finish()
+        self._complete()
+        return report
+
+    def _begin(self) -> None:
+        """Go on from the checkpoint, if there is one, and start the clocks."""
+        report = self.report
+        if self.checkpoint is not None:
+            if self.score.of_sentences is None and not isinstance(
+                steps_of(self.model)[-1], Learner
+            ):
+                name = type(self.model).__name__
+                raise ParameterError(
+                    f"{name}: checkpoints hold learners of streamsvm, and pipelines"
+                )
+            if self.checkpoint.begin(self.contents):
+                self.feeder.follow()
+                report.resumed_after = self.taken
+                report.resumed = f"{self.checkpoint.path}: after {self.taken:,} examples"
+            if self.checkpoint.peers is not None:
+                self.source.learnt_elsewhere = self._learnt_elsewhere
+            if self._group is not None:
+                self.source.late_by_partition, self.source.on_gone = True, self._group.leave
+        elif self.output is not None:
+            self.output.begin()
+        self._start = time.perf_counter() - report.seconds
+        self._compile_start = clock.seconds - report.compile_seconds
+        self._wait_start = self.source.wait_seconds - report.wait_seconds
+        if self.monitor is not None:
+            self.monitor.follow(self._pace)
+
+    def _learnt_elsewhere(self, places: Collection[str]) -> dict[str, int]:
+        """Return how far other members have read each partition, as `places` are assigned here.
+
+        What they hold of these for labels that come late is taken over.
+        """
+        assert self.checkpoint is not None
+        peers = self.checkpoint.read_peers()
+        if self._group is not None:
+            self._group.take_over(places, self.source.snapshot()["offsets"], peers)
+        offsets: dict[str, int] = {}
+        for peer in peers:
+            for place, offset in peer.offsets.items():
+                offsets[place] = max(offset, offsets.get(place, 0))
+        return offsets
+
+    def _end(self, failure: BaseException | None) -> BaseException | None:
+        """Close all that the run has opened; return the first failure, the one given included."""
         closing = [] if self.checkpoint is None else [self.checkpoint.close]
         closing += [self._update_times]
         closing += [] if self.monitor is None else [partial(self.monitor.follow, None)]
@@ -242,20 +302,18 @@ class Run:
             except Exception as error:
                 # The first error is the one that is shown.
                 failure = failure or error
-        if failure is not None:
-            raise failure
-        if not report.interrupted:
-            if self.score is not None and not self.score.has_labels:
-                parts.check_learnt(report.rows, report.learnt, self.bad)
-            elif isinstance(self.late, GroupLabels) and not report.learnt:
-                pass  # the labels may come to another member
-            elif report.rows or not getattr(self.source, "cuts_anew", False):
-                # A member of a group may have had no message.
-                parts.check_classes(report.rows, self.seen, self.bad, self.positive)
-            if self.finish:
-                self._finish()
-        self._complete()
-        return report
+        return failure
+
+    def _check_learnt(self) -> None:
+        """Refuse a stream that ended without anything to learn, or with one class only."""
+        report, of_sentences = self.report, self.score.of_sentences
+        if of_sentences is not None and not of_sentences.has_labels:
+            parts.check_learnt(report.rows, report.learnt, self.bad)
+        elif self._group is not None and not report.learnt:
+            pass  # the labels may come to another member
+        elif report.rows or not self.source.cuts_anew:
+            # A member of a group may have had no message.
+            parts.check_classes(report.rows, self.score.seen, self.bad, self.positive)
 
     def _read_all(self) -> None:
         """Learn the unread rows of all epochs, and keep the state at their end."""
@@ -263,17 +321,17 @@ class Run:
         for epoch in range(self.place.epoch, self.epochs + 1):
             if epoch > self.place.epoch:
                 self.source.rewind()
-                self.place = Place(epoch)
+                self._go_on_from(epoch, 0, 0, None)
             report.epochs = epoch
             self._read(epoch)
             if report.interrupted:
                 break
         if self.checkpoint is not None:
-            self.checkpoint.write(self)
+            self.checkpoint.write()
         if self.late is not None:
             self.late.settle()
             if not report.interrupted:
-                self._score(self.late.end(self.feeder), 1)
+                self._score(self.late.end(cast(Feeder, self.feeder)), 1)
 
     def _read(self, epoch: int) -> None:
         """Learn the unread rows of an epoch."""
@@ -290,7 +348,7 @@ class Run:
                 self._update_times()
                 self._report_progress("learning", epoch)
             if self.checkpoint is not None:
-                self.checkpoint.after(self)
+                self.checkpoint.after()
             if report.interrupted or self.should_stop():
                 report.interrupted = True
                 break
@@ -300,7 +358,7 @@ class Run:
         first, offset = self.place.first, self.place.offset
         batches = self.source.batches()
         # A source whose batches differ when it is read again can be resumed at their ends only.
-        whole = getattr(self.source, "cuts_anew", False)
+        whole = self.source.cuts_anew
         while self.limit is None or first < self.limit:
             before = None if self.checkpoint is None else self.source.snapshot()
             try:
@@ -319,7 +377,7 @@ class Run:
             if whole or (batch.rejects and not len(batch)):
                 start, first = first, first + len(batch) + len(batch.rejects)
                 after = None if self.checkpoint is None else self.source.snapshot()
-                self.place = Place(self.place.epoch, first, 0, after)
+                self._go_on_from(self.place.epoch, first, 0, after)
                 yield batch, start
                 continue
             while offset < len(batch):
@@ -333,9 +391,13 @@ class Run:
                 offset += size
                 first += size
                 # The next unread row once this part is learnt.
-                self.place = Place(self.place.epoch, first, offset, before)
+                self._go_on_from(self.place.epoch, first, offset, before)
                 yield part, start
             offset -= len(batch)
+
+    def _go_on_from(self, epoch: int, first: int, offset: int, snapshot: Snapshot | None) -> None:
+        """Take a place, in one step: another thread may write it into a checkpoint."""
+        vars(self.place).update(epoch=epoch, first=first, offset=offset, snapshot=snapshot)
 
     def _learn(self, batch: Batch, first: int, epoch: int) -> None:
         """Predict, score and learn the rows of a chunk, or take what is about earlier rows."""
@@ -344,57 +406,49 @@ class Run:
             self.requests.take(batch)
             return
         labels = self.feeder.labels_of(batch)
-        if self.score is None:
+        if self.score.of_sentences is None:
             self._check(candidates_of(labels))
         if self.report.learnt == 0 and self._will_save:
             parts.check_can_be_saved(candidates_of(labels))
         self._count(len(batch))
         if not batch.are_answers:
             self.report.rows += len(batch)
-            if self.score is None:
+            if self.score.of_sentences is None:
                 self.report.count_texts(batch.features)
         if self.output is not None:
             self.output.n_learnt = self.report.learnt
-        if self.late is None:
-            predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
+        if self.late is not None:
+            predicted = self.late.take(batch, labels, cast(Feeder, self.feeder))
         else:
-            predicted = self.late.take(batch, labels, self.feeder)
+            predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
         self._score(predicted, epoch)
 
     def _check(self, labels: LabelColumn) -> None:
         """Refuse a target that is none of a classifier, or has too many classes."""
         # Once a learner of two classes has them, any other label is a bad event.
         if self.report.learnt == 0 or getattr(self.learner, "most_classes", None) != 2:
-            parts.check_is_classification(labels, self.seen, self.max_classes)
+            parts.check_is_classification(labels, self.score.seen, self.max_classes)
         if self.report.learnt == 0:
-            parts.check_target(labels, self.learner, getattr(self.source, "cuts_anew", False))
+            parts.check_target(labels, self.learner, self.source.cuts_anew)
 
     def _count(self, n: int) -> None:
-        self.taken = self.bad.n_events = self.taken + n
+        self.place.taken += n
+        self.bad.n_events = self.place.taken
 
     def _score(self, predicted: Pairs, epoch: int) -> None:
         """Count learnt rows, and score the predictions made before they were learnt."""
-        for y, p, count in predicted.counts():
-            if epoch == 1 and p is not None:
-                self.confusion.update(y, p, count)
-            self.seen[y] += count
+        self.score.add(predicted, epoch == 1)
         self.report.learnt += len(predicted)
-        if epoch == 1:
-            predicted.add_to(self.hits if self.score is None else self.score)
 
     def _update_times(self) -> None:
         self.report.seconds = time.perf_counter() - self._start
         self.report.compile_seconds = clock.seconds - self._compile_start
-        self.report.wait_seconds = self._waited() - self._wait_start
+        self.report.wait_seconds = self.source.wait_seconds - self._wait_start
 
     def _pace(self) -> tuple[int, float]:
         """Return how many rows were read, and the seconds for them: see `rows_per_second`."""
         self._update_times()
         return self.report.rows, self.report.own_seconds
-
-    def _waited(self) -> float:
-        """Return how long the source has waited for events, if it counts that."""
-        return float(getattr(self.source, "wait_seconds", 0.0))
 
     def _finish(self) -> None:
         start, compile_start = time.perf_counter(), clock.seconds
@@ -424,9 +478,9 @@ class Run:
             name: getattr(source, name, None)
             for source, names in ((self.learner, _OF_LEARNER), (self.report, _OF_REPORT))
             for name in names
-        } | self.hits.totals
+        } | self.score.hits.totals
         found |= {name: last.get(name) for name in _OF_MONITOR}
-        found |= accuracies(self.score, self._accuracy, self._balanced)
+        found |= self.score.accuracies()
         return Progress(phase=phase, epoch=epoch, n_bad=self.bad.total, **found)
 
     def _complete(self) -> None:
@@ -434,26 +488,21 @@ class Run:
         report, learner = self.report, self.learner
         report.peak_bytes = peak_memory()
         report.bad, report.taken = dict(self.bad.counts), self.taken
-        report.scored = int(sum(self.confusion.sum_row.values()))
-        report.source = dict(getattr(self.source, "counts", {}))
+        report.source = dict(self.source.counts)
         if report.resumed is None:  # earlier processes may have read values
-            report.empty_columns = list(getattr(self.source, "empty_columns", []))
-        looks = getattr(self.source, "number_texts", None)
-        report.number_texts = getattr(looks, "names", [])
-        report.text_findings = getattr(looks, "findings", [])
+            report.empty_columns = list(self.source.empty_columns)
+        if (looks := self.source.number_texts) is not None:
+            report.number_texts, report.text_findings = looks.names, looks.findings
         report.dead_letters = None if self.bad.file is None else str(self.bad.file)
         report.late = {} if self.late is None else self.late.counts
         report.forgotten = {} if self.requests is None else dict(self.requests.counts)
-        if isinstance(self.model, ActiveLearner):
-            report.asked = self.model.asking.counts
-            report.scores_answers = self.late is not None and self.late.delay is None
-        vars(report).update(figures_of(self.model))
+        report.scores_answers = (
+            self.adapter.asks and self.late is not None and self.late.delay is None
+        )
+        vars(report).update(self.adapter.figures())
         if (scaler := self.feeder.scaler) is not None:
             report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}
-        vars(report).update(accuracies(self.score, self._accuracy, self._balanced))
-        report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
-        report.set_confusion(self.confusion, self.seen)
-        report.take_score(self.score, self.hits)
+        report.take_score(self.score)
         if learner is not None:
             report.take_from(learner)
         if self.monitor is not None:
@@ -461,3 +510,17 @@ class Run:
             report.monitor = self.monitor.conclude() | self.monitor.about
         if len(report.history):
             report.history.conclude(self._progress("end", report.epochs).record(), "rows")
+
+
+def _check_reading(source: Source, epochs: int, limit: int | None, late: LateLabels | None) -> None:
+    """Refuse to read a source so often, so far, or without what its labels need."""
+    if epochs < 1:
+        raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
+    if limit is not None and limit < 1:
+        raise ParameterError(f"limit={limit!r}: use a whole number of at least 1, or None")
+    if late is not None and epochs > 1:
+        raise ParameterError(f"epochs={epochs!r}: with late labels a stream is read once")
+    if late is None and source.has_answers:
+        raise ParameterError("the source gives labels apart from events: give late= (held)")
+    if source.forgets and late is not None and late.delay is not None:
+        raise ParameterError("tombstones: not with a delay, where events wait without keys")

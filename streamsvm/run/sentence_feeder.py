@@ -6,19 +6,21 @@ from typing import Any
 import numpy as np
 
 from connectors import Reject
-from connectors.source import shown
+from connectors.batch import shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.given import Given, told
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.wrapper_feeders import check_reading
+from streamsvm.run.batch_feeder import BatchFeeder
+from streamsvm.run.parts import Model
 from streamsvm.structured import (
     Chain,
     ChunkScore,
     Sentences,
     SequenceTargets,
+    StructuredLearner,
     each_of,
     joined,
     read_sentences,
@@ -53,23 +55,20 @@ def token_pairs(true: list[list[Any]], predicted: list[list[Any]]) -> ScoredSent
     return ScoredSentences(list(zip(true, predicted, strict=True)), (labels, guesses))
 
 
-class SentenceFeeder:
+class SentenceFeeder(BatchFeeder):
     """Predicts and learns batches of sentences; `bad` takes those that cannot be used.
 
     The model is a learner of label sequences, or a pipeline of `Chain` and one; with another
     transformer before the learner, a ParameterError.
     """
 
-    scaler, new_score = None, ChunkScore
+    new_score = ChunkScore
 
-    def __init__(self, model: Any, bad: BadEvents) -> None:
+    def __init__(self, model: Model, bad: BadEvents) -> None:
+        super().__init__(bad)
         *before, self.learner = steps_of(model)
-        self.bad = bad
         self._chain: Chain | None = before[0] if before else None
         self.learner.check_steps(model)
-
-    def check_run(self, epochs: int, forgets: bool) -> None:
-        """Refuse a run that the model cannot make: none."""
 
     def labels_of(self, batch: Any) -> LabelColumn:
         """Return the labels of all tokens of a first batch, which a run looks at.
@@ -140,10 +139,6 @@ class TokenSetsFeeder(SentenceFeeder):
         super().__init__(model.model, bad)
         self._sets = model
 
-    def check_run(self, epochs: int, forgets: bool) -> None:
-        """Refuse a run that reads the stream again."""
-        check_reading(epochs, forgets)
-
     def feed(self, batch: Any, labels: Any, first: int | None = None) -> ScoredSentences:
         """Predict each sentence and its sets, then learn it; labels are those of the batch."""
         events = list(batch.events())
@@ -165,6 +160,6 @@ class TokenSetsFeeder(SentenceFeeder):
         return super().judged(batch, told(predicted))
 
 
-def are_sentences(model: Any) -> bool:
+def are_sentences(model: Model) -> bool:
     """Tell whether a model learns sentences: `feeder_of` has the feeder, `Feeder` is for others."""
-    return getattr(steps_of(model)[-1], "takes", "rows") != "rows"
+    return isinstance(steps_of(model)[-1], StructuredLearner)

@@ -1,6 +1,5 @@
 """Predictions from any thread while another thread learns."""
 
-import copy
 import threading
 import time
 from collections.abc import Iterable
@@ -8,21 +7,19 @@ from typing import Any
 
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import Schema
-from streamsvm.learners.active import ActiveLearner
-from streamsvm.learners.compare import Compare
-from streamsvm.learners.conformal_sets import ConformalSets
-from streamsvm.learners.selective import Selective
+from streamsvm.learners.bases.row_learner import RowLearner
 from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
-from streamsvm.run import forgetting
-from streamsvm.run.parts import unwrapped
+from streamsvm.run import requests
+from streamsvm.run.adapters import AnswersAdapter, adapter_of, unwrapped
+from streamsvm.run.parts import Model
 from streamsvm.selection.answering import Answer
 
 
-def _schema_of(model: Any) -> Schema | None:
+def _schema_of(model: Model) -> Schema | None:
     """Return the features that a model's learner knows; None: it has no list of them."""
-    schema = getattr(steps_of(unwrapped(model))[-1], "schema", None)
-    return schema if isinstance(schema, Schema) else None
+    last = steps_of(unwrapped(model))[-1]
+    return last.schema if isinstance(last, RowLearner) else None
 
 
 class Serving:
@@ -67,17 +64,16 @@ class Serving:
 
     """
 
-    def __init__(self, model: Any, seconds: float = 1.0) -> None:
+    def __init__(self, model: Model | TrackingMonitor, seconds: float = 1.0) -> None:
         if not seconds >= 0:
             raise ParameterError(f"seconds={seconds!r}: use a number of at least 0")
         model = model.model if isinstance(model, TrackingMonitor) else model
-        self._model = unwrapped(model) if isinstance(model, ActiveLearner) else model
-        self._is_selective = isinstance(self._model, Selective)
+        self._model, self._adapter = model, adapter_of(model)
         self.seconds = seconds
         # River's models are not thread-safe; learners of this package have locks of their own.
         self._lock = threading.Lock()
         self._renewing = threading.Lock()
-        self._copy: Any = self._copied()
+        self._copy: Any = self._adapter.serving_copy()
         self._moment = time.monotonic()
 
     def refresh(self, progress: Any = None) -> bool:
@@ -100,17 +96,9 @@ class Serving:
             self._renew()
         return True
 
-    def _copied(self) -> Any:
-        model = self._model
-        found = copy.deepcopy(model.model if isinstance(model, Compare) else model)
-        if isinstance(found, ConformalSets):
-            # What makes up for misses is meant for the next event that is learnt.
-            found.sets = found.sets.at_rest()
-        return found
-
     def _renew(self) -> None:
         # One assignment: a prediction under way keeps the copy that it began with.
-        found = self._copied()
+        found = self._adapter.serving_copy()
         if (schema := _schema_of(found)) is not None and (
             own := _schema_of(self._copy)
         ) is not None:
@@ -141,7 +129,7 @@ class Serving:
         """
         # A copy that another thread is making, with the examples, must not come after this one.
         with self._renewing:
-            found = forgetting.unlearn(self._model, ids)
+            found = requests.unlearn(self._model, ids)
             self._renew()
         return found
 
@@ -179,14 +167,13 @@ class Serving:
 
         """
         with self._lock:
-            return self._predict(x)
+            return self._answer(x).label if self._adapter.answers else self._copy.predict_one(x)
 
-    def _answer(self, x: Any) -> Any:
+    def _answer(self, x: Any) -> Answer:
         """Answer an event by the probabilities of the copy; what is counted is the model's own."""
-        return self._model.answering.next(self._copy.predict_proba_one(x))
-
-    def _predict(self, x: Any) -> Any:
-        return self._answer(x).label if self._is_selective else self._copy.predict_one(x)
+        if not isinstance(self._adapter, AnswersAdapter):
+            raise ParameterError(f"{type(self._model).__name__} gives no answers: use Selective")
+        return self._adapter.model.answering.next(self._copy.predict_proba_one(x))
 
     def answer_one(self, x: Any) -> Answer:
         """Return the answer to an event, if the model is a `Selective`.
@@ -204,8 +191,7 @@ class Serving:
 
         """
         with self._lock:
-            found: Answer = self._answer(x)
-            return found
+            return self._answer(x)
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Return {label: probability} of an event.

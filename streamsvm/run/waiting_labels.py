@@ -2,8 +2,8 @@
 
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from heapq import heappop, heappush
 from itertools import groupby
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.json_values import as_json
 
@@ -244,15 +244,10 @@ def rows_of(batch: Batch, labels: Sequence[Any]) -> Iterator[tuple[int, Any, Any
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """Rows of one batch: their columns, their row numbers in the file, and their own numbers."""
+    """Rows of one batch, which may be taken or dropped one by one."""
 
-    features: pa.RecordBatch
-    rows: npt.NDArray[np.int64]
-    file: str | None
+    batch: Batch
     numbers: npt.NDArray[np.int64]  # by which `HeldRows` knows them; increasing
-    weights: npt.NDArray[np.float64] | None
-    ids: npt.NDArray[np.int64] | None
-    kept: pa.RecordBatch | None  # columns beside the features, such as the truth
     n_held: int  # the others were taken or dropped
     schema: bytes  # serialised: rows of parts with equal ones can share a batch
 
@@ -272,25 +267,15 @@ class HeldRows:
         """Store some rows of a batch; return their numbers. The other rows are numbered, too."""
         numbers = self.next_number + kept
         self.next_number += len(batch)
+        needed = replace(
+            batch, labels=pa.nulls(len(batch)), timestamps=None, keys=None, payloads=None
+        )
         # A copy: a slice would keep the whole batch in memory.
-        features = batch.features.take(pa.array(kept))
-        weights = None if batch.weights is None else batch.weights[kept]
-        ids = None if batch.ids is None else batch.ids[kept]
-        beside = None if batch.kept is None else batch.kept.take(pa.array(kept))
-        return self._put(features, batch.rows[kept], batch.file, numbers, weights, ids, beside)
+        return self._put(needed.take(kept), numbers)
 
-    def _put(
-        self,
-        features: pa.RecordBatch,
-        rows: np.ndarray,
-        file: str | None,
-        numbers: np.ndarray,
-        weights: np.ndarray | None,
-        ids: np.ndarray | None,
-        kept: pa.RecordBatch | None,
-    ) -> list[int]:
-        schema, names = features.schema.serialize().to_pybytes(), numbers.tolist()
-        part = _Part(features, rows, file, numbers, weights, ids, kept, len(numbers), schema)
+    def _put(self, batch: Batch, numbers: npt.NDArray[np.int64]) -> list[int]:
+        schema, names = batch.features.schema.serialize().to_pybytes(), numbers.tolist()
+        part = _Part(batch, numbers, len(numbers), schema)
         self._part_of.update(dict.fromkeys(names, part))
         return names
 
@@ -321,58 +306,34 @@ class HeldRows:
         """Leave only those rows in a part that are held."""
         if part.n_held == len(part.numbers):
             return
-        held = np.array([n in self._part_of for n in part.numbers.tolist()])
-        places = pa.array(np.flatnonzero(held))
-        part.features = part.features.take(places)
-        part.kept = None if part.kept is None else part.kept.take(places)
-        part.rows, part.numbers = part.rows[held], part.numbers[held]
-        part.weights = None if part.weights is None else part.weights[held]
-        part.ids = None if part.ids is None else part.ids[held]
+        held = np.flatnonzero([n in self._part_of for n in part.numbers.tolist()])
+        part.batch, part.numbers = part.batch.take(held), part.numbers[held]
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the rows as JSON values, and arrays by name, for `resume`."""
         arrays: dict[str, np.ndarray] = {}
-        parts = list(dict.fromkeys(self._part_of.values()))
+        files: list[Any] = []
         firsts = []
-        for part in parts:
+        for part in dict.fromkeys(self._part_of.values()):
             self._shrink(part)
             first = int(part.numbers[0])
             firsts.append(first)
-            arrays[f"{first}.features"] = _as_bytes(part.features)
-            if part.kept is not None:
-                arrays[f"{first}.kept"] = _as_bytes(part.kept)
-            arrays[f"{first}.rows"], arrays[f"{first}.numbers"] = part.rows, part.numbers
-            if part.weights is not None:
-                arrays[f"{first}.weights"] = part.weights
-            if part.ids is not None:
-                arrays[f"{first}.ids"] = part.ids
-        files = [part.file for part in parts]
+            files.append(part.batch.files or part.batch.file)
+            own = part.batch.to_arrays() | {"numbers": part.numbers}
+            arrays |= {f"{first}.{name}": array for name, array in own.items()}
         return {"files": files, "firsts": firsts, "next": self.next_number}, arrays
 
-    def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def resume(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Replace the rows by those that another store had when its `state` was called."""
         self._part_of, self.next_number = {}, state["next"]
-        for file, first in zip(state["files"], state["firsts"], strict=True):
-            features = _of_bytes(arrays[f"{first}.features"])
-            kept = arrays.get(f"{first}.kept")
-            beside = None if kept is None else _of_bytes(kept)
-            rows, numbers = arrays[f"{first}.rows"], arrays[f"{first}.numbers"]
-            weights, ids = (arrays.get(f"{first}.{name}") for name in ("weights", "ids"))
-            self._put(features, rows, file, numbers, weights, ids, beside)
-
-
-def _as_bytes(batch: pa.RecordBatch) -> np.ndarray:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return np.frombuffer(sink.getvalue(), np.uint8)
-
-
-def _of_bytes(content: np.ndarray) -> pa.RecordBatch:
-    with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
-        batch = reader.read_next_batch()
-    batch.validate(full=True)
-    return batch
+        own: dict[str, dict[str, np.ndarray]] = {}
+        for name, array in arrays.items():
+            first, _, short = name.partition(".")
+            own.setdefault(first, {})[short] = array
+        for file, number in zip(state["files"], state["firsts"], strict=True):
+            where = {"files" if isinstance(file, list) else "file": file}
+            of_part = own[str(number)]
+            self._put(replace(Batch.from_arrays(of_part), **where), of_part["numbers"])
 
 
 def _gathered(runs: list[tuple[_Part, list[int]]]) -> Batch:
@@ -380,16 +341,5 @@ def _gathered(runs: list[tuple[_Part, list[int]]]) -> Batch:
     parts = list(dict.fromkeys(part for part, _ in runs))
     firsts = np.cumsum([0, *(len(part.numbers) for part in parts)]).tolist()
     first_of = dict(zip(parts, firsts, strict=False))
-    found = [first_of[part] + np.searchsorted(part.numbers, run) for part, run in runs]
-    places = np.concatenate(found)
-    features = pa.concat_batches([part.features for part in parts]).take(pa.array(places))
-    rows = np.concatenate([part.rows for part in parts])[places]
-    files = [part.file for part, run in runs for _ in run]
-    weights = [part.weights for part in parts if part.weights is not None]
-    w = np.concatenate(weights)[places] if weights else None
-    given = [part.ids for part in parts if part.ids is not None]
-    ids = np.concatenate(given)[places] if given else None
-    beside = [part.kept for part in parts if part.kept is not None]
-    kept = pa.concat_batches(beside).take(pa.array(places)) if beside else None
-    facts: dict[str, Any] = {"weights": w, "ids": ids, "kept": kept}
-    return Batch(features, pa.nulls(len(rows)), rows, None, files=files, **facts)
+    places = [first_of[part] + np.searchsorted(part.numbers, run) for part, run in runs]
+    return Batch.concat([part.batch for part in parts]).take(np.concatenate(places))

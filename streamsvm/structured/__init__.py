@@ -8,6 +8,7 @@ from streamsvm.structured.chain import Chain
 from streamsvm.structured.chunks import ChunkScore
 from streamsvm.structured.concepts.labeler import ConceptLabeler
 from streamsvm.structured.concepts.worlds import judged, read_meant, universe_of
+from streamsvm.structured.learner import StructuredLearner
 from streamsvm.structured.parser.meaning_score import MeaningScore
 from streamsvm.structured.parser.meanings import as_text, read_candidates, read_meaning
 from streamsvm.structured.parser.ospas import OSPASParser
@@ -27,6 +28,7 @@ __all__ = [
     "SequencePA",
     "SequencePerceptron",
     "SequenceTargets",
+    "StructuredLearner",
     "as_text",
     "each_of",
     "joined",

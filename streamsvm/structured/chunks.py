@@ -10,6 +10,8 @@ token.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from streamsvm.confidence.sequence import share_interval
+
 _SINGLE = ("S", "U", "[", "]")
 _LAST = ("E", "L", *_SINGLE)
 _INSIDE = ("I", "E", "L")
@@ -99,9 +101,11 @@ class ChunkScore(Shares):
 
     def in_report(self) -> dict[str, Any]:
         """Return what the report of a run has of it."""
-        chunk_f1 = self.f1 if self.n_true else None
-        found = {"tokens": self.n_tokens, "sentence_accuracy": self.sentence_accuracy}
-        return found | {"chunk_f1": chunk_f1}
+        # Tokens of a sentence are predicted together: they are no looks one after the other.
+        low, high = share_interval(self.n_right_sentences, self.n_sentences)
+        found = {"tokens": self.n_tokens, "chunk_f1": self.f1 if self.n_true else None}
+        found |= {"sentence_accuracy": self.sentence_accuracy}
+        return found | {"sentence_accuracy_low": low, "sentence_accuracy_high": high}
 
     @property
     def accuracy(self) -> float:

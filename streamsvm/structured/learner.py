@@ -34,6 +34,8 @@ class StructuredLearner(Locked, container.Saved, base.Estimator):
     """Number of sentences that a run learns before it checks the time and for Ctrl-C."""
     described: tuple[str, ...]
     """The parameters that matter most."""
+    n_drifts: None = None
+    """How many drifts were noticed: nothing looks for them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +148,7 @@ class SentenceLearner(StructuredLearner):
     # What a monitor asks for: see `streamsvm.monitor.watched`.
 
     has_dual = False
-    n_drifts = papers_certificate = kappa = None
+    papers_certificate = kappa = None
     looks = Looks()
     certificate = Certificate(None, "no certificate: no examples are kept")
 

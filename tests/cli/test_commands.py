@@ -556,11 +556,11 @@ def test_what_was_learnt_before_an_error_is_reported_and_saved(how, monkeypatch,
     Path("folder").mkdir()
     after = Checkpoint.after
 
-    def broken(self, run):
+    def broken(self):
         if how == "no folder":
             shutil.rmtree("folder", ignore_errors=True)
         with files_of_at_most(400) if how == "full disk" else nullcontext():
-            after(self, run)
+            after(self)
 
     monkeypatch.setattr(Checkpoint, "after", broken)
     options = ["--checkpoint", "folder/c", "--checkpoint-every", "500", "--on-error", "raise"]

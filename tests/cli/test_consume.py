@@ -102,7 +102,7 @@ def test_kill_9_loses_nothing_and_repeats_nothing(cluster, tmp_path):
     while len(places) < 4 and killed(
         consume(address, "killed", *options), path, rng.uniform(0.0, 0.04)
     ):
-        places.append(model_file.read(path)[1]["run"]["rows"])
+        places.append(model_file.read(path)[1]["states"]["report"]["rows"])
     assert len(places) > 1
     assert places == sorted(places)
     last = done(consume(address, "killed", *options, "--save", tmp_path / "k"))
@@ -128,10 +128,10 @@ def test_partitions_bad_messages_and_a_stop(cluster, tmp_path):
     path, letters = tmp_path / "run.ckpt", tmp_path / "letters.jsonl"
     options = ("--checkpoint", path, "--checkpoint-every", 500, "--dead-letters", letters)
     process = consume(address, "parts", *options, preexec_fn=ignore_ctrl_c)
-    while not (path.exists() and model_file.read(path)[1]["run"]["rows"] == 4003):
+    while not (path.exists() and model_file.read(path)[1]["states"]["report"]["rows"] == 4003):
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
-        if path.exists() and model_file.read(path)[1]["run"]["rows"] >= 3500:
+        if path.exists() and model_file.read(path)[1]["states"]["report"]["rows"] >= 3500:
             break
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
@@ -415,7 +415,7 @@ def test_what_was_learnt_is_reported_and_saved_when_the_broker_goes(tmp_path):
         brokers.produce(address, "gone away", found, 1)
         options = ("--idle", 2, "--checkpoint", path, "--checkpoint-every", 100, "--save", saved)
         process = consume(address, "gone away", *options)
-        while not (path.exists() and model_file.read(path)[1]["run"]["rows"]):
+        while not (path.exists() and model_file.read(path)[1]["states"]["report"]["rows"]):
             assert process.poll() is None, process.communicate()
             time.sleep(0.01)
     out, error = process.communicate(timeout=90)
@@ -425,7 +425,7 @@ def test_what_was_learnt_is_reported_and_saved_when_the_broker_goes(tmp_path):
     assert report["learnt"] == _learner(saved).n_examples > 0
     assert "no broker answers" in report["error"]
     assert (
-        model_file.read(path)[1]["run"]["place"]["snapshot"]["offsets"]["gone away[0]"]
+        model_file.read(path)[1]["states"]["place"]["snapshot"]["offsets"]["gone away[0]"]
         == (report["rows"])
     )
 

@@ -172,7 +172,7 @@ def test_the_sample_of_a_monitor_forgets_too():
     Path("ids").write_text("\n".join(map(str, gone)))
     assert main(["forget", "c.ckpt", "--ids", "ids"]) == 0
     _, about, arrays = container.read("c.ckpt")
-    assert not np.isin(gone, arrays["_numbers"]).any()
+    assert not np.isin(gone, arrays["monitor._numbers"]).any()
     monitor = run()
     assert before.learner.feature_names[2:] == ["only"]
     assert monitor.learner.feature_names == ["a", "b"]
@@ -183,4 +183,4 @@ def test_the_sample_of_a_monitor_forgets_too():
     for row, number in zip(x, monitor.passed_by.numbers, strict=True):
         event = events[number - 1][0]
         assert row == pytest.approx([event["a"], event["b"]], rel=1e-6)
-    assert about["monitor"]["parameters"]["sampled"] == monitor.passed_by.size
+    assert about["states"]["monitor"]["parameters"]["sampled"] == monitor.passed_by.size

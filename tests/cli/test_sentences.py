@@ -193,9 +193,9 @@ def test_after_a_signal_a_run_ends_with_a_checkpoint(monkeypatch):
     monkeypatch.setattr(streamsvm.SequencePerceptron, "chunk", 2)
     arguments = replay("a.txt", "--checkpoint", "c.ckpt", learner="sequence_perceptron")
     assert main(arguments) == 130
-    assert read("c.ckpt")[1]["run"]["taken"] == 2
+    assert read("c.ckpt")[1]["states"]["place"]["taken"] == 2
     assert main(arguments) == 0
-    assert read("c.ckpt")[1]["run"]["taken"] == 3
+    assert read("c.ckpt")[1]["states"]["place"]["taken"] == 3
 
 
 @pytest.mark.parametrize("features", [[], ["--template", "template"]])

@@ -136,9 +136,10 @@ def test_what_one_learnt_the_other_does_not(client, broker, tmp_path):
         try:
             produce(address, name, 1000, N)
             second.wait_for(50)
-            given_up = model_file.read(tmp_path / "first.ckpt")[1]["run"]
-            assert 700 <= given_up["rows"] < N
-            assert sum(given_up["place"]["snapshot"]["offsets"].values()) == given_up["rows"]
+            given_up = model_file.read(tmp_path / "first.ckpt")[1]["states"]
+            n_rows, offsets = given_up["report"]["rows"], given_up["place"]["snapshot"]["offsets"]
+            assert 700 <= n_rows < N
+            assert sum(offsets.values()) == n_rows
             end = time.monotonic() + 120
             while len(first.seen) + len(second.seen) < N:
                 assert time.monotonic() < end, (len(first.seen), len(second.seen))

@@ -46,7 +46,7 @@ def test_what_a_run_asks_for_is_the_sources_own(clock):
     stream = paced(ArrowSource(table, "y", keep=["truth"]), clock, rate=1e6)
     assert stream.keep == ["truth"] and stream.number_texts.names == []
     assert len(list(stream.batches())) and stream.empty_columns == stream.source.empty_columns
-    assert not hasattr(stream, "counts") and not hasattr(copy.copy(stream), "_other")
+    assert stream.counts == {} == copy.copy(stream).counts
 
 
 def test_without_a_pace_nothing_waits(clock):

@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 from connectors import ArrowSource, Batch, MemorySource, Position, SimulatedStream, Source
-from connectors.source import Reject, TimedSource
+from connectors.batch import Reject
+from connectors.errors import SourceError
+from connectors.source import SourceAround
 
 
 @pytest.fixture
@@ -87,9 +89,56 @@ def test_batch_made_by_hand_needs_no_metadata():
     assert list(batch.events()) == [({"b": 1.0, "a": 2.0}, True, Position("f", 7))]
 
 
-def test_every_source_satisfies_the_protocol():
+def test_every_source_is_one():
     table = ArrowSource(pa.table({"a": [1], "y": [1]}), "y")
     for source in (table, MemorySource([]), SimulatedStream(table)):
         assert isinstance(source, Source)
-    assert isinstance(table, TimedSource)
-    assert not isinstance(MemorySource([]), TimedSource)
+        assert source.upcoming_timestamps(1) is None
+
+
+class Counted(Source):
+    """A source of a user: `batches` is all that it says."""
+
+    n = 0
+
+    def batches(self, size=None):
+        while self.n < 9:
+            rows = np.arange(self.n, min(9, self.n + (size or 4)))
+            self.n += len(rows)
+            yield Batch(pa.record_batch({"a": rows / 9}), pa.array((rows % 2).tolist()), rows, None)
+
+
+def test_a_source_needs_batches_only():
+    assert [len(batch) for batch in Counted().batches()] == [4, 4, 1]
+    for source in (Counted(), SimulatedStream(Counted(), rate=1e9)):
+        assert [(event.y, event.position.row) for event in source.events()] == [
+            (i % 2, i) for i in range(9)
+        ]
+        assert (source.name, source.n_rows, source.counts) == ("Counted", None, {})
+        with pytest.raises(SourceError, match=r"Counted has no rewind\(\): it can be read once"):
+            source.rewind()
+        with pytest.raises(SourceError, match=r"Counted has no snapshot\(\)"):
+            source.snapshot()
+
+
+def test_what_is_no_source_is_refused_at_once():
+    class Batches:
+        def batches(self, size=None):
+            return Counted().batches(size)
+
+    with pytest.raises(SourceError, match=r"Batches is no source: derive it from conn"):
+        SimulatedStream(Batches(), rate=1.0)
+    with pytest.raises(SourceError, match="list is no source: .*in memory are a MemorySource"):
+        SourceAround([({"a": 1.0}, True)])
+
+
+def test_a_source_around_another_has_what_is_set_too():
+    """A group that loses partitions asks for a checkpoint, also of a source inside another."""
+    inner = Counted()
+    around = SourceAround(inner)
+    around.before_revoke = around.on_long_wait = print
+    around.late_by_partition, inner.keep = True, ["a"]
+    assert (inner.before_revoke, inner.on_long_wait, inner.late_by_partition) == (print, print, 1)
+    assert around.keep == ["a"]
+    asked = {name for name in vars(Source) if name[0] != "_"}
+    assert asked <= vars(SourceAround).keys()

@@ -41,7 +41,7 @@ def consuming(address, topic, path, *more):
 
 
 def rows_in(path):
-    return container.read(path)[1]["run"]["rows"] if path.exists() else 0
+    return container.read(path)[1]["states"]["report"]["rows"] if path.exists() else 0
 
 
 def wait_for(wanted, process):

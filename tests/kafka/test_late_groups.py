@@ -67,7 +67,7 @@ class Topics:
     def learnt(self):
         """Return how many events the members have learnt, and hold, by their checkpoints."""
         runs = [container.read(path)[1] for path in self.folder.glob("*.ckpt")]
-        return sum(about["run"]["learnt"] for about in runs)
+        return sum(about["states"]["report"]["learnt"] for about in runs)
 
 
 def waiting_after(n, then=None):

@@ -99,8 +99,8 @@ def test_a_process_that_ends_in_a_commit(broker, capsys, monkeypatch, is_committ
         patched.setattr(*((replacing, "rename") if is_committed else (ScoredTopic, "commit")), die)
         with pytest.raises(_Killed):
             consume(broker, events, scored, *own)
-    left = container.read("run.ckpt.next")[1]["run"]["taken"]
-    assert container.read("run.ckpt")[1]["run"]["taken"] < left
+    left = container.read("run.ckpt.next")[1]["states"]["place"]["taken"]
+    assert container.read("run.ckpt")[1]["states"]["place"]["taken"] < left
     capsys.readouterr()
     assert consume(broker, events, scored, *own, "--save", "model.svm") == 0
     report = json.loads(capsys.readouterr().out)

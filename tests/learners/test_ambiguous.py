@@ -16,7 +16,7 @@ from streamsvm.labels.bag_labels import BagLabels, BagTargets
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.watched import learner_of
-from streamsvm.run import forgetting
+from streamsvm.run import requests
 from tests.reference.slow_ambiguous import SlowAmbiguous, pairwise_loss
 from tests.slow import slow_but
 
@@ -176,7 +176,7 @@ def test_a_budget_bounds_memory_and_errs_little_more():
     with pytest.raises(ParameterError, match=r"max_support_vectors.*without a kernel"):
         AmbiguousSVMClassifier(max_support_vectors=100)
     with pytest.raises(ParameterError, match="without a kernel cannot forget"):
-        forgetting.learner_of(AmbiguousSVMClassifier())
+        requests.learner_of(AmbiguousSVMClassifier())
 
 
 @KINDS

@@ -39,6 +39,7 @@ from streamsvm.errors import (
 from streamsvm.model_files import container as model_file
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.forgetting import forget_in_file
 from streamsvm.run.runner import Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,7 +161,7 @@ def test_a_slow_source_has_checkpoints_by_time(tmp_path):
                 for _ in range(2):
                     time.sleep(0.06)
                     yield batch.slice(0, 0)
-                    kept.append(model_file.read(path)[1]["run"]["rows"])
+                    kept.append(model_file.read(path)[1]["states"]["report"]["rows"])
 
     run = Run(Slow([]), lasvm(), checkpoint=Checkpoint(path, seconds=0.05))
     assert run.execute().rows == 8
@@ -205,7 +206,7 @@ def test_kill_9_at_any_moment(tmp_path):
         if code == 0:  # on a slow machine it comes to its end sooner
             break
         assert code == -signal.SIGKILL, error
-        places.append(model_file.read(path)[1]["run"]["rows"])
+        places.append(model_file.read(path)[1]["states"]["report"]["rows"])
     assert places == sorted(places)
     assert 5 < len(set(places) - {0, 5300})
     code, out, error = replay(*options)
@@ -278,6 +279,21 @@ def test_another_run_is_refused(tmp_path):
     streamsvm.save(sparse(), tmp_path / "model.svm")
     with pytest.raises(CheckpointError, match="is a model, not a checkpoint"):
         run(sparse(), tmp_path / "model.svm")
+
+
+@pytest.mark.parametrize(("number", "shown"), [({}, "1"), ({"checkpoint": 3}, "3")])
+def test_a_checkpoint_of_another_format_is_refused(tmp_path, number, shown):
+    path = tmp_path / "run.ckpt"
+    about = {"run": {"rows": 10}, "settings": {}} | number
+    content = model_file.encoded(lasvm(), about)
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=rf"format {shown}, and this release reads format 2"):
+        run(lasvm(), path)
+    with pytest.raises(CheckpointError, match=f"format {shown}"):
+        forget_in_file(path, [1])
+    assert path.read_bytes() == content
+    # The model in it is read, as from any file.
+    assert isinstance(streamsvm.load(path), type(lasvm()))
 
 
 def test_a_checkpoint_is_of_one_source(tmp_path):
@@ -363,11 +379,11 @@ def test_a_deleted_lock_lets_no_second_process_in(tmp_path):
     first = holder(path)
     (tmp_path / "run.ckpt.lock").unlink()
     with pytest.raises(CheckpointError, match=r"run\.ckpt is in use by another process"):
-        Checkpoint(path).begin(Run(MemorySource([]), LASVMClassifier()))
+        Checkpoint(path).begin(Run(MemorySource([]), LASVMClassifier()).contents)
     # The name of a link is another one, the checkpoint is the same.
     (tmp_path / "link.ckpt").symlink_to(path)
     with pytest.raises(CheckpointError, match=r"link\.ckpt is in use by another process"):
-        Checkpoint(tmp_path / "link.ckpt").begin(Run(MemorySource([]), LASVMClassifier()))
+        Checkpoint(tmp_path / "link.ckpt").begin(Run(MemorySource([]), LASVMClassifier()).contents)
     _, err = first.communicate("\n")
     assert first.returncode == 0, err
 
@@ -378,7 +394,7 @@ def test_of_two_processes_the_one_without_a_lock_writes_nothing(tmp_path):
     for name in ("run.ckpt", "run.ckpt.lock"):
         (tmp_path / name).unlink()
     second = Checkpoint(path)
-    second.begin(Run(MemorySource([]), LASVMClassifier()))
+    second.begin(Run(MemorySource([]), LASVMClassifier()).contents)
     before = path.read_bytes()
     _, err = first.communicate("\n")
     assert first.returncode == 1 and "CheckpointError" in err and "another process" in err
@@ -391,7 +407,7 @@ def test_what_a_killed_writer_left_is_removed_at_the_next_start(tmp_path):
     left.write_bytes(b"half of a checkpoint")
     for _ in range(2):
         checkpoint = Checkpoint(tmp_path / "run.ckpt")
-        checkpoint.begin(Run(MemorySource([]), LASVMClassifier()))
+        checkpoint.begin(Run(MemorySource([]), LASVMClassifier()).contents)
         checkpoint.close()
         assert not left.exists()
         left.write_bytes(b"half of a checkpoint")

@@ -164,3 +164,12 @@ def test_a_shadow_of_a_topic_goes_on_from_a_checkpoint(tmp_path, capsys):
         assert one["comparison"] == other["comparison"]
         assert one["comparison"]["record"]["in_use"] == "b" and one["learner"] == "lasvm"
         assert one["monitor"]["candidate_in_use"] == 1.0
+
+
+def test_a_run_that_goes_on_after_its_end_reports_the_model_in_use(tmp_path):
+    for _ in range(2):
+        run = Run(MemorySource(EVENTS), make(), checkpoint=Checkpoint(tmp_path / "c"))
+        report = run.execute()
+        assert run.model.record["in_use"] == "b" and run.learner is run.model.b
+        assert report.model_examples == run.model.b.n_examples
+    assert report.resumed_after == len(EVENTS)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from river import datasets, metrics, stream
 
 from connectors import MemorySource
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm import LASVMClassifier, StandardScaler, TrackingMonitor
 from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents
@@ -407,15 +407,17 @@ def test_held_rows_give_back_what_they_were_given(steps, size):
             names = "ab" if step % 2 else "ba"
             rows = [{names[0]: float(step), names[1]: float(i)} for i in range(size)]
             batch = next(MemorySource([(x, None) for x in rows]).batches())
+            if step % 5:  # messages of several partitions
+                batch = replace(batch, files=[f"topic[{i % 2}]" for i in range(size)])
             kept = [i for i in range(size) if (step + i) % 4]
             for number, i in zip(held.add(batch, np.array(kept, int)), kept, strict=True):
-                model[number] = rows[i]
+                model[number] = rows[i], batch.position(i)
         elif model:
             numbers = sorted(model, key=lambda n: (n * step) % 7)[: 1 + step // 6]
             found = []
             for batch, part in held.take(numbers):
                 assert len(numbers[part]) == len(batch)
-                found += [event.x for event in batch.events()]
+                found += [(event.x, event.position) for event in batch.events()]
             assert found == [model.pop(number) for number in numbers]
         copy = HeldRows()
         copy.resume(*held.state())

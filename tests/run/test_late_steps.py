@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from connectors import MemorySource
-from connectors.source import Batch
+from connectors.batch import Batch
 from streamsvm import (
     LaRankClassifier,
     LASVMClassifier,

@@ -231,7 +231,7 @@ def test_a_start_that_is_refused_ends_no_transaction_of_the_process_that_runs(tm
         return Run(source, SVMSGDClassifier(), output=found, checkpoint=Checkpoint(path))
 
     first, second = run_of("first"), run_of("second")
-    first.checkpoint.begin(first)
+    first.checkpoint.begin(first.contents)
     with pytest.raises(CheckpointError, match="in use by another process"):
         second.execute()
     first.checkpoint.close()

@@ -63,7 +63,9 @@ def learn(consumer, path, peers, monkeypatch, kill_at=None, after=1):
 
 def learnt(folder):
     """Return how many messages the members have learnt, by their checkpoints."""
-    return sum(model_file.read(path)[1]["run"]["learnt"] for path in folder.glob("*.ckpt"))
+    return sum(
+        model_file.read(path)[1]["states"]["report"]["learnt"] for path in folder.glob("*.ckpt")
+    )
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -10,7 +10,7 @@ import pytest
 from river import linear_model, preprocessing
 
 from connectors import ArrowSource, KafkaSource, MemorySource, Position
-from connectors.source import Reject
+from connectors.batch import Reject
 from streamsvm import (
     LaRankClassifier,
     LASVMClassifier,

@@ -152,7 +152,7 @@ def test_events_that_wait_for_labels_leave(capsys):
     assert (said["waiting"], len(said["removed"]), len(said["not_kept"])) == (3, 1, 4)
     _, about, arrays = container.read("c.ckpt")
     held = np.concatenate([array for name, array in arrays.items() if name.endswith(".ids")])
-    assert len(about["late"]["held"]) == len(held) == 33
+    assert len(about["states"]["late"]["held"]) == len(held) == 33
     assert not np.isin([id_of_key(f"k{i}") for i in (4, 5, 7)], held).any()
     model = learner()
     run(events + labels, model).execute()

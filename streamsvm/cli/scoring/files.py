@@ -32,7 +32,8 @@ from streamsvm.cli.predictions import (
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import decoded
 from streamsvm.model_files.replacing import sweep
-from streamsvm.run.parts import parts_of, unwrapped
+from streamsvm.run.adapters import unwrapped
+from streamsvm.run.parts import parts_of
 from streamsvm.run.sentence_feeder import are_sentences
 
 _KEY = "streamsvm.predict"

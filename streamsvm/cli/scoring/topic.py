@@ -16,10 +16,11 @@ import pyarrow as pa
 from connectors import Batch, KafkaSource, ScoredTopic
 from connectors.errors import SourceError
 from connectors.kafka.reachable import Heard
+from connectors.source import SourceAround
 from streamsvm.cli.evaluate import Errors, check_fit, error_in_words, margins
 from streamsvm.cli.outputs import check_ending, check_file, write_tables
 from streamsvm.cli.parser import positive, say, split, whole
-from streamsvm.cli.predictions import features_of, said_by, tables_of_rows
+from streamsvm.cli.predictions import features_of, tables_of_rows
 from streamsvm.cli.running import ends_within, stop_on_signals
 from streamsvm.cli.sources import texts_from
 from streamsvm.cli.topics import (
@@ -33,8 +34,9 @@ from streamsvm.cli.topics import (
 )
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
+from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.run.feeder import by_text
-from streamsvm.run.parts import parts_of, unwrapped
+from streamsvm.run.parts import Model, parts_of
 from streamsvm.support.printing import printable
 
 _COMMIT_SECONDS, _BEHIND_SECONDS = 0.1, 1.0
@@ -88,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     errors = None if options.target is None else Errors(learner, options.positive)
     takers: list[Any] = [source, output]
     with source, ends_within(options.grace, takers) as told, stop_on_signals(told) as stop:
-        read: Any = _Read(options, model, source, stop)
+        read = _Read(options, model, source, stop)
         if output is None:
             tables = tables_of_rows(
                 model, learner, read, errors, options.probabilities, source.name
@@ -108,12 +110,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _scored(
-    options: argparse.Namespace, model: Any, read: Any, output: ScoredTopic, errors: Any
+    options: argparse.Namespace,
+    model: Model,
+    read: "_Read",
+    output: ScoredTopic,
+    errors: Errors | None,
 ) -> tuple[int, int]:
     """Produce predictions; return how many messages there were, and those without one."""
     _, learner = parts_of(unwrapped(model))
     assert learner is not None
-    said, source = said_by(model), read.source
+    said, source = adapter_of(model).column(), read.source
     rows = unusable = 0
     last = time.monotonic()
 
@@ -159,7 +165,7 @@ def _scored(
             commit()
         raise
     finally:
-        source.before_revoke = lambda: None
+        source.before_revoke = None
     commit()
     output.close()
     return rows, unusable
@@ -190,20 +196,18 @@ class _Lines(ScoredTopic):
         self._source.confirm()
 
 
-class _Read:
+class _Read(SourceAround):
     """Reads batches of a topic until a signal, or a limit; all else is that of the source.
 
     Batches keep the fields of --keep, as texts, if predictions go to a file.
     """
 
     def __init__(
-        self, options: argparse.Namespace, model: Any, source: KafkaSource, stop: list[int]
+        self, options: argparse.Namespace, model: Model, source: KafkaSource, stop: list[int]
     ) -> None:
-        self.source, self._stop, self._model, self._options = source, stop, model, options
+        super().__init__(source)
+        self._topic, self._stop, self._model, self._options = source, stop, model, options
         self._keep = split(options.keep) if options.output is not None else []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.source, name)
 
     def batches(self, size: int | None = None) -> Iterator[Batch]:
         """Yield batches; the first one with rows must have features of the model."""
@@ -218,13 +222,13 @@ class _Read:
                 return
 
     def _with_kept(self, batch: Batch) -> Batch:
-        values = self.source.values_of(batch, range(len(batch)), self._keep)
+        values = self._topic.values_of(batch, range(len(batch)), self._keep)
         texts = [{n: None if v is None else str(v) for n, v in one.items()} for one in values]
         schema = pa.schema([(name, pa.string()) for name in self._keep])
         return replace(batch, kept=pa.RecordBatch.from_pylist(texts, schema))
 
 
-def _source_from(options: argparse.Namespace, model: Any) -> KafkaSource:
+def _source_from(options: argparse.Namespace, model: Model) -> KafkaSource:
     """Return the source of the messages' features, as the model takes them."""
     numbers, texts = features_of(model, ())
     heard = Heard()
@@ -264,7 +268,7 @@ def _output_from(options: argparse.Namespace, source: KafkaSource) -> ScoredTopi
     return output
 
 
-def _check_kinds(options: argparse.Namespace, model: Any, batch: Batch, name: str) -> None:
+def _check_kinds(options: argparse.Namespace, model: Model, batch: Batch, name: str) -> None:
     """Refuse a topic whose first messages have no feature of the model, or of another kind."""
     kinds: dict[str, str | None] = {}
     for field in batch.features.schema:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from connectors.batch import Position, Reject, shown
 from connectors.errors import NotReadableError
 from connectors.one_hot import one_hot
-from connectors.source import Position, Reject, shown
 from streamsvm.errors import BadEventError, ParameterError
 from streamsvm.run.bad_events import BadEvents, OnError, RefusedEvent
 from streamsvm.run.keyed.first_events import FirstEvents

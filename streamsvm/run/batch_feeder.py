@@ -1,0 +1,48 @@
+"""What a run asks of a feeder, which puts batches into a model: of rows, sentences or records."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from connectors.kafka.producing import ScoredTopic
+from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.requests import Requests
+from streamsvm.run.score import SentenceScore
+
+
+class BatchFeeder(ABC):
+    """Predicts and learns batches with a model; `bad` takes what cannot be used."""
+
+    learner: Any  # in use; None: the model takes events one by one, as River's do
+    scaler: Any = None  # what transforms rows before the learner learns them; None: nothing does
+    truth: str | None = None  # a kept column: predictions are compared with it where it has a value
+    output: ScoredTopic | None = None  # what takes the predictions
+    # Returns what counts predictions of whole sentences; None: they are of rows.
+    new_score: Callable[[], SentenceScore | None] = staticmethod(lambda: None)
+    requests: Requests | None = None  # what asks to forget rows, which are learnt by their ids then
+
+    def __init__(self, bad: BadEvents) -> None:
+        self.bad = bad
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What a run that goes on from a checkpoint must have, too, as texts by name."""
+        return {}
+
+    def follow(self) -> None:  # noqa: B027
+        """Take the learner in use: that of a wrapper may be another than before."""
+
+    @abstractmethod
+    def labels_of(self, batch: Any) -> LabelColumn:
+        """Return the labels of a batch as the model learns them; None where one is missing."""
+
+    @abstractmethod
+    def feed(self, batch: Any, labels: LabelColumn, first: int | None = None) -> Pairs:
+        """Predict each row, then learn it; return (label, prediction) of those that were learnt.
+
+        `labels` are from `labels_of`. `first` is the number of rows of this epoch before the batch,
+        by which the learner knows rows of an earlier epoch again; None: there is one epoch.
+        """
