@@ -35,7 +35,8 @@ from streamsvm.support.locked import guarded, locked
 class AdaptiveSVMClassifier(Learner):
     """Online SVM for streams that drift: several models learn, and predict together.
 
-    Up to three kernel models learn each example, by LASVM:
+    Up to three kernel models learn each example, by LASVM (the second and third of several classes
+    by LaRank, as the first of more than 50):
 
     * the first from all examples (of the window); it finds scale, gamma and C of its RBF kernel
       itself;
@@ -52,7 +53,7 @@ class AdaptiveSVMClassifier(Learner):
     of the last 256, and later of the last 1,024, examples. If it errs clearly less on the newer
     half, the model begins anew with these, and finds scale and width, or bits, again. This is a
     drift, which is logged. The second and the third model sleep while the combination is as good
-    without them; they wake when the stream has doubled or errors become more.
+    without them; they wake when the number of examples is a power of two, or errors become more.
 
     It takes 1.3 to 2.3 times as long as the first model alone. Its memory is bounded, for any
     stream: kernel rows take `cache_mb` at most, and each example that a model keeps about 8 d + 900

@@ -60,7 +60,7 @@ def test_the_report_is_a_table(capsys):
         "5,300",
         "finishing",
         "drifts",
-        "not measured",
+        "mean gap",
     ):
         assert words in out
     assert "examples/s" in err

@@ -97,7 +97,7 @@ def test_messages_speak_of_one_column_and_of_all_formats(capsys):
 def test_drifts_and_gamma_are_said_once(capsys):
     write("data.parquet", 2000, empty=False)
     found = output(capsys, "replay", "data.parquet", "--target", "y", "--report", "folder")
-    assert found.count("drifts") == 1 and "objective" not in found
+    assert found.count("drifts") == 1 and "  objective" not in found
     # That of the first model, and of the model in use if it is another one.
     assert found.count("gamma ") <= 2 and "RBF" not in found
     report = json.loads(Path("folder/report.json").read_text())

@@ -26,12 +26,13 @@ def test_drifts_are_recorded_and_marked_in_plots(n_before, tmp_path, monkeypatch
         monitor.learn_many(x[start : start + 100], y[start : start + 100])
     values = monitor.get()
     assert (values["n_drifts"], values["last_drift"]) == (1, model.last_drift)
-    # Models that begin anew have no objective of the whole stream.
-    assert "objective" not in values
+    # Of its first model.
+    assert 0.0 <= values["gap"] < values["certificate"] < 1.0
+    assert values["averaged_gap"] <= values["certificate"]
     marked = []
     monkeypatch.setattr(axes.Axes, "axvline", lambda self, x, **style: marked.append(x))
     names = [path.name for path in monitor.plot(tmp_path)]
-    assert names == ["support_vectors.png", "accuracy.png", "kappa.png"]
+    assert names == ["gap.png", "support_vectors.png", "accuracy.png", "kappa.png"]
     assert marked == [model.last_drift - n_before] * 3
 
 

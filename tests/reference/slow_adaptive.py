@@ -98,7 +98,7 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
             f[6, last if k > 1 else 0] = 2.0 if k > 1 or last else -2.0
         combined = weights @ f
         without = combined - weights[6] * f[6]
-        uses_last = errors[8] < errors[9] - 0.005
+        uses_last = errors[8] < errors[9] - 0.02
         out[r] = combined if uses_last else without
         able = np.where(weights[:6] != 0.0, errors[:6], 1.0)
         if able.min() < errors[8 if uses_last else 9] - 0.01:

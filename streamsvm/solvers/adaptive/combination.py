@@ -95,7 +95,7 @@ LARGEST_LEAD = 100.0
 LEAD, LEAD_IF_LATE = 0.01, -0.01
 """An input predicts alone if its share of errors is smaller by this than that of all combined. The
 second, if labels come late: weights are then of what was before."""
-LEAD_OF_LAST = 0.005
+LEAD_OF_LAST = 0.02
 """The last label counts if there are fewer errors with it by this: else one event would be
 predicted otherwise than the same event after it."""
 LEADS_OF, ERRORS_OF_LATE = 500, 2000
