@@ -55,14 +55,14 @@ class AdaptiveSVMClassifier(Learner):
     drift, which is logged. The second and the third model sleep while the combination is as good
     without them; they wake when the number of examples is a power of two, or errors become more.
 
-    It takes 1.3 to 2.3 times as long as the first model alone. Its memory is bounded, for any
-    stream: kernel rows take `cache_mb` at most, and each example that a model keeps about 8 d + 900
-    bytes (d features; with K > 2 classes 120 K more; sparse rows 24 bytes a nonzero feature instead
-    of 8 d, and 3 kB, with K > 2 classes 24 K bytes more, for each feature name). The models keep 4
-    `window` + 1,000 examples at most, of which on noisy streams most are support vectors:
-    `max_support_vectors` bounds those of each. While scale and width are tried there are two models
-    more, of up to 1,024 examples and each with a third of `cache_mb`. Strings and infinities raise
-    `FeatureError` and do not change the model.
+    It takes about twice as long as one model, up to five times of many classes. Its memory is
+    bounded, for any stream: kernel rows take `cache_mb` at most, and each example that a model
+    keeps about 8 d + 900 bytes (d features; with K > 2 classes 120 K more; sparse rows 24 bytes a
+    nonzero feature instead of 8 d, and 3 kB, with K > 2 classes 24 K bytes more, for each feature
+    name). The models keep 4 `window` + 1,000 examples at most, of which on noisy streams most are
+    support vectors: `max_support_vectors` bounds those of each. While scale and width are tried
+    there are two models more, of up to 1,024 examples and each with a third of `cache_mb`. Strings
+    and infinities raise `FeatureError` and do not change the model.
 
     Parameters
     ----------

@@ -592,6 +592,7 @@ def test_labels_that_come_late_are_learnt_by_the_inputs_of_their_prediction(late
     assert combined > max(alone) - 0.035
     state = model.model.combination
     waiting = state.digests[state.digests > 0]
+    assert len(state.digests) == (256 if late else 64)
     assert len(waiting) == late and state.info[combination.IS_LATE] == (late > 0)
     for kept in state.waiting[state.digests > 0, : combination.N_INPUTS, 0]:
         assert any(np.array_equal(kept, one) for one in inputs[-late:])

@@ -494,6 +494,7 @@ class AdaptiveModel(Model):
         self._renew_latest(n, was_dense or n <= _SLEEPS_FROM or n & (n - 1) == 0)
         if n >= _SLEEPS_FROM and n - int(self.state.info[CHANGED]) >= _SLEEPS_AFTER:
             self._fall_asleep(n)
+        self.combination = combination.with_more_places(self.combination)
         self._rebind()
 
     def _most_kept(self) -> int:
@@ -791,7 +792,7 @@ class AdaptiveModel(Model):
             empty = combination.made_sparse(empty)
         empty = combination.with_room(empty, self.n_features, self.is_sparse)
         self.combination = from_arrays(empty, {}, arrays, self._combination_sizes)
-        combination.read_waiting(self.combination, arrays)
+        self.combination = combination.read_waiting(self.combination, arrays)
 
     def _read_member(
         self, m: int, content: object, arrays: NamedArrays, before: list[Member | None]

@@ -101,9 +101,9 @@ predicted otherwise than the same event after it."""
 LEADS_OF, ERRORS_OF_LATE = 500, 2000
 """Leads, and shares of errors, are means over about so many examples; the second, if labels come
 late."""
-MOST_WAITING, WAYS = 4096, 8
-"""Inputs of so many predictions are kept at most, a power of two; of many classes fewer. Each has
-so many places, which follow from the digest of its row; the oldest of these leaves."""
+FEWEST_WAITING, MOST_WAITING, WAYS = 64, 4096, 8
+"""There are places for so many predictions at first, and at most, powers of two; of many classes
+fewer. Each may be at one of `WAYS`, which follow from the digest of its row; the oldest leaves."""
 UNCOUNTED = 128
 """The marks of an example of weight 0."""
 _MOST_KEPT = 1 << 20
@@ -173,7 +173,7 @@ def new_scratch(n_outputs: int, n_features: int) -> Scratch:
 
 def new_combination() -> CombinationState:
     """Return the combination of two classes, or of one, for dense rows."""
-    sizes = {"outputs": 1, "inputs": 1, "sides": 2, "words": 1, "waiting": MOST_WAITING}
+    sizes = {"outputs": 1, "inputs": 1, "sides": 2, "words": 1, "waiting": FEWEST_WAITING}
     state: CombinationState = states.new(CombinationState, sizes)
     state.weights[0] = FIRST_WEIGHT
     return state
@@ -202,15 +202,15 @@ def with_outputs(state: CombinationState, n_outputs: int) -> CombinationState:
     else:
         linear[:, :before] = state.linear
     more = max(2, n_outputs) - len(state.counts)
+    places = min(len(state.digests), n_waiting(n_outputs))
     new = state._replace(
         linear=linear, leads=state.leads.copy(), info=state.info.copy(),
         moments=state.moments.copy(), weights=state.weights.copy(),
         curvature=state.curvature.copy(), counts=np.pad(state.counts, ((0, more), (0, 0))),
         known=state.known.copy(), totals=np.pad(state.totals, (0, more)),
         errors=state.errors.copy(),
-        digests=np.zeros(n_waiting(n_outputs), np.int64),
-        stamps=np.zeros(n_waiting(n_outputs), np.int64),
-        waiting=np.zeros((n_waiting(n_outputs), N_INPUTS + 1, n_outputs)),
+        digests=np.zeros(places, np.int64), stamps=np.zeros(places, np.int64),
+        waiting=np.zeros((places, N_INPUTS + 1, n_outputs)),
     )  # fmt: skip
     if before > 1 and len(new.digests) == len(state.digests):
         new.digests[:], new.stamps[:] = state.digests, state.stamps
@@ -249,19 +249,51 @@ def with_room(state: CombinationState, n_features: int, is_sparse: bool) -> Comb
     )
 
 
+def _with_places(state: CombinationState, n: int) -> CombinationState:
+    """Return a state with n places for predictions that wait, which has those of another one."""
+    none = np.zeros(n, np.int64)
+    waiting = np.zeros((n, *state.waiting.shape[1:]))
+    new = state._replace(digests=none, stamps=none.copy(), waiting=waiting)
+    for i in _in_order(state).tolist():
+        at = _place_for(new, state.digests[i] - 1)
+        for own, other in zip(new[-3:], state[-3:], strict=True):
+            own[at] = other[i]
+    return new
+
+
+def _in_order(state: CombinationState) -> np.ndarray:
+    """Return the places of predictions that wait, the oldest first."""
+    used = np.flatnonzero(state.digests)
+    found: np.ndarray = used[np.argsort(state.stamps[used])]
+    return found
+
+
+def with_more_places(state: CombinationState) -> CombinationState:
+    """Return a state with more places for predictions, if half of them are taken; else the same."""
+    n, most = len(state.digests), n_waiting(state.linear.shape[1])
+    if n >= most or 2 * np.count_nonzero(state.digests) <= n:
+        return state
+    return _with_places(state, min(most, 4 * n))
+
+
 def waiting_arrays(state: CombinationState) -> dict[str, np.ndarray]:
     """Return the predictions that wait for their labels, as a file has them."""
-    is_used = state.digests > 0
-    order = np.flatnonzero(is_used)[np.argsort(state.stamps[is_used])]
+    order = _in_order(state)
     return {
+        "late_places": np.array([len(state.digests)]),
         "late_digests": state.digests[order],
         "late_stamps": state.stamps[order],
         "late_inputs": state.waiting[order],
     }
 
 
-def read_waiting(state: CombinationState, arrays: NamedArrays) -> None:
-    """Set what `waiting_arrays` returned; raise ValueError if it does not fit."""
+def read_waiting(state: CombinationState, arrays: NamedArrays) -> CombinationState:
+    """Return a state with what `waiting_arrays` returned; raise ValueError if it does not fit."""
+    most = n_waiting(state.linear.shape[1])
+    places = int(arrays.take("late_places", Field((1,), np.int64, range=Range(WAYS, most)), {})[0])
+    if places & (places - 1):
+        raise ValueError("late_places is no power of two")
+    state = _with_places(state, places)
     n = arrays.length_of("late_digests", 0)
     digests = arrays.take("late_digests", Field((n,), np.int64, range=Range(1)), {})
     stamps = arrays.take("late_stamps", Field((n,), np.int64, range=COUNT), {})
@@ -269,6 +301,7 @@ def read_waiting(state: CombinationState, arrays: NamedArrays) -> None:
     for i, digest_and_1 in enumerate(digests.tolist()):
         at = _place_for(state, digest_and_1 - 1)
         state.digests[at], state.stamps[at], state.waiting[at] = digest_and_1, stamps[i], inputs[i]
+    return state
 
 
 def losses_without(state: CombinationState) -> np.ndarray:
