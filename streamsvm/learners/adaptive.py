@@ -52,8 +52,9 @@ class AdaptiveSVMClassifier(Learner):
     When the errors of the first or the second model become more, a fresh one learns the older half
     of the last 256, and later of the last 1,024, examples. If it errs clearly less on the newer
     half, the model begins anew with these, and finds scale and width, or bits, again. This is a
-    drift, which is logged. The second and the third model sleep while the combination is as good
-    without them; they wake when the number of examples is a power of two, or errors become more.
+    drift, which is logged. What fresh models take is bounded by a share of the examples so far. The
+    second and the third model sleep while the combination is as good without them; they wake, with
+    the last examples, when the number of examples is a power of two, or errors become more.
 
     It takes about twice as long as one model, up to five times of many classes. Its memory is
     bounded, for any stream: kernel rows take `cache_mb` at most, and each example that a model

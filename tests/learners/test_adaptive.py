@@ -752,3 +752,35 @@ def test_of_words_the_counts_are_combined_too():
             model.learn_one(x, label)
         right[cls] = n_right / 1000
     assert right[AdaptiveSVMClassifier] > right[LASVMClassifier] + 0.02, right
+
+
+def test_what_fresh_models_take_is_bounded_by_the_examples(monkeypatch):
+    # Each 700 examples the labels turn round: errors are always more than they were.
+    draws = np.random.default_rng(3)
+    x = draws.uniform(-1.0, 1.0, (7000, 2)).astype(np.float32)
+    y = (((x**2).sum(axis=1) < 0.6) == (np.arange(7000) // 700 % 2 > 0)).tolist()
+    taken = {}
+    for at_first in (1e12, 2048.0):
+        monkeypatch.setattr(adaptive_model, "_TRIED_AT_FIRST", at_first)
+        model = learnt(AdaptiveSVMClassifier(), x, y)
+        taken[at_first] = model.model.state.info[errors.TRIED]
+    assert taken[2048.0] <= 2048 + 7000 / 4 < taken[1e12]
+
+
+def test_with_late_labels_a_fresh_model_is_judged_without_the_latest(monkeypatch):
+    x, y = stream(1400, turn=700)
+    asked = []
+    judge = adaptive_model.AdaptiveModel._wrong_on_newer
+
+    def wrong_on_newer(self, fresh, examples, half):
+        wrong = judge(self, fresh, examples, half)
+        asked.append((fresh.n_examples, half, len(wrong)))
+        return wrong
+
+    monkeypatch.setattr(adaptive_model.AdaptiveModel, "_wrong_on_newer", wrong_on_newer)
+    events, model = [dict(enumerate(row)) for row in x.tolist()], AdaptiveSVMClassifier()
+    for i, event in enumerate(events):
+        model.predict_one(event)
+        if i >= 50:
+            model.learn_one(events[i - 50], int(y[i - 50]))
+    assert asked and all(n == half == n_newer for n, half, n_newer in asked)

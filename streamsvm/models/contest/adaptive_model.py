@@ -27,7 +27,7 @@ import numpy as np
 
 from streamsvm.model_files.json_values import Content, Json, checked
 from streamsvm.models.contest import errors
-from streamsvm.models.contest.errors import CHANGED, PREDICTIONS, SINCE, AdaptiveState
+from streamsvm.models.contest.errors import CHANGED, PREDICTIONS, SINCE, TRIED, AdaptiveState
 from streamsvm.models.contest.members import (
     FIRST,
     LATEST,
@@ -85,6 +85,11 @@ _FRESH = ((256, EVERY, True), (256, 256, False), (MOST_RECENT, 256, False))
 """How many of the last examples a fresh model learns: the first that convinces is taken. After how
 many examples it is tried; and whether it compares rows as the one that there is, or finds scale and
 width, or bits, by the older half itself."""
+_TRIED_AT_FIRST, _TRIED_PER_EXAMPLE = 16_384.0, 0.25
+"""What fresh models take together, counted in examples of the stream, is at most this: so many, and
+so many for each example."""
+_TAKES, _TAKES_WITH_TRIAL = 0.5, 2.0
+"""An example of a fresh model counts so much: it has few to compare with, but many rivals."""
 _OLD_ENOUGH = 320
 """A model of fewer examples does not begin anew."""
 _AGAIN_AFTER = (128, 256)
@@ -541,9 +546,14 @@ class AdaptiveModel(Model):
         if not has_ranks(self.is_sparse, self.n_features) or self.n_classes < 2:
             self._drop_ranks()
             return
-        age, n_kept = n - int(state.begun[RANKS]), self._kept_of(RANKS, n)
+        age = n - int(state.begun[RANKS])
         is_due = age in RENEWED_AT or (age > RENEWED_AT[-1] and age & (age - 1) == 0)
-        is_due |= not is_awake and (n <= _SLEEPS_FROM or n & (n - 1) == 0 or self._wakes(n))
+        is_due &= is_awake or n <= _SLEEPS_FROM
+        if not is_awake and not renewal.is_on and (n & (n - 1) == 0 or self._wakes(n)):
+            # Errors are more than before, or nobody knows: of the latest examples first.
+            state.begun[RANKS] = max(int(state.begun[RANKS]), n - MOST_RECENT)
+            is_due = True
+        n_kept = self._kept_of(RANKS, n)
         if is_due and not renewal.is_on:
             renewal.begin(n, n_kept)
         if renewal.is_on:
@@ -573,6 +583,9 @@ class AdaptiveModel(Model):
         for length, every, is_alike in _FRESH:
             if age < length or not (errors.is_due(risen, every) or (is_again and n % every == 0)):
                 continue
+            takes = length * (_TAKES if is_alike or slot == RANKS else _TAKES_WITH_TRIAL)
+            if state.info[TRIED] + takes > _TRIED_AT_FIRST + _TRIED_PER_EXAMPLE * n:
+                continue
             examples, half = self._last(length), length // 2
             fresh = self._fresh(member, examples.part(0, half), is_alike)
             examples_seen = examples._replace(x=fresh.seen(examples.x))
@@ -580,12 +593,23 @@ class AdaptiveModel(Model):
             work.expect(examples_seen.x)
             if work.of_next(length) > _MOST_WORK:
                 continue
-            wrong = learn_examples(fresh.model, examples_seen).wrong
-            counts = half + np.flatnonzero(errors.are_counted(examples.marks[half:]))
-            before = errors.are_wrong(examples.marks[counts], slot)
-            if self._errs_less(wrong[counts], before, examples.classes[counts]):
+            state.info[TRIED] += int(takes)
+            wrong = self._wrong_on_newer(fresh.model, examples_seen, half)
+            counts = np.flatnonzero(errors.are_counted(examples.marks[half:]))
+            before = errors.are_wrong(examples.marks[half + counts], slot)
+            if self._errs_less(wrong[counts], before, examples.classes[half + counts]):
                 self._begin_anew(fresh, examples, n, wrong[counts])
                 return
+
+    def _wrong_on_newer(self, fresh: KernelModel, examples: Examples, half: int) -> np.ndarray:
+        """Let a fresh model learn examples; return on which of the newer half it was wrong."""
+        older, newer = examples.part(0, half), examples.part(half, len(examples.classes))
+        learn_examples(fresh, older)
+        if not self.state.asked[last_label.IS_LATE]:
+            return learn_examples(fresh, newer).wrong
+        # Labels come late: nor did the other one know the latest when it predicted.
+        scores = fresh.outputs.scores_of(fresh.margins_of(newer.x))
+        return fresh.outputs.are_wrong(newer.classes.astype(np.float64), scores)
 
     def _errs_less(self, wrong: np.ndarray, before: np.ndarray, classes: np.ndarray) -> bool:
         """Tell whether the errors of a fresh model on examples, bool (n,), are clearly fewer."""

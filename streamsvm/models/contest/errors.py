@@ -34,10 +34,11 @@ APART = 1000
 PREDICTIONS = N_MODELS
 """The place of the predictions, behind those of the models."""
 
-SINCE, N_DRIFTS, LAST_DRIFT, CHANGED = range(4)
-N_INFO = 4
+SINCE, N_DRIFTS, LAST_DRIFT, CHANGED, TRIED = range(5)
+N_INFO = 5
 """Entries of `info`: how many examples came since the last look; how many drifts were noticed, and
-the number of the last example before the latest; and before a model last fell asleep or woke."""
+the number of the last example before the latest; and before a model last fell asleep or woke; what
+fresh models took, in examples of the stream."""
 
 
 class AdaptiveState(NamedTuple):
