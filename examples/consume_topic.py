@@ -19,9 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from river import datasets
 
 from connectors import KafkaSource
-from streamsvm import LASVMClassifier, TrackingMonitor
-from streamsvm.run.checkpoint import Checkpoint
-from streamsvm.run.runner import Run
+from streamsvm import Checkpoint, LASVMClassifier, Run, TrackingMonitor
 
 
 def consume(brokers, checkpoint, limit=None):

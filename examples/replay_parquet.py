@@ -4,8 +4,7 @@ from pathlib import Path
 
 import streamsvm
 from connectors import ParquetSource
-from streamsvm import LASVMClassifier, StandardScaler
-from streamsvm.run.runner import Run
+from streamsvm import LASVMClassifier, Run, StandardScaler
 
 FILE = Path(__file__).parent / "data" / "bananas.parquet"
 

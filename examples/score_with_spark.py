@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 
 import streamsvm
 from connectors import ParquetSource
-from streamsvm import LASVMClassifier, StandardScaler
-from streamsvm.run.runner import Run
+from streamsvm import LASVMClassifier, Run, StandardScaler
 
 BANANAS = Path(__file__).parent / "data" / "bananas.parquet"
 

@@ -6,8 +6,7 @@ Writes monitor.parquet, and gap.png and other plots in the folder ``tracking``.
 from pathlib import Path
 
 from connectors import ParquetSource
-from streamsvm import StandardScaler, TrackingMonitor, TrackingSVMClassifier
-from streamsvm.run.runner import Run
+from streamsvm import Run, StandardScaler, TrackingMonitor, TrackingSVMClassifier
 
 FILE = Path(__file__).parent / "data" / "bananas.parquet"
 

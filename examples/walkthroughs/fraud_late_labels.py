@@ -16,10 +16,7 @@ import numpy as np
 from confluent_kafka import Consumer, Producer
 
 from connectors import KafkaSource, MemorySource
-from streamsvm import LASVMClassifier, StandardScaler
-from streamsvm.run.checkpoint import Checkpoint
-from streamsvm.run.late_labels import LateLabels
-from streamsvm.run.runner import Run
+from streamsvm import Checkpoint, LASVMClassifier, LateLabels, Run, StandardScaler
 
 # %% [markdown]
 # ## Payments and chargebacks
