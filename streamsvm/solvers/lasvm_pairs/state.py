@@ -99,7 +99,7 @@ class PairsState(NamedTuple):
             "n_classes": count_of("classes"),
             "wrong_of_late": Range(0.0, 1.0),
         },
-        reset=("ready", "n_grouped", "crowded"),
+        reset=("ready", "crowded"),
     )
     # Kernel values of fresh rows, and the number of values that each row lacks.
     block: np.ndarray = field(BLOCK, "slots", dtype=np.float32, scratch=True)
