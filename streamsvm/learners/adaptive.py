@@ -308,7 +308,9 @@ class AdaptiveSVMClassifier(Learner):
     def certificate(self) -> Certificate:
         """A bound on the mean gap of the first model, with 95 % probability; or why there is none.
 
-        It is of the examples kept at each moment, also of those before a drift.
+        It is of the examples kept at each moment, also of those before a drift. A model that the
+        trial of scale and width chose has learnt the examples before anew: the mean is of its gaps
+        there, not of those of the model that it took the place of.
         """
         if not self.has_dual:
             return Certificate(None, "no certificate: vectors that are merged are no examples")

@@ -60,7 +60,7 @@ def varying(x: np.ndarray) -> np.ndarray:
 
     A feature that comes later has 0 in all rows before: so the others do not depend on it.
     """
-    found: np.ndarray = np.flatnonzero(np.ptp(x, axis=0))
+    found: np.ndarray = np.flatnonzero((x != x[:1]).any(axis=0))
     return found if len(found) else np.zeros(1, np.int64)
 
 
@@ -75,8 +75,14 @@ def equal_number(n_features: int) -> int:
 
 
 def quantiles(values: np.ndarray, n: int) -> np.ndarray:
-    """Return n quantiles of values at equal steps."""
-    return np.quantile(values, np.arange(1, n + 1) / (n + 1))
+    """Return n quantiles of values at equal steps, float32, below the largest unless all are equal.
+
+    Else a value that is larger than few others, as of a flag that is mostly 1, would have no bit.
+    """
+    # In double precision, as a difference may be beyond single precision.
+    found = np.quantile(values.astype(np.float64), np.arange(1, n + 1) / (n + 1))
+    smaller = values[values < values.max()]
+    return np.minimum(found, smaller.max() if len(smaller) else np.inf).astype(np.float32)
 
 
 def fitted(x: np.ndarray, weights: np.ndarray | None) -> tuple[RankBits, float]:

@@ -56,7 +56,7 @@ class _Feature:
         if stop < len(kept):
             self.kept = stop, kept
             return
-        self.edges = _edges(kept, len(self.names))
+        self.edges = rank_bits.quantiles(kept, len(self.names))
         if stop < _MOST_VALUES:
             self.kept = stop, np.concatenate([kept, np.empty_like(kept)])
         else:
@@ -411,14 +411,6 @@ def _names_of_bits(name: Name, n: int) -> list[Name]:
         return [int(name) * n + k for k in range(n)]
     quantiles = [f"q{k / (n + 1):.4g}" for k in range(1, n + 1)]
     return [f"{name}>{q}" if isinstance(name, str) else (name, q) for q in quantiles]
-
-
-def _edges(values: np.ndarray, n: int) -> np.ndarray:
-    """Return n quantiles of values, float32, below the largest one unless all are equal."""
-    # In double precision, as a difference may be beyond single precision.
-    found = rank_bits.quantiles(values.astype(np.float64), n).astype(np.float32)
-    smaller = values[values < values.max()]
-    return np.minimum(found, smaller.max()) if len(smaller) else found
 
 
 register(RankBits, more=RankBits._as_arrays, read_more=RankBits._read_arrays)

@@ -1,5 +1,6 @@
 """AdaptiveSVMClassifier: the choice among models, drift, classes, copies and files."""
 
+import contextlib
 import copy
 import inspect
 import itertools
@@ -16,13 +17,13 @@ from scipy import sparse as scipy_sparse
 import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from streamsvm.cli.main import main
-from streamsvm.errors import ModelFileError, ParameterError
+from streamsvm.errors import FeatureError, LabelError, ModelFileError, ParameterError
 from streamsvm.models.contest import adaptive_model, errors, members, renewal
 from streamsvm.models.kept_examples import MARKS, KeptExamples
 from streamsvm.models.kernel.larank_solver import LaRankSolver
 from streamsvm.models.kernel.lasvm_solver import LASVMSolver
 from streamsvm.models.rank_bits import fitted, ranks_of
-from streamsvm.solvers.adaptive import combination
+from streamsvm.solvers.adaptive import combination, last_label
 from streamsvm.support.rows import SparseRows, dense, sparse
 from tests.learners.test_all_learners import content
 from tests.reference.slow_adaptive import slow_bits, slow_combination, slow_drifts
@@ -54,6 +55,19 @@ def by_events(model, x, y):
         predicted.append(model.predict_one(event))
         model.learn_one(event, label)
     return predicted
+
+
+def words(n, n_new, seed=1):
+    """Return events of words, and labels that repeat; `n_new` of the words come only once."""
+    draws = np.random.default_rng(seed)
+    y = np.repeat(draws.integers(0, 2, n // 25), 25)
+    events = []
+    for i in range(n):
+        event = {f"w{k}": 1.0 for k in draws.integers(0, 200, 6)} | {
+            f"id{i}-{k}": 1.0 for k in range(n_new)
+        }
+        events.append(event)
+    return events, y.tolist()
 
 
 @pytest.mark.parametrize("shares", [(0.1, 0.1), (0.02, 0.5), (0.1, 0.3, 0.1, 0.4), (0.3, 0.9)])
@@ -784,3 +798,84 @@ def test_with_late_labels_a_fresh_model_is_judged_without_the_latest(monkeypatch
         if i >= 50:
             model.learn_one(events[i - 50], int(y[i - 50]))
     assert asked and all(n == half == n_newer for n, half, n_newer in asked)
+
+
+def test_words_that_nobody_knew_do_not_make_labels_late():
+    events, y = words(800, n_new=2)
+    model, n_right = AdaptiveSVMClassifier(sparse=True), 0
+    for event, label in zip(events, y, strict=True):
+        n_right += model.predict_one(event) == label
+        model.learn_one(event, label)
+        assert not model.model.state.asked[last_label.IS_LATE]
+    assert n_right > 0.9 * len(y) and not model.model.combination.digests.any()
+
+
+def test_an_event_that_is_predicted_often_is_learnt_as_if_once():
+    x, y = np.random.default_rng(0).integers(0, 3, (400, 2)), []
+    models = [AdaptiveSVMClassifier() for _ in range(2)]
+    for row in x.tolist():
+        y.append(int(row[0] > row[1]))
+        event = {"a": float(row[0]), "b": float(row[1])}
+        for model, times in zip(models, (1, 4), strict=True):
+            for _ in range(times):
+                model.predict_one(event)
+            model.learn_one(event, y[-1])
+    assert content(models[0]) == content(models[1])
+    assert not models[0].model.combination.digests.any()
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_file_has_scale_and_c_of_each_model_at_any_time(n_classes, tmp_path):
+    # While the third model has those of the first from before.
+    x, y = stream(700, n_classes=n_classes)
+    x = np.hstack([x, 50.0 * x[:, :1] + np.random.default_rng(0).normal(size=(700, 1)) * 40])
+    x, model = x.astype(np.float32), AdaptiveSVMClassifier(seed=1)
+    for n in range(0, 700, 23):
+        learnt(model, x[n : n + 23], y[n : n + 23])
+        model.save(tmp_path / "m.svm")
+        read = streamsvm.load(tmp_path / "m.svm")
+        assert (
+            read.decision_function_many(x[:50]).tolist()
+            == model.decision_function_many(x[:50]).tolist()
+        )
+
+
+def test_events_without_any_feature_are_learnt():
+    events, batches = AdaptiveSVMClassifier(), AdaptiveSVMClassifier()
+    for i in range(150):
+        events.learn_one({"a": None}, i % 2)
+    batches.learn_many(np.full((150, 1), np.nan), [i % 2 for i in range(150)])
+    assert events.n_examples == batches.n_examples == 150
+    x, y = stream(200)
+    assert np.mean(np.array(by_events(events, x, y)[50:]) == y[50:]) > 0.7
+
+
+@pytest.mark.parametrize("learner", [AdaptiveSVMClassifier, LASVMClassifier])
+@pytest.mark.parametrize("size", [1e29, 1e33, 1e38])
+def test_huge_values_do_not_make_files_that_cannot_be_read(learner, size, tmp_path):
+    draws = np.random.default_rng(0)
+    x = size * draws.normal(size=(330, 4)).clip(-3, 3)
+    model = learnt(learner(), x.astype(np.float32), (x[:, 0] * x[:, 1] > 0).astype(int))
+    model.save(tmp_path / "m.svm")
+    assert streamsvm.load(tmp_path / "m.svm").n_examples == 330
+
+
+@pytest.mark.parametrize(
+    ("labels", "weights"), [([1], 1.0), ([1, None, 0], 1.0), ([1, 0, 0], -1.0), ([], 1.0)]
+)
+def test_a_sparse_batch_that_is_refused_or_empty_changes_nothing(labels, weights):
+    x, y = stream(400)
+    model = learnt(AdaptiveSVMClassifier(seed=1), x, y)
+    before = content(model)
+    batch = scipy_sparse.csr_matrix(x[: 3 if labels else 0])
+    with contextlib.suppress(FeatureError, LabelError, ParameterError):
+        model.learn_many(batch, labels, weights)
+    assert content(model) == before and not model.is_sparse
+
+
+def test_a_rare_value_has_bits_whether_it_is_low_or_high():
+    x = np.ones((1000, 1), np.float32)
+    x[:50] = 0.0
+    for rows in (x, 1.0 - x):
+        low, high = fitted(rows, None)[0].of_rows(np.array([[0.0], [1.0]], np.float32))
+        assert low.sum() == 0 < high.sum()

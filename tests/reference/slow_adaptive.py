@@ -21,7 +21,9 @@ def slow_bits(x, weights):
     for c, k in enumerate(numbers):
         for i in range(1, k + 1):
             columns.append(c)
-            edges.append(np.quantile(x[:, c].astype(float), i / (k + 1)))
+            edge = np.quantile(x[:, c].astype(float), i / (k + 1))
+            # Below the largest value, so that this one differs from the others.
+            edges.append(min([edge, max(v for v in x[:, c].tolist() if v < x[:, c].max())]))
     return np.array(columns), np.array(edges)
 
 

@@ -25,6 +25,7 @@ from streamsvm.solvers.adaptive.combination import CombinationState, Scratch
 from streamsvm.solvers.adaptive.last_label import (
     IS_LATE,
     LAST_ROW,
+    N_PREDICTED,
     digest,
     is_next,
     knows_last,
@@ -287,10 +288,13 @@ def _predicted(args, x, n, is_sparse):
     if not _predict_further(args, x):
         return -1
     columns = args.columns[LAST_COLUMNS]
-    row = digest(columns, args.last_values, n, is_sparse)
+    row = digest(columns, args.last_values, n, is_sparse, args.info[combination.WIDTH])
+    is_again = args.asked[N_PREDICTED] > 0 and args.asked[LAST_ROW] == row
     is_next_one = is_next(args.asked, row)
     _note_scores(args, args)
     state, scratch = _combination(args)
+    if is_again:
+        combination.forget_inputs(state, row)
     combination.combine(
         state, args.scores, args.last_values, columns, n, is_sparse, is_next_one, scratch,
         args.combined,
@@ -304,7 +308,7 @@ def _learn_combined(args, x, is_last, values, columns, n, is_sparse):
     """Let the further models, and the combination, learn a row that the first one has learnt."""
     _learn_further(args, x, is_last)
     _note_scores(args, args)
-    row = digest(columns, values, n, is_sparse)
+    row = digest(columns, values, n, is_sparse, args.info[combination.WIDTH])
     state, scratch = _combination(args)
     if args.asked[LAST_ROW] == row:
         combination.forget_inputs(state, row)

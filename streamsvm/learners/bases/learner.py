@@ -528,11 +528,13 @@ class Learner(RowLearner, base.MiniBatchClassifier):
         return frames.columns_like(X, columns)
 
     def read(self, X: Batch) -> tuple[Rows, Sequence[Name]]:
-        """Return a batch to learn as rows, NaN where a value is missing, and the new features."""
+        """Return a batch to learn as rows, NaN where a value is missing, and the new features.
+
+        Rows of a sparse batch are sparse, whatever the model is.
+        """
         matrix = batches.matrix_of(X, self.schema)
-        if isinstance(matrix, SparseMatrix):
-            self.model.become_sparse()
-        return batches.rows_of(self.schema, matrix, self.is_sparse)
+        is_sparse = self.is_sparse or isinstance(matrix, SparseMatrix)
+        return batches.rows_of(self.schema, matrix, is_sparse)
 
     @guarded
     def margins_many(self, X: Batch) -> np.ndarray:
@@ -599,6 +601,10 @@ class Learner(RowLearner, base.MiniBatchClassifier):
         is_learnt = True if late is None else late.is_learnt
         x, statistics = schema.missing.filled(x, [*schema.names, *new], is_learnt)
         diagonal = self.model.diagonal_of(x)
+        if isinstance(x, SparseRows) and not self.is_sparse:
+            # Only now: a batch that is refused changes nothing.
+            self.model.become_sparse()
+            x = x if self.is_sparse else dense(x)
         schema.extend(new)
         schema.missing.keep(statistics)
         return self.learn_checked(x, labels, weights, numbers, diagonal, late)

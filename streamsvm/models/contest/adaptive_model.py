@@ -25,6 +25,7 @@ from typing import Self
 
 import numpy as np
 
+from streamsvm._parameter_checks import check_positive
 from streamsvm.model_files.json_values import Content, Json, checked
 from streamsvm.models.contest import errors
 from streamsvm.models.contest.errors import CHANGED, PREDICTIONS, SINCE, TRIED, AdaptiveState
@@ -61,7 +62,7 @@ from streamsvm.monitor.certificate import Looks
 from streamsvm.solvers.adaptive import combination, last_label
 from streamsvm.solvers.adaptive.combination import N_MODELS, CombinationState
 from streamsvm.support import states
-from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays, as_int
+from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays, as_float, as_int
 from streamsvm.support.interruptions import Changes
 from streamsvm.support.rows import Rows, SparseRows, dense, shape, sparse
 from streamsvm.support.state_arrays import as_arrays, from_arrays
@@ -338,10 +339,11 @@ class AdaptiveModel(Model):
             return
         if isinstance(x, SparseRows):
             own = slice(int(x.start[0]), int(x.start[1]))
-            row = last_label.digest(x.columns[own], x.values[own], own.stop - own.start, True)
+            columns, values = x.columns[own], x.values[own]
         else:
-            values, columns = np.ascontiguousarray(x[0], np.float32), np.zeros(1, np.int32)
-            row = last_label.digest(columns, values, len(values), False)
+            columns, values = np.zeros(1, np.int32), np.ascontiguousarray(x[0], np.float32)
+        width = self.combination.info[combination.WIDTH]
+        row = last_label.digest(columns, values, len(values), isinstance(x, SparseRows), width)
         if asked[last_label.LAST_ROW] == row:
             combination.forget_inputs(self.combination, row)
         last_label.note_learnt(asked, row)
@@ -776,7 +778,8 @@ class AdaptiveModel(Model):
             if model.state is not None:
                 model.make_room(model.n_features)
             one, more = model.as_file()
-            contents.append(one | {"n_examples": model.n_examples, "is_sparse": model.is_sparse})
+            one |= {"n_examples": model.n_examples, "is_sparse": model.is_sparse, "C": model.C}
+            contents.append(one)
             more |= {} if member.bits is None else member.bits.as_arrays()
             arrays |= {f"model_{m}_{name}": array for name, array in more.items()}
         return content | {"models": contents, "renewal": self.renewal.as_json()}, arrays
@@ -838,6 +841,11 @@ class AdaptiveModel(Model):
             model = self._known(self.settings.as_first(factors, first.model, True))
         model.n_learnt[0] = as_int("n_examples", content.get("n_examples"), 0)
         model.is_sparse = checked(content.get("is_sparse"), bool, "is_sparse")
+        if slot == LATEST:
+            # The first model may have found others since.
+            preparation = model.preparation
+            preparation.C = check_positive("C", as_float("C", content.get("C")))
+            preparation.factors = None
         model.read(content, arrays)
         return Member(slot, model, bits)
 

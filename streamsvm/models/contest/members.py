@@ -163,4 +163,4 @@ class Member(NamedTuple):
 
 def has_ranks(x_is_sparse: bool, n_features: int) -> bool:
     """Tell whether ranks are compared, too."""
-    return not x_is_sparse and n_features <= N_BITS
+    return not x_is_sparse and 1 <= n_features <= N_BITS

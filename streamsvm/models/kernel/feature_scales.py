@@ -28,6 +28,12 @@ _MUCH_SMALLER = 30.0
 """The same for one that is smaller than in the trial: what is constant for long seems to shrink."""
 _SMALLEST, _LARGEST = 1e-30, 1e30
 
+
+def within_limits(factors: np.ndarray) -> np.ndarray:
+    """Return factors of features, float32, none so small or large that squares are lost."""
+    return np.clip(factors, _SMALLEST, _LARGEST).astype(np.float32)
+
+
 LOW, HIGH, FAR = range(3)
 """The rows of limits, float64 (3, features): values below or above are outliers; and how many there
 were of late."""
@@ -82,7 +88,7 @@ def limits_of(x: np.ndarray) -> np.ndarray:
         low, high = np.partition(x, places, axis=0)[places].astype(np.float64)
         with np.errstate(over="ignore"):
             steps = np.partition(np.abs(np.diff(x, axis=0)), last // 2, axis=0)[last // 2]
-        varies = _STEADY * steps > high - low
+        varies = _STEADY * steps.astype(np.float64) > high - low
         beyond = _BEYOND * (high - low)
         limits[LOW, varies], limits[HIGH, varies] = (low - beyond)[varies], (high + beyond)[varies]
     return limits
@@ -201,7 +207,7 @@ class FeatureScales:
         factors = np.where(has_scale, weights / np.where(has_scale, deviations, 1.0), 1.0)
         if self.relevance is not None:
             factors = factors * self.relevance
-        return np.clip(factors, _SMALLEST, _LARGEST).astype(np.float32)
+        return within_limits(factors)
 
     def unweighted(self) -> FeatureScales:
         """Return the same of features that all weigh alike; shares what it knows of them."""

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamsvm.models.kernel import auto_gamma, learned_relevance, relevance
-from streamsvm.models.kernel.feature_scales import FeatureScales
+from streamsvm.models.kernel.feature_scales import FeatureScales, within_limits
 from streamsvm.models.kernel.kernel_solver import KernelSolver
 from streamsvm.models.kernel.preparation import ClassCosts, Preparation
 from streamsvm.models.kernel.relearning import (
@@ -392,7 +392,7 @@ class Race:
         raced, d = self._model, shape(self._examples[0])[1]
         factors = self.scales.factors() if candidate.is_scaled else None
         if factors is not None and candidate.is_weighted:
-            factors *= self.relevance
+            factors = within_limits(factors * self.relevance)
         if raced.is_sparse:
             variance = float(self._variances.sum())
         else:

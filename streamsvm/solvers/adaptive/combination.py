@@ -70,10 +70,10 @@ ONLY, NEXT, LATER = -1, -2, -3
 """In place of the index of a label: a row that is only predicted, one that is the next event, or
 one whose label will come later."""
 
-N, LAST_LABEL, N_WORDS, IS_LATE, N_KEPT = range(5)
-N_INFO = 5
+N, LAST_LABEL, N_WORDS, IS_LATE, N_KEPT, WIDTH = range(6)
+N_INFO = 6
 """Examples learnt; 1 + the index of the last label, 0: none; how many words have come; 1 if labels
-come late; how many predictions were kept so far."""
+come late; how many predictions were kept so far; 1 + the last column that examples had."""
 
 COMBINED, WITHOUT_LAST = N_INPUTS, N_INPUTS + 1
 """The entries of `errors` behind those of the inputs."""
@@ -648,6 +648,7 @@ def learn(
     _take_inputs(state, row, scratch)
     _write_predicted(state, scratch, out)
     state.info[LAST_LABEL] = label + 1
+    _note_width(state, values, columns, n, is_sparse)
     if weight == 0.0:
         return
     for o in range(out.size):
@@ -677,6 +678,16 @@ def learn(
         _count_words(state, values, columns, n, label, weight)
     else:
         _learn_moments(state, values, n, count)
+
+
+@compiled_inner
+def _note_width(state, values, columns, n, is_sparse):
+    for t in range(n - 1, -1, -1):
+        column = np.int64(columns[t]) if is_sparse else np.int64(t)
+        if column < state.info[WIDTH] and not is_sparse:
+            break
+        if values[t] != 0.0:
+            state.info[WIDTH] = max(state.info[WIDTH], column + 1)
 
 
 @compiled_inner
@@ -721,7 +732,7 @@ def learn_rows(state, scores, x, start, columns, labels, weights, knows_last, sc
         values = x[0, first:stop] if is_sparse else x[r]
         own, n = columns[first:stop] if is_sparse else columns, stop - first
         if labels[r] >= 0:
-            row = digest(own, values, n, is_sparse)
+            row = digest(own, values, n, is_sparse, state.info[WIDTH])
             learn(
                 state, scores[r], values, own, n, is_sparse, knows_last, row, labels[r],
                 weights[r], scratch, out[r],
@@ -731,4 +742,5 @@ def learn_rows(state, scores, x, start, columns, labels, weights, knows_last, sc
         is_next = knows_last and labels[r] == NEXT
         combine(state, scores[r], values, own, n, is_sparse, is_next, scratch, out[r])
         if labels[r] == LATER:
-            keep_inputs(state, digest(own, values, n, is_sparse), scratch)
+            row = digest(own, values, n, is_sparse, state.info[WIDTH])
+            keep_inputs(state, row, scratch)

@@ -20,15 +20,21 @@ _PRIME, _FACTOR = 2**31 - 1, 65599
 
 
 @compiled
-def digest(columns, values, n, is_sparse):
+def digest(columns, values, n, is_sparse, width):
     """Return a number that tells a row from others: of its nonzero values and their columns.
 
     The row is float32 (>= n,), the columns are int32 (>= n,); those of a dense row are not read.
+    Columns from `width` on count for nothing: when the row was predicted, they may not have been
+    known. Nor do the latest half of sparse ones, as there are new words all the time.
     """
-    bits, found = values[:n].view(np.int32), np.int64(1)
+    bits, found, limit = values[:n].view(np.int32), np.int64(1), np.int64(width)
+    if is_sparse:
+        limit = np.int64(1)
+        while 2 * limit <= width:
+            limit *= 2
     for t in range(n):
-        if values[t] != 0.0:
-            column = np.int64(columns[t]) if is_sparse else np.int64(t)
+        column = np.int64(columns[t]) if is_sparse else np.int64(t)
+        if values[t] != 0.0 and column < limit:
             found = (_FACTOR * found + column) % _PRIME
             # Not below 0.
             found = (_FACTOR * found + np.int64(bits[t]) + 2**31) % _PRIME
