@@ -75,7 +75,7 @@ class Generation:
 
     number: int
     base: int | None  # the generation in the other slot, committed before; None: there was none
-    life: str  # drawn when the key began: files of two groups are told apart by it
+    life: str  # drawn when the key began: no page of another beginning is taken for one of this
     source: str  # the topic that offsets are of
     offset: int  # of the last event that the snapshot has learnt; -1: none
     index: int  # of that event in its message
@@ -84,10 +84,9 @@ class Generation:
     kind: str  # of that model: the names of its classes
     made_by: dict[str, Any]  # how events become rows: target, features, ...
     names: list[str]  # features of an event: those of the same are logged without names
-    n_bytes: int = 0  # of the snapshot as it is written; 0: it is the common model
-    parts: int = 0  # that it is in
+    n_bytes: int = 0  # of the snapshot as it is written
+    parts: int = 0  # that it is in; 0: it is the common model
     sha256: str = ""
-    file: str | None = None  # the snapshot is there, in place of parts
 
     @property
     def position(self) -> Position:
