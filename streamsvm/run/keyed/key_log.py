@@ -122,8 +122,9 @@ def snapshot(log: KeyLog, state: KeyState, model: bytes) -> KeyLog:
         sha256=hashlib.sha256(content).hexdigest(),
     )
     record = new.written()
+    identity = records.id_of(record)
     for i, part in enumerate(parts):
-        state.set(f"{slot}:{i}", records.sealed(records.id_of(record), part))
+        state.set(f"{slot}:{i}", records.sealed(identity + part))
     records.put(state, slot, record)
     return KeyLog(slot, other_slot, record, new, False, other, log.position)
 

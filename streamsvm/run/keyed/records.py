@@ -95,7 +95,7 @@ class Generation:
 
     def written(self) -> bytes:
         """Return it as bytes."""
-        return _sealed(_as_json({"format": FORMAT, **asdict(self)}))
+        return sealed(_as_json({"format": FORMAT, **asdict(self)}))
 
 
 def generation_of(record: bytes | None, name: str) -> Generation | None:
@@ -125,11 +125,6 @@ def damaged(what: str) -> KeyedStateError:
 def id_of(record: bytes) -> bytes:
     """Return what parts and pages of a generation begin with; no others are taken for them."""
     return hashlib.sha256(record).digest()[:_ID_BYTES]
-
-
-def sealed(identity: bytes, content: bytes) -> bytes:
-    """Return a part or a page of a generation."""
-    return _sealed(identity + content)
 
 
 def content_at(state: KeyState, name: str, identity: bytes) -> bytes | None:
@@ -180,7 +175,7 @@ def names_of(x: dict[str, Any]) -> list[str]:
 
 def new_page(identity: bytes, entry: bytes) -> bytes:
     """Return a page of the log with its first entry."""
-    return sealed(identity, entry + b"\n")
+    return sealed(identity + entry + b"\n")
 
 
 def extended(page: bytes, entry: bytes) -> bytes:
@@ -200,7 +195,8 @@ def _of_json(content: bytes) -> Any:
     return json.loads(content.decode(errors="surrogatepass"))
 
 
-def _sealed(content: bytes) -> bytes:
+def sealed(content: bytes) -> bytes:
+    """Return a value of the state, with a checksum; parts and pages begin with an identity."""
     return b"".join((_MARK, zlib.crc32(content).to_bytes(4, "big"), content))
 
 

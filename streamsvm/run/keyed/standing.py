@@ -61,7 +61,7 @@ class Standing:
             self._seen[place] = partition
         # Offsets that are set back change nothing: events are learnt once.
         if context.offset >= after:
-            state.set(name, records.sealed(b"", b"%d" % (context.offset + 1)))
+            state.set(name, records.sealed(b"%d" % (context.offset + 1)))
 
     def _look(
         self, transaction: Any, state: _OfPartition, place: tuple[str, int], after: int
@@ -83,7 +83,7 @@ class Standing:
                 raise KeyedStateError(f"{where} {why}; may_lack=True goes on without them")
             _log.warning("%s %s", where, why)
         if not began:
-            state.set(name, records.sealed(b"", b"1"))
+            state.set(name, records.sealed(b"1"))
 
 
 class _Changelog:
