@@ -69,9 +69,8 @@ class ModelPerKey:
         them with kernels. Let it be more than the keys that are in use at a time.
     may_lack
         Whether to go on, with a warning, where the state of a partition lacks messages that the
-        group has read: the changelog was cut or is gone, or cannot be read up to the group's
-        offsets; or models are new in a group that has read already. False: the worker stops, and
-        says what to do.
+        group has read: the changelog was cut or is gone, or models are new in a group that has
+        read already. False: the worker stops, and says what to do.
     on_error
         What is done with a message that cannot be used, beside returning it with ``error``:
         ``"skip"``: it is counted (`bad`); ``"dead-letter"``: written to a file, too, with `path`;
@@ -195,7 +194,7 @@ class ModelPerKey:
         if state is None:
             raise ParameterError("no state: use .apply(models, stateful=True, metadata=True)")
         context = message_context()
-        self._standing.note(state, context, timestamp)
+        self._standing.check(state, context, timestamp)
         self.bad.n_events += 1
         x: dict[str, Any] = {}
         y = None

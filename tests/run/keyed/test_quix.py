@@ -26,7 +26,7 @@ def _quiet():
 
 def ran(address, folder, models, count, seen, **topic):
     """Run an application for so many messages; return what it makes of them."""
-    app, stream = keyed.application(address, folder, 0.3, "at-least-once", **topic)
+    app, stream = keyed.application(address, folder, 0.3, **topic)
 
     def called(value, key, timestamp, headers, state):
         answer = models(value, key, timestamp, headers, state)
@@ -112,7 +112,7 @@ def test_expanded_messages_and_offsets_that_are_reset(tmp_path, monkeypatch):
 
     def made(folder, n):
         models = ModelPerKey(SVMSGDClassifier(), target="y")
-        app, stream = keyed.application(address, tmp_path / folder, 0.1, "at-least-once")
+        app, stream = keyed.application(address, tmp_path / folder, 0.1)
         stream = stream.apply(lambda value: value["rows"], expand=True)
         stream.apply(models, stateful=True, metadata=True)
         return models, app.run(count=n, timeout=20)
@@ -147,8 +147,7 @@ def reset(address):
 
 
 @slow
-@pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
-def test_workers_that_are_killed_lose_and_double_nothing(guarantee):
+def test_workers_that_are_killed_lose_and_double_nothing():
     said = keyed.kills(
         argparse.Namespace(
             model="lasvm",
@@ -158,7 +157,6 @@ def test_workers_that_are_killed_lose_and_double_nothing(guarantee):
             kills=2,
             in_commits=4,
             commit=0.5,
-            guarantee=guarantee,
             brokers=None,
             max_models=15,
             seed=1,
