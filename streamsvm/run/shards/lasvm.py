@@ -23,7 +23,6 @@ from streamsvm.run.shards.folder import Kept
 from streamsvm.run.shards.job import Training
 from streamsvm.run.shards.problem import Examples, Expansion, measured
 from streamsvm.run.shards.report import Round, ShardsReport
-from streamsvm.run.shards.shard import Evaluation
 
 _UNITED = "united.svm"
 
@@ -144,16 +143,17 @@ class LASVMTraining(Training):
         most = max(1, max(_FEWEST_SENT, n) // len(self._all))
         # By how much gradients differ now at most: rows that lack less would change nothing.
         tau = max(self._united.tau, self._united.delta)
-        found: list[Evaluation] = self._ask("evaluate", self._setting, expansion, most, tau)
-        gap, loss, total, norm = np.sum([one.sums for one in found], axis=0).tolist()
+        found = self._ask("evaluate", self._setting, expansion, most, tau)
+        sums, n_lacking, worst = zip(*found, strict=True)
+        gap, loss, total, norm = np.sum(sums, axis=0).tolist()
         self._add_round(
             primal=0.5 * norm + loss,
             dual=total - 0.5 * norm,
             gap=gap,
             n_support_vectors=n,
-            n_violating=sum(one.n_violating for one in found),
+            n_violating=sum(n_lacking),
         )
-        return [one.worst for one in found]
+        return [*worst]
 
     def _is_at_rest(self, is_new: bool) -> bool:
         """Tell whether the last rounds have changed next to nothing."""
@@ -175,7 +175,7 @@ class LASVMTraining(Training):
         some = sample.take(np.arange(min(_IN_DOUBLE, len(sample.codes))))
         kernel, expansion = setting.learner.kernel_, self._expansion
         both = expansion.margins(kernel, some.rows), expansion.margins_in_double(kernel, some.rows)
-        single, double = (measured(setting, expansion, some, f).gaps for f in both)
+        single, double = (measured(setting, expansion, some, f)[1] for f in both)
         of_each = float(np.abs(single - double).sum()) / len(some.codes)
         self.report.rounding = of_each * n / max(self.report.rounds[-1].dual, 1e-300)
         self._set_tau(self._learner.tau)

@@ -128,21 +128,18 @@ class Expansion(NamedTuple):
         return f
 
 
-class Measured(NamedTuple):
-    """Sums over rows and problems, and figures of each row.
+def measured(
+    setting: Setting, model: Expansion, examples: Examples, f: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compare rows with a model, given their f(x), float64 (n, problems).
 
     The gap is the sum of ``C_i max(0, 1 - y_i f_i) - |a_i| (1 - y_i f_i)``, no term of which is
     below 0: nothing cancels.
+
+    Returns sums over rows and problems, float64 (4,): gap, loss, |a_i|, and a_i (f_i - b). The gap
+    of each row. And what its margin lacks to 1, at most over its problems; of a row that the model
+    has, this is -inf.
     """
-
-    sums: np.ndarray  # float64: gap, loss, sum of |a_i|, of a_i (f_i - b)
-    gaps: np.ndarray  # float64 (n,): the part of each row
-    short: np.ndarray  # float64 (n,): what its margin lacks to 1, at most over its problems
-    is_kept: np.ndarray  # bool (n,): the model has it
-
-
-def measured(setting: Setting, model: Expansion, examples: Examples, f: np.ndarray) -> Measured:
-    """Return the figures of rows, given their f(x), float64 (n, problems)."""
     n = len(examples.numbers)
     place = np.searchsorted(model.numbers, examples.numbers) % max(1, len(model.numbers))
     is_kept = np.zeros(n, bool)
@@ -163,4 +160,5 @@ def measured(setting: Setting, model: Expansion, examples: Examples, f: np.ndarr
         sums += gap.sum(), loss.sum(), (a * y).sum(), (a * (own - model.biases[p])).sum()
         gaps[about] += gap
         lacks[about] = np.maximum(lacks[about], short)
-    return Measured(sums, gaps, lacks, is_kept)
+    lacks[is_kept] = -np.inf
+    return sums, gaps, lacks

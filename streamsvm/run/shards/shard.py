@@ -27,17 +27,6 @@ class Summary(NamedTuple):
     is_sparse: bool  # it was read as sparse rows
 
 
-class Evaluation(NamedTuple):
-    """What a shard finds about a model: sums over its rows and problems, and what the model lacks.
-
-    `sums` are those of `problem.Measured`.
-    """
-
-    sums: np.ndarray
-    n_violating: int  # rows without coefficients that would change the model
-    worst: Examples  # those of them with the largest losses
-
-
 class Shard:
     """Some rows of the data; what it is asked depends on nothing but the arguments.
 
@@ -98,18 +87,20 @@ class Shard:
         examples = self._scaled(setting)
         return examples.take(np.flatnonzero(np.isin(examples.numbers, numbers)))
 
-    def evaluate(self, setting: Setting, model: Expansion, most: int, tau: float) -> Evaluation:
-        """Compare the rows with a model: see `Evaluation`. `worst` are `most` rows at most.
+    def evaluate(
+        self, setting: Setting, model: Expansion, most: int, tau: float
+    ) -> tuple[np.ndarray, int, Examples]:
+        """Compare the rows with a model; return the sums of `measured`, and what the model lacks.
 
-        A row violates optimality if it lacks more than `tau` to a margin of 1.
+        That is how many rows without coefficients lack more than `tau` to a margin of 1, so that
+        they would change the model, and up to `most` of them, those with the largest losses.
         """
         examples = self._scaled(setting)
         f = model.margins(setting.learner.kernel_, examples.rows)
-        found = measured(setting, model, examples, f)
-        lacks = ~found.is_kept & (found.short > tau) & (examples.weights > 0.0)
-        lacking = np.flatnonzero(lacks)
-        order = np.argsort(-found.gaps[lacking], kind="stable")[:most]
-        return Evaluation(found.sums, len(lacking), examples.take(np.sort(lacking[order])))
+        sums_of_all, gaps, lacks = measured(setting, model, examples, f)
+        lacking = np.flatnonzero((lacks > tau) & (examples.weights > 0.0))
+        order = np.argsort(-gaps[lacking], kind="stable")[:most]
+        return sums_of_all, len(lacking), examples.take(np.sort(lacking[order]))
 
     def losses(
         self, setting: Setting, w: np.ndarray, towards: np.ndarray, steps: np.ndarray

@@ -118,9 +118,8 @@ class RayWorkers(LocalWorkers):
             if not started:
                 raise WorkerError(
                     f"for {self._patience:g} s no further actor has started; missing: "
-                    f"{len(coming)} of {n}; each has the options {self._options}, and of the "
-                    f"cluster's {_shown(self._ray.cluster_resources())} are free "
-                    f"{_shown(self._ray.available_resources())}"
+                    f"{len(coming)} of {n}; each has the options {self._options}, and the cluster "
+                    f"has {self._ray.cluster_resources()}"
                 )
 
     def ask(self, task: str, which: Sequence[int], *given: Any) -> Iterator[Any]:
@@ -150,8 +149,3 @@ class RayWorkers(LocalWorkers):
         for actor in self._actors:
             self._ray.kill(actor)
         self._actors = []
-
-
-def _shown(resources: dict[str, float]) -> dict[str, float]:
-    """Return the resources of a cluster without the names of its machines."""
-    return {name: amount for name, amount in sorted(resources.items()) if "node:" not in name}
