@@ -163,6 +163,13 @@ def test_without_a_limit_moments_are_plain(tmp_path):
     assert not report.clipped
 
 
+def test_a_feature_that_is_the_same_in_all_rows_has_no_variance(tmp_path):
+    x, y = drawn()
+    x = np.c_[x, np.full(len(x), 0.1)]
+    model, _ = trained(tmp_path, x, y)
+    assert model["StandardScaler"].statistics["x2"] == (len(x), 0.1, 0.0)
+
+
 def test_a_small_clip_leaves_usual_values_alone(tmp_path):
     x, y = drawn()
     model, report = trained(tmp_path, x, y, StandardScaler(clip=1.0) | LASVMClassifier(KERNEL))

@@ -53,13 +53,17 @@ def moments_of(
     for matrix in matrices:
         values = values_of(matrix, names)
         is_there = ~np.isnan(values)
-        counted = np.where(is_there, np.clip(values, low, high), 0.0)
+        clipped = np.clip(values, low, high)
+        # Differences from the least value: of values that are the same they are 0 exactly.
+        least = np.fmin.reduce(clipped, axis=0, initial=np.inf)
+        least[least == np.inf] = 0.0
+        counted = np.where(is_there, clipped - least, 0.0)
         count = is_there.sum(axis=0)
         n = np.maximum(1, count)
         mean = counted.sum(axis=0) / n
         variance = (np.where(is_there, counted - mean, 0.0) ** 2).sum(axis=0) / n
-        n_far = (is_there & (counted != values)).sum(axis=0)
-        found = merged(found, np.array([count, mean, variance, n_far]))
+        n_far = (is_there & (clipped != values)).sum(axis=0)
+        found = merged(found, np.array([count, least + mean, variance, n_far]))
     return found
 
 
