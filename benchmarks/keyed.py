@@ -77,9 +77,7 @@ def produce(address: str, messages: Any, topic: str = TOPIC) -> None:
     assert producer.flush(60) == 0
 
 
-def application(
-    address: str, folder: Path, commit_seconds: float, guarantee: str, **topic: Any
-) -> Any:
+def application(address: str, folder: Path, commit_seconds: float, **topic: Any) -> Any:
     """Return an application of the group, and its stream of the topic."""
     from quixstreams import Application
     from quixstreams.models import TopicConfig
@@ -94,10 +92,7 @@ def application(
         producer_extra_config={
             # Tansu takes the end of a partition to be behind the first record of its last batch.
             "batch.num.messages": 1,
-            # The same after a restart, so that the broker ends what the killed worker has begun.
-            "transactional.id": folder.name,
         },
-        processing_guarantee=guarantee,
         loglevel="WARNING",
     )
     config = TopicConfig(N_PARTITIONS, 1, {"retention.ms": "-1"})
@@ -109,7 +104,7 @@ def work(address: str, folder: Path, options: argparse.Namespace, dies: bool) ->
     logging.getLogger("quixstreams").setLevel(logging.WARNING)
     if dies:
         die_in_commit(4)
-    app, stream = application(address, folder, options.commit, options.guarantee)
+    app, stream = application(address, folder, options.commit)
     models = ModelPerKey(_MODELS[options.model](), target="y", max_models=options.max_models)
     stream.apply(models, stateful=True, metadata=True)
     app.run()
@@ -311,9 +306,7 @@ def speed(options: argparse.Namespace) -> str:
         produce(address, messages)
         for what, called in (("Quix Streams, counting", count), ("a model per key", models)):
             paces = Paces(called)
-            app, stream = application(
-                address, Path(name), options.commit, options.guarantee, group=what[0]
-            )
+            app, stream = application(address, Path(name), options.commit, group=what[0])
             stream.apply(paces, stateful=True, metadata=True)
             app.run(count=options.events, timeout=60, collect=False)
             lines.append(f"{what}: {paces.per_second():,.0f}")
@@ -357,7 +350,7 @@ def memory(options: argparse.Namespace) -> str:
     with tempfile.TemporaryDirectory() as name, brokers.tansu() as address:
         brokers.make_topic(address, TOPIC, N_PARTITIONS, **{"retention.ms": "-1"})
         produce(address, messages)
-        app, stream = application(address, Path(name), options.commit, options.guarantee)
+        app, stream = application(address, Path(name), options.commit)
         paces = Paces(called)
         stream.apply(paces, stateful=True, metadata=True)
         app.run(count=options.events, timeout=60, collect=False)
@@ -385,7 +378,6 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--in-commits", type=int, default=0, help="kills in a commit, besides")
     parser.add_argument("--commit", type=float, default=1.0, help="seconds between commits")
-    parser.add_argument("--guarantee", default="at-least-once", help="or exactly-once")
     parser.add_argument("--brokers", help="of a cluster without the topic; for kills")
     parser.add_argument("--max-models", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamsvm import LASVMClassifier, SVMSGDClassifier
-from streamsvm.run.shards import RayWorkers, train_on_shards
+from streamsvm.run.shards import LocalWorkers, RayWorkers, train_on_shards
 from tests.golden import problems
 from tests.golden.problems import FOLDER, Problem
 
+PARTS = {"describe": "read", "learn": "learn", "chosen": "learn"}
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
 GAPS = {"adult": 1e-3, "mnist_8": 1e-2}
 
@@ -58,46 +61,74 @@ def error_of(model: Any, problem: Problem) -> float:
     return 100.0 * float(np.mean(np.array(found.to_pylist()) != problem.y_test))
 
 
+class Timed(LocalWorkers):
+    """Measures each shard alone, as if a worker had it: seconds of the slowest, bytes of all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: Counter[str] = Counter()
+        self.all_seconds, self.sent, self.back = 0.0, 0, 0
+
+    def ask(self, task: str, which: Sequence[int], *given: Any) -> Iterator[Any]:
+        """Call a method of some shards, and yield what they return."""
+        slowest, answers = 0.0, super().ask(task, which, *given)
+        for _ in which:
+            start = time.process_time()
+            answer = next(answers)
+            seconds = time.process_time() - start
+            slowest, self.all_seconds = max(slowest, seconds), self.all_seconds + seconds
+            self.sent, self.back = self.sent + size_of(given), self.back + size_of(answer)
+            yield answer
+        self.seconds[PARTS.get(task, "evaluate")] += slowest
+
+
+def size_of(content: Any) -> int:
+    """Return the bytes of the arrays in something that is sent."""
+    if isinstance(content, np.ndarray):
+        return content.nbytes
+    return sum(map(size_of, content)) if isinstance(content, tuple) else 0
+
+
+def timed(template: Any, path: Path, runs: int, **given: Any) -> tuple[Any, Any, Timed]:
+    """Train; return model, report and times of the fastest of some runs."""
+    found = []
+    for _ in range(runs):
+        workers, start = Timed(), time.process_time()
+        model, report = train_on_shards(template, path, "label", workers=workers, **given)
+        workers.seconds["united"] = time.process_time() - start - workers.all_seconds
+        found.append((model, report, workers))
+    return min(found, key=lambda one: one[2].seconds.total())
+
+
+def shown(workers: Timed) -> str:
+    """Return the seconds by part."""
+    return ", ".join(f"{part} {seconds:.2f}" for part, seconds in workers.seconds.items())
+
+
 def kernel(name: str, n: int, path: Path, problem: Problem, dual: float, runs: int) -> None:
     """Print a line of n workers."""
     template = LASVMClassifier(problem.kernel, C=problem.C)
-    best: Any = None
-    for _ in range(runs):
-        found = train_on_shards(template, path, "label", gap=GAPS[name], shards=n)
-        if best is None or sum(found[1].seconds().values()) < sum(best[1].seconds().values()):
-            best = found
-    model, report = best
-    last, times = report.rounds[-1], report.seconds()
-    sent = report.learn_bytes + sum(r.bytes_in + n * r.bytes_out for r in report.rounds)
-    parts = "  ".join(f"{part} {s:.2f}" for part, s in times.items() if part != "send")
+    model, report, workers = timed(template, path, runs, gap=GAPS[name], shards=n)
+    last = report.rounds[-1]
     print(
         f"{n:2d} workers: {len(report.rounds)} rounds, gap {report.gap:.1e} (rounding "
         f"{report.rounding:.0e}), dual {last.dual:.6g}, plain's {dual / last.dual:.5f} of it, "
-        f"error {error_of(model, problem):.2f} %, {last.n_support_vectors:,} vectors; s: {parts}; "
-        f"{sent / 1e6:.0f} MB",
+        f"error {error_of(model, problem):.2f} %, {last.n_support_vectors:,} vectors; s: "
+        f"{shown(workers)}; {(workers.sent + workers.back) / 1e6:.0f} MB",
         flush=True,
     )
 
 
 def on_ray(name: str, path: Path, problem: Problem) -> None:
-    """Print seconds of 1 and 2 actors, which are started in the first call."""
+    """Print seconds of 1 and 2 actors, which are started in each call."""
     template = LASVMClassifier(problem.kernel, C=problem.C)
     train_on_shards(template, path, "label", gap=1e6, workers=RayWorkers(1))
     for n in (1, 2, 1, 2):
-        with RayWorkers(n) as workers:
-            for call in ("first", "second"):
-                start, own = time.perf_counter(), time.process_time()
-                given = {"gap": GAPS[name], "shards": n, "workers": workers}
-                _, report = train_on_shards(template, path, "label", **given)
-                seconds, own = time.perf_counter() - start, time.process_time() - own
-                parts = report.seconds()
-                slowest = sum(parts[part] for part in ("read", "learn", "evaluate"))
-                print(
-                    f"Ray, actors: {n}, {call} call: {seconds:.2f} s by the clock; of the "
-                    f"processor: slowest actor {slowest:.2f} s, coordinator {own:.2f} s (united "
-                    f"model {parts['united']:.2f} s); gap {report.gap:.1e}",
-                    flush=True,
-                )
+        start = time.perf_counter()
+        given = {"gap": GAPS[name], "shards": n, "workers": RayWorkers(n)}
+        _, report = train_on_shards(template, path, "label", **given)
+        seconds = time.perf_counter() - start
+        print(f"Ray, actors: {n}: {seconds:.2f} s by the clock; gap {report.gap:.1e}", flush=True)
 
 
 def linear(folder: Path, runs: int) -> None:
@@ -110,19 +141,13 @@ def linear(folder: Path, runs: int) -> None:
         ("Adult, C .01", folder / "linear.parquet", 0.01),
         ("Reuters, C 1", reuters, 1.0),
     ]:
-        n_rows = pq.read_metadata(path).num_rows
-        template = SVMSGDClassifier(C=C, n_expected=n_rows)
+        template = SVMSGDClassifier(C=C, n_expected=pq.read_metadata(path).num_rows)
         for n in (1, 8, 64):
-            times, report = [], None
-            for _ in range(runs):
-                _, report = train_on_shards(template, path, "label", shards=n)
-                times.append(report.seconds())
-            best = min(times, key=lambda parts: sum(parts.values()))
+            _, report, workers = timed(template, path, runs, shards=n)
             print(
                 f"{name}, {n:2d} workers: {len(report.rounds)} rounds, gap {report.gap:.1e}, "
-                f"objective {report.rounds[-1].primal:.6g}; s: evaluate {best['evaluate']:.3f}, "
-                f"planes {best['united']:.3f}; "
-                f"{sum(r.bytes_in for r in report.rounds) / 1e6:.2f} MB back",
+                f"objective {report.rounds[-1].primal:.6g}; s: {shown(workers)}; "
+                f"{workers.back / 1e6:.2f} MB back",
                 flush=True,
             )
 

@@ -49,8 +49,9 @@ class ScaledFeatures(Locked):
         return {name: int(n) for name, n in zip(names, counts, strict=True) if n > 0}
 
     def replace_moments(self, names: list[Name], moments: np.ndarray) -> None:
-        """Set count, mean, variance and clipped values, float64 (4, n), of features it knows."""
+        """Set count, mean, variance and clipped values, float64 (4, n), of features."""
         with self.lock:
+            self.schema.extend(names)
             columns = [self.schema.index[name] for name in names]
             self._fitted()[: N_CLIPPED + 1, columns] = moments
 

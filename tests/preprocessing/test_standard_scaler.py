@@ -273,3 +273,13 @@ def test_threads_learn_each_event_once():
     counts = {name: figures[0] for name, figures in scaler.statistics.items()}
     assert counts["a"] == 4 * (2000 + 10 * 50) and counts["b"] == 4 * 2000
     assert counts["late"] == 4 * 10 * 50 and len(counts) == 3 + 4 * 4
+
+
+def test_a_merged_scaler_has_the_statistics_of_the_rows_of_both():
+    x = np.random.default_rng(0).normal(3.0, 2.0, (300, 2))
+    whole, first, second = (StandardScaler(clip=None) for _ in range(3))
+    for scaler, rows in ((whole, x), (first, x[:50]), (second, x[50:])):
+        scaler.learn_many(rows)
+    first.merge(second)
+    for name, (n, mean, variance) in whole.statistics.items():
+        assert first.statistics[name] == pytest.approx((n, mean, variance), rel=1e-9)

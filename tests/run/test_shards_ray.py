@@ -1,6 +1,7 @@
 """Shards on Ray: what dies is started again, and the model is the same to the last bit."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -11,12 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connectors.parquet_files import find_parts
 from streamsvm import LASVMClassifier, SVMSGDClassifier, kernels
 from streamsvm.errors import FeatureError, WorkerError
 from streamsvm.run.shards import RayWorkers, train_on_shards
-from streamsvm.run.shards.exchange import Reading
-from streamsvm.run.shards.reading import divided
+from streamsvm.run.shards.reading import planned
 from tests.interruptions import needs_ctrl_c
 
 pytestmark = [
@@ -65,12 +64,17 @@ class Killing(RayWorkers):
     killed = 0
 
     def ask(self, task, which, *given):
-        pids = self.processes() if task in ("learn", "evaluate") else []
-        answers = super().ask(task, which, *given)
-        for pid in pids[:1]:
-            os.kill(pid, signal.SIGKILL)
-            self.killed += 1
-        return answers
+        for n, answer in enumerate(super().ask(task, which, *given)):
+            if n == 0 and task in ("learn", "evaluate"):
+                os.kill(actors_now()[0], signal.SIGKILL)
+                self.killed += 1
+            yield answer
+
+
+def actors_now():
+    """Return the processes of actors, as Ray names them."""
+    named = [(p, p.read_bytes()) for p in pathlib.Path("/proc").glob("[0-9]*/cmdline")]
+    return [int(p.parent.name) for p, name in named if name.startswith(b"ray::_Actor")]
 
 
 def trained(data, **given):
@@ -97,44 +101,26 @@ class Deadly:
 
 def test_an_actor_that_dies_each_time_ends_the_training(data):
     workers = RayWorkers(2, max_restarts=1)
-    workers.open(Reading(str(data), "label", {}), divided(find_parts(data), None))
+    reading, _, pieces = planned((data, "label", {}), TEMPLATE, False, None)
+    workers.open(reading, pieces)
     with pytest.raises(WorkerError, match=r"max_restarts=1.*\(1.parquet, 3.parquet\)"):
-        list(workers.ask("describe", [1], Deadly(), None))
+        list(workers.ask("chosen", [1], Deadly(), None))
     workers.close()
 
 
 def test_actors_without_room_and_errors_of_data(data):
-    with (
-        RayWorkers(2, patience=1.0, num_cpus=64) as workers,
-        pytest.raises(WorkerError, match=r"missing: 2 of 2; each wants .*64.*'CPU': 2.0"),
-    ):
+    workers = RayWorkers(2, patience=1.0, num_cpus=64)
+    with pytest.raises(WorkerError, match=r"missing: 2 of 2; .*64.*'CPU': 2.0"):
         trained(data, workers=workers)
     workers = RayWorkers(3)
-    for shards, n in [(2, 2), (5, 3)]:
-        trained(data, workers=workers, shards=shards)
-        assert workers.n == n
+    for shards in (2, 5):
+        model = trained(data, workers=workers, shards=shards)
+        assert are_same(model, trained(data, shards=shards))
+    assert not any(is_running(pid) for pid in actors_now())
     table = pa.table({"a": [1.0, None], "b": [0.0, 1.0], "label": [True, False]})
     pq.write_table(table, data / "2.parquet")
     with pytest.raises(FeatureError, match=r"^2.parquet: row 1: 'a' is missing"):
         trained(data, workers=workers)
-
-
-def test_actors_are_kept_within_a_block(data):
-    seen = []
-    with RayWorkers(2) as workers:
-        for template in (TEMPLATE, TEMPLATE.clone({"C": 1.0}), TEMPLATE):
-            model, _ = train_on_shards(template, data, "label", workers=workers, shards=3)
-            assert are_same(model, train_on_shards(template, data, "label", shards=3)[0])
-            seen.append(workers.processes())
-        assert seen[0] == seen[1] == seen[2]
-
-        def stop(made):
-            raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt, match=r"rounds made: 1; .* starts anew"):
-            train_on_shards(TEMPLATE, data, "label", workers=workers, on_round=stop)
-        train_on_shards(TEMPLATE, data, "label", workers=workers)
-    assert not any(is_running(pid) for pid in seen[0])
 
 
 def is_running(pid):

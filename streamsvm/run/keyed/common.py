@@ -39,8 +39,6 @@ class CommonModels:
         """Of the model that new keys begin with."""
         self._kinds = [_kind_of(one) for one in self._models.values()]
         self.kind = self._kinds[0]
-        last = container.steps_of(self._models[self.digest])[-1]
-        self.is_classifier = not isinstance(last, IncrementalSVMRegressor)
 
     def new(self, digest: str | None = None) -> Any:
         """Return a copy of a model; None: of the one that new keys begin with."""
@@ -48,7 +46,7 @@ class CommonModels:
 
     def check(self, of: Generation, name: str) -> None:
         """Refuse, by KeyedStateError, a key that began with a model that is not given."""
-        if not of.n_bytes and of.common not in self._models:
+        if not of.parts and of.common not in self._models:
             raise KeyedStateError(
                 f"a key began with a common model that is not given (its digest is "
                 f"{of.common[:12]}..., given: "

@@ -19,82 +19,16 @@ import hashlib
 import secrets
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from streamsvm.errors import KeyedStateError, UnwritableModelFileError
-from streamsvm.model_files import replacing
 from streamsvm.run.keyed import records
 from streamsvm.run.keyed.records import Entry, Generation, KeyState, Position
 
 _FASTEST = 1  # of zlib: half the bytes, at 50 MB/s
-_NO_POSITION = -1, 0
 
 Slots = tuple[str, str]
 """The names of the two slots."""
-
-
-class Snapshots:
-    """Writes and reads snapshots: in the state, or in a folder that all workers have."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self.folder = folder
-
-    def described(self, content: bytes, life: str, number: int) -> dict[str, Any]:
-        """Return what the record of a generation says of its snapshot."""
-        digest = hashlib.sha256(content).hexdigest()
-        about = {"n_bytes": len(content), "sha256": digest}
-        if self.folder is not None:
-            return about | {"file": f"{life}-{number}-{digest[:16]}.svm.z"}
-        return about | {"parts": len(records.parts_of(content))}
-
-    def write(self, state: KeyState, slot: str, record: bytes, of: Generation, it: bytes) -> None:
-        """Write a snapshot, before its record is: a file that a record names is there."""
-        if of.file is not None:
-            assert self.folder is not None
-            replacing.write(self.folder / of.file, it)
-            return
-        identity = records.id_of(record)
-        for i, part in enumerate(records.parts_of(it)):
-            state.set(f"{slot}:{i}", records.sealed(identity, part))
-
-    def read(self, state: KeyState, slot: str, record: bytes, of: Generation) -> bytes | None:
-        """Return the model file of a generation; None: its commit came in part."""
-        if of.file is not None:
-            content = self._read_file(of.file)
-        else:
-            identity = records.id_of(record)
-            parts = [records.content_at(state, f"{slot}:{i}", identity) for i in range(of.parts)]
-            content = b"".join(part for part in parts if part is not None)
-            if None in parts:
-                return None
-        if hashlib.sha256(content).hexdigest() != of.sha256:
-            if of.file is None:
-                raise records.damaged(f"the snapshot in {slot!r} is damaged")
-            raise KeyedStateError(
-                f"the snapshot {of.file} is damaged: restore that file in snapshot_dir= from a "
-                "copy, or take another consumer group to begin all keys anew"
-            )
-        return zlib.decompress(content)
-
-    def _read_file(self, name: str) -> bytes:
-        if self.folder is None:
-            raise KeyedStateError(
-                f"the snapshot of a key is the file {name}: give its folder as snapshot_dir="
-            )
-        try:
-            return (self.folder / name).read_bytes()
-        except FileNotFoundError:
-            raise KeyedStateError(
-                f"the snapshot {self.folder / name} of a key is gone: restore the file, or take "
-                "another consumer group to begin all keys anew"
-            ) from None
-
-    def remove(self, of: Generation) -> None:
-        """Remove the file of a generation that no key goes back to."""
-        if of.file is not None and self.folder is not None:
-            (self.folder / of.file).unlink(missing_ok=True)
 
 
 @dataclass
@@ -150,61 +84,53 @@ class KeyLog:
         """Return what was predicted for an event that was learnt; None: it is not kept."""
         if self.answers is None:
             self.answers = {}
-            for slot, record in ((self.other_slot, self.other), (self.slot, self.record)):
-                generation = records.generation_of(record, slot)
-                if record is not None and generation is not None:
-                    for page in _pages(state, slot, records.id_of(record)):
-                        for line in page:
-                            entry = records.read_entry(line, generation.names)
-                            self.answers[entry.position] = entry.answer
+            for slot in (self.other_slot, self.slot):
+                if (kept := _kept_in(state, slot)) is not None:
+                    self.answers |= {entry.position: entry.answer for entry in kept.entries()}
         return self.answers.get(position)
 
 
 def begin(state: KeyState, slots: Slots, **about: Any) -> KeyLog:
     """Begin the log of a new key; `about` are fields of its `Generation`."""
-    offset, index = _NO_POSITION
-    new = Generation(
-        number=0, base=None, life=secrets.token_hex(16), offset=offset, index=index, n=0, **about
-    )
+    life = secrets.token_hex(16)
+    new = Generation(number=0, base=None, life=life, offset=-1, index=0, n=0, **about)
     record = new.written()
     records.put(state, slots[0], record)
-    return KeyLog(*slots, record, new, False, state.get(slots[1]), _NO_POSITION)
+    return KeyLog(*slots, record, new, False, state.get(slots[1]), new.position)
 
 
-def snapshot(log: KeyLog, state: KeyState, snapshots: Snapshots, model: bytes) -> KeyLog:
+def snapshot(log: KeyLog, state: KeyState, model: bytes) -> KeyLog:
     """Write a snapshot of the model; return the log that begins with it."""
     old = log.generation
-    slots = (log.slot, log.other_slot)
-    slot, other_slot = reversed(slots) if log.is_committed else slots
+    slot, other_slot = log.slot, log.other_slot
+    base, other = old.base, log.other
+    if log.is_committed:
+        slot, other_slot, base, other = other_slot, slot, old.number, log.record
     before = records.generation_of(state.get(slot), slot)
-    # Numbers of a generation are never those of the one in the same slot before.
-    number = max(old.number, -1 if before is None else before.number) + 1
     content = zlib.compress(model, _FASTEST)
-    new = Generation(
-        number=number,
-        base=old.number if log.is_committed else old.base,
-        life=old.life,
-        source=old.source,
+    parts = records.parts_of(content)
+    new = replace(
+        old,
+        # Never that of the generation in the same slot before.
+        number=max(old.number, -1 if before is None else before.number) + 1,
+        base=base,
         offset=log.position[0],
         index=log.position[1],
         n=old.n + log.n,
-        common=old.common,
-        kind=old.kind,
-        made_by=old.made_by,
-        names=old.names,
-        **snapshots.described(content, old.life, number),
+        parts=len(parts),
+        n_bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
     )
     record = new.written()
-    snapshots.write(state, slot, record, new, content)
+    identity = records.id_of(record)
+    for i, part in enumerate(parts):
+        state.set(f"{slot}:{i}", records.sealed(identity + part))
     records.put(state, slot, record)
-    if before is not None and before.file != new.file:
-        snapshots.remove(before)
-    other = log.record if log.is_committed else log.other
     return KeyLog(slot, other_slot, record, new, False, other, log.position)
 
 
 class _Kept(NamedTuple):
-    """A generation that is in the state, and its log."""
+    """A generation that is in the state, and the pages of its log."""
 
     slot: str
     record: bytes
@@ -218,13 +144,42 @@ class _Kept(NamedTuple):
             return self.generation.position
         return records.read_entry(self.pages[-1][-1], self.generation.names).position
 
+    def entries(self) -> Iterator[Entry]:
+        """Yield the events of the log."""
+        for page in self.pages:
+            for line in page:
+                yield records.read_entry(line, self.generation.names)
+
+    def model(self, state: KeyState) -> bytes | None:
+        """Return the model file of the snapshot; None: its commit came in part."""
+        identity = records.id_of(self.record)
+        names = [f"{self.slot}:{i}" for i in range(self.generation.parts)]
+        parts = [records.content_at(state, name, identity) for name in names]
+        content = b"".join(part for part in parts if part is not None)
+        if None in parts:
+            return None
+        if hashlib.sha256(content).hexdigest() != self.generation.sha256:
+            raise records.damaged(f"the snapshot in {self.slot!r} is damaged")
+        return zlib.decompress(content)
+
+    def log(self, state: KeyState, other_slot: str) -> KeyLog:
+        """Return the log at its end."""
+        slot, other = self.slot, state.get(other_slot)
+        is_committed = not records.is_pending(state, slot, self.record)
+        log = KeyLog(slot, other_slot, self.record, self.generation, is_committed, other, self.end)
+        log.n = sum(map(len, self.pages))
+        log.log_bytes = sum(len(line) for page in self.pages for line in page)
+        if self.pages:
+            log.first = log.n - len(self.pages[-1])
+            log.page = state.get(name := f"{slot}.{log.first}")
+            log.is_closed = not records.is_pending(state, name, log.page)
+        return log
+
 
 Learn = Callable[[Generation, bytes | None, Iterator[Entry]], Any]
 
 
-def restore(
-    state: KeyState, slots: Slots, snapshots: Snapshots, learn: Learn
-) -> tuple[KeyLog, Any] | None:
+def restore(state: KeyState, slots: Slots, learn: Learn) -> tuple[KeyLog, Any] | None:
     """Return the log in a state, and what `learn` makes of its snapshot and events.
 
     `learn` is given None for a snapshot that is the common model. None: nothing of the key was ever
@@ -233,15 +188,11 @@ def restore(
     found = [kept for slot in slots if (kept := _kept_in(state, slot)) is not None]
     found.sort(key=lambda kept: (kept.end, kept.generation.number), reverse=True)
     for kept in found:
-        slot, record, generation, _ = kept
         model = None
-        if generation.n_bytes and (model := snapshots.read(state, *kept[:3])) is None:
+        if kept.generation.parts and (model := kept.model(state)) is None:
             continue
-        other_slot = slots[slot == slots[0]]
-        is_committed = not records.is_pending(state, slot, record)
-        other = state.get(other_slot)
-        log = KeyLog(slot, other_slot, record, generation, is_committed, other, generation.position)
-        return log, learn(generation, model, _entries(log, kept.pages, state))
+        learnt = learn(kept.generation, model, kept.entries())
+        return kept.log(state, slots[kept.slot == slots[0]]), learnt
     if all(kept.generation.base is None for kept in found):
         return None  # the first commit of the key came in part, if at all
     where = ", ".join(kept.slot for kept in found)
@@ -253,41 +204,8 @@ def _kept_in(state: KeyState, slot: str) -> _Kept | None:
     generation = records.generation_of(record, slot)
     if record is None or generation is None:
         return None
-    return _Kept(slot, record, generation, list(_pages(state, slot, records.id_of(record))))
-
-
-def _entries(log: KeyLog, pages: list[list[bytes]], state: KeyState) -> Iterator[Entry]:
-    """Yield the events of the log, which is at its end then."""
-    for page in pages:
-        log.first = log.n
-        for line in page:
-            yield (entry := records.read_entry(line, log.generation.names))
-            log.n += 1
-            log.log_bytes += len(line)
-            log.position = entry.position
-    if pages:
-        name = f"{log.slot}.{log.first}"
-        log.page = state.get(name)
-        log.is_closed = not records.is_pending(state, name, log.page)
-
-
-def _pages(state: KeyState, slot: str, identity: bytes) -> Iterator[list[bytes]]:
-    """Yield the entries of each page of the log."""
-    n = 0
+    identity, pages, n = records.id_of(record), [], 0
     while (page := records.content_at(state, f"{slot}.{n}", identity)) is not None:
-        entries = page.splitlines()
-        yield entries
-        n += len(entries)
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a folder of snapshots that cannot be written to."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacing.replacement(folder / ".streamsvm") as file:
-            file.write(b"")
-    except OSError as error:
-        raise UnwritableModelFileError(
-            f"snapshot_dir={str(folder)!r}: {error.strerror or error}; use a folder that all "
-            "workers can read and write"
-        ) from error
+        pages.append(page.splitlines())
+        n += len(pages[-1])
+    return _Kept(slot, record, generation, pages)

@@ -6,10 +6,8 @@ Those used last are in memory; the state always has all of each.
 from __future__ import annotations
 
 import copy
-import logging
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from streamsvm.errors import (
@@ -25,7 +23,7 @@ from streamsvm.model_files.json_values import as_json
 from streamsvm.run import parts
 from streamsvm.run.keyed import key_log, records
 from streamsvm.run.keyed.common import CommonModels
-from streamsvm.run.keyed.key_log import KeyLog, Snapshots
+from streamsvm.run.keyed.key_log import KeyLog
 from streamsvm.run.keyed.records import Entry, Generation, KeyState, Position
 
 LEAST_LOG_BYTES = 16 * 1024
@@ -34,15 +32,11 @@ LEAST_LOG_BYTES_OF_KERNELS = 4 * 1024
 """The same with a kernel: its first events cost most, for widths are tried on them, also again."""
 
 _WEIGHED_EVERY = 64  # events: looking how large a model is takes as long as learning one
-_WATCHED = 1000  # events, after which it is seen how many models came back
 NOT_OF_EVENT = StreamSVMError, MemoryError, OSError
 """Errors that are no fault of an event, or BadEventError, which says so itself."""
 _OF_MACHINE = NewerModelFileError, MemoryError
 _BESIDE_ARRAYS = 200 * 1024  # of a small model: what reads its events, Python's objects
 _PLAIN = {float, int, str, bool, type(None)}
-
-_log = logging.getLogger(__name__)
-
 
 Predicted = tuple[Any, dict[Any, float] | None]
 
@@ -60,7 +54,7 @@ class _Held:
     """A model in memory."""
 
     def __init__(self, log: KeyLog, model: Any) -> None:
-        self.log, self.model, self.bytes = log, model, _bytes_of(model)
+        self.log, self.model, self.bytes = log, model, 0
         has_kernel = hasattr(container.steps_of(model)[-1], "kernel_")
         self.least_log = LEAST_LOG_BYTES_OF_KERNELS if has_kernel else LEAST_LOG_BYTES
 
@@ -79,7 +73,6 @@ class KeyedModels:
         probabilities: bool = False,
         max_models: int = 1000,
         max_bytes: int = 2**30,
-        snapshot_dir: str | Path | None = None,
         name: str = "model",
         made_by: Mapping[str, Any] | None = None,
     ) -> None:
@@ -90,24 +83,15 @@ class KeyedModels:
             raise ParameterError(f"name={name!r}: use text")
         if not isinstance(probabilities, bool):
             raise ParameterError(f"probabilities={probabilities!r:.80}: use True or False")
-        if not (snapshot_dir is None or isinstance(snapshot_dir, (str, Path))):
-            raise ParameterError(f"snapshot_dir={snapshot_dir!r:.80}: use the path of a folder")
         if isinstance(previous_models, str) or not isinstance(previous_models, Sequence):
             what = f"previous_models={previous_models!r:.80}"
             raise ParameterError(f"{what}: use a list of models, or of paths of model files")
         self._common = CommonModels(model, previous_models, probabilities)
-        self.is_classifier = self._common.is_classifier
-        """Whether labels are classes."""
-        folder = None if snapshot_dir is None else Path(snapshot_dir)
-        if folder is not None:
-            key_log.check_folder(folder)
-        self._snapshots = Snapshots(folder)
         self._name, self._slots = name, (f"{name}/a", f"{name}/b")
         self._made_by = dict(made_by or {})
         self._probabilities = probabilities
         self._max_models, self._max_bytes = max_models, max_bytes
         self._held: OrderedDict[Any, _Held] = OrderedDict()
-        self._thrash = _Thrash()
         self.bytes = 0
         """Of the models in memory."""
         self.n_restored = 0
@@ -133,7 +117,6 @@ class KeyedModels:
         and others: it is not the event that is at fault.
         """
         held = self._held_for(key, source, state)
-        self._thrash.count(self.n_restored)
         if held is not None and y is not None and position <= held.log.position:
             return _repeated(key, held.log, state, position)
         model = self._common.new() if held is None else held.model
@@ -148,8 +131,15 @@ class KeyedModels:
             raise BadEventError(f"{type(error).__name__}: {error}") from error
         try:
             if held is None:
-                self._hold(key, held := _Held(self._begin(source, names, state), model))
-            self._write(held, entry, position, state)
+                common = self._common
+                about = {"common": common.digest, "kind": common.kind, "made_by": self._made_by}
+                log = key_log.begin(state, self._slots, source=source, names=names, **about)
+                self._hold(key, held := _Held(log, model))
+            held.log.append(state, entry, position)
+            if held.log.log_bytes > max(held.log.generation.n_bytes, held.least_log):
+                self._write_snapshot(held, state)
+            if held.log.n % _WEIGHED_EVERY == 0:
+                self._hold(key, held)
         except BaseException as error:
             self._drop(key)
             _raise_of_state(key, error)
@@ -176,7 +166,12 @@ class KeyedModels:
         answer = [predicted[0], predicted[1] and list(predicted[1].items())]
         names = records.names_of(x) if held is None else held.log.generation.names
         entry = Entry(position, x, y, answer).written(names)
-        _check_size(entry)
+        if len(entry) > records.MOST_ENTRY_BYTES:
+            raise BadEventError(
+                f"the event has {len(entry):,} bytes in the log, and brokers take about a million: "
+                f"at most {records.MOST_ENTRY_BYTES:,} can be learnt; leave long texts out "
+                "(exclude=)"
+            )
         try:
             model.learn_one(x, y)
         except BaseException:
@@ -185,21 +180,8 @@ class KeyedModels:
             raise
         return names, entry
 
-    def _begin(self, source: str, names: list[str], state: KeyState) -> KeyLog:
-        common = self._common
-        about = {"common": common.digest, "kind": common.kind, "made_by": self._made_by}
-        return key_log.begin(state, self._slots, source=source, names=names, **about)
-
-    def _write(self, held: _Held, entry: bytes, position: Position, state: KeyState) -> None:
-        held.log.append(state, entry, position)
-        if held.log.log_bytes > max(held.log.generation.n_bytes, held.least_log):
-            self._write_snapshot(held, state)
-        if held.log.n % _WEIGHED_EVERY == 0:
-            self._weigh(held)
-
     def _write_snapshot(self, held: _Held, state: KeyState) -> None:
-        file = container.encoded(held.model)
-        held.log = key_log.snapshot(held.log, state, self._snapshots, file)
+        held.log = key_log.snapshot(held.log, state, container.encoded(held.model))
 
     def _predicted(self, model: Any, x: dict[str, Any]) -> Predicted:
         label = _plain_value("prediction", model.predict_one(x))
@@ -216,7 +198,7 @@ class KeyedModels:
         try:
             if held is None or not held.log.is_current(state):
                 self._drop(key)
-                found = key_log.restore(state, self._slots, self._snapshots, self._learnt_again)
+                found = key_log.restore(state, self._slots, self._learnt_again)
                 if found is None:
                     return None
                 self.n_restored += 1
@@ -233,23 +215,18 @@ class KeyedModels:
         return held
 
     def _hold(self, key: str | bytes, held: _Held) -> None:
+        """Put a model into memory, as large as it is now; drop those used longest ago."""
+        self._drop(key)
+        held.bytes = _BESIDE_ARRAYS + sum(
+            getattr(step, "memory_usage", 0) for step in container.steps_of(held.model)
+        )
         self._held[key] = held
         self.bytes += held.bytes
-        self._evict()
-
-    def _weigh(self, held: _Held) -> None:
-        now = _bytes_of(held.model)
-        self.bytes += now - held.bytes
-        held.bytes = now
-        self._evict()
-
-    def _evict(self) -> None:
-        """Drop the models used longest ago, but never the one in use."""
+        # But never the one in use.
         while len(self._held) > 1 and (
             len(self._held) > self._max_models or self.bytes > self._max_bytes
         ):
             self.bytes -= self._held.popitem(last=False)[1].bytes
-            self._thrash.n_evicted += 1
 
     def _drop(self, key: str | bytes) -> None:
         if (held := self._held.pop(key, None)) is not None:
@@ -270,42 +247,6 @@ class KeyedModels:
         for entry in events:
             model.learn_one(entry.x, entry.y)
         return model
-
-
-class _Thrash:
-    """Warns if most events restore a model that another one has driven out."""
-
-    def __init__(self) -> None:
-        self.n_events = self.n_restored = self.n_evicted = 0
-
-    def count(self, n_restored: int) -> None:
-        """Count an event; `n_restored` is how many models came back until now."""
-        self.n_events += 1
-        if self.n_events < _WATCHED:
-            return
-        n = n_restored - self.n_restored
-        if min(n, self.n_evicted) > _WATCHED // 2:
-            _log.warning(
-                "%d of the last %d events restored a model from its state, which takes far longer "
-                "than to learn one: raise max_models or max_bytes above what the keys in use need",
-                n,
-                _WATCHED,
-            )
-        self.n_events, self.n_restored, self.n_evicted = 0, n_restored, 0
-
-
-def _bytes_of(model: Any) -> int:
-    return _BESIDE_ARRAYS + sum(
-        getattr(step, "memory_usage", 0) for step in container.steps_of(model)
-    )
-
-
-def _check_size(entry: bytes) -> None:
-    if len(entry) > records.MOST_ENTRY_BYTES:
-        raise BadEventError(
-            f"the event has {len(entry):,} bytes in the log, and brokers take about a million: at "
-            f"most {records.MOST_ENTRY_BYTES:,} can be learnt; leave long texts out (exclude=)"
-        )
 
 
 def _plain(x: dict[Any, Any]) -> dict[str, Any]:

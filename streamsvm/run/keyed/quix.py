@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -12,12 +13,14 @@ from connectors.errors import NotReadableError
 from connectors.one_hot import one_hot
 from streamsvm.errors import BadEventError, ParameterError
 from streamsvm.run.bad_events import BadEvents, OnError, RefusedEvent
-from streamsvm.run.keyed.first_events import FirstEvents
 from streamsvm.run.keyed.models import NOT_OF_EVENT, Answer, KeyedModels
 from streamsvm.run.keyed.standing import Standing
 
+_N_WITHOUT_TARGET, _MOST_NAMES = 100, 20
 _NUMBERS = {float, int, bool}
 _MAY_BE = "error", "repeated", "probabilities"  # fields that not all answers have
+
+_log = logging.getLogger(__name__)
 
 
 class ModelPerKey:
@@ -42,8 +45,7 @@ class ModelPerKey:
         with it and seed 0: what is learnt again must not be drawn anew.
     target
         The field of the label. A message that lacks it, or has None, is only predicted. If the
-        first 100 messages lack it, or the first 1,000 labels look like quantities to a classifier,
-        the log has a warning.
+        first 100 messages lack it, the log has a warning.
     features
         The fields to learn from; None: all others. Text is one-hot, None is missing: see
         `connectors.one_hot`.
@@ -65,14 +67,10 @@ class ModelPerKey:
         ago first. They come back from their state, which takes as long as loading the model, and
         learning at most as many bytes of events as it has (or 16 KB): milliseconds, and tens of
         them with kernels. Let it be more than the keys that are in use at a time.
-    snapshot_dir
-        A folder that all workers share: snapshots of models are files in it, and the state has
-        their names and digests. None: they are in the state. For models of megabytes.
     may_lack
         Whether to go on, with a warning, where the state of a partition lacks messages that the
-        group has read: the changelog was cut or is gone, or cannot be read up to the group's
-        offsets; or models are new in a group that has read already. False: the worker stops, and
-        says what to do.
+        group has read: the changelog was cut or is gone, or models are new in a group that has
+        read already. False: the worker stops, and says what to do.
     on_error
         What is done with a message that cannot be used, beside returning it with ``error``:
         ``"skip"``: it is counted (`bad`); ``"dead-letter"``: written to a file, too, with `path`;
@@ -117,7 +115,6 @@ class ModelPerKey:
         previous_models: Sequence[Any] = (),
         max_models: int = 1000,
         max_bytes: int = 2**30,
-        snapshot_dir: str | Path | None = None,
         may_lack: bool = False,
         on_error: OnError = "skip",
         path: str | Path | None = None,
@@ -140,7 +137,6 @@ class ModelPerKey:
             probabilities,
             max_models,
             max_bytes,
-            snapshot_dir,
             target if name is None else name,
             {
                 "target": target,
@@ -148,7 +144,7 @@ class ModelPerKey:
                 "exclude": sorted(exclude),
             },
         )
-        self._first = FirstEvents(target, self.models.is_classifier)
+        self._n_without_target: int | None = 0  # of the first messages; None: that is known
         self._standing = Standing(target if name is None else name, may_lack)
         self._message: Any = None
         self._n_of_message: Counter[Any] = Counter()
@@ -198,7 +194,7 @@ class ModelPerKey:
         if state is None:
             raise ParameterError("no state: use .apply(models, stateful=True, metadata=True)")
         context = message_context()
-        self._standing.note(state, context, timestamp)
+        self._standing.check(state, context, timestamp)
         self.bad.n_events += 1
         x: dict[str, Any] = {}
         y = None
@@ -213,8 +209,6 @@ class ModelPerKey:
         except BadEventError as error:
             place = Position(f"{context.topic}[{context.partition}]", context.offset)
             return self._refused(value, x, y, place, str(error))
-        if answer.learnt:
-            self._first.take_label(y)
         return self._answered(value, answer)
 
     def model_of(self, key: Any, topic: str, state: Any) -> Any:
@@ -264,7 +258,7 @@ class ModelPerKey:
                 f"the message is a {type(found).__name__}, not fields by name: transform= may make "
                 "them of it"
             )
-        self._first.take(found)
+        self._look_for_target(found)
         y = found.get(self._target)
         if isinstance(y, float) and y != y:
             y = None
@@ -275,6 +269,23 @@ class ModelPerKey:
         if not all(type(v) in _NUMBERS for v in x.values()):
             x = _made_of_event(one_hot, x)
         return x, y
+
+    def _look_for_target(self, fields: Mapping[str, Any]) -> None:
+        """Warn, once, if none of the first messages has the target."""
+        if self._n_without_target is None:
+            return
+        self._n_without_target += 1
+        if self._target in fields:
+            self._n_without_target = None
+        elif self._n_without_target == _N_WITHOUT_TARGET:
+            _log.warning(
+                "none of the first %d events has the target `%s`, so that nothing was learnt; the "
+                "last one has %s: is target= the name of the label?",
+                self._n_without_target,
+                self._target,
+                ", ".join(f"`{name}`" for name in list(fields)[:_MOST_NAMES]) or "no fields",
+            )
+            self._n_without_target = None
 
     def _answered(self, value: Any, answer: Answer) -> dict[str, Any]:
         fields = _fields_of(value)

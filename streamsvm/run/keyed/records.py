@@ -75,7 +75,7 @@ class Generation:
 
     number: int
     base: int | None  # the generation in the other slot, committed before; None: there was none
-    life: str  # drawn when the key began: files of two groups are told apart by it
+    life: str  # drawn when the key began: no page of another beginning is taken for one of this
     source: str  # the topic that offsets are of
     offset: int  # of the last event that the snapshot has learnt; -1: none
     index: int  # of that event in its message
@@ -84,10 +84,9 @@ class Generation:
     kind: str  # of that model: the names of its classes
     made_by: dict[str, Any]  # how events become rows: target, features, ...
     names: list[str]  # features of an event: those of the same are logged without names
-    n_bytes: int = 0  # of the snapshot as it is written; 0: it is the common model
-    parts: int = 0  # that it is in
+    n_bytes: int = 0  # of the snapshot as it is written
+    parts: int = 0  # that it is in; 0: it is the common model
     sha256: str = ""
-    file: str | None = None  # the snapshot is there, in place of parts
 
     @property
     def position(self) -> Position:
@@ -96,7 +95,7 @@ class Generation:
 
     def written(self) -> bytes:
         """Return it as bytes."""
-        return _sealed(_as_json({"format": FORMAT, **asdict(self)}))
+        return sealed(_as_json({"format": FORMAT, **asdict(self)}))
 
 
 def generation_of(record: bytes | None, name: str) -> Generation | None:
@@ -126,11 +125,6 @@ def damaged(what: str) -> KeyedStateError:
 def id_of(record: bytes) -> bytes:
     """Return what parts and pages of a generation begin with; no others are taken for them."""
     return hashlib.sha256(record).digest()[:_ID_BYTES]
-
-
-def sealed(identity: bytes, content: bytes) -> bytes:
-    """Return a part or a page of a generation."""
-    return _sealed(identity + content)
 
 
 def content_at(state: KeyState, name: str, identity: bytes) -> bytes | None:
@@ -181,7 +175,7 @@ def names_of(x: dict[str, Any]) -> list[str]:
 
 def new_page(identity: bytes, entry: bytes) -> bytes:
     """Return a page of the log with its first entry."""
-    return sealed(identity, entry + b"\n")
+    return sealed(identity + entry + b"\n")
 
 
 def extended(page: bytes, entry: bytes) -> bytes:
@@ -201,7 +195,8 @@ def _of_json(content: bytes) -> Any:
     return json.loads(content.decode(errors="surrogatepass"))
 
 
-def _sealed(content: bytes) -> bytes:
+def sealed(content: bytes) -> bytes:
+    """Return a value of the state, with a checksum; parts and pages begin with an identity."""
     return b"".join((_MARK, zlib.crc32(content).to_bytes(4, "big"), content))
 
 

@@ -1,8 +1,11 @@
-"""What both trainings share: arguments that are checked, files, pieces, a folder, the report."""
+"""What both trainings share: files, shards, what all of them agree on, a folder, the report."""
 
 from __future__ import annotations
 
 import logging
+import time
+from collections import Counter
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,38 +13,38 @@ from typing import Any
 import numpy as np
 from river import compose
 
-from connectors.parquet_files import find_parts
-from streamsvm._parameter_checks import LARGEST_SIZE, check_positive, check_whole
-from streamsvm.errors import ParameterError
+from streamsvm.errors import LabelError, ParameterError
+from streamsvm.model_files import container
 from streamsvm.preprocessing.standard_scaler import StandardScaler
-from streamsvm.run.shards.agreement import setting_of
-from streamsvm.run.shards.exchange import Reading, Setting
-from streamsvm.run.shards.far_values import Limits, limit_far_values
-from streamsvm.run.shards.folder import Folder, plan_of
-from streamsvm.run.shards.reading import check_files, divided
-from streamsvm.run.shards.report import ShardsReport
-from streamsvm.run.shards.workers import LocalWorkers, Workers
+from streamsvm.run.shards.folder import Folder
+from streamsvm.run.shards.problem import Setting
+from streamsvm.run.shards.reading import planned
+from streamsvm.run.shards.report import Round, ShardsReport
+from streamsvm.run.shards.scale import learn_moments
+from streamsvm.run.shards.shard import Summary
+from streamsvm.run.shards.workers import LocalWorkers
+from streamsvm.support.density import FEWEST_FEATURES, LARGEST_SHARE
 
 _log = logging.getLogger(__name__)
 
 
 class Training:
-    """The coordinator: who has the shards, what all agree on, and the report.
+    """The coordinator. What cannot be done is refused before a row is read.
 
-    What cannot be done is refused before a row is read. `begin` and `run` are those of each kind.
+    `rounds` is that of each kind; it makes rounds until the gap is as wanted, or says in the report
+    why it is not.
     """
 
     def __init__(
         self,
         parts: tuple[StandardScaler | None, Any],
-        reading: Reading,
+        source: tuple[Path, str, dict[str, Any]],
         shards: int | None,
-        workers: Any,
+        workers: LocalWorkers | None,
         folder: str | PathLike[str] | None,
     ) -> None:
         self._scaler, self._learner = scaler, learner = parts
-        wanted = "open", "ask", "close"
-        if workers is not None and not all(hasattr(workers, name) for name in wanted):
+        if not isinstance(workers, LocalWorkers | None):
             raise ParameterError(f"workers={workers!r}: use RayWorkers(n), LocalWorkers(), or None")
         if folder is not None and (not isinstance(folder, str | PathLike) or not str(folder)):
             raise ParameterError(f"folder={folder!r}: use a path, or None")
@@ -50,62 +53,108 @@ class Training:
                 "StandardScaler(reject=...): what is refused depends on the rows before, which "
                 "shards do not share"
             )
-        reading = reading._replace(may_lack=scaler is not None or learner.missing == "zero")
-        files = find_parts(Path(reading.path))
-        check_files(reading, files)
-        pieces = divided(files, shards)
-        told = plan_of(files, pieces, reading, scaler, learner)
-        self._folder = Folder(None if folder is None else Path(folder), told, learner)
-        self._reading = reading._replace(path=str(Path(reading.path).resolve()))
-        self._pieces, self._all = pieces, range(len(pieces))
-        self.workers: Workers = LocalWorkers() if workers is None else workers
-        self.report = ShardsReport(rows=sum(file.num_rows for file in files), shards=len(pieces))
+        may_lack = scaler is not None or learner.missing == "zero"
+        reading, files, pieces = planned(source, learner, may_lack, shards)
+        models = [container.encoded(step) for step in parts if step is not None]
+        plan = {
+            "files": [list(file.identity) for file in files],
+            "shards": [[[f.name, f.rows.start, f.rows.stop] for f in p.files] for p in pieces],
+            "target": reading.target,
+            "options": repr(sorted(reading.options.items())),
+            "model": [container.digest_of(model) for model in models],
+        }
+        self._folder = Folder(None if folder is None else Path(folder), plan)
+        self._reading, self._pieces, self._all = reading, pieces, range(len(pieces))
+        self.workers = LocalWorkers() if workers is None else workers
+        self.report = ShardsReport(sum(file.num_rows for file in files), len(pieces))
         self._setting: Setting
+        self._clock = time.perf_counter()
+
+    def run(self, wanted: float, max_rounds: int) -> Iterator[Round]:
+        """Make rounds until the gap is as wanted; yield each."""
+        raise NotImplementedError
+
+    def model(self) -> Any:
+        """Return the model, after the rounds, as one that has learnt all rows."""
+        raise NotImplementedError
+
+    def _ask(self, task: str, *given: Any) -> list[Any]:
+        return list(self.workers.ask(task, self._all, *given))
 
     def _agree(self, C: float) -> None:
-        """Let the shards read, and find what all agree on."""
+        """Let the shards read, and find what all agree on; C is that of a sum of losses."""
         self.workers.open(self._reading, self._pieces)
-        self.report.workers = self.workers.n
-        asked = self.workers.ask("describe", self._all, self._learner, self._scaler)
-        answers = list(asked)
-        self.report.read_seconds = [answer.seconds for answer in answers]
-        summaries = [answer.content for answer in answers]
-        self._setting = setting_of(summaries, self._learner, self._scaler, C)
-        if (scaler := self._setting.scaler) is not None:
-            limit_far_values(scaler, self._ask_values)
+        learner, scaler = self._learner, self._scaler
+        summaries: list[Summary] = self._ask("describe")
+        names = list(dict.fromkeys(name for own in summaries for name in own.names))
+        if scaler is not None:
+            scaler = scaler.clone()
+            learn_moments(scaler, names, self.report.rows, self._ask)
             self.report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}
             if self.report.clipped:
-                _log.warning("values %s", self.report.far_values)
+                _log.warning("%s", self.report.far_values)
+        counts, weighted = Counter[Any](), Counter[Any]()
+        for own in summaries:
+            for label, n, n_weighted in own.counts:
+                counts[label] += n
+                weighted[label] += n_weighted
+        factors = self._factors(counts, weighted)
+        is_sparse = learner.sparse
+        if is_sparse is None:
+            share = sum(own.n_nonzero for own in summaries) / (self.report.rows * len(names) or 1)
+            is_few = len(names) >= FEWEST_FEATURES and share <= LARGEST_SHARE
+            is_sparse = any(own.is_sparse for own in summaries) or is_few
+        weights = None if learner.class_weight is None else factors
+        learner = learner.clone({"class_weight": weights, "sparse": is_sparse})
+        costs = C * np.array([*factors.values()])
+        self._setting = Setting(names, list(counts), costs, is_sparse, learner, scaler)
 
-    def _ask_values(self, task: str, limits: Limits) -> list[np.ndarray]:
-        """Return the moments, or middles, of each shard's values."""
-        answers = list(self.workers.ask(task, self._all, self._learner, limits))
-        for answer in answers:
-            self.report.read_seconds[answer.shard] += answer.seconds
-        return [answer.content for answer in answers]
+    def _factors(self, counts: Counter[Any], weighted: Counter[Any]) -> dict[Any, float]:
+        """Return the factor of C of each label; refuse labels that cannot be learnt."""
+        if len(counts) < 2:
+            raise LabelError(f"all rows have one label: {list(counts)}")
+        most = self._learner.most_classes
+        if most is not None and len(counts) > most:
+            raise LabelError(
+                f"{len(counts):,} labels, and the model takes {most}: is the label a class? If so, "
+                "raise max_classes"
+            )
+        weights = self._learner.class_weight
+        if weights == "balanced":
+            weights = {y: counts.total() / (len(counts) * n) for y, n in counts.items()}
+        factors = {y: float((weights or {}).get(y, 1.0)) for y in counts}
+        counting = [y for y, factor in factors.items() if factor and weighted[y]]
+        if len(counting) < 2:
+            raise LabelError(f"only rows of {counting} have a weight and a class weight above 0")
+        return factors
+
+    def _add_round(self, **figures: Any) -> Round:
+        before, self._clock = self._clock, time.perf_counter()
+        made = Round(**figures, seconds=self._clock - before)
+        self.report.rounds.append(made)
+        return made
 
     @property
     def interrupted(self) -> str:
         """What to say after Ctrl-C."""
+        goes_on = "starts anew: give folder=" if self._folder.path is None else "goes on from there"
         return (
             f"train_on_shards was interrupted, rounds made: {len(self.report.rounds)}; the same "
-            f"call {'goes on from there' if self._folder.is_there else 'starts anew: give folder='}"
+            f"call {goes_on}"
         )
 
-    def _conclude(self, wanted: float) -> None:
-        """Note whether the gap was reached: there is no reason why not."""
-        self.report.reached = not self.report.reason
-        if self.report.reason:
-            _log.warning("the gap wanted, %.2g, was not reached: %s", wanted, self.report.reason)
-
-    def _behind_scaler(self, learner: Any) -> Any:
-        """Return a model of the kind that was given."""
+    def conclude(self, wanted: float) -> Any:
+        """Return the model, behind its scaler; note whether the gap was reached."""
+        model, report = self.model(), self.report
+        if not report.reason and report.gap > wanted:
+            report.reason = f"max_rounds={len(report.rounds)}: the gap is {report.gap:.2g}"
+        if not report.reason and report.rounding > wanted:
+            report.reason = (
+                f"the rounding of kernel values is {report.rounding:.2g} of the dual: nobody can "
+                f"tell whether the gap, {report.gap:.2g} as it was measured, is below that"
+            )
+        report.reached = not report.reason
+        if report.reason:
+            _log.warning("the gap wanted, %.2g, was not reached: %s", wanted, report.reason)
         scaler = self._setting.scaler
-        return learner if scaler is None else compose.Pipeline(scaler, learner)
-
-
-def check_ends(gap: Any, max_rounds: Any, on_round: Any) -> tuple[float, int]:
-    """Return when the rounds end, by their gap and number; check what is called after each."""
-    if not callable(on_round):
-        raise ParameterError(f"on_round={on_round!r}: use a function of a Round")
-    return check_positive("gap", gap), check_whole("max_rounds", max_rounds, 1, LARGEST_SIZE)
+        return model if scaler is None else compose.Pipeline(scaler, model)

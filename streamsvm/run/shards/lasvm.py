@@ -9,23 +9,31 @@ sent.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.learners.lasvm import LASVMClassifier
-from streamsvm.run.shards.exchange import Evaluation, Examples, Expansion, size_of
+from streamsvm.models.kernel.kernel_solver import reserving
+from streamsvm.models.kernel.lasvm_solver import PairsSolver
+from streamsvm.run.shards.folder import Kept
 from streamsvm.run.shards.job import Training
-from streamsvm.run.shards.margins import margins_in_double, margins_of
-from streamsvm.run.shards.measuring import measured
+from streamsvm.run.shards.problem import Examples, Expansion, measured
 from streamsvm.run.shards.report import Round, ShardsReport
-from streamsvm.run.shards.united import United
+
+_UNITED = "united.svm"
 
 _OF_KEPT = 0.25
 """The part of the gap wanted that the united model may leave on its own rows."""
+
+_FINEST = 1e-8
+"""Gradients differ by so much through rounding: a smaller tau is never reached."""
+
+_FINER, _MUCH_FINER = 1 / 4, 1 / 64
+"""The factors by which tau falls at once, at least and at most."""
 
 _FEWEST_SENT = 1000
 """So many rows may be sent in a round by all shards, or as many as the model has."""
@@ -41,72 +49,111 @@ _MOST_IDLE = 10
 
 
 class LASVMTraining(Training):
-    """Rounds with a united model."""
+    """Rounds with a united model, a learner of rows of all shards.
+
+    How exactly it is solved is its `tau`, by how much gradients may differ, which falls.
+    """
 
     def __init__(self, parts: tuple[Any, LASVMClassifier], *given: Any) -> None:
         _check(parts[1])
         super().__init__(parts, *given)
-        self._united: United
-        # Whether the united model was solved in the present round, and the seconds of that so far.
-        self._is_solved, self._seconds = False, 0.0
+        self._united: LASVMClassifier
+        self._expansion: Expansion
 
-    def begin(self) -> None:
-        """Let the shards read and learn, and unite them; or continue where the folder ends."""
+    def run(self, wanted: float, max_rounds: int) -> Iterator[Round]:
+        """Make rounds until the gap is as wanted; yield each."""
         self._agree(self._learner.C_)
-        if (found := self._folder.united()) is not None:
-            learner, self.report, self._seconds = found
-            self._united, self._is_solved = United(learner, self._setting), True
-            return
-        sent = self._learnt()
-        start = time.process_time()
-        self._united = United.new(self._setting)
-        self._united.add(sent)
-        self._seconds = time.process_time() - start
-
-    def _learnt(self) -> list[Examples]:
-        """Let the shards learn that have not yet; return what all have sent."""
-        found = {i: self._folder.sent(i) for i in self._all}
-        due = [i for i, sent in found.items() if sent is None]
-        most = max(1, _FEWEST_SENT // len(self._all))
-        for answer in self.workers.ask("learn", due, self._setting, most):
-            self._folder.keep_sent(answer.shard, answer.content, answer.seconds)
-            found[answer.shard] = answer.content, answer.seconds
-        sent = [one for one in found.values() if one is not None]
-        self.report.learn_seconds = [seconds for _, seconds in sent]
-        self.report.learn_bytes = sum(size_of(examples) for examples, _ in sent)
-        return [examples for examples, _ in sent]
-
-    def run(
-        self, wanted: float, max_rounds: int, on_round: Callable[[Round], None]
-    ) -> tuple[Any, ShardsReport]:
-        """Make rounds until the gap is as wanted; return the model and the report."""
-        report, united = self.report, self._united
+        if (kept := self._folder.read(_UNITED)) is not None:
+            self._united, self.report = kept.model, ShardsReport.from_json(kept.about)
+        else:
+            self._united = self._setting.new_learner()
+            self._learn(self._new(self._union()))
+            self._solve(wanted)
         while True:
-            if not self._is_solved:
-                self._solve(wanted)
-            expansion = united.expansion
-            evaluations = self._evaluations(expansion)
-            made, worst = report.rounds[-1], [one.worst for one in evaluations]
-            on_round(made)
-            if made.relative_gap <= wanted:
-                break
-            if len(report.rounds) >= max_rounds:
-                report.reason = f"max_rounds={max_rounds}: the gap is {report.gap:.2g}"
-                break
-            start = time.process_time()
-            is_new = united.add(worst) > 0
-            if self._is_at_rest(is_new) or not (is_new or united.refine()):
-                report.reason = f"further rounds change nothing: the gap stays at {report.gap:.2g}"
-                break
-            self._is_solved, self._seconds = False, time.process_time() - start
-        model = self._concluded(expansion)
-        if not report.reason and report.rounding > wanted:
-            report.reason = (
-                f"the rounding of kernel values is {report.rounding:.2g} of the dual: nobody can "
-                f"tell whether the gap, {report.gap:.2g} as it was measured, is below that"
-            )
-        self._conclude(wanted)
-        return model, report
+            worst = self._evaluated()
+            made = self.report.rounds[-1]
+            yield made
+            if made.relative_gap <= wanted or len(self.report.rounds) >= max_rounds:
+                return
+            new = self._new(worst)
+            if self._is_at_rest(len(new) > 0) or not (new or self._refine(_FINER)):
+                gap = f"{made.relative_gap:.2g}"
+                self.report.reason = f"further rounds change nothing: the gap stays at {gap}"
+                return
+            self._learn(new)
+            self._solve(wanted)
+
+    def _union(self) -> list[Examples]:
+        """Let the shards learn alone that have not yet; return the support vectors of all."""
+        names = [f"shard-{i:05d}.svm" for i in self._all]
+        found = [self._folder.read(name) for name in names]
+        numbers = {i: kept.arrays["numbers"] for i, kept in enumerate(found) if kept is not None}
+        due = [i for i in self._all if i not in numbers]
+        most = max(1, _FEWEST_SENT // len(self._all))
+        answers = self.workers.ask("learn", due, self._setting, most)
+        for i, learnt in zip(due, answers, strict=True):
+            numbers[i] = learnt
+            self._folder.write(names[i], Kept(self._learner, {}, {"numbers": learnt}))
+        return self._ask("chosen", self._setting, np.concatenate([*numbers.values()]))
+
+    def _new(self, sent: list[Examples]) -> list[Examples]:
+        """Return those rows that the united model has not, not even in its reserve.
+
+        The others are looked at by `_solve`.
+        """
+        reserve = reserving(self._united.solver).kept_rows
+        known = np.concatenate([reserve.facts()["number"], self._united.kept_numbers()])
+        new = [one.take(np.flatnonzero(~np.isin(one.numbers, known))) for one in sent]
+        return [one for one in new if len(one.numbers)]
+
+    def _learn(self, new: list[Examples]) -> None:
+        for examples in new:
+            examples.learnt_by(self._united, self._setting)
+
+    def _solve(self, wanted: float) -> None:
+        """Solve the united model, as exactly as this round needs it, and keep it."""
+        united, rounds = self._united, self.report.rounds
+        # At first the rows that the model lacks leave most of the gap.
+        allowed = np.inf
+        united.finish()
+        if rounds:
+            allowed = _OF_KEPT * max(wanted * united.dual, 0.1 * rounds[-1].gap)
+        while (left := united.kept_gap().total) > allowed and united.tau > _FINEST:
+            # The gap falls with tau. Each `finish` computes f of all rows of the reserve anew: one
+            # more takes longer than going further than needed.
+            self._refine(min(_FINER, max(_MUCH_FINER, 0.5 * allowed / left)))
+            united.finish()
+            if united.delta > united.tau:
+                break  # what is left is rounding
+        self._folder.write(_UNITED, Kept(united, asdict(self.report), {}))
+
+    def _refine(self, factor: float) -> bool:
+        """Let the next `finish` be more exact; return False if it cannot be."""
+        self._set_tau(factor * self._united.tau)
+        return self._united.tau > _FINEST
+
+    def _set_tau(self, tau: float) -> None:
+        solver = self._united.solver
+        self._united.tau, solver.schedule = tau, solver.schedule._replace(tau=tau)
+
+    def _evaluated(self) -> list[Examples]:
+        """Let all shards evaluate the united model; return the rows that it lacks most."""
+        self._expansion = expansion = Expansion.of(self._united, self._setting)
+        n = len(expansion.numbers)
+        most = max(1, max(_FEWEST_SENT, n) // len(self._all))
+        # By how much gradients differ now at most: rows that lack less would change nothing.
+        tau = max(self._united.tau, self._united.delta)
+        found = self._ask("evaluate", self._setting, expansion, most, tau)
+        sums, n_lacking, worst = zip(*found, strict=True)
+        gap, loss, total, norm = np.sum(sums, axis=0).tolist()
+        self._add_round(
+            primal=0.5 * norm + loss,
+            dual=total - 0.5 * norm,
+            gap=gap,
+            n_support_vectors=n,
+            n_violating=sum(n_lacking),
+        )
+        return [*worst]
 
     def _is_at_rest(self, is_new: bool) -> bool:
         """Tell whether the last rounds have changed next to nothing."""
@@ -117,63 +164,40 @@ class LASVMTraining(Training):
         least = _LEAST_PROGRESS * now.gap
         return now.dual - before.dual < least and before.gap - now.gap < least
 
-    def _solve(self, wanted: float) -> None:
-        """Solve the united model, as exactly as this round needs it, and keep it."""
-        report, united = self.report, self._united
-        # At first the rows that the model lacks leave most of the gap.
-        goal = np.inf
-        if report.rounds:
-            goal = max(wanted * united.learner.dual, 0.1 * report.rounds[-1].gap)
-        start = time.process_time()
-        united.solve(_OF_KEPT * goal)
-        self._seconds += time.process_time() - start
-        self._folder.keep_united(united.learner, report, self._seconds)
-        self._is_solved = True
-
-    def _evaluations(self, expansion: Expansion) -> list[Evaluation]:
-        """Let all shards evaluate the model; add the round to the report."""
-        n = len(expansion.numbers)
-        most = max(1, max(_FEWEST_SENT, n) // len(self._all))
-        given = self._setting, expansion, most, self._united.accuracy
-        answers = list(self.workers.ask("evaluate", self._all, *given))
-        evaluations: list[Evaluation] = [answer.content for answer in answers]
-        gap, loss, total, norm, cost = np.sum([one.sums for one in evaluations], axis=0).tolist()
-        self.report.rounds.append(
-            Round(
-                primal=0.5 * norm + loss,
-                dual=total - 0.5 * norm,
-                gap=gap,
-                cost=cost,
-                n_support_vectors=n,
-                n_violating=sum(one.n_violating for one in evaluations),
-                n_sent=sum(len(one.worst.numbers) for one in evaluations),
-                shard_seconds=[answer.seconds for answer in answers],
-                united_seconds=self._seconds,
-                bytes_out=size_of(expansion),
-                bytes_in=sum(size_of(one.worst) for one in evaluations),
-            )
-        )
-        return evaluations
-
-    def _concluded(self, expansion: Expansion) -> Any:
+    def model(self) -> LASVMClassifier:
         """Return the model as one that has learnt all rows; measure the error of rounding."""
-        setting = self._setting
+        setting, united, n = self._setting, self._united, self.report.rows
         # The same rows, in the same order, however they are dealt: files may be sorted by label.
-        draws, n = np.random.default_rng(0), self.report.rows
+        draws = np.random.default_rng(0)
         chosen = 1 + draws.choice(n, min(n, _SAMPLE), replace=False)
-        answers = self.workers.ask("chosen", self._all, setting, chosen)
-        sample = Examples.joined([answer.content for answer in answers], setting)
+        sample = Examples.joined(self._ask("chosen", setting, chosen), setting)
         sample = sample.take(draws.permutation(len(sample.codes)))
         some = sample.take(np.arange(min(_IN_DOUBLE, len(sample.codes))))
-        kernel, gaps = setting.learner.kernel_, []
-        for margins in (margins_of, margins_in_double):
-            f = margins(kernel, expansion, some.rows)
-            gaps.append(measured(setting, expansion, some, f).gaps)
-        last = self.report.rounds[-1]
-        of_each = float(np.abs(gaps[0] - gaps[1]).sum()) / max(1, len(some.codes))
-        self.report.rounding = of_each * self.report.rows / max(last.dual, 1e-300)
-        self._united.conclude(self._learner.tau, self.report.rows, sample)
-        return self._behind_scaler(self._united.learner)
+        kernel, expansion = setting.learner.kernel_, self._expansion
+        both = expansion.margins(kernel, some.rows), expansion.margins_in_double(kernel, some.rows)
+        single, double = (measured(setting, expansion, some, f)[1] for f in both)
+        of_each = float(np.abs(single - double).sum()) / len(some.codes)
+        self.report.rounding = of_each * n / max(self.report.rounds[-1].dual, 1e-300)
+        self._set_tau(self._learner.tau)
+        united.n_learnt[0] = n
+        self._calibrate(sample)
+        return united
+
+    def _calibrate(self, sample: Examples) -> None:
+        """Calibrate probabilities by rows drawn from all.
+
+        Those that it has learnt are the hard ones, by which it would trust itself too little.
+        """
+        united, labels = self._united, self._setting.labels
+        if isinstance(united.solver, PairsSolver):
+            sizes, codes = united.model.sizes(), sample.codes.astype(np.float64)
+            solver = united.solver.calibrated(sample.rows, codes, sizes)
+            united.model.replace(solver=solver)
+        else:
+            numbers = np.array([united.targets.number_of(label) for label in labels])
+            margins = united.margins_many(sample.matrix(self._setting))
+            united.targets.calibration[:] = united.targets.new_calibration()
+            united.targets.calibrate(margins, numbers[sample.codes])
 
 
 def _check(learner: LASVMClassifier) -> None:

@@ -9,8 +9,8 @@ rounds does not depend on that of the shards.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,12 @@ import numpy as np
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.losses import LOSSES
-from streamsvm.run.shards.exchange import CuttingPlane, Setting, size_of
+from streamsvm.run.shards.folder import Kept
 from streamsvm.run.shards.job import Training
 from streamsvm.run.shards.report import Round, ShardsReport
 from streamsvm.solvers.linear.state import AVERAGE_BIAS, BIAS, SCALE, P, Q, T
+
+_PLANES = "planes.svm"
 
 _MOST_STEPS = 20_000
 
@@ -43,104 +45,74 @@ class LinearTraining(Training):
     """
 
     def __init__(self, parts: tuple[Any, SVMSGDClassifier], *given: Any) -> None:
-        _check(parts[1])
+        schedule, learner = parts[1].model.schedule, parts[1]
+        if learner.n_examples or learner.hashing is not None or learner.selection is not None:
+            raise ParameterError("the model has learnt before, or has hashing= or selection=")
+        if schedule.loss != LOSSES["hinge"] or schedule.bias_rate == 0.0:
+            raise ParameterError("only loss='hinge', with a bias, is trained on shards")
         super().__init__(parts, *given)
+        # `a`, `b` and `shares`: the planes, and their weights in the bound from below.
+        self._kept: dict[str, np.ndarray]
 
-    def begin(self) -> None:
-        """Let the shards read, and begin at weights of 0, or where the folder ends."""
+    def run(self, wanted: float, max_rounds: int) -> Iterator[Round]:
+        """Make rounds until the gap is as wanted; yield each."""
         self._agree(1.0 / (self._learner.model.schedule.lam * max(1, self.report.rows)))
-        if len(self._setting.labels) > 2:
+        if (n := len(self._setting.labels)) > 2:
             raise LabelError(
-                f"{len(self._setting.labels)} labels: a linear SVM is trained for two: use "
-                "train_on_shards with kernels.Linear(), or a target that is one label or not"
+                f"{n} labels: a linear SVM is trained for two: use train_on_shards with "
+                "kernels.Linear(), or a target that is one label or not"
             )
-        d = len(self._setting.names) + 1
-        self._best, self._at = np.zeros(d), np.zeros(d)
-        self._a, self._b, self._dual_weights = np.zeros((0, d)), np.zeros(0), np.zeros(0)
-        if (kept := self._folder.planes()) is not None:
-            arrays, self.report = kept
-            self._best, self._at, self._a, self._b, self._dual_weights = (
-                arrays[name] for name in ("best", "at", "a", "b", "shares")
-            )
-
-    def run(
-        self, wanted: float, max_rounds: int, on_round: Callable[[Round], None]
-    ) -> tuple[Any, ShardsReport]:
-        """Make rounds until the gap is as wanted; return the model and the report."""
+        if (kept := self._folder.read(_PLANES)) is not None:
+            self._kept, self.report = kept.arrays, ShardsReport.from_json(kept.about)
+        else:
+            d, none = len(self._setting.names) + 1, np.zeros(0)
+            self._kept = {"best": np.zeros(d), "at": np.zeros(d)}
+            self._kept |= {"a": np.zeros((0, d)), "b": none, "shares": none}
         rounds = self.report.rounds
         while not (rounds and rounds[-1].relative_gap <= wanted) and len(rounds) < max_rounds:
-            rounds.append(self._round())
-            self._keep()
-            on_round(rounds[-1])
-        if rounds[-1].relative_gap > wanted:
-            self.report.reason = f"max_rounds={max_rounds}: the gap is {self.report.gap:.2g}"
-        self._conclude(wanted)
-        learner = as_learner(self._setting, self._best, self.report.rows)
-        return self._behind_scaler(learner), self.report
+            made = self._round()
+            self._folder.write(_PLANES, Kept(self._learner, asdict(self.report), self._kept))
+            yield made
 
     def _round(self) -> Round:
-        asked = self.workers.ask("cutting_plane", self._all, self._setting, self._at)
-        touching = list(asked)
-        planes: list[CuttingPlane] = [answer.content for answer in touching]
-        start = time.process_time()
-        self._a = np.vstack([self._a, np.sum([plane.a for plane in planes], axis=0)])
-        self._b = np.append(self._b, sum(plane.b for plane in planes))
+        """Add a plane, and go from the best weights towards those of the planes."""
+        best, at, a, b, shares = (self._kept[n] for n in ("best", "at", "a", "b", "shares"))
+        # Of all rows: the plane of their losses, and how many lose.
+        *plane, height, n_losing = np.sum(self._ask("cutting_plane", self._setting, at), axis=0)
+        a, b = np.vstack([a, plane]), np.append(b, height)
         rounds = self.report.rounds
-        accuracy = _OF_GAP * (rounds[-1].gap if rounds else float(self._b.max()))
-        before, gram = np.append(self._dual_weights, 0.0), self._a @ self._a.T
-        weights, lowest = dual_weights(gram, self._b, before, accuracy)
-        self._dual_weights, wanted = weights, -self._a.T @ weights
-        seconds = time.process_time() - start
-        given = self._setting, self._best, wanted, _STEPS
-        searched = list(self.workers.ask("losses", self._all, *given))
-        loss = np.sum([answer.content for answer in searched], axis=0)
-        ways = self._best + _STEPS[:, None] * (wanted - self._best)
+        accuracy = _OF_GAP * (rounds[-1].gap if rounds else float(b.max()))
+        shares, lowest = dual_weights(a @ a.T, b, np.append(shares, 0.0), accuracy)
+        towards = -a.T @ shares
+        loss = np.sum(self._ask("losses", self._setting, best, towards, _STEPS), axis=0)
+        ways = best + _STEPS[:, None] * (towards - best)
         objectives = 0.5 * (ways**2).sum(axis=1) + loss
         chosen = int(np.argmin(objectives))
-        self._best, primal = ways[chosen], float(objectives[chosen])
-        self._at = (1.0 - _BEYOND) * self._best + _BEYOND * wanted
-        return Round(
+        best, primal = ways[chosen], float(objectives[chosen])
+        at = (1.0 - _BEYOND) * best + _BEYOND * towards
+        self._kept = {"best": best, "at": at, "a": a, "b": b, "shares": shares}
+        return self._add_round(
             primal=primal,
             dual=lowest,
             gap=primal - lowest,
-            cost=sum(plane.cost for plane in planes),
             n_support_vectors=0,
-            n_violating=sum(plane.n_losing for plane in planes),
-            n_sent=0,
-            shard_seconds=[a.seconds + b.seconds for a, b in zip(touching, searched, strict=True)],
-            united_seconds=seconds,
-            bytes_out=3 * self._best.nbytes,
-            bytes_in=sum(size_of(answer.content) for answer in (*touching, *searched)),
+            n_violating=int(n_losing),
         )
 
-    def _keep(self) -> None:
-        arrays = {"best": self._best, "at": self._at, "a": self._a, "b": self._b}
-        self._folder.keep_planes({**arrays, "shares": self._dual_weights}, self.report)
-
-
-def as_learner(setting: Setting, w: np.ndarray, n_rows: int) -> Any:
-    """Return a learner of so many rows with these weights, the last one of which is the bias."""
-    learner = setting.new_learner()
-    model = learner.model
-    model.n_learnt[0], model.n_features = n_rows, len(setting.names)
-    model.is_sparse, model.first_rows = setting.is_sparse, None
-    state = model.make_room(model.n_features)
-    state.weights[:] = 0.0
-    state.weights[0, 0, : len(w) - 1] = w[:-1]
-    info = state.info[0]
-    info[[BIAS, AVERAGE_BIAS]], info[T] = w[-1], n_rows
-    # The average, p u + q v, is that of the same weights, v, too.
-    info[[SCALE, P, Q]] = 1.0
-    return learner
-
-
-def _check(learner: SVMSGDClassifier) -> None:
-    """Refuse what cannot be trained so."""
-    schedule = learner.model.schedule
-    if learner.n_examples or learner.hashing is not None or learner.selection is not None:
-        raise ParameterError("the model has learnt before, or has hashing= or selection=")
-    if schedule.loss != LOSSES["hinge"] or schedule.bias_rate == 0.0:
-        raise ParameterError("only loss='hinge', with a bias, is trained on shards")
+    def model(self) -> SVMSGDClassifier:
+        """Return a learner of all rows with the best weights, the last one of which is the bias."""
+        learner: SVMSGDClassifier = self._setting.new_learner()
+        w, model = self._kept["best"], learner.model
+        model.n_learnt[0], model.n_features = self.report.rows, len(w) - 1
+        model.is_sparse, model.first_rows = self._setting.is_sparse, None
+        state = model.make_room(model.n_features)
+        state.weights[:] = 0.0
+        state.weights[0, 0, : len(w) - 1] = w[:-1]
+        info = state.info[0]
+        info[[BIAS, AVERAGE_BIAS]], info[T] = w[-1], self.report.rows
+        # The average, p u + q v, is that of the same weights, v, too.
+        info[[SCALE, P, Q]] = 1.0
+        return learner
 
 
 def dual_weights(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from connectors.errors import MissingColumnError, SourceChangedError
+from connectors.errors import SourceChangedError
 from connectors.kinds import kind_of
 from connectors.parquet import ParquetSource
-from connectors.parquet_files import ParquetPart, part_of
+from connectors.parquet_files import ParquetPart, find_parts, merged_schema, part_of
 from connectors.tabular import TabularOptions
 from streamsvm._parameter_checks import check_size
 from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
@@ -23,20 +22,32 @@ from streamsvm.features.matrices import SparseMatrix, are_usable, bad_value
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run import parts
-from streamsvm.run.shards.exchange import Piece, Reading
 from streamsvm.support.rows import LARGEST
 
-_log = logging.getLogger(__name__)
-
 _OPTIONS = sorted(TabularOptions.__annotations__.keys() - {"shuffle_buffer", "seed"})
-
-_OF_COLUMNS = "columns", "exclude", "keep", "parse_numbers"
-"""Those that list columns, some of which a file may lack."""
 
 _MISSING = (
     "is missing: what it counts as depends on the rows before, which shards do not share; fill it "
     'in, let it count as 0, missing="zero", or put StandardScaler in front'
 )
+
+
+class Reading(NamedTuple):
+    """How files are read."""
+
+    path: Path
+    target: str
+    options: dict[str, Any]  # of `ParquetSource`
+    learner: Learner  # which reads features
+    may_lack: bool  # missing numbers count as 0
+    columns: ParquetPart  # without rows, with the columns of all files
+
+
+class Piece(NamedTuple):
+    """The rows of a shard: parts of files, which follow one another."""
+
+    first: int  # the number of the first one, counted from 1 over all the data
+    files: list[ParquetPart]
 
 
 class Read(NamedTuple):
@@ -47,111 +58,92 @@ class Read(NamedTuple):
     weights: np.ndarray
 
 
-def divided(found: list[ParquetPart], n: int | None) -> list[list[Piece]]:
-    """Return the pieces of each shard: a file each, or `n` shards of as many rows."""
-    starts = np.cumsum([0, *(part.num_rows for part in found)]).tolist()
-    n_rows = starts[-1]
-    ends = starts if check_size("shards", n) is None else [n_rows * k // n for k in range(n + 1)]  # type: ignore[operator]
-    return [_pieces(found, starts, first, stop) for first, stop in pairwise(ends)]
+def planned(
+    source: tuple[Path, str, dict[str, Any]], learner: Learner, may_lack: bool, n: int | None
+) -> tuple[Reading, list[ParquetPart], list[Piece]]:
+    """Return how rows are read, all files, and each shard: a file, or `n` of as many rows.
 
-
-def _pieces(found: list[ParquetPart], starts: list[int], first: int, stop: int) -> list[Piece]:
-    """Return rows first .. stop-1 of all files as pieces of those that have them."""
-    pieces = []
-    for i in range(bisect_right(starts, first) - 1, bisect_left(starts, stop)):
-        part, at = found[i], starts[i]
-        rows = range(max(0, first - at), min(part.num_rows, stop - at))
-        if rows:
-            number = at + rows.start + 1
-            pieces.append(
-                Piece(part.name, rows.start, rows.stop, number, part.identity, part.folders)
-            )
-    return pieces
-
-
-def check_files(reading: Reading, found: list[ParquetPart]) -> None:
-    """Refuse what one source of all files would refuse: options, and columns that differ."""
-    if wrong := sorted(reading.options.keys() - {*_OPTIONS}):
+    What one source of all files would refuse is refused.
+    """
+    path, target, options = source
+    if wrong := sorted(options.keys() - {*_OPTIONS}):
         raise ParameterError(f"{wrong[0]}= is no option here: use {', '.join(_OPTIONS)}")
-    for part in found:
-        columns = [field.name for field in part.fields]
-        if part.num_rows and reading.target not in columns:
-            raise MissingColumnError(reading.target, columns, part.name, "target")
-    with ParquetSource(reading.path, reading.target, parts=found, **reading.options) as source:
-        numbers = [n for n in source.features if source.kinds[n] not in (None, "text")]
-    lacking = {}
-    for part in found:
-        types = {field.name: field.type for field in part.fields}
-        names = [n for n in numbers if kind_of(types.get(n, pa.null())) == "null"]
-        if not part.num_rows or not names:
-            continue
-        if not reading.may_lack:
-            raise FeatureError(f"{part.name}: {names[0]!r} {_MISSING}")
-        lacking[part.name] = names
-    if lacking:
-        first = next(iter(lacking))
-        _log.warning(
-            "of %d files, %d lack columns of others, which are missing in all of their rows: "
-            "%s lacks %s",
-            *(len(found), len(lacking), first, ", ".join(lacking[first][:5])),
-        )
+    n = check_size("shards", n)
+    files = find_parts(path.absolute())
+    with ParquetSource(path, target, parts=files, **options) as whole:
+        if not may_lack:
+            _check_columns(files, whole)
+    stored = merged_schema([replace(file, folders={}) for file in files], ())
+    folders = {key: value for file in files for key, value in file.folders.items()}
+    columns = replace(files[0], name="", rows=range(0), schema=stored, folders=folders)
+    starts = np.cumsum([0, *(file.num_rows for file in files)]).tolist()
+    ends = starts if n is None else [starts[-1] * k // n for k in range(n + 1)]
+    pieces = []
+    for first, stop in pairwise(ends):
+        own = []
+        for i in range(bisect_right(starts, first) - 1, bisect_left(starts, stop)):
+            rows = range(max(0, first - starts[i]), min(files[i].num_rows, stop - starts[i]))
+            if rows:
+                own.append(replace(files[i], rows=rows))
+        pieces.append(Piece(first + 1, own))
+    return Reading(path, target, options, learner, may_lack, columns), files, pieces
 
 
-def read(reading: Reading, pieces: list[Piece], learner: Learner) -> Read:
-    """Read the rows of a shard; a `BadEventError` names the first that cannot be used."""
+def _check_columns(files: list[ParquetPart], source: ParquetSource) -> None:
+    """Refuse files that lack columns of numbers."""
+    numbers = [n for n in source.features if source.kinds[n] not in (None, "text")]
+    for file in files:
+        known = {field.name for field in file.fields if kind_of(field.type) != "null"}
+        names = [name for name in numbers if name not in known]
+        if names and file.num_rows:
+            raise FeatureError(f"{file.name}: {names[0]!r} {_MISSING}")
+
+
+def read(reading: Reading, piece: Piece) -> Read:
+    """Read the rows of a shard; the error of one that cannot be used names file and row."""
     matrices, labels, weights = [], [LabelColumn(np.zeros(0, np.int64), [])], [np.zeros(0)]
-    for piece in pieces:
-        for batch in _batches(reading, piece):
+    for file in piece.files:
+        _check_file(file)
+    given = [reading.columns, *piece.files]
+    with ParquetSource(reading.path, reading.target, parts=given, **reading.options) as source:
+        for batch in source.batches():
+            for reject in batch.rejects:
+                raise BadEventError(f"{reject.position}: {reject.reason}")
             column = LabelColumn.of(batch.labels)
-            matrix = parts.matrix_of(learner, batch.features, len(batch))
-            _check(batch, matrix, column, reading.may_lack)
+            matrix = parts.matrix_of(reading.learner, batch.features, len(batch))
+            for i, error, why in _faults(batch, matrix, column, reading.may_lack):
+                raise error(f"{batch.position(i)}: {why}")
             matrices.append(matrix)
             labels.append(column)
             weights.append(np.ones(len(batch)) * parts.weights_of(batch))
     return Read(matrices, LabelColumn.joined(labels), np.concatenate(weights))
 
 
-def _batches(reading: Reading, piece: Piece) -> Any:
-    path = Path(reading.path)
-    whole = path / piece.file if path.is_dir() else path
-    if not whole.is_file():
-        raise SourceChangedError(f"`{whole}`, which the training needs, is not on this machine")
-    part = part_of(whole, piece.file, piece.folders)
-    if part.identity != piece.identity:
+def _check_file(file: ParquetPart) -> None:
+    """Refuse a file that is not what it was when the training began."""
+    if not file.path.is_file():
+        raise SourceChangedError(f"`{file.path}`, which the training needs, is not on this machine")
+    now = part_of(file.path, file.name).identity
+    if now != file.identity:
         raise SourceChangedError(
-            f"`{piece.file}` is not what it was when the training began: {piece.identity} then, "
-            f"{part.identity} now; put it back, or start anew"
+            f"`{file.name}` is not what it was when the training began: {file.identity} then, "
+            f"{now} now; put it back, or start anew"
         )
-    names, options = {field.name for field in part.fields}, dict(reading.options)
-    for option in _OF_COLUMNS:
-        if options.get(option) is not None:
-            options[option] = [name for name in options[option] if name in names]
-    part = replace(part, rows=range(piece.first, piece.stop))
-    with ParquetSource(path, reading.target, parts=[part], **options) as source:
-        for batch in source.batches():
-            if batch.rejects:
-                reject = batch.rejects[0]
-                raise BadEventError(f"{reject.position}: {reject.reason}")
-            yield batch
 
 
-def _check(batch: Any, matrix: Any, labels: LabelColumn, may_lack: bool) -> None:
-    """Refuse what cannot be learnt: each row counts in the gap, so that none is left out."""
-    missing = np.flatnonzero(labels.codes == MISSING)
-    if len(missing):
-        raise LabelError(f"{batch.position(int(missing[0]))}: the label is missing")
-    weights = np.flatnonzero(~(np.ones(len(batch), bool) & parts.are_weights(batch)))
-    if len(weights):
-        row = int(weights[0])
-        raise BadEventError(f"{batch.position(row)}: {parts.weight_fault(batch.weights[row])}")
-    bad = np.flatnonzero(~are_usable(matrix, LARGEST))
-    if len(bad):
-        row = int(bad[0])
-        raise FeatureError(f"{batch.position(row)}: feature {bad_value(matrix, row, LARGEST)}")
+def _faults(
+    batch: Any, matrix: Any, labels: LabelColumn, may_lack: bool
+) -> Iterator[tuple[int, type[Exception], str]]:
+    """Yield rows that cannot be learnt: each counts in the gap, so that none is left out."""
+    for i in np.flatnonzero(labels.codes == MISSING).tolist():
+        yield i, LabelError, "the label is missing"
+    for i in np.flatnonzero(~(np.ones(len(batch), bool) & parts.are_weights(batch))).tolist():
+        yield i, BadEventError, str(parts.weight_fault(batch.weights[i]))
+    for i in np.flatnonzero(~are_usable(matrix, LARGEST)).tolist():
+        yield i, FeatureError, f"feature {bad_value(matrix, i, LARGEST)}"
     if isinstance(matrix, SparseMatrix) or may_lack:
         return
-    for c, name in enumerate(matrix.names):
-        # Of texts, named column=value, each row has one only.
-        absent = np.flatnonzero(np.isnan(matrix.values[:, c]))
-        if len(absent) and "=" not in str(name):
-            raise FeatureError(f"{batch.position(int(absent[0]))}: {name!r} {_MISSING}")
+    # Of texts, named column=value, each row has one only.
+    numbers = [c for c, name in enumerate(matrix.names) if "=" not in str(name)]
+    for i, c in np.argwhere(np.isnan(matrix.values[:, numbers])).tolist():
+        yield i, FeatureError, f"{matrix.names[numbers[c]]!r} {_MISSING}"

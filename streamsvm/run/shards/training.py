@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
+from streamsvm._parameter_checks import LARGEST_SIZE, check_positive, check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.parts import parts_of
-from streamsvm.run.shards.exchange import Reading
-from streamsvm.run.shards.job import check_ends
+from streamsvm.run.shards.job import Training
 from streamsvm.run.shards.lasvm import LASVMTraining
 from streamsvm.run.shards.linear import LinearTraining
 from streamsvm.run.shards.report import Round, ShardsReport
-from streamsvm.run.shards.workers import Workers
+from streamsvm.run.shards.workers import LocalWorkers
 
 _KINDS: dict[type, Any] = {LASVMClassifier: LASVMTraining, SVMSGDClassifier: LinearTraining}
 
@@ -27,7 +28,7 @@ def train_on_shards(
     target: str,
     *,
     gap: float = 1e-3,
-    workers: Workers | None = None,
+    workers: LocalWorkers | None = None,
     shards: int | None = None,
     max_rounds: int = 1000,
     folder: str | PathLike[str] | None = None,
@@ -48,7 +49,7 @@ def train_on_shards(
         Positive: rounds end when the objective is at most this share above a bound from below (of
         LASVM the dual): so it is at most this share above the lowest possible one.
     workers
-        Who has the shards: `RayWorkers`, or `LocalWorkers`, the default, which are this process.
+        Who has the shards: `RayWorkers`; None, the default: this process.
     shards
         How many there are, of as many rows each; None, the default: each file is one.
     max_rounds
@@ -84,17 +85,23 @@ def train_on_shards(
     True
 
     """
-    wanted, most = check_ends(gap, max_rounds, on_round)
+    wanted, most = (
+        check_positive("gap", gap),
+        check_whole("max_rounds", max_rounds, 1, LARGEST_SIZE),
+    )
+    if not callable(on_round):
+        raise ParameterError(f"on_round={on_round!r}: use a function of a Round")
     scaler, learner = parts = parts_of(model)
     kind = _KINDS.get(type(learner))
     if kind is None or not isinstance(scaler, StandardScaler | None):
         raise ParameterError(
             "shards train a LASVMClassifier or a SVMSGDClassifier, alone or behind a StandardScaler"
         )
-    training = kind(parts, Reading(str(path), target, options), shards, workers, folder)
+    training: Training = kind(parts, (Path(path), target, options), shards, workers, folder)
     try:
-        training.begin()
-        return training.run(wanted, most, on_round)
+        for made in training.run(wanted, most):
+            on_round(made)
+        return training.conclude(wanted), training.report
     except KeyboardInterrupt:
         # Without the frames of Ray, which it came through.
         raise KeyboardInterrupt(training.interrupted) from None

@@ -1,7 +1,5 @@
 """What is at fault: the event, the state, the set-up; and what models are made by."""
 
-import logging
-
 import pytest
 
 from streamsvm import (
@@ -141,16 +139,3 @@ def test_events_of_one_message_are_learnt_each_and_once():
             answer = worker.predict_then_learn("k", "t", (7, i), x, y, state)
             assert answer.learnt is (i >= already) and answer.repeated is (i < already)
         state.commit()
-
-
-def test_a_warning_if_most_events_restore_a_model(monkeypatch, caplog):
-    monkeypatch.setattr(keyed, "_WATCHED", 20)
-    states = {key: FakeState() for key in "ab"}
-    for most, n in ((2, 0), (1, 1)):
-        worker = KeyedModels(SVMSGDClassifier(), max_models=most)
-        caplog.clear()
-        with caplog.at_level(logging.WARNING):
-            for i in range(12):
-                for key in "ab":
-                    learnt(worker, 100 * most + i, {"a": 1.0}, bool(i % 2), states[key], key)
-        assert sum("raise max_models" in r.message for r in caplog.records) == n

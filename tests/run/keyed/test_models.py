@@ -217,33 +217,6 @@ def same(a, b):
     return both[0] == both[1]
 
 
-def test_snapshots_in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(keyed, "LEAST_LOG_BYTES", 400)
-    folder, state, pairs = tmp_path / "made", FakeState(), events(600)
-    whole = SVMSGDClassifier(seed=0)
-    undisturbed(whole, pairs)
-    models = KeyedModels(SVMSGDClassifier(seed=0), snapshot_dir=folder)
-    for i in range(0, 600, 20):
-        fed(models, state, pairs[i : i + 20], i)
-        state.commit()
-    assert 1 <= len(list(folder.glob("*.svm.z"))) <= 2
-    assert len(encoded(whole)) / 4 > max(len(v) for n, v in state.kept.items() if "." not in n)
-    assert encoded(model_in(state, SVMSGDClassifier(seed=0), snapshot_dir=folder)) == encoded(whole)
-    with pytest.raises(KeyedStateError, match=r"give its folder as snapshot_dir="):
-        model_in(state, SVMSGDClassifier(seed=0))
-    # Another consumer group in the same folder.
-    other = FakeState()
-    fed(KeyedModels(SVMSGDClassifier(seed=0), snapshot_dir=folder), other, pairs)
-    assert encoded(model_in(state, SVMSGDClassifier(seed=0), snapshot_dir=folder)) == encoded(whole)
-    newest = max(folder.glob("*.svm.z"), key=lambda file: file.stat().st_mtime_ns)
-    newest.write_bytes(b"altered")
-    with pytest.raises(KeyedStateError, match=rf"{newest.name} is damaged"):
-        model_in(other, SVMSGDClassifier(seed=0), snapshot_dir=folder)
-    newest.unlink()
-    with pytest.raises(KeyedStateError, match=rf"{newest.name} of a key is gone: restore"):
-        model_in(other, SVMSGDClassifier(seed=0), snapshot_dir=folder)
-
-
 def test_bad_events_change_nothing():
     pairs, state = events(60), FakeState()
     make = lambda: StandardScaler() | LASVMClassifier()  # noqa: E731

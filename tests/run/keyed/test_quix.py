@@ -26,7 +26,7 @@ def _quiet():
 
 def ran(address, folder, models, count, seen, **topic):
     """Run an application for so many messages; return what it makes of them."""
-    app, stream = keyed.application(address, folder, 0.3, "at-least-once", **topic)
+    app, stream = keyed.application(address, folder, 0.3, **topic)
 
     def called(value, key, timestamp, headers, state):
         answer = models(value, key, timestamp, headers, state)
@@ -92,7 +92,6 @@ def test_messages_and_a_new_worker(tmp_path):
         ({"target": None}, "target=None: use the name of the field of the label"),
         ({"target": ""}, "target='': use the name of the field of the label"),
         ({"probabilities": "yes"}, "probabilities='yes': use True or False"),
-        ({"snapshot_dir": 3}, "snapshot_dir=3: use the path of a folder"),
         ({"previous_models": "old.svm"}, "previous_models='old.svm': use a list of models"),
     ],
 )
@@ -102,7 +101,7 @@ def test_arguments_that_cannot_be_used(given, said):
 
 
 @slow
-def test_expanded_messages_snapshots_in_a_folder_and_offsets_that_are_reset(tmp_path, monkeypatch):
+def test_expanded_messages_and_offsets_that_are_reset(tmp_path, monkeypatch):
     monkeypatch.setattr(keyed_models, "LEAST_LOG_BYTES", 400)
     row = lambda i: {"a": float(i % 7), "y": i % 7 > 3}  # noqa: E731
     rows = [[row(4 * i + j) for j in range(4)] for i in range(150)]
@@ -112,8 +111,8 @@ def test_expanded_messages_snapshots_in_a_folder_and_offsets_that_are_reset(tmp_
         whole.learn_one({"a": one["a"]}, one["y"])
 
     def made(folder, n):
-        models = ModelPerKey(SVMSGDClassifier(), target="y", snapshot_dir=tmp_path / "models")
-        app, stream = keyed.application(address, tmp_path / folder, 0.1, "at-least-once")
+        models = ModelPerKey(SVMSGDClassifier(), target="y")
+        app, stream = keyed.application(address, tmp_path / folder, 0.1)
         stream = stream.apply(lambda value: value["rows"], expand=True)
         stream.apply(models, stateful=True, metadata=True)
         return models, app.run(count=n, timeout=20)
@@ -130,7 +129,6 @@ def test_expanded_messages_snapshots_in_a_folder_and_offsets_that_are_reset(tmp_
         assert all(one["learnt"] for one in found)
         assert [one["prediction"] for one in found] == expected
         assert models.models.n_restored == 1
-        assert 1 <= len(list((tmp_path / "models").glob("*.svm.z"))) <= 3
         reset(address)
         _, again = made("two", 600)
     assert all(one["repeated"] and not one["learnt"] for one in again)
@@ -149,8 +147,7 @@ def reset(address):
 
 
 @slow
-@pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
-def test_workers_that_are_killed_lose_and_double_nothing(guarantee):
+def test_workers_that_are_killed_lose_and_double_nothing():
     said = keyed.kills(
         argparse.Namespace(
             model="lasvm",
@@ -160,7 +157,6 @@ def test_workers_that_are_killed_lose_and_double_nothing(guarantee):
             kills=2,
             in_commits=4,
             commit=0.5,
-            guarantee=guarantee,
             brokers=None,
             max_models=15,
             seed=1,
