@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from streamsvm.monitor.report import ABOUT, WORRY, gaps_of
+from streamsvm.monitor.figures import ABOUT, WORRY, gaps_of
 
 
 def gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ from streamsvm.cli.outputs import said
 from streamsvm.cli.parser import say
 from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.labels.counted_sets import sets_in_words
-from streamsvm.monitor.report import WORRY
+from streamsvm.monitor.figures import WORRY
 from streamsvm.run.advice import advice_of
 from streamsvm.run.parts import Model
 from streamsvm.run.report import RunReport

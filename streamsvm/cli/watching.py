@@ -114,7 +114,7 @@ def until_left(
 
 
 def _figures(run: Run) -> dict[str, Any]:
-    """Return counts of what a run has taken, and its speed: see `monitor.prometheus.OF_RUN`."""
+    """Return counts of what a run has taken, and its speed: see `monitor.figures.OF_RUN`."""
     bad = dict(run.bad.counts)
     found = {"events": run.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
     found["forgotten"] = None if run.requests is None else dict(run.requests.counts)

@@ -117,8 +117,9 @@ class Presentation(ABC):
 
         """
         from streamsvm.monitor.plots import write
+        from streamsvm.monitor.series import charts
 
-        return write(self, Path(folder))
+        return write(charts(self, self.history.records, (), self.history.most), Path(folder))
 
     def serve(
         self, port: int, host: str = "127.0.0.1", figures: Callable[[], Mapping[str, Any]] = dict
@@ -133,7 +134,7 @@ class Presentation(ABC):
             The address to listen on; by default only this machine reaches it. There is no password.
         figures
             Called at each request: counts of a run beside the record, by the names of
-            `streamsvm.monitor.prometheus.OF_RUN`.
+            `streamsvm.monitor.figures.OF_RUN`.
 
         Returns
         -------
