@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+
+
+def shown(value: Any) -> str:
+    """Return a number as text; a dash for None and NaN.
+
+    >>> from streamsvm.monitor.figures import shown
+    >>> shown(12345), shown(0.0123456), shown(None)
+    ('12,345', '0.01235', '-')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:.4g}"
 
 
 def thousands(value: float) -> str:
@@ -224,6 +239,8 @@ OF_RUN = {
 # fmt: on
 """The figures that only a run has."""
 
+ALL = FIGURES | OF_RUN
+
 
 class Kind(NamedTuple):
     """A chart that there may be: its heading, what it shows, and what to do."""
@@ -280,7 +297,7 @@ CHARTS = {
         "reprocess would do.",
     ),
     "delta": Kind(
-        "Distance from the optimum of the examples kept",
+        "Delta: distance from the optimum of the examples kept",
         "At tau or below there is nothing left to train; above it, --finish (or model.finish()) "
         "goes there.",
     ),
@@ -295,14 +312,11 @@ CHARTS = {
         log=True,
     ),
     "memory": Kind("Memory", "Held by the model's arrays."),
-    "bad": Kind("Events that could not be used", "All so far; the table below has the kinds."),
+    "bad": Kind("Events that could not be used", "All so far, of all kinds."),
 }
 """All charts, in the order of the pages."""
 
-LINES = {
-    chart: [name for name, figure in (FIGURES | OF_RUN).items() if figure.chart == chart]
-    for chart in CHARTS
-}
+LINES = {chart: [name for name, figure in ALL.items() if figure.chart == chart] for chart in CHARTS}
 """The figures of each chart."""
 
 
@@ -343,13 +357,9 @@ def shown_of(values: Mapping[str, Any], covers: str) -> dict[str, Any]:
 
 
 _OTHER_GAPS = (
-    "gap_kept",
-    "gap_discarded",
-    "certificate_recent",
-    "seen_gap_recent",
-    "kept_certificate_recent",
-    "certificate_papers",
-)
+    "gap_kept gap_discarded certificate_recent seen_gap_recent kept_certificate_recent "
+    "certificate_papers"
+).split()
 
 WORRY = 0.1
 """A gap above this share of the objective is one to worry about: see docs/monitor.md."""

@@ -48,7 +48,7 @@ def _drawn(chart: Chart) -> Any:
     for line, look in zip(chart.lines, _LOOKS, strict=False):
         drawn = axes.plot(chart.x, line.y, label=line.name, **look)[0]
         if line.band is not None:
-            shade: dict[str, Any] = {"color": drawn.get_color(), "alpha": 0.2, "linewidth": 0}
+            shade: dict[str, Any] = {"color": drawn.get_color(), "alpha": 0.25, "linewidth": 0}
             axes.fill_between(chart.x, *line.band, label=line.band_name, **shade)
     for i, n in enumerate(chart.marks):
         marked = "" if i else "a drift was noticed"

@@ -11,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamsvm.monitor.figures import ABOUT, NOT_OF_ALL, meaning_of, shown, shown_of
 from streamsvm.monitor.history import History
 from streamsvm.monitor.hits import Bounds
 from streamsvm.monitor.rates import Scores
@@ -75,9 +76,7 @@ class Presentation(ABC):
             A renderable.
 
         """
-        from streamsvm.monitor.report import panel
-
-        return panel(self, self.get())
+        return self._table(self.get())
 
     def live(self) -> Any:
         """Return a context in which the table of the last record is shown and kept up to date.
@@ -90,12 +89,35 @@ class Presentation(ABC):
         """
         from rich.live import Live
 
-        from streamsvm.monitor.report import panel
-
         def renderable() -> Any:
-            return panel(self, self.last())
+            return self._table(self.last())
 
         return Live(get_renderable=renderable, refresh_per_second=4, transient=True)
+
+    def _table(self, values: Mapping[str, Any]) -> Any:
+        """Return the table of a record: name, value and meaning of what is shown."""
+        from rich.markup import escape
+        from rich.table import Table
+
+        title = f"Tracking {type(self.learner).__name__}"
+        table = Table(title=title, title_justify="left", box=None)
+        table.add_column("", no_wrap=True)
+        table.add_column("value", justify="right", no_wrap=True)
+        table.add_column("meaning", overflow="fold")
+        for name, value in shown_of(values, self.covers).items():
+            meaning = meaning_of(name)
+            if name == "certificate":
+                reason = self.certificate_reason
+                chance = f"with {self.confidence:.0%} probability"
+                meaning = reason if value is None else f"{meaning} {chance}: {reason}"
+            if name == "gap":
+                meaning = (
+                    f"{meaning}, of {ABOUT[self.covers]}"
+                    if value is not None
+                    else NOT_OF_ALL.get(self.covers, "not measured yet")
+                )
+            table.add_row(name, shown(value), escape(meaning))
+        return table
 
     def plot(self, folder: str | Path) -> list[Path]:
         """Write PNG plots of the history.
@@ -212,7 +234,7 @@ class Presentation(ABC):
     def confusion(self) -> dict[tuple[Any, Any], int]:
         """The numbers of examples by label and predicted label: {(label, predicted): number}."""
         self._score()
-        return dict(self.scores.pairs)
+        return dict(self.scores.hits.pairs)
 
     @property
     def recall(self) -> dict[Any, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.monitor.figures import ABOUT, CHARTS, FIGURES, LINES, OF_RUN, Unit, gaps_of
+from streamsvm.monitor.figures import ABOUT, ALL, CHARTS, LINES, Unit, gaps_of
 from streamsvm.monitor.history import column_of
 from streamsvm.monitor.hits import band
 
@@ -18,7 +18,6 @@ MOST_POINTS = 300
 Records = Sequence[dict[str, Any]]
 Band = tuple[np.ndarray, np.ndarray]  # lower and upper ends
 
-_ALL = FIGURES | OF_RUN
 _OF_RUN = ("accuracy", "support_vectors", "delta", "speed", "bad")
 """The charts that a run without a monitor has."""
 
@@ -111,9 +110,9 @@ class _Columns:
             if known.any() or (len(known) and of != "bad"):
                 # More bands would hide each other.
                 ends = band(self.__getitem__, name) if len(lines) < 2 else None
-                lines.append(Line(_ALL[name].title, y, ends, figure=name))
+                lines.append(Line(ALL[name].title, y, ends, figure=name))
         title, _, log = CHARTS[of]
-        return Chart(title, self.x, lines, _ALL[names[0]].unit, log)
+        return Chart(title, self.x, lines, ALL[names[0]].unit, log)
 
 
 def _of_monitor(of: _Columns, monitor: Any) -> Iterator[tuple[str, Chart]]:
@@ -135,4 +134,4 @@ def _of_monitor(of: _Columns, monitor: Any) -> Iterator[tuple[str, Chart]]:
 
 def latency_title(n: int) -> str:
     """Return what the 99 % quantile of n latencies is: the longest, of fewer than 100."""
-    return FIGURES["latency_p99"].title if n >= 100 else f"latency, longest of {n}"
+    return ALL["latency_p99"].title if n >= 100 else f"latency, longest of {n}"

@@ -7,9 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from streamsvm.monitor.figures import CHARTS, COUNT, FIGURES, OF_RUN, gaps_of, meaning_of, shown_of
+from streamsvm.monitor.figures import (
+    ALL,
+    CHARTS,
+    COUNT,
+    OF_RUN,
+    gaps_of,
+    meaning_of,
+    shown,
+    shown_of,
+)
 from streamsvm.monitor.history import History
-from streamsvm.monitor.report import shown
 from streamsvm.monitor.series import Chart, Records, latency_title
 from streamsvm.monitor.series import charts as charts_of
 from streamsvm.page import charts
@@ -93,7 +101,7 @@ class Sections:
 
     def _confusion(self, figures: Mapping[str, Any]) -> str:
         # Those of a run are of this moment, the monitor's are counted when it measures.
-        pairs = figures.get("pairs") or dict(self._monitor.scores.pairs)
+        pairs = figures.get("pairs") or dict(self._monitor.scores.hits.pairs)
         return confusion((y, p, n) for (y, p), n in sorted(pairs.items(), key=repr))
 
     @contextmanager
@@ -153,7 +161,7 @@ def _now(
         value = figures.get(name, last.get(name))
         if value is None:
             continue
-        figure = (FIGURES | OF_RUN)[name]
+        figure = ALL[name]
         title = latency_title(n_latencies) if name == "latency_p99" else figure.title
         low, high = (last.get(end) for end in ends.get(name, (name, name)))
         if figure.unit is COUNT:
@@ -167,16 +175,9 @@ def _now(
 
 _SHARES = ("accuracy_recent", "accuracy")
 _NOW = (
-    "events",
-    "n_examples",
-    "n_support_vectors",
-    "examples_per_second",
-    "latency_p50",
-    "latency_p99",
-    "memory_bytes",
-    "bad_events",
-    "lag",
-)
+    "events n_examples n_support_vectors examples_per_second latency_p50 latency_p99 memory_bytes "
+    "bad_events lag"
+).split()
 """The figures that are shown; one that there is not is left out."""
 
 
