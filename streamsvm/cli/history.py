@@ -50,5 +50,5 @@ def write(
         with naming(path):
             drawn = plots.write(charts(*histories, most=report.history.most), path)
     except ImportError:
-        return [*written, "no plots: pip install matplotlib"]
+        return [*written, "no PNG files: pip install matplotlib"]
     return written + [str(file) for file in drawn]

@@ -6,7 +6,7 @@ Rich, matplotlib and prometheus-client are imported by the methods that use them
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,7 +95,6 @@ class Presentation(ABC):
         return Live(get_renderable=renderable, refresh_per_second=4, transient=True)
 
     def _table(self, values: Mapping[str, Any]) -> Any:
-        """Return the table of a record: name, value and meaning of what is shown."""
         from rich.markup import escape
         from rich.table import Table
 
@@ -104,6 +103,12 @@ class Presentation(ABC):
         table.add_column("", no_wrap=True)
         table.add_column("value", justify="right", no_wrap=True)
         table.add_column("meaning", overflow="fold")
+        for name, value, meaning in self.explained(values):
+            table.add_row(name, value, escape(meaning))
+        return table
+
+    def explained(self, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        """Yield name, value in words and meaning of what is shown of a record."""
         for name, value in shown_of(values, self.covers).items():
             meaning = meaning_of(name)
             if name == "certificate":
@@ -116,8 +121,7 @@ class Presentation(ABC):
                     if value is not None
                     else NOT_OF_ALL.get(self.covers, "not measured yet")
                 )
-            table.add_row(name, shown(value), escape(meaning))
-        return table
+            yield name, shown(value), meaning
 
     def plot(self, folder: str | Path) -> list[Path]:
         """Write PNG plots of the history.

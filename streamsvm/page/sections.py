@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from streamsvm.monitor.figures import (
-    ALL,
-    CHARTS,
-    COUNT,
-    OF_RUN,
-    gaps_of,
-    meaning_of,
-    shown,
-    shown_of,
-)
+from streamsvm.monitor.figures import ALL, CHARTS, COUNT, OF_RUN, gaps_of
 from streamsvm.monitor.history import History
 from streamsvm.monitor.series import Chart, Records, latency_title
 from streamsvm.monitor.series import charts as charts_of
@@ -73,7 +64,7 @@ class Sections:
         )
         with self._part("values", found):
             last = self._monitor.last()
-            found["values"] = _values(shown_of(last, self._monitor.covers))
+            found["values"] = _values(self._monitor.explained(last))
         with self._part("now", found):
             figures = dict(self._figures())
             newest = last or _newest(of_run)
@@ -191,13 +182,13 @@ def _counts(counts: Any) -> str:
     return f"<table>{rows}</table>"
 
 
-def _values(last: Mapping[str, Any]) -> str:
-    if not last:
-        return ""
+def _values(explained: Iterable[tuple[str, str, str]]) -> str:
     rows = "".join(
-        f'<tr><th scope="row">{escape(str(name))}</th><td class="n">{shown(value)}</td>'
-        f"<td>{escape(meaning_of(name))}</td></tr>"
-        for name, value in last.items()
+        f'<tr><th scope="row">{escape(name)}</th><td class="n">{value}</td>'
+        f"<td>{escape(meaning)}</td></tr>"
+        for name, value, meaning in explained
     )
+    if not rows:
+        return ""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("figure", "value", "meaning"))
     return f"<table><tr>{head}</tr>{rows}</table>"
