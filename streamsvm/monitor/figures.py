@@ -34,30 +34,19 @@ def thousands(value: float) -> str:
     return f"{value:,.4g}" if abs(value) < 1e3 else f"{value:,.0f}"
 
 
-def seconds_shown(value: float) -> str:
-    """Return seconds in a readable unit.
+def _in_units(*units: tuple[float, str]) -> Callable[[float], str]:
+    """Return a function that writes a value in the largest of the units that is not above it.
 
-    >>> from streamsvm.monitor.figures import seconds_shown
-    >>> seconds_shown(0.0000213), seconds_shown(0.004)
-    ('21.3 us', '4 ms')
+    >>> from streamsvm.monitor.figures import BYTES, SECONDS
+    >>> SECONDS.shown(0.0000213), SECONDS.shown(0.004), BYTES.shown(2_500_000), BYTES.shown(900)
+    ('21.3 us', '4 ms', '2.5 MB', '900 bytes')
     """
-    for size, unit in ((1.0, "s"), (1e-3, "ms")):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value / 1e-6:.3g} us"
 
+    def written(value: float) -> str:
+        size, unit = next((one for one in units if value >= one[0]), units[-1])
+        return f"{value / size:.3g} {unit}"
 
-def bytes_shown(value: float) -> str:
-    """Return bytes in a readable unit.
-
-    >>> from streamsvm.monitor.figures import bytes_shown
-    >>> bytes_shown(2_500_000), bytes_shown(900)
-    ('2.5 MB', '900 bytes')
-    """
-    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value:.3g} bytes"
+    return written
 
 
 class Unit(NamedTuple):
@@ -70,9 +59,9 @@ class Unit(NamedTuple):
 COUNT = Unit("number", thousands)
 NUMBER = Unit("", "{:.4g}".format)
 SHARE = Unit("share", "{:.1%}".format)
-SECONDS = Unit("time", seconds_shown)
+SECONDS = Unit("time", _in_units((1.0, "s"), (1e-3, "ms"), (1e-6, "us")))
 RATE = Unit("a second", thousands)
-BYTES = Unit("bytes", bytes_shown)
+BYTES = Unit("bytes", _in_units((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes")))
 
 
 class Figure(NamedTuple):

@@ -24,9 +24,11 @@ def monitor_of(n, model=None):
 def test_values_can_be_read_off_a_logarithmic_axis_of_less_than_a_decade(low, high):
     y = np.linspace(low, high, 9)
     chart = charts.Chart("t", y, [charts.Line("l", y)], NUMBER, log=True)
-    ticks = [float(text) for text in re.findall(r'class="end"[^>]*>([^<]+)<', charts.svg(chart))]
-    assert len(ticks) >= 3 and len({*ticks}) == len(ticks)
-    assert all(0.8 * low <= tick <= 1.2 * high for tick in ticks)
+    for axis in ("end", "middle"):
+        texts = re.findall(rf'class="{axis}"[^>]*>([\d.]+)<', charts.svg(chart, log_x=True))
+        ticks = [float(text) for text in texts]
+        assert len(ticks) >= 3 and len({*ticks}) == len(ticks)
+        assert all(0.8 * low <= tick <= 1.2 * high for tick in ticks)
 
 
 def test_the_longest_of_few_latencies_is_called_so():
