@@ -83,8 +83,8 @@ def learn(source, **options):
     counts = []
 
     def after_batch(progress):
-        table = run.score.confusion  # by the true label, then by the predicted one
-        counts.append((progress.rows, table[True][True], table[True][False], table[False][True]))
+        pairs = run.score.hits.pairs  # by the true label and the predicted one
+        counts.append((progress.rows, pairs[True, True], pairs[True, False], pairs[False, True]))
         if to_send and progress.rows == PER_DAY * (to_send[0] - HISTORY):
             send(to_send.pop(0))
 

@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from streamsvm.monitor.report import ABOUT, WORRY, gaps_of
+from streamsvm.monitor.figures import ABOUT, FIGURES, WORRY, gaps_of
 
 
 def gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the rows for objective, gap, and its mean with the bound, if a monitor measured."""
     rows = []
     if monitor.get("objective") is not None:
-        meaning = "penalty plus mean loss, on a sample of the stream: what training lowers"
         low, high = monitor.get("objective_low"), monitor.get("objective_high")
         interval = "" if low is None else f", between {low:.4g} and {high:.4g}"
-        rows.append(("objective", f"{monitor['objective']:.4g}{interval}  ({meaning})"))
+        what = FIGURES["objective"].meaning
+        rows.append(("objective", f"{monitor['objective']:.4g}{interval}  ({what})"))
     if monitor.get("regret_bound") is not None:
         above = (
             f"at most {monitor['regret_bound']:.4g} above that of the best w of the present norm"

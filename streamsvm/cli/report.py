@@ -22,7 +22,8 @@ from streamsvm.cli.outputs import said
 from streamsvm.cli.parser import say
 from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.labels.counted_sets import sets_in_words
-from streamsvm.monitor.report import WORRY
+from streamsvm.monitor.figures import WORRY
+from streamsvm.monitor.record import cache_hits
 from streamsvm.run.advice import advice_of
 from streamsvm.run.parts import Model
 from streamsvm.run.report import RunReport
@@ -371,10 +372,8 @@ def _clipped(counts: dict[str, int]) -> str | None:
 
 def _cached(report: RunReport) -> str | None:
     """Say how many kernel rows were in the cache (if too few, the advice says what to do)."""
-    counters, limit = report.counters, report.cache_limit
-    total = sum(counters.get(f"cached_rows_{how}", 0) for how in ("hit", "extended", "missed"))
-    if not total:
+    share, limit = cache_hits(report.counters), report.cache_limit
+    if share is None:
         return None
-    share = 1 - counters.get("cached_rows_missed", 0) / total
     room = "" if limit is None else f"; room for {limit / 1e6:,.0f} MB"
     return f"{share:.1%} of the kernel rows that were needed were there{room}"

@@ -114,7 +114,7 @@ def until_left(
 
 
 def _figures(run: Run) -> dict[str, Any]:
-    """Return counts of what a run has taken, and its speed: see `monitor.prometheus.OF_RUN`."""
+    """Return counts of what a run has taken, and its speed: see `monitor.figures.OF_RUN`."""
     bad = dict(run.bad.counts)
     found = {"events": run.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
     found["forgotten"] = None if run.requests is None else dict(run.requests.counts)
@@ -137,10 +137,8 @@ def _figures_of_page(run: Run, values: bool) -> dict[str, Any]:
 
     With `values` the reason of the most bad events, which may have values of events, too.
     """
-    # Lists of items are copied at once, while the run counts on.
-    rows = list(run.score.confusion.data.items())
-    pairs = {(y, p): int(n) for y, row in rows for p, n in list(row.items()) if n}
-    found: dict[str, Any] = {"pairs": pairs}
+    # Copied at once, while the run counts on.
+    found: dict[str, Any] = {"pairs": dict(run.score.hits.pairs)}
     if values:
         found["most_frequent"] = run.bad.most_frequent
     return _figures(run) | found

@@ -212,7 +212,7 @@ class Comparison:
         return found
 
     def numbers(self) -> dict[str, float]:
-        """Return the figures of a monitor's record: see `streamsvm.monitor.report`."""
+        """Return the figures of a monitor's record: see `streamsvm.monitor.figures`."""
         low, high = self.interval()
         is_in_use = self.outcome is not None and self.outcome["in_use"] == "b"
         return {

@@ -149,7 +149,7 @@ class Sets(ABC):
         return max(0.0, 1.0 - most / self.n) if self.n else 0.0
 
     def figures(self) -> dict[str, float | None]:
-        """Return the figures of a monitor's record: see `streamsvm.monitor.report`."""
+        """Return the figures of a monitor's record: see `streamsvm.monitor.figures`."""
         n, hits = self.n, self.n - self.n_missed
         low, high = share_interval(hits, n)
         return {

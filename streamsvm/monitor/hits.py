@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,10 +64,16 @@ class _Start(NamedTuple):
 
 
 class Hits:
-    """Counts of predictions, and of those that were right: all, by label, and of late."""
+    """Counts of predictions, and of those that were right: all, by label, and of late.
 
-    def __init__(self) -> None:
+    `pairs` has the number of predictions by (label, prediction). Without `has_intervals`, none are
+    shown: tokens of a sentence are predicted together, not one after the other.
+    """
+
+    def __init__(self, has_intervals: bool = True) -> None:
+        self.has_intervals = has_intervals
         self.n = self.right = 0
+        self.pairs: Counter[tuple[Any, Any]] = Counter()
         self.n_of: Counter[Any] = Counter()
         self.right_of: Counter[Any] = Counter()
         self._starts = [_Start(0, 0, {}, {})]
@@ -94,6 +100,7 @@ class Hits:
             right = n if label == predicted else 0
             self.n += n
             self.right += right
+            self.pairs[label, predicted] += n
             self.n_of[label] += n
             self.right_of[label] += right
 
@@ -102,8 +109,25 @@ class Hits:
 
     @property
     def totals(self) -> dict[str, int]:
-        """`n_right` of `n_scored` predictions; empty before the first one."""
-        return {"n_right": self.right, "n_scored": self.n} if self.n else {}
+        """`n_right` of `n_scored` predictions; empty before the first one, and of tokens."""
+        return {"n_right": self.right, "n_scored": self.n} if self.n and self.has_intervals else {}
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share that was right; None before the first prediction."""
+        return self.right / self.n if self.n else None
+
+    @property
+    def balanced_accuracy(self) -> float | None:
+        """The mean over the labels; None if there are none."""
+        shares = self.recall().values()
+        # An exact sum: labels may have another order after a checkpoint.
+        return math.fsum(shares) / len(shares) if shares else None
+
+    @property
+    def in_bags(self) -> bool:
+        """Whether a prediction is right if it is among the candidates: labels are not known."""
+        return NO_CANDIDATE in self.n_of
 
     @property
     def recent(self) -> tuple[int, int]:
@@ -116,7 +140,7 @@ class Hits:
 
     def _labels(self) -> list[Any]:
         """Return the labels that came; none if some are not known."""
-        return [] if NO_CANDIDATE in self.n_of else list(self.n_of)
+        return [] if self.in_bags else list(self.n_of)
 
     def bounds(self, most: int | None = None) -> tuple[Bounds, Bounds | None, dict[Any, Bounds]]:
         """Return the intervals of accuracy, balanced accuracy and of the recall of each label.
@@ -146,24 +170,28 @@ class Hits:
         balanced = Bounds(*(math.fsum(column) / len(column) for column in columns))
         return found[0], balanced, dict(zip(labels, found[1:], strict=True))
 
-    def state(self, written: Callable[[Any], Any] = lambda label: label) -> list[Any]:
-        """Return the starts of the blocks, for `resume`, with each label as it is `written`."""
-        return [
+    def state(self, written: Callable[[Any], Any] = lambda label: label) -> dict[str, Any]:
+        """Return all counts by name, for `resume`, with each label as it is `written`."""
+        starts = [
             [s.n, s.right, [[written(y), n, s.right_of.get(y, 0)] for y, n in s.n_of.items()]]
             for s in self._starts
         ]
+        pairs = [[written(y), written(p), n] for (y, p), n in self.pairs.items()]
+        return {"pairs": pairs, "block_starts": starts}
 
-    def resume(self, pairs: Iterable[tuple[Any, Any, int]], starts: list[Any]) -> None:
-        """Continue from pairs as in `add`, and what `state` returned."""
-        self._count(pairs)
+    def resume(self, values: Mapping[str, Any]) -> None:
+        """Continue from what `state` returned."""
+        self._count(values["pairs"])
         self._starts = [
             _Start(n, right, {y: k for y, k, _ in of}, {y: k for y, _, k in of})
-            for n, right, of in starts
+            for n, right, of in values["block_starts"]
         ]
 
 
 def figures(hits: Hits) -> tuple[dict[str, float | None], dict[Any, Bounds]]:
     """Return the intervals as values of a record, by name, and those of recall by label."""
+    if not hits.has_intervals:
+        return {}, {}
     accuracy, balanced, recall = hits.bounds(MOST_CLASSES)
     values: dict[str, float | None] = {}
     for name, bounds in (("accuracy", accuracy), ("balanced_accuracy", balanced)):

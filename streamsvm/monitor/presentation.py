@@ -6,11 +6,12 @@ Rich, matplotlib and prometheus-client are imported by the methods that use them
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamsvm.monitor.figures import ABOUT, NOT_OF_ALL, meaning_of, shown, shown_of
 from streamsvm.monitor.history import History
 from streamsvm.monitor.hits import Bounds
 from streamsvm.monitor.rates import Scores
@@ -75,9 +76,7 @@ class Presentation(ABC):
             A renderable.
 
         """
-        from streamsvm.monitor.report import panel
-
-        return panel(self, self.get())
+        return self._table(self.get())
 
     def live(self) -> Any:
         """Return a context in which the table of the last record is shown and kept up to date.
@@ -90,12 +89,39 @@ class Presentation(ABC):
         """
         from rich.live import Live
 
-        from streamsvm.monitor.report import panel
-
         def renderable() -> Any:
-            return panel(self, self.last())
+            return self._table(self.last())
 
         return Live(get_renderable=renderable, refresh_per_second=4, transient=True)
+
+    def _table(self, values: Mapping[str, Any]) -> Any:
+        from rich.markup import escape
+        from rich.table import Table
+
+        title = f"Tracking {type(self.learner).__name__}"
+        table = Table(title=title, title_justify="left", box=None)
+        table.add_column("", no_wrap=True)
+        table.add_column("value", justify="right", no_wrap=True)
+        table.add_column("meaning", overflow="fold")
+        for name, value, meaning in self.explained(values):
+            table.add_row(name, value, escape(meaning))
+        return table
+
+    def explained(self, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        """Yield name, value in words and meaning of what is shown of a record."""
+        for name, value in shown_of(values, self.covers).items():
+            meaning = meaning_of(name)
+            if name == "certificate":
+                reason = self.certificate_reason
+                chance = f"with {self.confidence:.0%} probability"
+                meaning = reason if value is None else f"{meaning} {chance}: {reason}"
+            if name == "gap":
+                meaning = (
+                    f"{meaning}, of {ABOUT[self.covers]}"
+                    if value is not None
+                    else NOT_OF_ALL.get(self.covers, "not measured yet")
+                )
+            yield name, shown(value), meaning
 
     def plot(self, folder: str | Path) -> list[Path]:
         """Write PNG plots of the history.
@@ -117,8 +143,9 @@ class Presentation(ABC):
 
         """
         from streamsvm.monitor.plots import write
+        from streamsvm.monitor.series import charts
 
-        return write(self, Path(folder))
+        return write(charts(self, self.history.records, (), self.history.most), Path(folder))
 
     def serve(
         self, port: int, host: str = "127.0.0.1", figures: Callable[[], Mapping[str, Any]] = dict
@@ -133,7 +160,7 @@ class Presentation(ABC):
             The address to listen on; by default only this machine reaches it. There is no password.
         figures
             Called at each request: counts of a run beside the record, by the names of
-            `streamsvm.monitor.prometheus.OF_RUN`.
+            `streamsvm.monitor.figures.OF_RUN`.
 
         Returns
         -------
@@ -211,7 +238,7 @@ class Presentation(ABC):
     def confusion(self) -> dict[tuple[Any, Any], int]:
         """The numbers of examples by label and predicted label: {(label, predicted): number}."""
         self._score()
-        return dict(self.scores.pairs)
+        return dict(self.scores.hits.pairs)
 
     @property
     def recall(self) -> dict[Any, float]:

@@ -5,25 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from streamsvm.monitor.report import MEANINGS, shown_of
-
-OF_RUN = {
-    "events": "events taken from the source, good or bad",
-    "bad_events": "events that could not be used",
-    "bad_events_by_kind": "events that could not be used, by what was wrong",
-    "forgotten": "requests to forget an example, by what became of it",
-    "lag": "messages of the assigned partitions not taken yet, as far as the client knows",
-    "lag_by_partition": "the same of each partition",
-    "checkpoint_age_seconds": "seconds since the last checkpoint was written",
-    "held_events": "events that wait for their labels",
-    "held_labels": "labels that wait for their events",
-    "labels_never_came": "events that were given up, as their labels did not come",
-    "failed_commits": "commits of offsets that failed for now, and are made up for by later ones",
-    "offsets_left_out": "offsets without a message: deleted, or marks of transactions",
-}
-"""The figures of a run: what each says. All are counters but the `GAUGES`."""
-
-GAUGES = frozenset("lag lag_by_partition checkpoint_age_seconds held_events held_labels".split())
+from streamsvm.monitor.figures import FIGURES, OF_RUN, meaning_of, shown_of
 
 
 class Server:
@@ -50,12 +32,10 @@ class _Collector:
     def collect(self) -> Iterator[Any]:
         figures = dict(self._figures())
         values = shown_of(self._monitor.last(), self._monitor.covers)
-        values |= {name: figures.pop(name) for name in MEANINGS.keys() & figures}
+        values |= {name: figures.pop(name) for name in FIGURES.keys() & figures}
         for name, value in values.items():
             if value is not None:
-                yield self._gauge(
-                    f"streamsvm_{name.lower()}", MEANINGS.get(name, "metric"), value=value
-                )
+                yield self._gauge(f"streamsvm_{name.lower()}", meaning_of(name), value=value)
         # The dict is replaced as a whole, so that it is of one moment.
         bounds = self._monitor.scores.recall_bounds
         for end in ("low", "high", "recent_low", "recent_high") if bounds else ():
@@ -65,17 +45,14 @@ class _Collector:
                 family.add_metric([str(label)], getattr(of_label, end))
             yield family
         for name, value in figures.items():
-            full, meaning = f"streamsvm_{name}", OF_RUN[name]
+            full, (meaning, *_, is_counter) = f"streamsvm_{name}", OF_RUN[name]
+            make = self._counter if is_counter else self._gauge
             if isinstance(value, Mapping):
-                make, label = self._counter, "kind"
-                if name in GAUGES:
-                    make, label = self._gauge, "partition"
-                family = make(full, meaning, labels=[label])
+                family = make(full, meaning, labels=["kind" if is_counter else "partition"])
                 for kind, n in value.items():
                     family.add_metric([kind], n)
                 yield family
             elif value is not None:
-                make = self._gauge if name in GAUGES else self._counter
                 yield make(full, meaning, value=value)
 
 

@@ -98,7 +98,7 @@ class Scores:
     `metrics` is None, one metric, or several: objects with ``update(y_true, y_pred)`` and
     ``get()``. A metric whose ``requires_labels`` is false is given {label: probability} as y_pred,
     which `wants_probabilities` tells. Others than numbers, or probabilities that the learner lacks,
-    are refused. `pairs` has the number of examples of each (label, predicted label).
+    are refused.
     """
 
     def __init__(self, metrics: Any, learner: Any) -> None:
@@ -118,11 +118,8 @@ class Scores:
                 f"metrics: {type(learner).__name__} has no probabilities; use metrics of labels "
                 "such as Accuracy or F1"
             )
-        self.hits = Hits()
-        # Tokens of a sentence are predicted together: they are no looks one after the other.
-        self._has_intervals = getattr(learner, "takes", "rows") == "rows"
+        self.hits = Hits(getattr(learner, "takes", "rows") == "rows")
         self.recall_bounds: dict[Any, Bounds] = {}  # as of the last `get`
-        self.pairs: Counter[tuple[Any, Any]] = Counter()
         self._recent = np.zeros(0, bool)
 
     def add(
@@ -145,7 +142,6 @@ class Scores:
             part, start = Counter(scored[start:stop]), stop
             self.hits.add((y, p, n) for (y, p), n in part.items())
             pairs.update(part)
-        self.pairs.update(pairs)
         for metric in self.metrics:
             if not getattr(metric, "requires_labels", True):
                 for y, guess, p in zip(labels, predicted, probabilities, strict=True):
@@ -166,15 +162,13 @@ class Scores:
         first example. Then the intervals of `hits.figures`, unless the learner's are sentences, and
         each metric by the name of its class; one of several values has an entry for each.
         """
-        shares, hits = self.hits.recall(), self.hits
         values: dict[str, float | None] = {
-            "accuracy": hits.right / hits.n if hits.n else None,
+            "accuracy": self.hits.accuracy,
             "accuracy_recent": float(self._recent.mean()) if len(self._recent) else None,
-            "balanced_accuracy": float(np.mean(list(shares.values()))) if shares else None,
+            "balanced_accuracy": self.hits.balanced_accuracy,
         }
-        if self._has_intervals:
-            intervals, self.recall_bounds = figures(hits)
-            values |= intervals
+        intervals, self.recall_bounds = figures(self.hits)
+        values |= intervals
         for metric in self.metrics:
             name, value = _name(metric), metric.get()
             for key, part in zip(_names(metric, name), _parts(value), strict=True):
@@ -192,33 +186,23 @@ class Scores:
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the counts as JSON values, and the arrays, for `resume`."""
-        matrices = [pairs_of(metric.cm) for metric in self.metrics]
-        pairs = [[y, p, n] for (y, p), n in self.pairs.items()]
-        state = {"scores": [self.hits.right, self.hits.n, matrices], "pairs": pairs}
-        state["block_starts"] = self.hits.state()
+        matrices = [_pairs_of(metric.cm) for metric in self.metrics]
+        state = self.hits.state() | {"matrices": matrices}
         return state, {"recent": self._recent.astype(np.uint8)}
 
     def resume(self, state: dict[str, Any], arrays: NamedArrays) -> None:
         """Continue from what `state` returned."""
-        right, n, matrices = state["scores"]
-        self.hits.resume(state["pairs"], state["block_starts"])
-        self.hits.n, self.hits.right = n, right
-        self.pairs.update({(y, p): n for y, p, n in state["pairs"]})
+        self.hits.resume(state)
         recent = Field((arrays.length_of("recent", 0),), np.uint8, range=FLAG)
         self._recent = arrays.take("recent", recent, {}) > 0
-        for metric, pairs in zip(self.metrics, matrices, strict=True):
-            fill_matrix(metric.cm, pairs)
+        for metric, pairs in zip(self.metrics, state["matrices"], strict=True):
+            for y, p, count in pairs:
+                metric.cm.update(y, p, count)
 
 
-def pairs_of(matrix: Any) -> list[list[Any]]:
+def _pairs_of(matrix: Any) -> list[list[Any]]:
     """Return [label, prediction, count] of each count of River's confusion matrix but 0."""
     return [[y, p, count] for y, row in matrix.data.items() for p, count in row.items() if count]
-
-
-def fill_matrix(matrix: Any, pairs: list[list[Any]]) -> None:
-    """Add the return value of `pairs_of` to a confusion matrix."""
-    for y, p, count in pairs:
-        matrix.update(y, p, count)
 
 
 def _gives_numbers(metric: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -82,15 +83,21 @@ def _mean_gap(records: list[dict[str, Any]], n: int, now: float | None) -> float
 def _work_of(learner: Any) -> dict[str, Any]:
     """Return how much a learner has computed, and how much memory it holds."""
     counts = learner.counters
-    hits = counts.get("cached_rows_hit", 0) + counts.get("cached_rows_extended", 0)
-    looked = hits + counts.get("cached_rows_missed", 0)
     return {
         "kernel_values": counts.get("kernel_values"),
-        "cache_hits": hits / looked if looked else None,
+        "cache_hits": cache_hits(counts),
         "memory_bytes": learner.memory_usage,
     }
 
 
+def cache_hits(counts: Mapping[str, int]) -> float | None:
+    """Return the share of the kernel rows needed that were there; None: none were needed."""
+    hit, extended, missed = (counts.get(f"cached_rows_{how}", 0) for how in _HOW)
+    needed = hit + extended + missed
+    return (hit + extended) / needed if needed else None
+
+
+_HOW = ("hit", "extended", "missed")
 _OF_ALL = {
     "averaged_gap": "seen_gap",
     "certificate": "kept_certificate",

@@ -286,18 +286,11 @@ class TrackingMonitor(Presentation):
         Returns
         -------
         dict[str, Any]
-            n_examples, n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded,
-            gap_low, gap_high, kept_gap, gap_share (learners without a dual have objective in the
-            place of the last ten, or n_drifts and last_drift if they have several models; learners
-            whose vectors are merged have both, and objective_low and objective_high; learners of
-            whole sentences have their `figures` there), averaged_gap, certificate and
-            certificate_recent (the last two only if they are about the examples that gap is about),
-            seen_gap, kept_certificate, seen_gap_recent, kept_certificate_recent,
-            certificate_papers, kappa, delta, accuracy, accuracy_recent, balanced_accuracy, their
-            intervals (accuracy_low, _high, _recent_low, _recent_high, the same of
-            balanced_accuracy, and accuracy_change; not of sentences), one key a metric,
-            examples_per_second, latency_p50 and latency_p99 (seconds an example), kernel_values,
-            cache_hits (a share), memory_bytes. None: there is no such value.
+            Some of `streamsvm.monitor.figures.FIGURES`, which has their meanings, and one key a
+            metric. None: there is no such value. Learners without a dual have objective in the
+            place of the gap, or n_drifts and last_drift if they have several models; learners whose
+            vectors are merged have both; learners of whole sentences have their `figures` there,
+            and no intervals.
 
         """
         with self._held():

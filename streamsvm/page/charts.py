@@ -7,11 +7,13 @@ style follows the reader's light or dark screen.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
+from streamsvm.monitor.figures import thousands
+from streamsvm.monitor.series import Chart, Line
 from streamsvm.support.printing import escape
 
 _WIDTH, _HEIGHT = 480, 220  # about as wide as a card, so that texts are not made smaller
@@ -19,45 +21,37 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 12, 10, 44
 _INNER_WIDTH, _INNER_HEIGHT = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 _MOST_ROWS = 12
 
-
-@dataclass
-class Line:
-    """One line of a chart; NaN where there is no value."""
-
-    name: str
-    y: np.ndarray
-    band: tuple[np.ndarray, np.ndarray] | None = None  # lower and upper ends
+Scale = Callable[[Any], np.ndarray]
 
 
-@dataclass
-class Chart:
-    """Lines over the number of examples."""
-
-    title: str
-    x: np.ndarray
-    lines: list[Line]
-    shown: Callable[[float], str]  # a value as text
-    marks: Sequence[float] = field(default_factory=list)  # places of vertical lines
-    mark: str = ""  # what they are
-    log: bool = False
+def parts_of(name: str, chart: Chart, log_x: bool = False) -> dict[str, str]:
+    """Return the parts of a page that show a chart: the picture, and its table; or none."""
+    picture = svg(chart, log_x)
+    return {name: picture, f"{name}-table": table(chart)} if picture else {}
 
 
-def svg(chart: Chart) -> str:
-    """Return a chart as a figure of HTML with a legend; empty: there are not two points to draw."""
-    ys = [_transformed(chart, line.y) for line in chart.lines]
+def svg(chart: Chart, log_x: bool = False) -> str:
+    """Return a chart as a figure of HTML with a legend; empty: there are not two points to draw.
+
+    `log_x`: the horizontal axis is logarithmic, too, if the vertical one is.
+    """
+    ys = [_logs(line.y, chart.log) for line in chart.lines]
     if len(chart.x) < 2 or not any(np.isfinite(y).sum() > 1 for y in ys):
         return ""
     low, high = _range(chart, ys)
-    across = _scale(float(chart.x[0]), float(chart.x[-1]), 0.0, _INNER_WIDTH)
+    log_x = log_x and chart.log and bool(chart.x[0] > 0.0)
+    places, marks_at = _logs(chart.x, log_x), _logs(np.array(chart.marks), log_x)
+    left, right = float(places[0]), float(places[-1])
+    across = _scale(left, right, 0.0, _INNER_WIDTH)
     up = _scale(low, high, _INNER_HEIGHT, 0.0)
-    x = across(chart.x)
+    x = across(places)
     bands, lines = [], []
     for i, (line, y) in enumerate(zip(chart.lines, ys, strict=True)):
         if line.band is not None:
-            ends = [up(_transformed(chart, end)) for end in line.band]
+            ends = [up(_logs(end, chart.log)) for end in line.band]
             bands.append(f'<path class="b{i}" d="{_area(x, *ends)}"/>')
         lines.append(f'<path class="l{i}" d="{_path(x, up(y))}"/>')
-    inside = [m for m in chart.marks if chart.x[0] <= m <= chart.x[-1]]
+    inside = [m for m in marks_at.tolist() if left <= m <= right]
     marks = [f'<path class="mark" d="M{across(m):.1f},0V{_INNER_HEIGHT}"/>' for m in inside]
     # An inner picture clips what is drawn in it.
     inner = (
@@ -66,7 +60,7 @@ def svg(chart: Chart) -> str:
     )
     picture = (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(_said(chart))}">'
-        f"{''.join(_axes(chart, low, high, across, up))}{inner}</svg>"
+        f"{''.join(_axes(chart, (left, right, low, high), log_x, (across, up)))}{inner}</svg>"
     )
     return picture + _legend(chart, bool(inside))
 
@@ -87,19 +81,6 @@ def table(chart: Chart) -> str:
     return f'<table><tr><th scope="col">examples</th>{head}</tr>{body}</table>'
 
 
-def thousands(value: float) -> str:
-    """Return a number of any size in a few characters.
-
-    >>> from streamsvm.page.charts import thousands
-    >>> thousands(950.0), thousands(12_000.0), thousands(2_500_000.0)
-    ('950', '12k', '2.5M')
-    """
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= size:
-            return f"{value / (1e3 if unit == 'k' else size):.4g}{unit}"
-    return f"{value:,.4g}" if abs(value) < 1e3 else f"{value:,.0f}"
-
-
 def in_words(value: float, low: float, high: float, shown: Callable[[float], str]) -> str:
     """Return a value and its interval; one that begins with the value is an upper bound.
 
@@ -117,8 +98,8 @@ def _with_band(chart: Chart, line: Line, i: int) -> str:
     if not math.isfinite(line.y[i]):
         return "-"
     if line.band is None:
-        return chart.shown(line.y[i])
-    return in_words(line.y[i], line.band[0][i], line.band[1][i], chart.shown)
+        return chart.unit.shown(line.y[i])
+    return in_words(line.y[i], line.band[0][i], line.band[1][i], chart.unit.shown)
 
 
 def _newest(chart: Chart, line: Line) -> str:
@@ -139,7 +120,7 @@ def _legend(chart: Chart, has_marks: bool) -> str:
         for i, line in enumerate(chart.lines)
     ]
     if has_marks:
-        items.append(f"<li>{_swatch('mark')} {escape(chart.mark)}</li>")
+        items.append(f"<li>{_swatch('mark')} a drift was noticed</li>")
     return f'<ul class="legend">{"".join(items)}</ul>'
 
 
@@ -150,10 +131,9 @@ def _swatch(kind: str) -> str:
     )
 
 
-def _transformed(chart: Chart, y: np.ndarray) -> np.ndarray:
-    if not chart.log:
-        return y
-    return np.log10(np.where(y > 0.0, y, np.nan))
+def _logs(values: np.ndarray, is_log: bool) -> np.ndarray:
+    """Return the values, or their logarithms if the axis has these."""
+    return np.log10(np.where(values > 0.0, values, np.nan)) if is_log else values
 
 
 def _range(chart: Chart, ys: list[np.ndarray]) -> tuple[float, float]:
@@ -163,7 +143,7 @@ def _range(chart: Chart, ys: list[np.ndarray]) -> tuple[float, float]:
     """
     half = len(chart.x) // 2
     bands = [end[half:] for line in chart.lines if line.band is not None for end in line.band]
-    every = [*ys, *(_transformed(chart, end) for end in bands)]
+    every = [*ys, *(_logs(end, chart.log) for end in bands)]
     known = np.concatenate([y[np.isfinite(y)] for y in every])
     low, high = float(known.min()), float(known.max())
     room = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
@@ -172,7 +152,7 @@ def _range(chart: Chart, ys: list[np.ndarray]) -> tuple[float, float]:
     return below, high + room
 
 
-def _scale(low: float, high: float, start: float, end: float) -> Callable[..., np.ndarray]:
+def _scale(low: float, high: float, start: float, end: float) -> Scale:
     factor = (end - start) / ((high - low) or 1.0)
     return lambda value: start + (np.asarray(value) - low) * factor
 
@@ -201,27 +181,25 @@ def _area(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> str:
 
 
 def _axes(
-    chart: Chart,
-    low: float,
-    high: float,
-    across: Callable[..., np.ndarray],
-    up: Callable[..., np.ndarray],
+    chart: Chart, ends: tuple[float, ...], log_x: bool, to: tuple[Scale, Scale]
 ) -> Iterator[str]:
+    (left, right, low, high), (across, up) = ends, to
     bottom = _TOP + _INNER_HEIGHT
-    for value in _ticks(low, high, 5) if not chart.log else _powers(low, high):
+    for value in (_powers if chart.log else _ticks)(low, high):
         y = _TOP + float(up(value))
-        text = chart.shown(10.0**value if chart.log else value)
+        text = chart.unit.shown(10.0**value if chart.log else value)
         yield f'<path class="grid" d="M{_LEFT},{y:.1f}H{_WIDTH - _RIGHT}"/>'
         yield f'<text class="end" x="{_LEFT - 8}" y="{y + 4:.1f}">{escape(text)}</text>'
-    for value in _ticks(float(chart.x[0]), float(chart.x[-1]), 5):
+    for value in (_powers if log_x else _ticks)(left, right):
         x = _LEFT + float(across(value))
+        text = thousands(10.0**value if log_x else value)
         yield f'<path class="grid" d="M{x:.1f},{_TOP}V{bottom}"/>'
-        yield f'<text class="middle" x="{x:.1f}" y="{bottom + 18}">{thousands(value)}</text>'
+        yield f'<text class="middle" x="{x:.1f}" y="{bottom + 18}">{text}</text>'
     middle = _LEFT + _INNER_WIDTH // 2
     yield f'<text class="middle" x="{middle}" y="{_HEIGHT - 4}">examples</text>'
 
 
-def _ticks(low: float, high: float, most: int) -> list[float]:
+def _ticks(low: float, high: float, most: int = 5) -> list[float]:
     """Return round numbers from low to high."""
     if not high > low:
         return [low]
@@ -243,4 +221,4 @@ def _powers(low: float, high: float) -> list[float]:
     found = [value for value in found if low <= value <= high]
     if len(found) > 2 or high - low > 1.0:
         return found
-    return [math.log10(value) for value in _ticks(10.0**low, 10.0**high, 5)]
+    return [math.log10(value) for value in _ticks(10.0**low, 10.0**high)]

@@ -16,8 +16,8 @@ _OF_ALL = (
 )
 
 
-def confusion(pairs: Iterable[tuple[Any, Any, int]]) -> tuple[str, str]:
-    """Return a caption, and a table of (label, predicted, number of examples); or two empty texts.
+def confusion(pairs: Iterable[Sequence[Any]]) -> str:
+    """Return a caption, and a table of (label, predicted, number of examples); empty: no examples.
 
     Cells have the classes h0 to h9, by their share of the examples of the label.
     """
@@ -29,7 +29,7 @@ def confusion(pairs: Iterable[tuple[Any, Any, int]]) -> tuple[str, str]:
         totals[y] += n
         counts[y, p] += n
     if not counts:
-        return "", ""
+        return ""
     labels = list(dict.fromkeys(name for pair in counts for name in pair))
     if len(labels) > _MOST_CLASSES:
         return _errors(totals, counts)
@@ -41,7 +41,7 @@ def confusion(pairs: Iterable[tuple[Any, Any, int]]) -> tuple[str, str]:
         cells = "".join(_cell(counts[y, p], total, p == y) for p in labels)
         recall = f'<td class="n">{counts[y, y] / total:.1%}</td>'
         rows.append(f'<tr><th scope="row">{escape(y)}</th>{cells}{recall}</tr>')
-    return _OF_ALL, _table(head, rows)
+    return _table(_OF_ALL, head, rows)
 
 
 def told_apart(labels: Sequence[Any]) -> list[str]:
@@ -62,7 +62,7 @@ def _cell(n: int, total: int, is_right: bool) -> str:
     return f'<td class="{kinds}">{n:,}</td>'
 
 
-def _errors(totals: Counter[str], counts: Counter[tuple[str, str]]) -> tuple[str, str]:
+def _errors(totals: Counter[str], counts: Counter[tuple[str, str]]) -> str:
     errors = [(pair, n) for pair, n in counts.most_common() if pair[0] != pair[1]]
     names = ("label", "predicted", "examples")
     head = "<tr>" + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr>"
@@ -72,8 +72,8 @@ def _errors(totals: Counter[str], counts: Counter[tuple[str, str]]) -> tuple[str
     ]
     recalls = (f"{y} {counts[y, y] / n:.1%}" for y, n in totals.items())
     caption = f"The most frequent errors. Recall by class: {escape(', '.join(recalls))}."
-    return caption, _table(head, rows)
+    return _table(caption, head, rows)
 
 
-def _table(head: str, rows: list[str]) -> str:
-    return "<table>\n" + "\n".join([head, *rows]) + "\n</table>"
+def _table(caption: str, head: str, rows: list[str]) -> str:
+    return "\n".join([f"<p>{caption}</p>", "<table>", head, *rows, "</table>"])

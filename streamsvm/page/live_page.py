@@ -72,7 +72,7 @@ class LivePage:
         Show values of events, too: some support vectors, if there are two features.
     figures
         Called at each drawing: counts of a run beside the record, by the names of
-        `streamsvm.monitor.prometheus.OF_RUN`.
+        `streamsvm.monitor.figures.OF_RUN`.
     history
         The history of a run; its `report.history`.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from streamsvm.monitor.figures import ALL, CHARTS, COUNT, OF_RUN, gaps_of
 from streamsvm.monitor.history import History
-from streamsvm.monitor.report import MEANINGS, NOT_OF_ALL, gaps_of, shown, shown_of
+from streamsvm.monitor.series import Chart, Records, latency_title
+from streamsvm.monitor.series import charts as charts_of
 from streamsvm.page import charts
 from streamsvm.page.confusion import confusion
 from streamsvm.page.regions import Regions
-from streamsvm.page.series import KINDS, Records, bytes_shown, latency_name, seconds_shown
-from streamsvm.page.series import charts as charts_of
 from streamsvm.support.printing import escape
 
 _log = logging.getLogger(__name__)
@@ -23,9 +23,7 @@ _TABLES = ("bad_events_by_kind", "lag_by_partition", "forgotten")
 TITLES = {
     "regions": "Regions",
     "confusion": "Confusion matrix and recall",
-    "bad_events_by_kind": "Events that could not be used, by kind",
-    "lag_by_partition": "Lag by partition",
-    "forgotten": "Requests to forget",
+    **{name: OF_RUN[name].title for name in _TABLES},
     "values": "All figures",
 }
 """The headings of the tables."""
@@ -34,7 +32,7 @@ TITLES = {
 class Sections:
     """Makes the changing parts of the page of a monitor: {id of the element: HTML}.
 
-    `figures` is called for the counts of a run, by the names of `monitor.prometheus.OF_RUN`;
+    `figures` is called for the counts of a run, by the names of `monitor.figures.OF_RUN`;
     `history` is the run's, and None without a run. `values`: show values of events, too.
 
     A part that fails is shown as one that cannot be drawn, and does not keep others from it.
@@ -55,18 +53,18 @@ class Sections:
 
     def made(self, of_late: bool = False) -> dict[str, str]:
         """Return all parts as of now, with charts of late or of all; an empty one is hidden."""
-        found = dict.fromkeys([*KINDS, *(f"{name}-table" for name in KINDS), *TITLES], "")
+        found = dict.fromkeys([*CHARTS, *(f"{name}-table" for name in CHARTS), *TITLES], "")
         found |= {"state": escape(self.state), "notes": "", "now": ""}
         last: dict[str, Any] = {}
         figures: dict[str, Any] = {}
-        made: dict[str, charts.Chart] = {}
+        made: dict[str, Chart] = {}
         records, of_run = (
             () if history is None else history.latest if of_late else history.records
             for history in (self._monitor.history, self._history)
         )
         with self._part("values", found):
             last = self._monitor.last()
-            found["values"] = _values(shown_of(last, self._monitor.covers))
+            found["values"] = _values(self._monitor.explained(last))
         with self._part("now", found):
             figures = dict(self._figures())
             newest = last or _newest(of_run)
@@ -80,8 +78,7 @@ class Sections:
             made = charts_of(self._monitor, records, of_run)
         for name, chart in made.items():
             with self._part(name, found):
-                if picture := charts.svg(chart):
-                    found |= {name: picture, f"{name}-table": charts.table(chart)}
+                found |= charts.parts_of(name, chart)
         with self._part("confusion", found):
             found["confusion"] = self._confusion(figures)
         with self._part("regions", found):
@@ -95,9 +92,8 @@ class Sections:
 
     def _confusion(self, figures: Mapping[str, Any]) -> str:
         # Those of a run are of this moment, the monitor's are counted when it measures.
-        pairs = figures.get("pairs") or dict(self._monitor.scores.pairs)
-        caption, table = confusion((y, p, n) for (y, p), n in sorted(pairs.items(), key=repr))
-        return f"<p>{caption}</p>{table}" if table else ""
+        pairs = figures.get("pairs") or dict(self._monitor.scores.hits.pairs)
+        return confusion((y, p, n) for (y, p), n in sorted(pairs.items(), key=repr))
 
     @contextmanager
     def _part(self, name: str, found: dict[str, str]) -> Iterator[None]:
@@ -144,59 +140,36 @@ def _notes(last: Mapping[str, Any]) -> str:
     return " ".join(notes)
 
 
-def _gaps(last: Mapping[str, Any], covers: str) -> dict[str, str]:
-    """Return the gap now, as a share of the objective, and its mean, each with its bound."""
-    of, three = gaps_of(covers), "{:.3g}".format
-    now, mean, most = (last.get(name) for name in of)
-    if now is None:
-        return {}
-    low, high = (last.get(f"{of.now}_{end}", now) for end in ("low", "high"))
-    name = "gap of the examples kept" if covers in NOT_OF_ALL else "gap"
-    found = {name: charts.in_words(now, low, high, three)}
-    if last.get("gap_share") is not None:
-        found["gap, share of the objective"] = f"{last['gap_share']:.1%}"
-    if mean is not None:
-        found["mean gap"] = charts.in_words(mean, mean, mean if most is None else most, three)
-    return found
-
-
 def _now(
     last: Mapping[str, Any], figures: Mapping[str, Any], n_latencies: int, covers: str
 ) -> dict[str, str]:
-    """Return the newest figures by name."""
-    shares = {"accuracy, last 1,000": "accuracy_recent", "accuracy so far": "accuracy"}
-    items = {
-        name: _percent_with_ends(last, of)
-        for name, of in shares.items()
-        if last.get(of) is not None
-    } | _gaps(last, covers)
-    for name, of, how in _NOW:
-        value = figures.get(of, last.get(of))
-        if value is not None:
-            if of == "latency_p99":
-                name = f"latency, {latency_name(n_latencies, '99 %')}"
-            items[name] = how(value)
+    """Return the newest figures by title, some with their interval or bound."""
+    gaps = gaps_of(covers)
+    ends = {name: (f"{name}_low", f"{name}_high") for name in (*_SHARES, gaps.now)}
+    ends[gaps.mean] = gaps.mean, gaps.most
+    items = {}
+    for name in (*_SHARES, gaps.now, "gap_share", gaps.mean, *_NOW):
+        value = figures.get(name, last.get(name))
+        if value is None:
+            continue
+        figure = ALL[name]
+        title = latency_title(n_latencies) if name == "latency_p99" else figure.title
+        low, high = (last.get(end) for end in ends.get(name, (name, name)))
+        if figure.unit is COUNT:
+            items[title] = f"{value:,}"
+        elif low is None or high is None or name not in ends:
+            items[title] = figure.unit.shown(value)
+        else:
+            items[title] = charts.in_words(value, low, high, figure.unit.shown)
     return items
 
 
-def _percent_with_ends(last: Mapping[str, Any], name: str) -> str:
-    low, high = last.get(f"{name}_low"), last.get(f"{name}_high")
-    ends = "" if low is None or high is None else f" ({low:.1%} to {high:.1%})"
-    return f"{last[name]:.1%}{ends}"
-
-
-_NOW: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
-    ("events", "events", "{:,}".format),
-    ("examples learnt", "n_examples", "{:,}".format),
-    ("support vectors", "n_support_vectors", "{:,}".format),
-    ("examples a second", "examples_per_second", charts.thousands),
-    ("latency, median", "latency_p50", seconds_shown),
-    ("latency, 99 %", "latency_p99", seconds_shown),
-    ("memory", "memory_bytes", bytes_shown),
-    ("events that could not be used", "bad_events", "{:,}".format),
-    ("lag", "lag", "{:,}".format),
-)
-"""Name, figure, and how it is shown; a figure that there is not is left out."""
+_SHARES = ("accuracy_recent", "accuracy")
+_NOW = (
+    "events n_examples n_support_vectors examples_per_second latency_p50 latency_p99 memory_bytes "
+    "bad_events lag"
+).split()
+"""The figures that are shown; one that there is not is left out."""
 
 
 def _counts(counts: Any) -> str:
@@ -209,13 +182,13 @@ def _counts(counts: Any) -> str:
     return f"<table>{rows}</table>"
 
 
-def _values(last: Mapping[str, Any]) -> str:
-    if not last:
-        return ""
+def _values(explained: Iterable[tuple[str, str, str]]) -> str:
     rows = "".join(
-        f'<tr><th scope="row">{escape(str(name))}</th><td class="n">{shown(value)}</td>'
-        f"<td>{escape(MEANINGS.get(name, 'metric, progressive'))}</td></tr>"
-        for name, value in last.items()
+        f'<tr><th scope="row">{escape(name)}</th><td class="n">{value}</td>'
+        f"<td>{escape(meaning)}</td></tr>"
+        for name, value, meaning in explained
     )
+    if not rows:
+        return ""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("figure", "value", "meaning"))
     return f"<table><tr>{head}</tr>{rows}</table>"

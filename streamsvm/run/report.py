@@ -180,17 +180,13 @@ class RunReport(Kept):
     def _set_confusion(self, score: Score) -> None:
         """Set `labels`, `confusion` and `recall`, where labels are known."""
         self.labels = {}
-        if score.in_bags:
+        hits, seen = score.hits, score.seen
+        if hits.in_bags:
             return
-        matrix, totals, seen = score.confusion, score.confusion.sum_row, score.seen
+        recall, pairs = hits.recall(), sorted(hits.pairs.items(), key=repr)
         self.labels = {str(plain(y)): n for y, n in sorted(seen.items(), key=repr)}
-        self.recall = {str(plain(y)): matrix.data[y][y] / totals[y] for y in seen if totals[y]}
-        self.confusion = [
-            [str(plain(y)), str(plain(p)), int(n)]
-            for y, row in sorted(matrix.data.items(), key=repr)
-            for p, n in sorted(row.items(), key=repr)
-            if n
-        ]
+        self.recall = {str(plain(y)): recall[y] for y in seen if y in recall}
+        self.confusion = [[str(plain(y)), str(plain(p)), n] for (y, p), n in pairs]
 
     def _set_intervals(self, hits: Hits) -> None:
         """Set the intervals by the counts of predictions.
@@ -199,7 +195,7 @@ class RunReport(Kept):
         of all figures by name, and which have `changed`: -1 if one is surely lower than since the
         start, 1 if it is higher.
         """
-        if not hits.n:
+        if not hits.totals:
             return
         accuracy, balanced, of_label = hits.bounds()
         recall = {str(plain(label)): bounds for label, bounds in of_label.items()}
@@ -236,7 +232,7 @@ class RunReport(Kept):
 
     def take_score(self, score: Score) -> None:
         """Fill in what was counted of predictions."""
-        self.scored = score.n_scored
+        self.scored = score.hits.n
         vars(self).update(score.accuracies())
         self._set_confusion(score)
         self._set_intervals(score.hits)

@@ -157,7 +157,7 @@ class Answering(Locked):
 
     @locked
     def figures(self) -> dict[str, float | None]:
-        """Return the figures of a monitor's record: see `streamsvm.monitor.report`."""
+        """Return the figures of a monitor's record: see `streamsvm.monitor.figures`."""
         n, guard, lately = self.n_seen, self.guard, self._wrong_lately
         low, high = share_interval(guard.n_wrong, guard.n, self.level)
         return {

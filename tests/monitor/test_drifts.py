@@ -33,7 +33,7 @@ def test_drifts_are_recorded_and_marked_in_plots(n_before, tmp_path, monkeypatch
     monkeypatch.setattr(axes.Axes, "axvline", lambda self, x, **style: marked.append(x))
     names = [path.name for path in monitor.plot(tmp_path)]
     assert names == ["gap.png", "support_vectors.png", "accuracy.png", "kappa.png"]
-    assert marked == [model.last_drift - n_before] * 3
+    assert marked == [model.last_drift - n_before] * 4
 
 
 def test_no_drift_is_marked_where_none_was_noticed(tmp_path, monkeypatch, axes):

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from streamsvm.monitor import plots
 from streamsvm.monitor.history import History
+from streamsvm.monitor.series import charts
 
 
 @given(st.integers(2, 20), st.integers(0, 300))
@@ -28,14 +29,10 @@ def test_columns_have_types_and_nulls():
     assert table.schema.metadata == {b"streamsvm.kept_every": b"1"}
 
 
-def test_of_two_equal_lines_of_a_plot_both_are_seen(tmp_path, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(plots, "_write", lambda figure, path: drawn.append(figure) or path)
-    history = History()
-    for n in (100, 200):
-        history.add({"rows": n, "accuracy": 0.8, "balanced_accuracy": 0.8})
-    plots.draw_lines(history, "rows", tmp_path, ["accuracy"])
-    first, second = drawn[0].axes[0].get_lines()
+def test_of_two_equal_lines_of_a_plot_both_are_seen():
+    records = [{"rows": n, "accuracy": 0.8, "balanced_accuracy": 0.8} for n in (100, 200)]
+    drawn = plots._drawn(charts(None, [], records)["accuracy"])
+    first, second = drawn.axes[0].get_lines()
     assert first.get_ydata().tolist() == second.get_ydata().tolist()
     # The one above has gaps, through which a wider one is seen.
     assert second.get_linestyle() == "--" and first.get_linestyle() == "-"

@@ -45,8 +45,11 @@ def test_counts_do_not_depend_on_batches_and_scores_count_alike():
     for start in range(0, len(labels), 611):
         part = slice(start, start + 611)
         scores.add(labels[part], predicted[part], [])
-    states = [[(*s[:2], sorted(s[2])) for s in h.state()] for h in (hits, apart, scores.hits)]
-    assert states[0] == states[1] == states[2]
+    starts = [
+        [(*s[:2], sorted(s[2])) for s in h.state()["block_starts"]]
+        for h in (hits, apart, scores.hits)
+    ]
+    assert starts[0] == starts[1] == starts[2] and hits.pairs == apart.pairs == scores.hits.pairs
     assert hits.bounds() == apart.bounds() == scores.hits.bounds()
     assert hits.n == 7343 and hits.recent[0] == 1343
     assert hits.recent[1] == sum(map(bool.__eq__, labels[-1343:], predicted[-1343:]))

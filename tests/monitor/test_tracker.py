@@ -372,7 +372,7 @@ def test_a_learner_without_a_gap_has_a_plot_of_its_objective(data, learner, tmp_
 def test_plots_of_gaps_that_are_never_above_zero(tmp_path):
     # matplotlib warns of a log axis without positive values, and warnings are errors here.
     monitor = watched()
-    assert [p.name for p in monitor.plot(tmp_path)] == ["gap.png"]
+    assert not monitor.plot(tmp_path)
     for n in (100, 200):
         gaps = ("gap", "gap_low", "gap_high", "averaged_gap")
         monitor.history.add({"n_examples": n, **dict.fromkeys(gaps, 0.0)})

@@ -19,9 +19,10 @@ import pytest
 from connectors import ParquetSource
 from streamsvm import LASVMClassifier, TrackingMonitor
 from streamsvm.errors import ParameterError
+from streamsvm.monitor.figures import SHARE
+from streamsvm.monitor.series import MOST_POINTS
 from streamsvm.page import charts, live_page
 from streamsvm.page.confusion import confusion
-from streamsvm.page.series import MOST_POINTS
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 from tests.interruptions import needs_ctrl_c
@@ -253,7 +254,7 @@ def test_all_that_come_at_once_see_the_first_figures(monkeypatch):
 
 
 def test_rows_and_columns_of_the_confusion_matrix_have_one_order():
-    table = confusion([("b", "c", 1), ("a", "b", 2), ("c", "a", 3)])[1]
+    table = confusion([("b", "c", 1), ("a", "b", 2), ("c", "a", 3)])
     columns = re.findall(r'scope="col">(\w)<', table)
     assert columns == re.findall(r'scope="row">(\w)<', table)
 
@@ -292,7 +293,7 @@ def test_points_are_bounded_and_drifts_marked():
 def test_the_axis_holds_the_later_half_of_a_band():
     x = np.arange(1.0, 101.0)
     y, half = np.full(100, 0.8), 2.0 / np.sqrt(x)
-    chart = charts.Chart("t", x, [charts.Line("l", y, (y - half, y + half))], "{:.3f}".format)
+    chart = charts.Chart("t", x, [charts.Line("l", y, (y - half, y + half))], SHARE)
     edge = re.search(r'class="b0" d="([^"]+)"', charts.svg(chart))[1]
     points = [float(point.split(",")[1]) for point in re.findall(r"[\d.-]+,[\d.-]+", edge)]
     assert all(0.0 <= height <= 166.0 for height in points[50:150])  # later half, there and back
@@ -333,7 +334,11 @@ def test_a_run_that_goes_on_from_a_checkpoint_shows_its_history(tmp_path):
 
     run(500)
     text = run(None)
-    for title in ("Accuracy", "Distance from the optimum", "Examples a second"):
+    for title in (
+        "Accuracy",
+        "Distance from the optimum of all examples so far",
+        "Examples a second",
+    ):
         assert f'aria-label="{title}, from 100 to 900 examples.' in text
 
 
