@@ -125,7 +125,8 @@ class CompileClock:
         )
         text = (
             f"compiling for this machine: it happens {kept}, and takes some 5 to 90 seconds for "
-            "a learner. `streamsvm warm`, or streamsvm.warm() in Python, does it in advance."
+            "each learner and kind of data (single events or batches, two classes or more, dense "
+            "or sparse). `streamsvm warm`, or streamsvm.warm() in Python, does it in advance."
         )
         if _is_set_up(_log):
             self._has_warned = True

@@ -358,6 +358,10 @@ def _missing(report: RunReport) -> str | None:
 
     shown = ", ".join(f"{name} {counts[name]:,} ({share(name):.1%})" for name in most[:5])
     text = f"{sum(counts.values()):,}: {shown}{', ...' if most[5:] else ''}"
+    if report.missing_of < report.model_examples and set(counts) - set(report.missing_texts):
+        text += (
+            f" of the first {report.missing_of:,}; then rows became sparse, of which 0 is missing"
+        )
     return f"{text}; and all of {empty}" if empty else text
 
 

@@ -33,7 +33,10 @@ def rows_of(
         return schema.sparse_rows(matrix.names, rows)
     names, values, order, is_finite = matrix
     x, new = schema.wider_rows(names, values, order, is_finite)
-    return (sparse(zeroed(x)) if is_sparse else x), new
+    if is_sparse:
+        schema.missing.refuse_missing(x, [*schema.names, *new])
+        return sparse(zeroed(x)), new
+    return x, new
 
 
 def known_rows(schema: Schema, X: frames.Batch, is_sparse: bool) -> Rows:

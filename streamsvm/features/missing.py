@@ -140,6 +140,14 @@ def are_possible(statistics: np.ndarray) -> bool:
     return bool(sizes_fit and (present <= events).all() and np.isin(varied, (0.0, 1.0)).all())
 
 
+def absence(row: int, name: Name) -> str:
+    """Return why a row is refused that lacks a value."""
+    return (
+        f"row {row}: feature {name!r} is missing, which most examples have: "
+        "missing='mean' takes the mean of its values so far, missing='zero' takes 0"
+    )
+
+
 class MissingValues:
     """Fills the missing values of dense rows.
 
@@ -182,11 +190,23 @@ class MissingValues:
         refused = _fill_rows(x, statistics, np.full(n, learnt), self.code)
         if refused >= 0:
             r, c = divmod(refused, d)
-            raise FeatureError(
-                f"row {r}: feature {names[c]!r} is missing, which most examples have: "
-                "missing='mean' takes the mean of its values so far, missing='zero' takes 0"
-            )
+            raise FeatureError(absence(r, names[c]))
         return x, statistics
+
+    def required(self, d: int) -> list[int]:
+        """Return which of the first d features must be there, though rows are sparse.
+
+        Of sparse rows nothing is counted: usually there is what was so before rows became sparse.
+        """
+        d = min(d, self.statistics.shape[1])
+        return [c for c in range(d) if is_usual(self.statistics, c)] if self.code == REJECT else []
+
+    def refuse_missing(self, x: np.ndarray, names: Sequence[Name]) -> None:
+        """Raise FeatureError if rows, float32 (n, d), lack a value that is required."""
+        for c in self.required(x.shape[1]):
+            rows = np.flatnonzero(np.isnan(x[:, c]))
+            if len(rows):
+                raise FeatureError(absence(int(rows[0]), names[c]))
 
     def keep(self, statistics: np.ndarray | None) -> None:
         """Go on from statistics that `filled` returned: the rows are learnt."""
@@ -199,6 +219,11 @@ class MissingValues:
         present, events, varied = self.statistics[1:, : len(names)].astype(np.int64)
         found = zip(names, (varied * (events - present)).tolist(), strict=False)
         return {name: n for name, n in found if n > 0}
+
+    @property
+    def n_examples(self) -> int:
+        """In how many examples it was counted."""
+        return int(self.statistics[EVENTS].max(initial=0.0))
 
     def means(self, names: Sequence[Name]) -> dict[Name, float]:
         """Return the means that missing values count as, of features of which some were missing."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from streamsvm.errors import FeatureError
 from streamsvm.features.events import check_number_feature, present, refusal, snapshot
-from streamsvm.features.missing import ENOUGH, EVENTS, PRESENT, MissingValues
+from streamsvm.features.missing import ENOUGH, EVENTS, PRESENT, MissingValues, absence
 from streamsvm.features.names import HashedColumns, Name, Names, check_equal_to_themselves
 from streamsvm.features.packing import (
     MANY,
@@ -243,7 +243,7 @@ class Schema(Names):
         """Return an event as a sparse row with new features, and their names: see `wider_row`."""
         self.n_left_out = 0
         new: list[Name] = []
-        event = present(snapshot(x))
+        event = self._complete(x)
         try:
             columns = np.frombuffer(array("i", map(self.index.__getitem__, event)), np.int32)
         except (KeyError, TypeError):
@@ -254,9 +254,18 @@ class Schema(Names):
         """Return an event as a sparse row without its new features: see `sparse_row`."""
         if self.buckets is not None:
             return self.sparse_row(x)[0]
-        event, get = present(snapshot(x)), self.index.get
+        event, get = self._complete(x), self.index.get
         columns = np.array([get(name, -1) for name in event], np.int32)
         return self._listed(event, columns, len(self))
+
+    def _complete(self, x: Mapping[Name, Any]) -> dict[Name, Any]:
+        """Return an event without missing values; FeatureError if it lacks one that is required."""
+        event = present(snapshot(x))
+        if self.buckets is None:
+            for c in self.missing.required(len(self)):
+                if self.names[c] not in event:
+                    raise FeatureError(absence(0, self.names[c]))
+        return event
 
     def _columns_of(self, x: dict[Name, Any]) -> tuple[np.ndarray, list[Name]]:
         """Return the column of each feature, -1 where the limit is reached, and the new names."""

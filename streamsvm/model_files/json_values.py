@@ -129,7 +129,8 @@ def kernel_from_json(value: Any) -> Any:
     if name not in known:
         raise ModelFileError(
             f"the model uses the kernel {name!r:.60}, which is not registered here: import "
-            "the module that registers it before loading"
+            "the module that registers it before loading; the command finds it as an entry point "
+            "of the group streamsvm.plugins"
         )
     kernel = known[name](*checked(value.get("values"), list, "the kernel's values"))
     kernels.check_kernel(kernel)

@@ -22,6 +22,8 @@ _HARD = 0.5
 """A target is hard if errors are more than this share of those of the most frequent label."""
 
 _RARE = 0.001
+_RATHER_RARE, _SELDOM_RIGHT = 0.05, 0.6
+"""A class of this share at most is told of, if so few of its examples are predicted."""
 _FALL = 0.05
 _FAR = 0.5
 _MISSED = 0.5
@@ -74,11 +76,21 @@ def _labels(report: RunReport, learner: Learner) -> Iterator[str]:
             f"{label} is 1 example in {total / counts[label]:,.0f}: an SVM may ignore so rare a "
             f"class; {_weighting(label, learner)}, and balanced accuracy shows whether it helps"
         )
+    elif weights is None and counts[label] <= _RATHER_RARE * total and _is_missed(report, label):
+        yield (
+            f"{label} is {counts[label] / total:.1%} of the examples, of which "
+            f"{report.recall[label]:.0%} were predicted as such: where these matter more than "
+            f"others, {_weighting(label, learner)}"
+        )
     elif _is_guessing(report, len(counts)) and not _has_better(report):
         yield (
             f"a balanced accuracy of {report.balanced_accuracy:.1%} is what guessing gives: the "
             "target may not depend on these features"
         )
+
+
+def _is_missed(report: RunReport, label: str) -> bool:
+    return report.scored >= _FEWEST and report.recall.get(label, 1.0) < _SELDOM_RIGHT
 
 
 def _is_guessing(report: RunReport, k: int) -> bool:
@@ -100,7 +112,8 @@ def _weighting(text: str, learner: Learner) -> str:
         learner.clone({"class_weight": "balanced"})
     except ParameterError:
         label = next((y for y in learner.classes if str(plain(y)) == text), text)
-        return f"class_weight={{{plain(label)!r}: 10.0}} (in Python) weighs its examples tenfold"
+        weight = f"class_weight={{{plain(label)!r}: 10.0}} (--class-weight {label}=10)"
+        return f"{weight} weighs its examples tenfold"
     return "class_weight='balanced' gives both sides the same weight"
 
 

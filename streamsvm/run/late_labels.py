@@ -158,7 +158,7 @@ class LateLabels:
             if name in self._counts:
                 held[name] = self._counts[name]
         n_older = sum(one.moment < self._latest_label for one in self._held.values())
-        if self.delay is None and n_older > len(self._held) // 2:
+        if self.delay is None and self.patience is None and n_older > len(self._held) // 2:
             held["held_since_labels"] = n_older
         return held | {name: self._counts[name] + self._keys.counts[name] for name in names}
 

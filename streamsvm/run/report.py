@@ -229,6 +229,9 @@ class RunReport(Kept):
         self.missing |= {name: n for name, n in self.missing_texts.items() if n}
         self.model_examples = getattr(learner, "n_examples", 0)
         self.missing_of = self.model_examples if candidates is None else candidates.n_seen
+        if getattr(learner, "is_sparse", False):
+            # Of sparse rows nothing is counted: only of those before.
+            self.missing_of = learner.schema.missing.n_examples
 
     def take_score(self, score: Score) -> None:
         """Fill in what was counted of predictions."""

@@ -262,3 +262,21 @@ def test_zeros_that_were_left_out_are_noticed(caplog):
     model = SVMSGDClassifier()
     model.learn_many(x, (x[:, 0] > 1.0).tolist())
     assert zeros_in_words(model) is None and model.missing_values
+
+
+def test_what_must_be_there_is_refused_after_rows_became_sparse_too():
+    draws = np.random.default_rng(0)
+    model = LASVMClassifier(missing="reject")
+    events = [{"age": float(a), f"s{k}": 1.0} for k, a in enumerate(draws.normal(size=1100))]
+    for event in events:
+        model.learn_one(event, event["age"] > 0)
+    assert model.is_sparse
+    for event in ({"s3": 1.0}, {"age": None, "s3": 1.0}, {"age": math.nan}):
+        with pytest.raises(FeatureError, match="'age' is missing"):
+            model.learn_one(event, True)
+        with pytest.raises(FeatureError, match="'age' is missing"):
+            model.predict_one(event)
+    frame = pa.RecordBatch.from_pydict({"age": [1.0, None], "s3": [1.0, 1.0]})
+    with pytest.raises(FeatureError, match="row 1: feature 'age' is missing"):
+        model.learn_many(frame, [True, False])
+    assert model.n_examples == 1100
