@@ -14,6 +14,7 @@ from connectors.columns import (
     no_number,
     parsed,
     plain_batch,
+    texts_not_utf8,
     without_tokens,
 )
 from connectors.kafka import message_fields as fields
@@ -21,8 +22,8 @@ from connectors.kafka.first_messages import NO_LABEL, FirstMessages
 from connectors.kafka.messages import Message, MessagesOfRows, narrow, parts_of
 from connectors.kafka.plain_events import PlainEvents
 from connectors.kafka.record_ids import id_of_key
-from connectors.kinds import kind_of, number_in, plain, plain_type, type_of_items
-from connectors.one_hot import batch_of
+from connectors.kinds import kind_of, number_in, plain, plain_type, to_float64, type_of_items
+from connectors.one_hot import batch_of, named
 from connectors.payloads import (
     AvroDecoder,
     Decoder,
@@ -252,12 +253,33 @@ class MessageReader:
                 return False, None
             kind = NO_LABEL
         try:
-            make = self._of_tables if isinstance(one, _Table) else self._of_events
-            batch = make("", [(one.message.offset, one)])
-            is_usable = fields.can_be_learnt(batch, kind != NO_LABEL)
+            is_table = isinstance(one, _Table)
+            is_usable = self._has_usable(one, kind) if is_table else self._is_usable(one)
         except Exception:
-            is_usable = False
+            is_usable = False  # it is set aside when a batch is made of it, with the reason
         return True, kind if is_usable else None
+
+    def _is_usable(self, one: _Read) -> bool:
+        """Tell whether an event can be learnt, without making a batch of it."""
+        pa.array([one.y])  # raises what a batch of it would
+        numbers = [v for v in named(one.x).values() if isinstance(v, fields.NUMBERS)]
+        return fields.can_be_learnt(numbers, one.weight, [one.key] if self.has_keys else None, True)
+
+    def _has_usable(self, one: _Table, kind: str) -> bool:
+        """Tell whether a row of a table can be learnt, without making a batch of it."""
+        about = self._about_rows([one], one.rows)
+        columns = plain_batch(self._features_in(one.rows, one.message), Position(None, 0))
+        numbers = [
+            to_float64(column).fill_null(0.0).to_numpy(zero_copy_only=False)
+            for column in columns.columns
+            if kind_of(column.type) not in ("text", "null")
+        ]
+        has_label = np.ones(one.rows.num_rows, bool)
+        if kind != NO_LABEL:
+            has_label = about["labels"].is_valid().to_numpy(zero_copy_only=False)
+        weights = 1.0 if about["weights"] is None else about["weights"]
+        can_be = fields.can_be_learnt(numbers, weights, about["keys"], has_label)
+        return can_be and not texts_not_utf8(columns)
 
     def _of_one_type(self, place: str, one: Any) -> Any:
         """Return a message's content; a `Reject` if its label or a number is of another type."""
@@ -423,11 +445,20 @@ class MessageReader:
     def _of_tables(self, place: str, read: list[tuple[int, Any]]) -> Batch:
         """Return record batches of one schema as one batch."""
         tables: list[_Table] = [table for _, table in read]
-        are_answers = tables[0].message.topic == self.answers
-        counts = [table.rows.num_rows for table in tables]
-        rows = np.repeat(np.array([t.message.offset for t in tables], np.int64), counts)
         whole = pa.concat_batches([table.rows for table in tables])
-        names = whole.schema.names
+        features = self._schemas.features_of(self._features_in(whole, tables[0].message))
+        return Batch(features, file=place, **self._about_rows(tables, whole))
+
+    def _features_in(self, rows: pa.RecordBatch, message: Message) -> pa.RecordBatch:
+        """Return the columns that are features, of rows of such messages."""
+        is_answer = message.topic == self.answers
+        return rows.select([] if is_answer else self._feature_names(rows.schema.names))
+
+    def _about_rows(self, tables: list[_Table], whole: pa.RecordBatch) -> dict[str, Any]:
+        """Return what a batch has beside the features of the rows of tables, which are `whole`."""
+        are_answers = tables[0].message.topic == self.answers
+        counts, names = [table.rows.num_rows for table in tables], whole.schema.names
+        rows = np.repeat(np.array([t.message.offset for t in tables], np.int64), counts)
         labels = plain(whole.column(self.target)) if self.target in names else pa.nulls(len(rows))
         seconds = np.repeat([fields.or_nan(table.message.seconds) for table in tables], counts)
         if self.timestamp is not None:
@@ -441,22 +472,19 @@ class MessageReader:
         weights = None
         if self.weight is not None:
             weights = np.ones(len(rows)) if are_answers else column_of_numbers(whole, self.weight)
-        wanted = [] if are_answers else self._feature_names(names)
         ids = None
         if self.forgets and not are_answers:
             ids = np.array([id_of_key(table.message.key) for table in tables], np.int64)
-        return Batch(
-            self._schemas.features_of(whole.select(wanted)),
-            labels,
-            rows,
-            place,
-            timestamps=seconds,
-            keys=keys,
-            are_answers=are_answers,
-            weights=weights,
-            ids=ids,
-            payloads=MessagesOfRows([(table.rows, table.message) for table in tables]),
-        )
+        return {
+            "labels": labels,
+            "rows": rows,
+            "timestamps": seconds,
+            "keys": keys,
+            "are_answers": are_answers,
+            "weights": weights,
+            "ids": ids,
+            "payloads": MessagesOfRows([(table.rows, table.message) for table in tables]),
+        }
 
     def _feature_names(self, names: list[str]) -> list[str]:
         if self.columns is None:
