@@ -31,6 +31,7 @@ from connectors.payloads import (
     content_of,
     decoder_of,
     flatten,
+    name_of,
 )
 from connectors.text_looks import TextLooks
 
@@ -72,61 +73,77 @@ class _Tombstone(NamedTuple):
     message: Message
 
 
+class Reading(NamedTuple):
+    """How messages are read: parameters of `KafkaSource`."""
+
+    target: str | None
+    key: str | None
+    timestamp: str | None
+    weight: str | None
+    columns: Sequence[str] | None
+    exclude: Sequence[str]
+    parse_numbers: Sequence[str] | bool
+    decimal: str
+    missing_tokens: Sequence[str]
+    as_text: Sequence[str]
+    message_key: str | None
+    headers: Sequence[str]
+    labels: str | None
+    decode: str | Decoder
+    transform: Decoder | None
+    tombstones: str | None
+    bags: bool
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a snapshot is refused for if it differs, as JSON values; names in any order."""
+        found = self._asdict()
+        del found["as_text"], found["bags"]
+        found["decode"] = name_of(self.decode)
+        found["transform"] = None if self.transform is None else name_of(self.transform)
+        found["columns"] = None if self.columns is None else sorted(self.columns)
+        numbers = self.parse_numbers
+        found["parse_numbers"] = numbers is True or sorted(numbers or ())
+        names = ("exclude", "headers", "missing_tokens")
+        return found | {name: sorted(found[name]) for name in names}
+
+
 class MessageReader:
     """Turns messages into batches, each of one partition.
 
-    Most parameters are those of `KafkaSource`. Messages of the topic `answers` are labels, of
-    events of the other topics with the same key. `forgets`: events have ids by the keys of their
-    messages, and messages without a value ask to forget them.
+    Messages of the topic `labels` of the reading are labels, of events of the other topics with the
+    same key. With `tombstones`, events have ids by the keys of their messages, and messages without
+    a value ask to forget them.
     """
 
-    def __init__(
-        self,
-        target: str | None,
-        key: str | None,
-        timestamp: str | None,
-        columns: Sequence[str] | None,
-        decode: Decoder,
-        answers: str | None,
-        exclude: Sequence[str] = (),
-        transform: Decoder | None = None,
-        weight: str | None = None,
-        parse_numbers: Sequence[str] | bool = (),
-        forgets: bool = False,
-        bags: bool = False,
-        decimal: str = ".",
-        missing_tokens: Sequence[str] = (),
-        as_text: Sequence[str] = (),
-        message_key: str | None = None,
-        headers: Sequence[str] = (),
-    ) -> None:
-        self._decimal, self._tokens = decimal, frozenset(missing_tokens)
-        self._as_text = frozenset(as_text)
-        self._bags = bags
-        self.weight, self._numbers = weight, parse_numbers or ()
+    def __init__(self, reading: Reading) -> None:
+        target, key, timestamp, weight, columns, exclude, *_ = reading
+        self._decimal, self._tokens = reading.decimal, frozenset(reading.missing_tokens)
+        self._as_text = frozenset(reading.as_text)
+        self._bags, self._numbers = reading.bags, reading.parse_numbers or ()
         self.number_texts = TextLooks()
         self._has_labels, self.target = target is not None, target or ""
-        self.key, self.timestamp, self.answers = key, timestamp, answers
+        self.key, self.timestamp, self.weight = key, timestamp, weight
+        self.answers, self.forgets = reading.labels, reading.tombstones is not None
+        self._message_key, self._headers = reading.message_key, reading.headers
         self.columns = None
         if columns is not None:
-            own = headers if message_key is None else [message_key, *headers]
-            names = dict.fromkeys([*columns, *own])
+            own = [] if reading.message_key is None else [reading.message_key]
+            names = dict.fromkeys([*columns, *own, *reading.headers])
             self.columns = [name for name in names if name not in exclude]
-        self.forgets = forgets
-        self.has_keys = key is not None or answers is not None or forgets
+        self.has_keys = key is not None or self.answers is not None or self.forgets
         self._others = {name for name in (target, key, timestamp, weight) if name is not None}
         self._others |= set(exclude)
-        self._decode, self._transform = decode, transform
-        self._message_key, self._headers = message_key, headers
+        self.decode, self._transform = decoder_of(reading.decode), reading.transform
         # A function of the user's may return one object for all messages, with other content.
-        is_own = decode is decoder_of("json") or isinstance(decode, AvroDecoder)
-        self._makes_new = is_own and transform in (None, flatten)
+        is_own = self.decode is decoder_of("json") or isinstance(self.decode, AvroDecoder)
+        self._makes_new = is_own and self._transform in (None, flatten)
         # Texts that become numbers, and lists, are looked at one by one.
-        self._makes_new &= not (bags or self._numbers)
+        self._makes_new &= not (self._bags or self._numbers)
         of_fields = (self.target, key, timestamp, weight)
         self._plain = PlainEvents(*of_fields, self.has_keys, self._feature_names)
-        self._schemas = fields.TableSchemas(self.target, self._is_used, bags)
-        self.first = FirstMessages(self._vote_of, _numbers_of, answers)
+        self._schemas = fields.TableSchemas(self.target, self._is_used, self._bags)
+        self.first = FirstMessages(self._vote_of, _numbers_of, self.answers)
 
     def take(self, place: str, messages: list[Message]) -> Iterator[_Found]:
         """Yield batches of messages of a partition, and of earlier ones that were held.
@@ -205,7 +222,7 @@ class MessageReader:
 
     def content_of(self, message: Message) -> Any:
         """Return what a message holds: a mapping, or a record batch."""
-        found = content_of(message.value, self._decode, self._transform)
+        found = content_of(message.value, self.decode, self._transform)
         return self._with_parts(found, message)
 
     def _with_parts(self, found: Any, message: Message) -> Any:
@@ -397,7 +414,7 @@ class MessageReader:
         if self._as_text or self.first.textual:
             return None
         try:
-            events = [self._decode(message.value) for message in part]
+            events = [self.decode(message.value) for message in part]
             if self._transform is not None:
                 events = list(map(self._transform, events))
             if self._headers or self._message_key is not None:
