@@ -24,10 +24,10 @@ from streamsvm.labels.given import Given
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.model_files.json_values import as_json
 from streamsvm.run.feeder import Feeder
-from streamsvm.run.late_labels.clock import Delay, LabelClock
+from streamsvm.run.late_labels.clock import Delay, LabelClock, Steps
 from streamsvm.run.late_labels.held_rows import HeldRows
 from streamsvm.run.late_labels.keys import LabelKeys
-from streamsvm.run.late_labels.steps import Steps, take_steps
+from streamsvm.run.late_labels.steps import take_steps
 
 _log = logging.getLogger(__name__)
 
@@ -359,7 +359,7 @@ class LateLabels:
 
     def _take_delayed(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         first = self._rows.next_number
-        numbers, are_learnt, due, times = self._clock.take(batch, first)
+        (numbers, are_learnt), due, times = self._clock.take(batch, first)
         earlier = numbers[numbers < first].tolist()
         # Those that were given up are not held any more.
         held = [self._held.pop(m) for m in earlier if m in self._held]

@@ -1,10 +1,12 @@
 """Labels that are simulated to come later: when each comes, and what is learnt before what."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +14,25 @@ from connectors.batch import Batch
 from streamsvm.errors import ParameterError
 
 Delay = int | float | timedelta | Callable[[Any], float]
+
+
+class Steps(NamedTuple):
+    """The steps to take with some events, in order.
+
+    A step predicts an event, or learns one that was predicted by an earlier step.
+    """
+
+    events: np.ndarray  # int64 (n,): the event of each step
+    is_learnt: np.ndarray  # bool (n,): whether the step learns its event; else it predicts it
+
+    def where(self, wanted: np.ndarray) -> Steps:
+        """Return the steps for which `wanted`, bool (n,), is True."""
+        return Steps(self.events[wanted], self.is_learnt[wanted])
+
+    @property
+    def learnt(self) -> np.ndarray:
+        """The events that are learnt, in the order of their steps."""
+        return self.events[self.is_learnt]
 
 
 class LabelClock:
@@ -31,15 +52,12 @@ class LabelClock:
         self.seen, self.now = 0, 0.0
         self._due: list[tuple[float, int]] = []  # a heap: (when the label comes, number)
 
-    def take(
-        self, batch: Batch, first: int
-    ) -> tuple[np.ndarray, np.ndarray, list[float], list[float]]:
+    def take(self, batch: Batch, first: int) -> tuple[Steps, list[float], list[float]]:
         """Take a batch of events, which are numbered in their order, from `first` on.
 
-        Returns the steps to take, in order: int64, the number of an event, and bool, whether it is
-        learnt now or predicted. An event is learnt before the first later one that comes when its
-        label is there, or afterwards. Then, when the label of each event of the batch comes, and
-        when the event did.
+        Returns the steps to take, with the numbers of events. An event is learnt before the first
+        later one that comes when its label is there, or afterwards. Then, when the label of each
+        event of the batch comes, and when the event did.
         """
         times, due = self._times(batch)
         numbers: list[int] = []
@@ -52,7 +70,7 @@ class LabelClock:
             numbers.append(number)
             are_learnt.append(False)
             heappush(queue, (label_comes, number))
-        return np.array(numbers, np.int64), np.array(are_learnt, bool), due, times
+        return Steps(np.array(numbers, np.int64), np.array(are_learnt, bool)), due, times
 
     def rest(self) -> list[int]:
         """Return the events that still wait, in the order of their labels, and empty the queue."""

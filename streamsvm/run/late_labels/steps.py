@@ -1,7 +1,7 @@
-"""Events predicted, and learnt later: many steps at once, with the result of one after the other.
+"""Steps are taken: many at once, with the result of one after the other.
 
-A step predicts an event, or learns one that was predicted by an earlier step. All steps of a batch
-are given to the model in one call, as one at a time costs a hundred times as much.
+All steps of a batch are given to the model in one call, as one at a time costs a hundred times as
+much.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,24 +21,9 @@ from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.feeder import Feeder
+from streamsvm.run.late_labels.clock import Steps
 from streamsvm.run.parts import refused_label
 from streamsvm.run.rows import Rows
-
-
-class Steps(NamedTuple):
-    """The steps to take with some events, in order."""
-
-    events: np.ndarray  # int64 (n,): the event of each step
-    is_learnt: np.ndarray  # bool (n,): whether the step learns its event; else it predicts it
-
-    def where(self, wanted: np.ndarray) -> Steps:
-        """Return the steps for which `wanted`, bool (n,), is True."""
-        return Steps(self.events[wanted], self.is_learnt[wanted])
-
-    @property
-    def learnt(self) -> np.ndarray:
-        """The events that are learnt, in the order of their steps."""
-        return self.events[self.is_learnt]
 
 
 class Taken:
