@@ -226,26 +226,26 @@ def _shown(
 
     Also, once they are known, what `looks` has found about texts.
     """
-    said, is_first, was_unkept, has_ended = False, True, False, False
+    said = set[str]()
+
+    def once(what: str, text: Any) -> None:
+        if text and what not in said:
+            said.add(what)
+            screen.say(text)
 
     def show(now: Progress) -> None:
-        nonlocal said, is_first, was_unkept, has_ended, looks
+        nonlocal looks
         if looks is not None and looks.is_done:
             screen.say(*looks.findings)
             looks = None
-        if is_first and run.report.resumed is not None:
-            screen.say(f"resumed from {run.report.resumed}")
-        is_first = False
-        if not has_ended and (record := run.adapter.record) is not None:
-            has_ended = True
-            screen.say(f"the candidate {took_over(record)}")
+        report, record = run.report, run.adapter.record
+        once("resumed", report.resumed and f"resumed from {report.resumed}")
+        once("candidate", record and f"the candidate {took_over(record)}")
         screen.show(now)
-        if not was_unkept and bad.unkept is not None:
-            was_unkept = True
-            screen.say(f"dead letters cannot be kept ({bad.unkept}): they are only counted")
-        if not said and now.n_bad >= _WORTH_A_LINE and 2 * now.n_bad > now.rows:
-            said = True
-            screen.say(f"most examples cannot be used: {bad.most_frequent}")
+        unkept = f"dead letters cannot be kept ({bad.unkept}): they are only counted"
+        once("unkept", bad.unkept and unkept)
+        if now.n_bad >= _WORTH_A_LINE and 2 * now.n_bad > now.rows:
+            once("bad", f"most examples cannot be used: {bad.most_frequent}")
 
     return show
 
