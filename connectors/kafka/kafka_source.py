@@ -205,9 +205,8 @@ class KafkaSource(BaseSource):
         name: str = "kafka",
     ) -> None:
         reading = Reading(
-            target, key, timestamp, weight, columns, exclude, parse_numbers, decimal,
-            missing_tokens, as_text, message_key, headers, labels, decode, transform, tombstones,
-            bags,
+            decode, transform, parse_numbers, decimal, missing_tokens, exclude, message_key, headers,
+            columns, target, key, timestamp, weight, labels, tombstones, as_text, bags,
         )  # fmt: skip
         _check_options(batch_size, timeout, idle, reading)
         self.consumer, self.has_answers, self._labels = consumer, labels is not None, labels

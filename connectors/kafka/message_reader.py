@@ -74,24 +74,24 @@ class _Tombstone(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How messages are read: parameters of `KafkaSource`."""
+    """How messages are read: parameters of `KafkaSource`; settings are compared in this order."""
 
+    decode: str | Decoder
+    transform: Decoder | None
+    parse_numbers: Sequence[str] | bool
+    decimal: str
+    missing_tokens: Sequence[str]
+    exclude: Sequence[str]
+    message_key: str | None
+    headers: Sequence[str]
+    columns: Sequence[str] | None
     target: str | None
     key: str | None
     timestamp: str | None
     weight: str | None
-    columns: Sequence[str] | None
-    exclude: Sequence[str]
-    parse_numbers: Sequence[str] | bool
-    decimal: str
-    missing_tokens: Sequence[str]
-    as_text: Sequence[str]
-    message_key: str | None
-    headers: Sequence[str]
     labels: str | None
-    decode: str | Decoder
-    transform: Decoder | None
     tombstones: str | None
+    as_text: Sequence[str]
     bags: bool
 
     @property
@@ -117,7 +117,13 @@ class MessageReader:
     """
 
     def __init__(self, reading: Reading) -> None:
-        target, key, timestamp, weight, columns, exclude, *_ = reading
+        target, key, columns, exclude = (
+            reading.target,
+            reading.key,
+            reading.columns,
+            reading.exclude,
+        )
+        timestamp, weight = reading.timestamp, reading.weight
         self._decimal, self._tokens = reading.decimal, frozenset(reading.missing_tokens)
         self._as_text = frozenset(reading.as_text)
         self._bags, self._numbers = reading.bags, reading.parse_numbers or ()
