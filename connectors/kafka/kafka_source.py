@@ -205,8 +205,8 @@ class KafkaSource(BaseSource):
         name: str = "kafka",
     ) -> None:
         reading = Reading(
-            decode, transform, parse_numbers, decimal, missing_tokens, exclude, message_key, headers,
-            columns, target, key, timestamp, weight, labels, tombstones, as_text, bags,
+            decode, transform, parse_numbers, decimal, missing_tokens, exclude, message_key,
+            headers, columns, target, key, timestamp, weight, labels, tombstones, as_text, bags,
         )  # fmt: skip
         _check_options(batch_size, timeout, idle, reading)
         self.consumer, self.has_answers, self._labels = consumer, labels is not None, labels
