@@ -219,10 +219,9 @@ class Batch:
         if len(batches) == 1:
             return batches[0]
         files = [*chain.from_iterable(one.files or [one.file] * len(one) for one in batches)]
-        columns = [replace(one, files=None)._columns_of_rows() for one in batches]
-        names = [name for name in columns[-1] if all(name in found for found in columns)]
-        parts = {name: _joined([found[name] for found in columns]) for name in names}
-        return cls(**parts, file=None, files=files)
+        found = {name: [getattr(one, name) for one in batches] for name in _OF_ROWS}
+        parts = {n: _joined(c) for n, c in found.items() if all(one is not None for one in c)}
+        return cls(**parts | {"files": files}, file=None)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what is learnt of the rows, but for labels and files, as arrays by name."""
