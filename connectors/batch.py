@@ -187,30 +187,27 @@ class Batch:
         that a batch is cut into.
         """
         end = len(self) if length is None else min(len(self), offset + length)
-        parts = {name: column[offset:end] for name, column in self._columns_of_rows()}
-        kept = None if self.kept is None else self.kept.slice(offset, end - offset)
-        features, rejects = self.features.slice(offset, end - offset), self._rejects_of(offset, end)
-        return replace(self, features=features, rejects=rejects, kept=kept, **parts)
+        parts = {name: column[offset:end] for name, column in self._columns_of_rows().items()}
+        return replace(self, rejects=self._rejects_of(offset, end), **parts)
 
-    def _columns_of_rows(self) -> Iterator[tuple[str, Any]]:
-        """Yield name and column of what there is of each row beside `features` and `kept`."""
-        for name in ("labels", "rows", "timestamps", "keys", "files", "payloads", "weights", "ids"):
-            if (column := getattr(self, name)) is not None:
-                yield name, column
+    def _columns_of_rows(self) -> dict[str, Any]:
+        """Return what there is of each row, by name."""
+        found = {name: getattr(self, name) for name in _OF_ROWS}
+        return {name: column for name, column in found.items() if column is not None}
 
     def take(self, places: npt.NDArray[np.int64]) -> "Batch":
         """Return a copy of some rows, in the order of their places, without `rejects`."""
         at = pa.array(places)
-        parts: dict[str, Any] = {"features": self.features.take(at)}
-        for name, column in self._columns_of_rows():
+
+        def taken(column: Any) -> Any:
             if isinstance(column, np.ndarray):
-                parts[name] = column[places]
-            elif isinstance(column, pa.Array):
-                parts[name] = column.take(at)
-            else:
-                parts[name] = [column[i] for i in places.tolist()]
-        kept = None if self.kept is None else self.kept.take(at)
-        return replace(self, kept=kept, rejects=(), **parts)
+                return column[places]
+            if isinstance(column, (pa.Array, pa.RecordBatch)):
+                return column.take(at)
+            return [column[i] for i in places.tolist()]
+
+        parts = {name: taken(column) for name, column in self._columns_of_rows().items()}
+        return replace(self, rejects=(), **parts)
 
     @classmethod
     def concat(cls, batches: Sequence["Batch"]) -> "Batch":
@@ -221,37 +218,22 @@ class Batch:
         """
         if len(batches) == 1:
             return batches[0]
-
-        def joined(name: str, join: Any) -> Any:
-            found = [getattr(batch, name) for batch in batches]
-            return None if any(one is None for one in found) else join(found)
-
-        kind = batches[-1].labels.type
-        return cls(
-            joined("features", _joined),
-            pa.concat_arrays([batch.labels.cast(kind) for batch in batches]),
-            joined("rows", np.concatenate),
-            None,
-            files=[*chain.from_iterable(one.files or [one.file] * len(one) for one in batches)],
-            weights=joined("weights", np.concatenate),
-            kept=joined("kept", pa.concat_batches),
-            ids=joined("ids", np.concatenate),
-        )
+        files = [*chain.from_iterable(one.files or [one.file] * len(one) for one in batches)]
+        found = {name: [getattr(one, name) for one in batches] for name in _OF_ROWS}
+        parts = {n: _joined(c) for n, c in found.items() if all(one is not None for one in c)}
+        return cls(**parts | {"files": files}, file=None)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what is learnt of the rows, but for labels and files, as arrays by name."""
-        tables = {"features": self.features, "kept": self.kept}
-        found = {name: _as_bytes(one) for name, one in tables.items() if one is not None}
-        columns = {"rows": self.rows, "weights": self.weights, "ids": self.ids}
-        return found | {name: one for name, one in columns.items() if one is not None}
+        columns = {name: getattr(self, name) for name in _LEARNT if getattr(self, name) is not None}
+        return {n: _as_bytes(c) if n in _TABLES else c for n, c in columns.items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "Batch":
         """Return the rows for which `to_arrays` returned these arrays."""
-        features, rows = _of_bytes(arrays["features"]), arrays["rows"]
-        kept = _of_bytes(arrays["kept"]) if "kept" in arrays else None
-        more: dict[str, Any] = {name: arrays.get(name) for name in ("weights", "ids")}
-        return cls(features, pa.nulls(len(rows)), rows, None, kept=kept, **more)
+        own = {name: array for name, array in arrays.items() if name in _LEARNT}
+        parts: dict[str, Any] = {n: _of_bytes(a) if n in _TABLES else a for n, a in own.items()}
+        return cls(**parts, labels=pa.nulls(len(arrays["rows"])), file=None)
 
     def _rejects_of(self, start: int, end: int) -> tuple[Reject, ...]:
         """Return the rejects of rows start .. end - 1: see `slice`."""
@@ -299,11 +281,24 @@ class Batch:
         return [item[1] for item in found], [item[2] for item in found]
 
 
-def _joined(features: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return rows of several batches as one, whose columns need not be the same."""
-    if all(one.schema.equals(features[0].schema, check_metadata=True) for one in features):
-        return pa.concat_batches(features)
-    tables = [pa.Table.from_batches([one]) for one in features]
+_TABLES = ("features", "kept")
+_LEARNT = (*_TABLES, "rows", "weights", "ids")
+_OF_ROWS = (*_LEARNT, "labels", "timestamps", "keys", "files", "payloads")
+"""The columns of a batch: record batches; what there is of rows when they are learnt; and all."""
+
+
+def _joined(columns: list[Any]) -> Any:
+    """Return columns of one kind as one; those of record batches need not have the same names."""
+    first, last = columns[0], columns[-1]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(columns)
+    if isinstance(first, pa.Array):
+        return pa.concat_arrays([column.cast(last.type) for column in columns])
+    if not isinstance(first, pa.RecordBatch):
+        return [*chain.from_iterable(columns)]
+    if all(column.schema.equals(first.schema, check_metadata=True) for column in columns):
+        return pa.concat_batches(columns)
+    tables = [pa.Table.from_batches([column]) for column in columns]
     table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     return table.to_batches()[0]
 

@@ -16,7 +16,7 @@ from connectors.batch import Batch
 from connectors.errors import SnapshotError, SourceError
 from connectors.identity import check_ids, check_settings
 from connectors.kafka.co_partitions import CoPartitions
-from connectors.kafka.message_reader import MessageReader
+from connectors.kafka.message_reader import MessageReader, Reading
 from connectors.kafka.messages import (
     COMMIT_SECONDS,
     Message,
@@ -34,7 +34,7 @@ from connectors.kafka.reachable import Heard
 from connectors.kafka.rebalance import Handover, handover_of
 from connectors.kafka.time_order import TimeOrder
 from connectors.one_hot import batch_of
-from connectors.payloads import AvroDecoder, Decoder, decoder_of, name_of
+from connectors.payloads import AvroDecoder, Decoder
 from connectors.source import BaseSource, Snapshot
 
 _log = logging.getLogger(__name__)
@@ -204,7 +204,11 @@ class KafkaSource(BaseSource):
         heard: Heard | None = None,
         name: str = "kafka",
     ) -> None:
-        _check_options(batch_size, timeout, idle, parse_numbers, headers, tombstones, key)
+        reading = Reading(
+            decode, transform, parse_numbers, decimal, missing_tokens, exclude, message_key,
+            headers, columns, target, key, timestamp, weight, labels, tombstones, as_text, bags,
+        )  # fmt: skip
+        _check_options(batch_size, timeout, idle, reading)
         self.consumer, self.has_answers, self._labels = consumer, labels is not None, labels
         self.forgets = tombstones is not None
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
@@ -216,38 +220,11 @@ class KafkaSource(BaseSource):
         self._is_unchecked = False  # whether partitions were assigned since
         # Called when others have partitions of which messages were read and not committed.
         self.after_loss: Callable[[], None] = lambda: None
-        self._decode = decoder_of(decode)
-        reads = self._decode, labels, exclude, transform, weight, parse_numbers
-        self._reader = MessageReader(
-            target,
-            key,
-            timestamp,
-            columns,
-            *reads,
-            self.forgets,
-            bags,
-            decimal=decimal,
-            missing_tokens=missing_tokens,
-            as_text=as_text,
-            message_key=message_key,
-            headers=headers,
-        )
-        self.number_texts = self._reader.number_texts
+        self._reader = MessageReader(reading)
+        self._decode, self.number_texts = self._reader.decode, self._reader.number_texts
         self.target_field, self._name = target, name
-        # A snapshot is refused if one of these differs; names may be given in any order.
-        self._settings: dict[str, Any] = {
-            "decode": name_of(decode),
-            "transform": None if transform is None else name_of(transform),
-            "parse_numbers": parse_numbers is True or sorted(parse_numbers or ()),
-            "decimal": decimal,
-            "missing_tokens": sorted(missing_tokens),
-            "exclude": sorted(exclude),
-            "message_key": message_key, "headers": sorted(headers),
-            "columns": None if columns is None else sorted(columns),
-            "target": target, "key": key, "timestamp": timestamp, "weight": weight,
-            "labels": labels, "tombstones": tombstones,
-            **({} if topics is None else {"topics": sorted(topics)}),
-        }  # fmt: skip
+        # A snapshot is refused if one of these differs.
+        self._settings = reading.settings | ({} if topics is None else {"topics": sorted(topics)})
         self._poller = poller_of(consumer, name, loop)
         # An iterator has an order of its own.
         is_ordered = self.has_answers and self._poller.may_wait
@@ -842,23 +819,16 @@ class KafkaSource(BaseSource):
         self.failed_commits += 1
 
 
-def _check_options(
-    batch_size: int,
-    timeout: float,
-    idle: float | None,
-    parse_numbers: Sequence[str] | bool,
-    headers: Sequence[str],
-    tombstones: str | None,
-    key: str | None,
-) -> None:
+def _check_options(batch_size: int, timeout: float, idle: float | None, reading: Reading) -> None:
     """Raise what says how arguments of `KafkaSource` are to be given."""
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, not {batch_size}")
-    for what, names in (("parse_numbers", parse_numbers), ("headers", headers)):
-        if isinstance(names, str):
+    for what in ("parse_numbers", "headers"):
+        if isinstance(names := getattr(reading, what), str):
             raise TypeError(f"{what} must be a list of names, not {names!r}")
     if not timeout > 0 or (idle is not None and not idle > 0):
         raise ValueError(f"timeout and idle must be above 0, not {timeout}, {idle}")
+    tombstones, key = reading.tombstones, reading.key
     if tombstones not in (None, "forget") or (tombstones is not None and key is not None):
         raise ValueError(
             f"tombstones must be None, or 'forget' with key=None, not {tombstones!r} with "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from connectors.batch import Batch, Position, Reject, shown
+from connectors.batch import Position, Reject, shown
 from connectors.encoding import Encoder
 from connectors.kafka.messages import Message
 from connectors.kinds import kind_of, plain_type, record_batch, type_of_items
@@ -112,19 +112,17 @@ def weight_of(value: Any, name: str) -> float:
     raise PayloadError(f"the weight `{name}` is {value!r:.100}: use a number of at least 0")
 
 
-def can_be_learnt(batch: Batch, needs_label: bool) -> bool:
-    """Tell whether a row of a batch has a label, its key, and no number that learners refuse."""
-    usable = np.ones(len(batch), bool)
-    if needs_label:
-        usable = batch.labels.is_valid().to_numpy(zero_copy_only=False)
-    for column in batch.features.columns:
-        numbers = column.fill_null(0.0).to_numpy(zero_copy_only=False)
-        usable = usable & (np.abs(numbers) <= LARGEST)
-    if batch.weights is not None:
-        usable = usable & (batch.weights >= 0.0)
-    if batch.keys is not None:
-        usable = usable & np.array([key is not None for key in batch.keys], bool)
-    return bool(usable.any())
+def can_be_learnt(numbers: Iterable[Any], weight: Any, keys: list[Any] | None, label: Any) -> bool:
+    """Tell whether an event has a `label`, its key, and no number that learners refuse.
+
+    Of several events all are arrays: tell whether one of them has.
+    """
+    usable = label & (weight >= 0.0)
+    for number in numbers:
+        usable = usable & (np.abs(number) <= LARGEST)
+    if keys is not None:
+        usable = usable & np.array([key is not None for key in keys], bool)
+    return bool(np.any(usable))
 
 
 class _OfSchema:

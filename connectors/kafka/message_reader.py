@@ -14,6 +14,7 @@ from connectors.columns import (
     no_number,
     parsed,
     plain_batch,
+    texts_not_utf8,
     without_tokens,
 )
 from connectors.kafka import message_fields as fields
@@ -21,8 +22,8 @@ from connectors.kafka.first_messages import NO_LABEL, FirstMessages
 from connectors.kafka.messages import Message, MessagesOfRows, narrow, parts_of
 from connectors.kafka.plain_events import PlainEvents
 from connectors.kafka.record_ids import id_of_key
-from connectors.kinds import kind_of, number_in, plain, plain_type, type_of_items
-from connectors.one_hot import batch_of
+from connectors.kinds import kind_of, number_in, plain, plain_type, to_float64, type_of_items
+from connectors.one_hot import batch_of, named
 from connectors.payloads import (
     AvroDecoder,
     Decoder,
@@ -30,6 +31,7 @@ from connectors.payloads import (
     content_of,
     decoder_of,
     flatten,
+    name_of,
 )
 from connectors.text_looks import TextLooks
 
@@ -71,61 +73,83 @@ class _Tombstone(NamedTuple):
     message: Message
 
 
+class Reading(NamedTuple):
+    """How messages are read: parameters of `KafkaSource`; settings are compared in this order."""
+
+    decode: str | Decoder
+    transform: Decoder | None
+    parse_numbers: Sequence[str] | bool
+    decimal: str
+    missing_tokens: Sequence[str]
+    exclude: Sequence[str]
+    message_key: str | None
+    headers: Sequence[str]
+    columns: Sequence[str] | None
+    target: str | None
+    key: str | None
+    timestamp: str | None
+    weight: str | None
+    labels: str | None
+    tombstones: str | None
+    as_text: Sequence[str]
+    bags: bool
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a snapshot is refused for if it differs, as JSON values; names in any order."""
+        found = self._asdict()
+        del found["as_text"], found["bags"]
+        found["decode"] = name_of(self.decode)
+        found["transform"] = None if self.transform is None else name_of(self.transform)
+        found["columns"] = None if self.columns is None else sorted(self.columns)
+        numbers = self.parse_numbers
+        found["parse_numbers"] = numbers is True or sorted(numbers or ())
+        names = ("exclude", "headers", "missing_tokens")
+        return found | {name: sorted(found[name]) for name in names}
+
+
 class MessageReader:
     """Turns messages into batches, each of one partition.
 
-    Most parameters are those of `KafkaSource`. Messages of the topic `answers` are labels, of
-    events of the other topics with the same key. `forgets`: events have ids by the keys of their
-    messages, and messages without a value ask to forget them.
+    Messages of the topic `labels` of the reading are labels, of events of the other topics with the
+    same key. With `tombstones`, events have ids by the keys of their messages, and messages without
+    a value ask to forget them.
     """
 
-    def __init__(
-        self,
-        target: str | None,
-        key: str | None,
-        timestamp: str | None,
-        columns: Sequence[str] | None,
-        decode: Decoder,
-        answers: str | None,
-        exclude: Sequence[str] = (),
-        transform: Decoder | None = None,
-        weight: str | None = None,
-        parse_numbers: Sequence[str] | bool = (),
-        forgets: bool = False,
-        bags: bool = False,
-        decimal: str = ".",
-        missing_tokens: Sequence[str] = (),
-        as_text: Sequence[str] = (),
-        message_key: str | None = None,
-        headers: Sequence[str] = (),
-    ) -> None:
-        self._decimal, self._tokens = decimal, frozenset(missing_tokens)
-        self._as_text = frozenset(as_text)
-        self._bags = bags
-        self.weight, self._numbers = weight, parse_numbers or ()
+    def __init__(self, reading: Reading) -> None:
+        target, key, columns, exclude = (
+            reading.target,
+            reading.key,
+            reading.columns,
+            reading.exclude,
+        )
+        timestamp, weight = reading.timestamp, reading.weight
+        self._decimal, self._tokens = reading.decimal, frozenset(reading.missing_tokens)
+        self._as_text = frozenset(reading.as_text)
+        self._bags, self._numbers = reading.bags, reading.parse_numbers or ()
         self.number_texts = TextLooks()
         self._has_labels, self.target = target is not None, target or ""
-        self.key, self.timestamp, self.answers = key, timestamp, answers
+        self.key, self.timestamp, self.weight = key, timestamp, weight
+        self.answers, self.forgets = reading.labels, reading.tombstones is not None
+        self._message_key, self._headers = reading.message_key, reading.headers
         self.columns = None
         if columns is not None:
-            own = headers if message_key is None else [message_key, *headers]
-            names = dict.fromkeys([*columns, *own])
+            own = [] if reading.message_key is None else [reading.message_key]
+            names = dict.fromkeys([*columns, *own, *reading.headers])
             self.columns = [name for name in names if name not in exclude]
-        self.forgets = forgets
-        self.has_keys = key is not None or answers is not None or forgets
+        self.has_keys = key is not None or self.answers is not None or self.forgets
         self._others = {name for name in (target, key, timestamp, weight) if name is not None}
         self._others |= set(exclude)
-        self._decode, self._transform = decode, transform
-        self._message_key, self._headers = message_key, headers
+        self.decode, self._transform = decoder_of(reading.decode), reading.transform
         # A function of the user's may return one object for all messages, with other content.
-        is_own = decode is decoder_of("json") or isinstance(decode, AvroDecoder)
-        self._makes_new = is_own and transform in (None, flatten)
+        is_own = self.decode is decoder_of("json") or isinstance(self.decode, AvroDecoder)
+        self._makes_new = is_own and self._transform in (None, flatten)
         # Texts that become numbers, and lists, are looked at one by one.
-        self._makes_new &= not (bags or self._numbers)
+        self._makes_new &= not (self._bags or self._numbers)
         of_fields = (self.target, key, timestamp, weight)
         self._plain = PlainEvents(*of_fields, self.has_keys, self._feature_names)
-        self._schemas = fields.TableSchemas(self.target, self._is_used, bags)
-        self.first = FirstMessages(self._vote_of, _numbers_of, answers)
+        self._schemas = fields.TableSchemas(self.target, self._is_used, self._bags)
+        self.first = FirstMessages(self._vote_of, _numbers_of, self.answers)
 
     def take(self, place: str, messages: list[Message]) -> Iterator[_Found]:
         """Yield batches of messages of a partition, and of earlier ones that were held.
@@ -204,7 +228,7 @@ class MessageReader:
 
     def content_of(self, message: Message) -> Any:
         """Return what a message holds: a mapping, or a record batch."""
-        found = content_of(message.value, self._decode, self._transform)
+        found = content_of(message.value, self.decode, self._transform)
         return self._with_parts(found, message)
 
     def _with_parts(self, found: Any, message: Message) -> Any:
@@ -252,12 +276,33 @@ class MessageReader:
                 return False, None
             kind = NO_LABEL
         try:
-            make = self._of_tables if isinstance(one, _Table) else self._of_events
-            batch = make("", [(one.message.offset, one)])
-            is_usable = fields.can_be_learnt(batch, kind != NO_LABEL)
+            is_table = isinstance(one, _Table)
+            is_usable = self._has_usable(one, kind) if is_table else self._is_usable(one)
         except Exception:
-            is_usable = False
+            is_usable = False  # it is set aside when a batch is made of it, with the reason
         return True, kind if is_usable else None
+
+    def _is_usable(self, one: _Read) -> bool:
+        """Tell whether an event can be learnt, without making a batch of it."""
+        pa.array([one.y])  # raises what a batch of it would
+        numbers = [v for v in named(one.x).values() if isinstance(v, fields.NUMBERS)]
+        return fields.can_be_learnt(numbers, one.weight, [one.key] if self.has_keys else None, True)
+
+    def _has_usable(self, one: _Table, kind: str) -> bool:
+        """Tell whether a row of a table can be learnt, without making a batch of it."""
+        about = self._about_rows([one], one.rows)
+        columns = plain_batch(self._features_in(one.rows, one.message), Position(None, 0))
+        numbers = [
+            to_float64(column).fill_null(0.0).to_numpy(zero_copy_only=False)
+            for column in columns.columns
+            if kind_of(column.type) not in ("text", "null")
+        ]
+        has_label = np.ones(one.rows.num_rows, bool)
+        if kind != NO_LABEL:
+            has_label = about["labels"].is_valid().to_numpy(zero_copy_only=False)
+        weights = 1.0 if about["weights"] is None else about["weights"]
+        can_be = fields.can_be_learnt(numbers, weights, about["keys"], has_label)
+        return can_be and not texts_not_utf8(columns)
 
     def _of_one_type(self, place: str, one: Any) -> Any:
         """Return a message's content; a `Reject` if its label or a number is of another type."""
@@ -375,7 +420,7 @@ class MessageReader:
         if self._as_text or self.first.textual:
             return None
         try:
-            events = [self._decode(message.value) for message in part]
+            events = [self.decode(message.value) for message in part]
             if self._transform is not None:
                 events = list(map(self._transform, events))
             if self._headers or self._message_key is not None:
@@ -423,11 +468,20 @@ class MessageReader:
     def _of_tables(self, place: str, read: list[tuple[int, Any]]) -> Batch:
         """Return record batches of one schema as one batch."""
         tables: list[_Table] = [table for _, table in read]
-        are_answers = tables[0].message.topic == self.answers
-        counts = [table.rows.num_rows for table in tables]
-        rows = np.repeat(np.array([t.message.offset for t in tables], np.int64), counts)
         whole = pa.concat_batches([table.rows for table in tables])
-        names = whole.schema.names
+        features = self._schemas.features_of(self._features_in(whole, tables[0].message))
+        return Batch(features, file=place, **self._about_rows(tables, whole))
+
+    def _features_in(self, rows: pa.RecordBatch, message: Message) -> pa.RecordBatch:
+        """Return the columns that are features, of rows of such messages."""
+        is_answer = message.topic == self.answers
+        return rows.select([] if is_answer else self._feature_names(rows.schema.names))
+
+    def _about_rows(self, tables: list[_Table], whole: pa.RecordBatch) -> dict[str, Any]:
+        """Return what a batch has beside the features of the rows of tables, which are `whole`."""
+        are_answers = tables[0].message.topic == self.answers
+        counts, names = [table.rows.num_rows for table in tables], whole.schema.names
+        rows = np.repeat(np.array([t.message.offset for t in tables], np.int64), counts)
         labels = plain(whole.column(self.target)) if self.target in names else pa.nulls(len(rows))
         seconds = np.repeat([fields.or_nan(table.message.seconds) for table in tables], counts)
         if self.timestamp is not None:
@@ -441,22 +495,19 @@ class MessageReader:
         weights = None
         if self.weight is not None:
             weights = np.ones(len(rows)) if are_answers else column_of_numbers(whole, self.weight)
-        wanted = [] if are_answers else self._feature_names(names)
         ids = None
         if self.forgets and not are_answers:
             ids = np.array([id_of_key(table.message.key) for table in tables], np.int64)
-        return Batch(
-            self._schemas.features_of(whole.select(wanted)),
-            labels,
-            rows,
-            place,
-            timestamps=seconds,
-            keys=keys,
-            are_answers=are_answers,
-            weights=weights,
-            ids=ids,
-            payloads=MessagesOfRows([(table.rows, table.message) for table in tables]),
-        )
+        return {
+            "labels": labels,
+            "rows": rows,
+            "timestamps": seconds,
+            "keys": keys,
+            "are_answers": are_answers,
+            "weights": weights,
+            "ids": ids,
+            "payloads": MessagesOfRows([(table.rows, table.message) for table in tables]),
+        }
 
     def _feature_names(self, names: list[str]) -> list[str]:
         if self.columns is None:

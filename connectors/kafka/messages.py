@@ -1,7 +1,6 @@
 """Messages of any Kafka client: one type, and one interface to fetch and commit."""
 
 import asyncio
-import contextlib
 import inspect
 import re
 import threading
@@ -289,24 +288,20 @@ class Poller(ABC):
 
     def lags(self, offsets: Mapping[str, int]) -> dict[str, int]:
         """Return how many messages of each assigned partition follow, where that is known."""
-        known = {}
-        for partition, offset in self.assigned(offsets):
-            # A client may know no end, or have no such method.
-            with contextlib.suppress(Exception):
-                if (end := self._end_of(partition)) >= 0:
-                    known[place_of(partition)] = max(0, end - offset)
-        return known
+        ends = [(place_of(p), self._known_end(p), offset) for p, offset in self.assigned(offsets)]
+        return {place: max(0, end - offset) for place, end, offset in ends if end >= 0}
 
     def unread(self, offsets: Mapping[str, int]) -> dict[str, bool]:
         """Return whether each assigned partition has messages from an offset on, or may have."""
-        found = {}
-        for partition in self._own() or ():
-            found[place_of(partition)] = True
-            # A client may know no end, or have no such method.
-            with contextlib.suppress(Exception):
-                end = self._end_of(partition)
-                found[place_of(partition)] = end < 0 or offsets.get(place_of(partition), 0) < end
-        return found
+        ends = {place_of(p): self._known_end(p) for p in self._own() or ()}
+        return {place: end < 0 or offsets.get(place, 0) < end for place, end in ends.items()}
+
+    def _known_end(self, partition: Any) -> int:
+        """Return the offset after the last message of a partition; -1: it is not known."""
+        try:
+            return int(self._end_of(partition))
+        except Exception:  # a client may know no end, or have no such method
+            return -1
 
     def counts_of(self, topics: Sequence[str], seconds: float) -> dict[str, int]:
         """Return how many partitions each topic has, where the client can be asked."""

@@ -199,23 +199,26 @@ def _letters_from(options: argparse.Namespace) -> LetterTopic | None:
         return None
     if options.on_error != "dead-letter":
         raise ParameterError(f"--dead-letter-topic: not with --on-error {options.on_error}")
-    topic = options.dead_letter_topic
-    if topic in (*options.topic, options.labels_topic):
-        raise ParameterError(
-            f"--dead-letter-topic {topic}: it is read from, too; name another topic"
-        )
+    topic = _not_read(options, "dead_letter_topic")
     return LetterTopic(producer_from(options, topic), topic)
+
+
+def _not_read(options: argparse.Namespace, name: str) -> str:
+    """Return the topic that an option names, to write to; refuse one that is read from."""
+    topic: str = getattr(options, name)
+    if topic in (*options.topic, options.labels_topic):
+        option = "--" + name.replace("_", "-")
+        raise ParameterError(f"{option} {topic}: it is read from, too; name another topic")
+    return topic
 
 
 def _output_from(options: argparse.Namespace, source: KafkaSource) -> ScoredTopic | None:
     """Return the topic of predictions; None: there is none."""
-    topic = options.output_topic
-    if topic is None:
+    if options.output_topic is None:
         if options.output_fields or options.probabilities:
             raise ParameterError("--output-fields, --probabilities: only with --output-topic")
         return None
-    if topic in (*options.topic, options.labels_topic):
-        raise ParameterError(f"--output-topic {topic}: it is read from, too; name another topic")
+    topic = _not_read(options, "output_topic")
     more: dict[str, Any] = {}
     if options.checkpoint is not None:
         if options.checkpoint_seconds > _LONGEST_TRANSACTION / 1.5:
@@ -256,12 +259,10 @@ def _questions_from(options: argparse.Namespace) -> QuestionTopic | None:
         ("abstain", answers, "where the labels of its events come, and --error"),
     )
     for name, is_meant, needs in wanted:
-        option, topic = f"--{name}-topic", getattr(options, f"{name}_topic")
-        if topic is None:
+        if getattr(options, f"{name}_topic") is None:
             continue
         if options.labels_topic is None or not is_meant:
-            raise ParameterError(f"{option} needs --labels-topic, {needs}")
-        if topic in (*options.topic, options.labels_topic):
-            raise ParameterError(f"{option} {topic}: it is read from, too; name another topic")
+            raise ParameterError(f"--{name}-topic needs --labels-topic, {needs}")
+        topic = _not_read(options, f"{name}_topic")
         return QuestionTopic(producer_from(options, topic), topic)
     return None

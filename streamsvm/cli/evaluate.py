@@ -13,14 +13,13 @@ from streamsvm.cli.parser import say
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.errors import ParameterError
 from streamsvm.features import frames
-from streamsvm.features.matrices import are_usable, take
 from streamsvm.labels.class_labels import shown
 from streamsvm.labels.label_column import LabelColumn, labels_like
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.adapters import unwrapped
-from streamsvm.run.parts import MappedScaler, Model, margins_of_taken, matrix_of, parts_of
+from streamsvm.run.parts import MappedScaler, Model, parts_of
+from streamsvm.run.rows import margins_of
 from streamsvm.run.sentence_feeder import are_sentences
-from streamsvm.support.rows import LARGEST
 
 
 def margins(
@@ -31,8 +30,7 @@ def margins(
     Those are columns that held nothing, and texts that were never learnt. `file` is what the source
     is called there, if not by its name.
 
-    The batch; bool, which of its rows the model takes (all values finite, none missing that must
-    not be); and their margins, NaN in the other rows. The model is one that `parts_of` finds a
+    The batch, and what `rows.margins_of` returns for it. The model is one that `parts_of` finds a
     learner in.
     """
     scaler, learner = parts_of(unwrapped(model))
@@ -46,19 +44,7 @@ def margins(
             yield batch, np.zeros(0, bool), learner.targets.outputs.zeros(0)
             continue
         unlearnt.add(batch.features)
-        matrix = matrix_of(learner, batch.features, len(batch))
-        usable = are_usable(matrix, LARGEST)
-        kept = np.flatnonzero(usable)
-        if len(kept) < len(usable):
-            matrix = take(matrix, kept)
-        if scaler is not None:
-            matrix = scaler.transform_matrix(matrix)
-        known, taken = margins_of_taken(learner, matrix, kept)
-        usable[:] = False
-        usable[taken] = True
-        values = np.full((len(usable), *known.shape[1:]), np.nan)
-        values[taken] = known
-        yield batch, usable, values
+        yield batch, *margins_of(scaler, learner, batch)
     file = file or source.name
     if first is not None:
         say(f"the first row that cannot be read: {first.position}: {first.reason}")

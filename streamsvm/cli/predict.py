@@ -8,7 +8,7 @@ from typing import Any
 from streamsvm.cli.evaluate import Errors, error_in_words, margins, why_none
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file, write_tables
 from streamsvm.cli.parser import Parser, add_table, path, say, whole
-from streamsvm.cli.predictions import check_keep, open_rows, tables_of_rows
+from streamsvm.cli.predictions import check_keep, learner_of, open_rows, tables_of_rows
 from streamsvm.cli.scoring import folders, topic
 from streamsvm.cli.sentences import (
     columns_of,
@@ -24,8 +24,7 @@ from streamsvm.cli.sentences import (
 from streamsvm.cli.sources import FILES, PARSE_NUMBERS, open_source
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
-from streamsvm.run.adapters import unwrapped
-from streamsvm.run.parts import Model, parts_of
+from streamsvm.run.parts import Model
 from streamsvm.support.printing import printable
 
 _OPTIONS: dict[str, Any] = {
@@ -92,9 +91,7 @@ def run(options: argparse.Namespace) -> int:
     _check_output(options)
     if is_of_sentences:
         return _label(options, model)
-    _, learner = parts_of(unwrapped(model))
-    if learner is None:
-        raise ParameterError(f"{options.model} holds no learner that predicts")
+    learner = learner_of(model, options.model)
     if options.positive is not None and options.target is None:
         raise ParameterError("--positive needs --target COLUMN")
     check_keep(options, learner)

@@ -1,7 +1,7 @@
 """The tables that `streamsvm predict` writes, and the source of the rows that they are about."""
 
 import argparse
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,14 @@ from streamsvm.run.parts import MappedScaler, Model, parts_of
 
 Opener = Callable[..., TabularSource]
 """Opens the rows to predict: called with the target, and with options of `TabularSource`."""
+
+
+def learner_of(model: Model, file: str) -> Learner:
+    """Return the learner in a model; ParameterError: what its file holds predicts no rows."""
+    _, learner = parts_of(unwrapped(model))
+    if learner is None:
+        raise ParameterError(f"{file} holds no learner that predicts rows")
+    return learner
 
 
 def check_keep(options: argparse.Namespace, learner: Learner) -> None:
@@ -195,17 +203,14 @@ def _table(
     rows = values.tolist()
     label_of, decision = learner.targets.label_of, learner.targets.decision
     predicted = [label_of(m) if u else None for m, u in zip(rows, usable, strict=True)]
-    own, score, k = np.zeros(len(rows)), np.zeros(len(rows)), len(learner.classes)
-    of_class = {y: np.zeros(len(rows)) for y in learner.classes}
-    chosen: list[Any] = [None] * len(rows)
-    for i in np.flatnonzero(usable).tolist():
-        found = learner.probabilities_of(rows[i])
-        own[i] = found.get(predicted[i], 0.0)
-        chosen[i] = None if more is None else more[1](found)
-        for y, column in of_class.items():
-            column[i] = found.get(y, 0.0)
-        # With several classes: the score of the predicted class.
-        score[i] = max(rows[i][:k], default=0.0) if values.ndim > 1 else decision(rows[i])
+    found = [learner.probabilities_of(m) if u else {} for m, u in zip(rows, usable, strict=True)]
+
+    def floats(numbers: Iterable[float]) -> pa.Array:
+        return pa.array(np.array([*numbers], np.float64), mask=~usable)
+
+    # With several classes: the score of the predicted class.
+    k = len(learner.classes)
+    score = (max(m[:k], default=0.0) if values.ndim > 1 else decision(m) for m in rows)
     columns = {
         "file": pa.array([batch.file] * len(batch), pa.string()),
         "row": pa.array(batch.rows),
@@ -214,10 +219,11 @@ def _table(
         columns |= dict(zip(batch.kept.schema.names, batch.kept.columns, strict=True))
     columns |= {
         "prediction": _label_array(predicted, learner.classes),
-        "decision_function": pa.array(score, mask=~usable),
-        "probability": pa.array(own, mask=~usable),
+        "decision_function": floats(score),
+        "probability": floats(p.get(y, 0.0) for p, y in zip(found, predicted, strict=True)),
     }
     if more is not None:
+        chosen = [more[1](p) if u else None for p, u in zip(found, usable, strict=True)]
         if more[0] == "set":
             kind = columns["prediction"].type
             as_text = pa.types.is_string(kind)
@@ -225,9 +231,8 @@ def _table(
             columns["set"] = pa.array(sets, pa.list_(kind))
         else:
             columns[more[0]] = _label_array(chosen, learner.classes)
-    if probabilities:
-        for y, column in of_class.items():
-            columns[f"probability of {y}"] = pa.array(column, mask=~usable)
+    for y in learner.classes if probabilities else ():
+        columns[f"probability of {y}"] = floats(p.get(y, 0.0) for p in found)
     table = pa.table(columns)
     if not batch.rejects:
         return table

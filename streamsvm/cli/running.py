@@ -142,19 +142,13 @@ def run_shown(
     """
     learner, model = model_from(options)
     model = with_candidate(options, model) if around is None else around(model)
-    can_be_watched = hasattr(learner, "has_dual")
     watching.check(options)
     is_served = options.metrics_port is not None or options.page is not None
-    watched = (options.monitor and can_be_watched) or is_served
+    watched = (options.monitor and hasattr(learner, "has_dual")) or is_served
     monitor = TrackingMonitor(model) if watched else None
     on_error = options.on_error if letters is None else letters
     most: Any = "half" if options.max_errors is None else options.max_errors
     bad = BadEvents(on_error, options.dead_letters, most)
-    checkpoint = None
-    if options.checkpoint is not None:
-        peers = getattr(options, "peers", None)
-        every, seconds = options.checkpoint_every, options.checkpoint_seconds
-        checkpoint = Checkpoint(options.checkpoint, every, seconds, peers=peers)
     screen = Screen(title, total, quiet=options.quiet, learner=options.learner)
     with ExitStack() as stack:
         stack.enter_context(screen)
@@ -172,7 +166,7 @@ def run_shown(
             max_classes=options.max_classes,
             bad_events=bad,
             should_stop=lambda: bool(stop),
-            checkpoint=checkpoint,
+            checkpoint=_checkpoint_from(options),
             will_save=options.save is not None,
             **run_options,
         )
@@ -186,19 +180,8 @@ def run_shown(
         if monitor is not None and options.page is not None:
             page = watching.serve_page(options, monitor, run, title, stack)
             screen.say(f"page: {page.url}")
-        report, failure = run.report, None
-        try:
-            run.execute()
-        except Exception as error:
-            if not report.learnt:
-                raise
-            # Hours of work may have been learnt: they are reported and saved first.
-            failure, report.error = error, said(error)
-    if failure is None and run.taken == report.resumed_after and not report.interrupted:
-        why = "there is nothing new"
-        if options.limit is not None and run.place.first >= options.limit:
-            why = f"--limit {options.limit} counts from the start, raise it"
-        report.resumed = f"{report.resumed}; nothing more was read: {why}"
+        failure = _failure_of(run, options.limit)
+    report = run.report
     waits = options.page_wait and not report.interrupted and failure is None
     with watching.until_left(page, waits, stop_on_signals):
         if failure is None:
@@ -210,6 +193,32 @@ def run_shown(
         raise failure
 
 
+def _checkpoint_from(options: argparse.Namespace) -> Checkpoint | None:
+    if options.checkpoint is None:
+        return None
+    every, seconds = options.checkpoint_every, options.checkpoint_seconds
+    peers = getattr(options, "peers", None)
+    return Checkpoint(options.checkpoint, every, seconds, peers=peers)
+
+
+def _failure_of(run: Run, limit: int | None) -> Exception | None:
+    """Execute a run; return the error after which there is something to report and save."""
+    report = run.report
+    try:
+        run.execute()
+    except Exception as error:
+        if not report.learnt:
+            raise
+        report.error = said(error)
+        return error  # hours of work may have been learnt
+    if run.taken == report.resumed_after and not report.interrupted:
+        why = "there is nothing new"
+        if limit is not None and run.place.first >= limit:
+            why = f"--limit {limit} counts from the start, raise it"
+        report.resumed = f"{report.resumed}; nothing more was read: {why}"
+    return None
+
+
 def _shown(
     screen: Screen, bad: BadEvents, run: Run, looks: TextLooks | None
 ) -> Callable[[Progress], None]:
@@ -217,26 +226,26 @@ def _shown(
 
     Also, once they are known, what `looks` has found about texts.
     """
-    said, is_first, was_unkept, has_ended = False, True, False, False
+    said = set[str]()
+
+    def once(what: str, text: Any) -> None:
+        if text and what not in said:
+            said.add(what)
+            screen.say(text)
 
     def show(now: Progress) -> None:
-        nonlocal said, is_first, was_unkept, has_ended, looks
+        nonlocal looks
         if looks is not None and looks.is_done:
             screen.say(*looks.findings)
             looks = None
-        if is_first and run.report.resumed is not None:
-            screen.say(f"resumed from {run.report.resumed}")
-        is_first = False
-        if not has_ended and (record := run.adapter.record) is not None:
-            has_ended = True
-            screen.say(f"the candidate {took_over(record)}")
+        report, record = run.report, run.adapter.record
+        once("resumed", report.resumed and f"resumed from {report.resumed}")
+        once("candidate", record and f"the candidate {took_over(record)}")
         screen.show(now)
-        if not was_unkept and bad.unkept is not None:
-            was_unkept = True
-            screen.say(f"dead letters cannot be kept ({bad.unkept}): they are only counted")
-        if not said and now.n_bad >= _WORTH_A_LINE and 2 * now.n_bad > now.rows:
-            said = True
-            screen.say(f"most examples cannot be used: {bad.most_frequent}")
+        unkept = f"dead letters cannot be kept ({bad.unkept}): they are only counted"
+        once("unkept", bad.unkept and unkept)
+        if now.n_bad >= _WORTH_A_LINE and 2 * now.n_bad > now.rows:
+            once("bad", f"most examples cannot be used: {bad.most_frequent}")
 
     return show
 

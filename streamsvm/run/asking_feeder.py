@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from connectors.batch import Batch
-from streamsvm.features.matrices import take
-from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.labels.label_column import Pairs
 from streamsvm.learners.active import ActiveLearner
-from streamsvm.run import parts
 from streamsvm.run.feeder import Feeder
+from streamsvm.run.rows import Rows
 
 _MOST_AHEAD = 64
 """So many rows are predicted together at most: after a question those behind it are again."""
@@ -43,43 +41,40 @@ class AskingFeeder(Feeder):
         known = self.learner.targets.labels.seen
         return self.model.asking.wants(self.learner.probabilities_of(margin) if known else {})
 
-    def _feed_checked(
-        self, batch: Batch, matrix: Any, labels: LabelColumn, kept: np.ndarray, first: int | None
-    ) -> Pairs:
+    def _feed_checked(self, rows: Rows) -> Pairs:
         """Predict checked rows, which have labels, and learn those asked for; return all pairs."""
         pairs, at, n_ahead = Pairs(), 0, 1
-        while at < len(kept):
-            rows = np.arange(at, min(at + n_ahead, len(kept)))
+        while at < len(rows):
+            ahead = rows.take(np.arange(at, min(at + n_ahead, len(rows))))
             refused: dict[int, Any] = {}
-            margins, taken = parts.margins_of_taken(
-                self.learner, take(matrix, rows), kept[rows], refused.__setitem__
-            )
+            margins, taken = ahead.margins(self.learner, refused.__setitem__)
             asks, n = False, 0
             while n < len(taken) and not asks:
                 asks = self._wants(margins[n])
                 n += 1
+            places = np.searchsorted(rows.numbers, taken[:n])
             if n:
-                predicted = self.learner.targets.labels_of(margins[:n])
                 n_sure = n - 1 if asks else n
-                sure, guesses = taken[:n_sure], predicted[:n_sure]
-                of_sure = self._probabilities(margins[:n_sure])
-                self.say(batch, sure, guesses, of_sure, are_learnt=True)
-                pairs += Pairs((self.judged(batch, sure, labels.take(sure), guesses), guesses))
+                pairs += self._pass_by(rows.take(places[:n_sure]), margins[:n_sure])
                 if asks:
-                    pairs += self._answer(batch, matrix, labels, kept, int(taken[n - 1]))
-            at = int(np.searchsorted(kept, taken[n - 1])) + 1 if asks else int(rows[-1]) + 1
+                    pairs += self._answer(rows.take(places[n_sure:]))
+            at = int(places[-1]) + 1 if asks else at + len(ahead)
             for i, error in refused.items():
                 # Those behind a question are looked at again.
-                if i <= kept[at - 1]:
-                    self._refuse(batch, i, error)
+                if i <= rows.numbers[at - 1]:
+                    self._refuse(rows.batch, i, error)
             n_ahead = 1 if asks and n == 1 else min(_MOST_AHEAD, 2 * n_ahead)
         return pairs
 
-    def _answer(
-        self, batch: Batch, matrix: Any, labels: LabelColumn, kept: np.ndarray, i: int
-    ) -> Pairs:
-        """Learn row i of the batch, whose label was asked for."""
-        place, one = np.searchsorted(kept, [i]), np.array([i])
-        pairs = self.learn_checked(batch, take(matrix, place), labels.take(one), one, None)
+    def _pass_by(self, rows: Rows, margins: np.ndarray) -> Pairs:
+        """Take rows with these margins that are not asked for."""
+        assert rows.labels is not None
+        guesses = self.learner.targets.labels_of(margins)
+        self.say(rows.batch, rows.numbers, guesses, self._probabilities(margins), are_learnt=True)
+        return Pairs((self.judged(rows.batch, rows.numbers, rows.labels, guesses), guesses))
+
+    def _answer(self, rows: Rows) -> Pairs:
+        """Learn the one row whose label was asked for."""
+        pairs = self.learn_checked(rows)
         self.adapter.answered(y for y, _ in pairs)
         return pairs

@@ -20,7 +20,7 @@ from streamsvm.errors import FeatureError
 from streamsvm.features import frames
 from streamsvm.features.events import fault_of
 from streamsvm.features.frames import are_lists
-from streamsvm.features.matrices import are_usable, bad_value, take
+from streamsvm.features.matrices import bad_value
 from streamsvm.labels.given import told
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs, labels_like
 from streamsvm.model_files.container import steps_of
@@ -29,6 +29,7 @@ from streamsvm.run.adapters import adapter_of
 from streamsvm.run.bad_events import BadEvents, EventLike, fault_in
 from streamsvm.run.batch_feeder import BatchFeeder
 from streamsvm.run.parts import Model
+from streamsvm.run.rows import Rows, event_of
 from streamsvm.support.rows import LARGEST
 
 
@@ -95,12 +96,12 @@ class Feeder(BatchFeeder):
     ) -> Pairs:
         """Do what `feed` does, or `learn` if predictions are given."""
         if self.takes_events:
-            rows, predicted, _ = self._one_by_one(batch, labels, given)
+            kept, predicted, _ = self._one_by_one(batch, labels, given)
             guesses = LabelColumn.of(told(predicted))
             if self.learner is None:
-                return Pairs((LabelColumn.of([labels[i] for i in rows]), guesses))
-            own = LabelColumn.of(labels).take(rows)
-            return Pairs((self.judged(batch, rows, own, guesses), guesses))
+                return Pairs((LabelColumn.of([labels[i] for i in kept]), guesses))
+            own = LabelColumn.of(labels).take(kept)
+            return Pairs((self.judged(batch, kept, own, guesses), guesses))
         labels = LabelColumn.of(labels)
         if self.is_too_wide(batch):
             pairs = Pairs()
@@ -109,25 +110,22 @@ class Feeder(BatchFeeder):
                 number = None if first is None else first + i
                 pairs += self._predict_and_learn(row, labels[i : i + 1], before, number)
             return pairs
-        matrix, kept = self.checked(batch, labels)
+        rows = self.checked(batch, labels)
         if given is None:
-            matrix, kept = self._scaled(batch, matrix, kept)
-        elif len(kept) and self.scaler is not None:
-            matrix = self.scaler.transform_matrix(matrix)
-        if not len(kept):
+            rows, _ = self.scaled(rows)
+        elif len(rows) and self.scaler is not None:
+            rows = replace(rows, matrix=self.scaler.transform_matrix(rows.matrix))
+        if not len(rows):
             return Pairs()
-        if given is None:
-            return self._feed_checked(batch, matrix, labels, kept, first)
-        earlier = LabelColumn.of(given).take(kept)
-        return self.learn_checked(batch, matrix, labels.take(kept), kept, None, earlier)
+        if given is not None:
+            earlier = LabelColumn.of(given).take(rows.numbers)
+            return self.learn_checked(replace(rows, given=earlier))
+        ids = None if first is None else first + 1 + rows.numbers
+        return self._feed_checked(replace(rows, ids=ids))
 
-    def _feed_checked(
-        self, batch: Batch, matrix: Any, labels: LabelColumn, kept: np.ndarray, first: int | None
-    ) -> Pairs:
-        """Predict and learn checked rows, `kept` of the batch; `labels` are those of all rows."""
-        ids = None if first is None else first + 1 + kept
-        own = labels if len(kept) == len(labels) else labels.take(kept)
-        return self.learn_checked(batch, matrix, own, kept, ids)
+    def _feed_checked(self, rows: Rows) -> Pairs:
+        """Predict and learn checked rows."""
+        return self.learn_checked(rows)
 
     def predict(self, batch: Batch) -> tuple[np.ndarray, list[Any], np.ndarray]:
         """Predict rows whose labels are not known yet. The scaler learns them.
@@ -136,28 +134,25 @@ class Feeder(BatchFeeder):
         None before the first label was learnt; and whose labels are waited for, bool.
         """
         if self.takes_events:
-            rows, predicted, awaited = self._one_by_one(batch, None)
-            return rows, predicted, np.array(awaited, bool)
+            kept, predicted, awaited = self._one_by_one(batch, None)
+            return kept, predicted, np.array(awaited, bool)
         if self.is_too_wide(batch):
             found = [(i, *self.predict(row)[1:]) for i, row in self._narrow_rows(batch)]
             numbers = np.array([i for i, guesses, _ in found if guesses], np.int64)
             awaited = [waits for *_, of_row in found for waits in of_row]
             guesses = [guess for _, of_row, _ in found for guess in of_row]
             return numbers, guesses, np.array(awaited, bool)
-        matrix, kept = self._scaled(batch, *self.checked(batch))
-        if not len(kept):
-            return kept, [], np.zeros(0, bool)
-        return self.predict_checked(batch, matrix, kept)
+        rows, _ = self.scaled(self.checked(batch))
+        if not len(rows):
+            return rows.numbers, [], np.zeros(0, bool)
+        return self.predict_checked(rows)
 
-    def predict_checked(
-        self, batch: Batch, matrix: parts.AnyMatrix, kept: np.ndarray
-    ) -> tuple[np.ndarray, list[Any], np.ndarray]:
+    def predict_checked(self, rows: Rows) -> tuple[np.ndarray, list[Any], np.ndarray]:
         """Predict checked rows, those that the learner takes: see `predict`."""
-        refuse = partial(self._refuse, batch)
-        margins, taken = parts.margins_of_taken(self.learner, matrix, kept, refuse)
+        margins, taken = rows.margins(self.learner, partial(self._refuse, rows.batch))
         awaited = self._awaited(margins)
         predicted: list[Any] = self.learner.targets.labels_of(margins).tolist()
-        self.say(batch, taken, predicted, self._probabilities(margins))
+        self.say(rows.batch, taken, predicted, self._probabilities(margins))
         return taken, predicted, awaited
 
     def say(
@@ -196,7 +191,7 @@ class Feeder(BatchFeeder):
 
     def set_aside(self, batch: Batch, i: int, kind: str, reason: str) -> None:
         """Give row i of a batch to `bad`."""
-        self.bad.take(parts.event_of(batch, i), kind, reason)
+        self.bad.take(event_of(batch, i), kind, reason)
 
     # Learners of this package
 
@@ -217,44 +212,33 @@ class Feeder(BatchFeeder):
             row = batch.slice(i, 1)
             yield i, replace(row, features=row.features.select(list(event.x)))
 
-    def checked(
-        self, batch: Batch, labels: LabelColumn | None = None
-    ) -> tuple[parts.AnyMatrix, np.ndarray]:
-        """Return the rows that can be used, and their numbers; give the others to `bad`."""
-        n = len(batch)
-        matrix = parts.matrix_of(self.learner, batch.features, n)
-        usable = are_usable(matrix, LARGEST) & parts.are_weights(batch)
+    def checked(self, batch: Batch, labels: LabelColumn | None = None) -> Rows:
+        """Return the rows that can be used; give the others to `bad`."""
+        rows = Rows.of(self.learner, batch, labels)
+        usable = rows.are_usable & parts.are_weights(batch)
         if labels is not None:
             usable &= self.usable_labels(labels)
+        if usable.all():
+            return rows
         for i in np.flatnonzero(~usable).tolist():
-            self._reject(batch, i, labels, matrix)
-        kept = np.flatnonzero(usable)
-        if len(kept) < n:
-            # Read anew: the names of features that only bad rows have must not reach the model.
-            matrix = parts.matrix_of(self.learner, parts.rows_of(batch.features, kept), len(kept))
-        return matrix, kept
+            self._reject(rows, i)
+        # The names of features that only bad rows have must not reach the model.
+        return rows.reread(self.learner, np.flatnonzero(usable))
 
-    def _scaled(
-        self, batch: Batch, matrix: parts.AnyMatrix, kept: np.ndarray
-    ) -> tuple[parts.AnyMatrix, np.ndarray]:
-        """Scale checked rows as they are learnt; give those that the scaler rejects to `bad`."""
-        if self.scaler is None or not len(kept):
-            return matrix, kept
-        scaled, refused = self.scaler.learn_transform_usable(matrix)
-        good = np.flatnonzero(refused < 0)
-        if len(good) == len(kept):
-            return scaled, kept
-        self.set_outliers_aside(batch, matrix, refused, kept)
-        return take(scaled, good), kept[good]
+    def scaled(self, rows: Rows, learn: np.ndarray | bool = True) -> tuple[Rows, np.ndarray]:
+        """Scale checked rows, and learn them first, or those to `learn`.
 
-    def set_outliers_aside(
-        self, batch: Batch, matrix: Any, refused: np.ndarray, rows: np.ndarray
-    ) -> None:
-        """Give the rows of a matrix, `rows` of the batch, that the scaler refuses to `bad`."""
+        Those that the scaler refuses are given to `bad`. Returns the others, and which these are.
+        """
+        if self.scaler is None or not len(rows):
+            return rows, np.ones(len(rows), bool)
+        scaled, refused = self.scaler.learn_transform_usable(rows.matrix, learn)
         for r in np.flatnonzero(refused >= 0).tolist():
             c = int(refused[r])
-            reason = self.scaler.far_message(matrix.names[c], float(matrix.values[r, c]))
-            self.set_aside(batch, int(rows[r]), "outlier", reason)
+            reason = self.scaler.far_message(rows.matrix.names[c], float(rows.matrix.values[r, c]))
+            self.set_aside(rows.batch, int(rows.numbers[r]), "outlier", reason)
+        rows, good = replace(rows, matrix=scaled), refused < 0
+        return rows if good.all() else rows.take(np.flatnonzero(good)), good
 
     def usable_labels(self, labels: LabelColumn) -> np.ndarray:
         """Return which labels are neither missing nor of a class beyond the most."""
@@ -271,14 +255,12 @@ class Feeder(BatchFeeder):
         # MISSING is -1, so that it selects the last element.
         return np.array([*usable, False])[labels.codes]
 
-    def _reject(
-        self, batch: Batch, i: int, labels: LabelColumn | None, matrix: parts.AnyMatrix
-    ) -> None:
-        event = parts.event_of(batch, i)
+    def _reject(self, rows: Rows, i: int) -> None:
+        event, labels = event_of(rows.batch, i), rows.labels
         if labels is not None and labels[i] is None:
             self.bad.take(event, "missing label", self._reason(event, bool(labels.values)))
             return
-        bad = bad_value(matrix, i, LARGEST)
+        bad = bad_value(rows.matrix, i, LARGEST)
         if (reason := parts.weight_fault(event.w)) is not None:
             self.bad.take(event, "bad weight", reason)
         elif bad is not None:
@@ -299,55 +281,44 @@ class Feeder(BatchFeeder):
                 self._missing += f": there is no `{self._target}`, did you mean `{near[0]}`?"
         return self._missing
 
-    def learn_checked(
-        self,
-        batch: Batch,
-        matrix: parts.AnyMatrix,
-        ys: LabelColumn,
-        kept: np.ndarray,
-        ids: np.ndarray | None,
-        given: LabelColumn | None = None,
-    ) -> Pairs:
+    def learn_checked(self, rows: Rows) -> Pairs:
         """Learn checked rows; return pairs of labels and predictions, `given` or made now."""
-        if self.requests is not None and ids is None:
+        batch, numbers, labels, given = rows.batch, rows.numbers, rows.labels, rows.given
+        assert labels is not None
+        if self.requests is not None and rows.ids is None:
             assert batch.ids is not None
-            ids = batch.ids[kept]
+            ids = batch.ids[numbers]
             # A row of a known id takes the place of that example.
-            some = self.requests.parts(ids)
-            return self._learn_parts(batch, matrix, some, ys, kept, ids, given)
+            return self._learn_parts(replace(rows, ids=ids), self.requests.parts(ids))
         further = {}
         if given is None and self._wants_probabilities:
-            if len(ys) > 1:  # each is predicted after the one before was learnt
-                return self._learn_parts(batch, matrix, _each(ys), ys, kept, ids, given)
+            if len(rows) > 1:  # each is predicted after the one before was learnt
+                return self._learn_parts(rows, _each(rows))
             try:
-                further = self._probabilities(self.learner.margins_many(matrix))
+                further = self._probabilities(self.learner.margins_many(rows.matrix))
             except FeatureError as error:
-                self._refuse(batch, int(kept[0]), error)
+                self._refuse(batch, int(numbers[0]), error)
                 return Pairs()
         if given is not None and self.learner.observer is not None:
             self.learner.observer.expect(given.tolist())
         try:
-            predicted = self.learner.learn_batch(matrix, ys, parts.weights_of(batch, kept), ids)
+            predicted = self.learner.learn_batch(rows.matrix, labels, rows.weights, rows.ids)
         except FeatureError as error:
-            if len(ys) == 1:
-                self._refuse(batch, int(kept[0]), error)
+            if len(rows) == 1:
+                self._refuse(batch, int(numbers[0]), error)
                 return Pairs()
             # The learner refuses some row: learn them one by one.
-            return self._learn_parts(batch, matrix, _each(ys), ys, kept, ids, given)
+            return self._learn_parts(rows, _each(rows))
         if given is None:
-            self.say(batch, kept, predicted, further, are_learnt=True)
+            self.say(batch, numbers, predicted, further, are_learnt=True)
         guesses = predicted if given is None else given
-        return Pairs((self.judged(batch, kept, ys, guesses), guesses))
+        return Pairs((self.judged(batch, numbers, labels, guesses), guesses))
 
-    def _learn_parts(
-        self, batch: Batch, matrix: parts.AnyMatrix, some: Iterable[slice], *columns: Any
-    ) -> Pairs:
-        """Learn one part of checked rows after the other; `columns` are as of `learn_checked`."""
+    def _learn_parts(self, rows: Rows, some: Iterable[slice]) -> Pairs:
+        """Learn one part of checked rows after the other."""
         pairs = Pairs()
         for one in some:
-            own = take(matrix, np.arange(one.start, one.stop))
-            cut: list[Any] = [None if column is None else column[one] for column in columns]
-            pairs += self.learn_checked(batch, own, *cut)
+            pairs += self.learn_checked(rows.take(np.arange(one.start, one.stop)))
         return pairs
 
     def judged(
@@ -416,7 +387,7 @@ class Feeder(BatchFeeder):
         return found
 
 
-def _each(rows: Sequence[Any]) -> Iterator[slice]:
+def _each(rows: Rows) -> Iterator[slice]:
     """Yield a slice for each row."""
     return (slice(i, i + 1) for i in range(len(rows)))
 

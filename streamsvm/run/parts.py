@@ -2,21 +2,18 @@
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from river import compose
 
-from connectors.batch import Batch, Event
+from connectors.batch import Batch
 from connectors.source import Source
 from streamsvm._parameter_checks import LARGEST_FACTOR
-from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
-from streamsvm.features.frames import are_lists
-from streamsvm.features.matrices import Matrix, SparseMatrix, take
+from streamsvm.errors import BadEventError, LabelError, ParameterError
+from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.labels.class_labels import shown, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
@@ -28,7 +25,7 @@ from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.rank_bits import RankBits
 from streamsvm.preprocessing.standard_scaler import StandardScaler
-from streamsvm.run.bad_events import BadEvents, RefusedEvent
+from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.class_looks import FEW_CLASSES, looks_of, why_no_classes
 from streamsvm.support.label_values import is_too_large, too_large
 
@@ -221,14 +218,6 @@ def check_label(model: Model, label: Any) -> None:
         raise BadEventError(refused_label(last, label)[1])
 
 
-def event_of(batch: Batch, i: int) -> Event | RefusedEvent:
-    """Return row i of a batch as an event, with its `message` if the batch has it."""
-    event = next(iter(batch.slice(i, 1).events()))
-    if batch.payloads is None:
-        return event
-    return RefusedEvent(event.x, event.y, event.position, batch.payloads[i], event.w)
-
-
 def weights_of(batch: Batch, kept: np.ndarray | None = None) -> Any:
     """Return the weights of the rows of a batch, or of those `kept`; 1.0 if it has none."""
     if batch.weights is None:
@@ -272,31 +261,6 @@ def learn_event(model: Model, x: dict[Any, Any], w: float, y: Any, **more: Any) 
     learn(x, y, w=w, **more)
 
 
-def margins_of_taken(
-    learner: Learner,
-    matrix: AnyMatrix,
-    rows: np.ndarray,
-    refuse: Callable[[int, FeatureError], None] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the margins of the rows that a learner takes, and which of `rows` they are.
-
-    It may refuse rows: of missing values, or whose kernel values are out of range. `rows` are the
-    numbers of those in the matrix, int64 (n,); `refuse` is given each that is refused, and why.
-    """
-    try:
-        return learner.margins_many(matrix), rows
-    except FeatureError as error:
-        if len(rows) == 1:
-            if refuse is not None:
-                refuse(int(rows[0]), error)
-            return learner.margins_many(take(matrix, rows[:0])), rows[:0]
-    # By halves: a row that is refused keeps no other from being predicted.
-    halves = np.array_split(np.arange(len(rows)), 2)
-    parts = [margins_of_taken(learner, take(matrix, i), rows[i], refuse) for i in halves]
-    margins, taken = zip(*parts, strict=True)
-    return np.concatenate(margins), np.concatenate(taken)
-
-
 def check_learnt(n_rows: int, n_learnt: int, bad: BadEvents) -> None:
     """Refuse a stream that ended with no row, or with none that could be used."""
     if n_rows == 0:
@@ -325,20 +289,6 @@ def check_classes(
             f"the target has one value only ({only}) in {n_rows} rows: "
             f"a classifier needs two classes{refused}"
         )
-
-
-def rows_of(features: pa.RecordBatch, kept: np.ndarray) -> pa.RecordBatch:
-    """Return some rows, without the columns that none of them has."""
-    rows = features.take(pa.array(kept))
-    if are_lists(rows.schema):
-        return rows
-    names = []
-    for field, column in zip(rows.schema, rows.columns, strict=True):
-        is_text = field.metadata and b"one_hot" in field.metadata
-        used = pc.any(pc.not_equal(column, 0.0)).as_py() if is_text else True
-        if column.null_count < len(column) and used:
-            names.append(field.name)
-    return rows.select(names)
 
 
 def predict_then_learn_many(model: Model, X: Any, y: Any, w: Any = 1.0) -> list[Any]:

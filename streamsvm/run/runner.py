@@ -1,6 +1,6 @@
 """The main loop: the events of a source are predicted, scored, learnt and reported."""
 
-import contextlib
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
@@ -31,6 +31,8 @@ from streamsvm.run.report import Progress, RunReport, peak_memory
 from streamsvm.run.requests import Requests
 from streamsvm.run.score import Score
 from streamsvm.run.sentence_feeder import are_sentences
+
+_log = logging.getLogger(__name__)
 
 # Fields of `Progress` that are attributes of the learner, if it has them, of the report, and those
 # of the monitor's last record.
@@ -235,8 +237,10 @@ class Run:
             failure = error
             if isinstance(error, Exception) and self._is_between and self.checkpoint is not None:
                 # The source failed: what was learnt is kept, if that can be written.
-                with contextlib.suppress(Exception):
+                try:
                     self.checkpoint.write()
+                except Exception as second:
+                    _log.warning("the checkpoint before it cannot be written: %s", second)
         if (failure := self._end(failure)) is not None:
             raise failure
         if not report.interrupted:

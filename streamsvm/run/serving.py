@@ -152,20 +152,10 @@ class Serving:
         """The current copy; it is replaced at the next renewal, and never changed."""
         return self._copy
 
+    # What follows is as the methods of the model itself.
+
     def predict_one(self, x: Any) -> Any:
-        """Return the label predicted for an event.
-
-        Parameters
-        ----------
-        x
-            An event.
-
-        Returns
-        -------
-        Hashable
-            The label.
-
-        """
+        """Return the label predicted for an event."""
         with self._lock:
             return self._answer(x).label if self._adapter.answers else self._copy.predict_one(x)
 
@@ -178,107 +168,40 @@ class Serving:
     def answer_one(self, x: Any) -> Answer:
         """Return the answer to an event, if the model is a `Selective`.
 
-        Parameters
-        ----------
-        x
-            An event.
-
-        Returns
-        -------
-        Answer
-            Its `label` is None if there is no answer. Give it to the model's `learn_one`, with the
-            label, as ``given=``.
-
+        Its `label` is None if there is no answer. Give it to the model's `learn_one`, with the
+        label, as ``given=``.
         """
         with self._lock:
             return self._answer(x)
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """Return {label: probability} of an event.
-
-        Parameters
-        ----------
-        x
-            An event.
-
-        Returns
-        -------
-        dict[Any, float]
-            The probabilities by label.
-
-        """
+        """Return {label: probability} of an event."""
         with self._lock:
             probabilities: dict[Any, float] = self._copy.predict_proba_one(x)
             return probabilities
 
     def predict_set_one(self, x: Any) -> tuple[Any, ...]:
-        """Return the set of an event, if the model is of `ConformalSets`.
+        """Return the set of an event, if the model is of `ConformalSets`, the most likely first.
 
-        As by its `predict_set_many`: the bound is not for these sets.
-
-        Parameters
-        ----------
-        x
-            An event.
-
-        Returns
-        -------
-        tuple[Any, ...]
-            The labels, the most likely one first; of numbers the ends of an interval.
-
+        As by its `predict_set_many`: the bound is not for these sets. Of numbers it is the ends of
+        an interval.
         """
         with self._lock:
             found: tuple[Any, ...] = self._copy.predict_set_one(x)
             return found
 
     def predict_set_many(self, X: Any) -> list[tuple[Any, ...]]:
-        """Return the sets of the rows of a batch: see `predict_set_one`.
-
-        Parameters
-        ----------
-        X
-            A batch, as the model's own `predict_set_many` takes it.
-
-        Returns
-        -------
-        list[tuple[Any, ...]]
-            The sets.
-
-        """
+        """Return the sets of the rows of a batch: see `predict_set_one`."""
         with self._lock:
             found: list[tuple[Any, ...]] = self._copy.predict_set_many(X)
             return found
 
     def predict_many(self, X: Any) -> Any:
-        """Return the labels predicted for the rows of a batch.
-
-        Parameters
-        ----------
-        X
-            A batch, as the model's own `predict_many` takes it.
-
-        Returns
-        -------
-        Any
-            The labels, in the type that the model's own method returns.
-
-        """
+        """Return the labels predicted for the rows of a batch."""
         with self._lock:
             return self._copy.predict_many(X)
 
     def predict_proba_many(self, X: Any) -> Any:
-        """Return the probabilities of the rows of a batch.
-
-        Parameters
-        ----------
-        X
-            A batch, as the model's own `predict_proba_many` takes it.
-
-        Returns
-        -------
-        Any
-            The probabilities, in the type that the model's own method returns.
-
-        """
+        """Return the probabilities of the rows of a batch."""
         with self._lock:
             return self._copy.predict_proba_many(X)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from connectors import KafkaSource
+from connectors.kafka import message_reader
 from connectors.kafka.messages import Message
 from streamsvm import LASVMClassifier
 from streamsvm.run.bad_events import BadEvents
@@ -54,6 +55,18 @@ def test_a_message_without_a_label_or_dead_decides_nothing():
         bad_events=BadEvents("skip"),
     ).execute()
     assert (report.learnt, sum(report.bad.values())) == (300, 402)
+
+
+def test_what_is_held_is_made_into_batches_once(monkeypatch):
+    made, batch_of = [], message_reader.batch_of
+
+    def counted(pairs, *others, **more):
+        made.append(pairs)
+        return batch_of(pairs, *others, **more)
+
+    monkeypatch.setattr(message_reader, "batch_of", counted)
+    batches = KafkaSource([{"a": "x", "y": True}] * 60, "y").batches()
+    assert sum(map(len, batches)) == sum(map(len, made)) == 60
 
 
 def test_it_is_decided_once_and_kept_in_the_checkpoint(tmp_path):

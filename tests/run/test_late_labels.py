@@ -18,8 +18,8 @@ from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.late_labels.held_rows import HeldRows
 from streamsvm.run.runner import Run
-from streamsvm.run.waiting_labels import HeldRows
 from tests.slow import slow_but
 
 

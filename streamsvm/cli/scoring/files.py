@@ -25,6 +25,7 @@ from streamsvm.cli.outputs import said, write_tables
 from streamsvm.cli.predictions import (
     check_keep,
     empty_table,
+    learner_of,
     open_rows,
     tables_of_rows,
     with_known_kinds,
@@ -32,8 +33,6 @@ from streamsvm.cli.predictions import (
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import decoded
 from streamsvm.model_files.replacing import sweep
-from streamsvm.run.adapters import unwrapped
-from streamsvm.run.parts import parts_of
 from streamsvm.run.sentence_feeder import are_sentences
 
 _KEY = "streamsvm.predict"
@@ -84,11 +83,8 @@ class Scorer:
         self._model = decoded(content, options.model)[0]
         if are_sentences(self._model):
             raise ParameterError("--output: of sentences a file is written, and no folder")
-        _, learner = parts_of(unwrapped(self._model))
-        if learner is None:
-            raise ParameterError(f"{options.model} holds no learner that predicts")
-        self.learner = learner
-        check_keep(options, learner)
+        self.learner = learner_of(self._model, options.model)
+        check_keep(options, self.learner)
 
     def output(self, i: int) -> Path:
         """Return the path of the result of a file; refuse one that links lead elsewhere."""

@@ -20,7 +20,7 @@ from connectors.source import SourceAround
 from streamsvm.cli.evaluate import Errors, check_fit, error_in_words, margins
 from streamsvm.cli.outputs import check_ending, check_file, write_tables
 from streamsvm.cli.parser import positive, say, split, whole
-from streamsvm.cli.predictions import features_of, tables_of_rows
+from streamsvm.cli.predictions import features_of, learner_of, tables_of_rows
 from streamsvm.cli.running import ends_within, stop_on_signals
 from streamsvm.cli.sources import texts_from
 from streamsvm.cli.topics import (
@@ -34,9 +34,9 @@ from streamsvm.cli.topics import (
 )
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
-from streamsvm.run.adapters import adapter_of, unwrapped
+from streamsvm.run.adapters import adapter_of
 from streamsvm.run.feeder import by_text
-from streamsvm.run.parts import Model, parts_of
+from streamsvm.run.parts import Model
 from streamsvm.support.printing import printable
 
 _COMMIT_SECONDS, _BEHIND_SECONDS = 0.1, 1.0
@@ -82,9 +82,7 @@ def check(options: argparse.Namespace) -> None:
 def run(options: argparse.Namespace) -> int:
     """Score messages as they come; return the exit code."""
     model = load(options.model)
-    _, learner = parts_of(unwrapped(model))
-    if learner is None:
-        raise ParameterError(f"{options.model} holds no learner that predicts rows")
+    learner = learner_of(model, options.model)
     source = _source_from(options, model)
     output = None if options.output is not None else _output_from(options, source)
     errors = None if options.target is None else Errors(learner, options.positive)
@@ -117,9 +115,8 @@ def _scored(
     errors: Errors | None,
 ) -> tuple[int, int]:
     """Produce predictions; return how many messages there were, and those without one."""
-    _, learner = parts_of(unwrapped(model))
-    assert learner is not None
     said, source = adapter_of(model).column(), read.source
+    learner = learner_of(model, options.model)
     rows = unusable = 0
     last = time.monotonic()
 

@@ -1,43 +1,29 @@
-"""Events predicted, and learnt later: many steps at once, with the result of one after the other.
+"""Steps are taken: many at once, with the result of one after the other.
 
-A step predicts an event, or learns one that was predicted by an earlier step. All steps of a batch
-are given to the model in one call, as one at a time costs a hundred times as much.
+All steps of a batch are given to the model in one call, as one at a time costs a hundred times as
+much.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from connectors.batch import Batch
 from streamsvm.errors import FeatureError
-from streamsvm.features.matrices import take
 from streamsvm.labels.given import told
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.feeder import Feeder
-from streamsvm.run.parts import AnyMatrix, refused_label, weights_of
-
-
-class Steps(NamedTuple):
-    """The steps to take with some events, in order."""
-
-    events: np.ndarray  # int64 (n,): the event of each step
-    is_learnt: np.ndarray  # bool (n,): whether the step learns its event; else it predicts it
-
-    def where(self, wanted: np.ndarray) -> Steps:
-        """Return the steps for which `wanted`, bool (n,), is True."""
-        return Steps(self.events[wanted], self.is_learnt[wanted])
-
-    @property
-    def learnt(self) -> np.ndarray:
-        """The events that are learnt, in the order of their steps."""
-        return self.events[self.is_learnt]
+from streamsvm.run.late_labels.clock import Steps
+from streamsvm.run.parts import refused_label
+from streamsvm.run.rows import Rows
 
 
 class Taken:
@@ -59,17 +45,14 @@ class Taken:
     def take_at_once(self, learner: Learner, batch: Batch, steps: Steps) -> None:
         """Take all steps in one call of the learner."""
         feeder, good = self._feeder, self.are_good
-        matrix, kept = feeder.checked(batch)
+        rows = feeder.checked(batch)
         place = np.full(len(good), MISSING)
-        place[kept] = np.arange(len(kept))
+        place[rows.numbers] = np.arange(len(rows))
         good &= place != MISSING
         steps = steps.where(good[steps.events])
-        matrix = take(matrix, place[steps.events])
-        if feeder.scaler is not None:
-            raw = matrix
-            matrix, refused = feeder.scaler.learn_transform_usable(raw, ~steps.is_learnt)
-            feeder.set_outliers_aside(batch, raw, refused, steps.events)
-            good[steps.events[refused >= 0]] = False
+        rows, are_scaled = feeder.scaled(rows.take(place[steps.events]), ~steps.is_learnt)
+        good[steps.events[~are_scaled]] = False
+        steps = steps.where(are_scaled)
         missing = good & (self._labels.codes == MISSING)
         for i in np.flatnonzero(missing[self._n_given :]).tolist():
             self._refuse_unlabelled(batch, self._n_given + i)
@@ -79,9 +62,7 @@ class Taken:
         if not learner.classes:
             # Before the first label nothing is predicted.
             wanted &= np.cumsum(wanted & steps.is_learnt) > 0
-        self._take_checked(
-            learner, batch, take(matrix, np.flatnonzero(wanted)), steps.where(wanted)
-        )
+        self._take_checked(learner, rows.take(np.flatnonzero(wanted)), steps.where(wanted))
 
     def _refuse_unlabelled(self, batch: Batch, i: int) -> None:
         self._feeder.set_aside(batch, i, "missing label", "the label is missing")
@@ -93,31 +74,28 @@ class Taken:
             self._feeder.set_aside(batch, i, *refused_label(learner, self._labels[i]))
         return usable
 
-    def _take_checked(
-        self, learner: Learner, batch: Batch, matrix: AnyMatrix, steps: Steps
-    ) -> None:
-        """Take steps whose rows have been checked and scaled."""
+    def _take_checked(self, learner: Learner, rows: Rows, steps: Steps) -> None:
+        """Take steps whose rows, one for each, have been checked and scaled."""
         feeder, labels = self._feeder, self._labels
-        if not len(steps.events):
+        if not len(rows):
             return
         late = LateRows(steps.is_learnt, steps.events, self.predicted)
-        w = weights_of(batch, steps.events)
         try:
-            learner.learn_batch(matrix, labels.take(steps.events), w, late=late)
+            learner.learn_batch(rows.matrix, labels.take(rows.numbers), rows.weights, late=late)
         except FeatureError:
             # The kernel gave no finite value for some row.
             def predict(s: int, i: int) -> list[Any]:
-                return feeder.predict_checked(batch, take(matrix, np.array([s])), np.array([i]))[1]
+                return feeder.predict_checked(rows.take(np.array([s])))[1]
 
             def learn(s: int, i: int) -> Pairs:
-                row, event = take(matrix, np.array([s])), np.array([i])
-                given = LabelColumn.of([self.predicted[i]])
-                return feeder.learn_checked(batch, row, labels.take(event), event, None, given)
+                row, given = rows.take(np.array([s])), LabelColumn.of([self.predicted[i]])
+                row = replace(row, labels=labels.take(row.numbers), given=given)
+                return feeder.learn_checked(row)
 
             self._take_each(steps, predict, learn)
         else:
             predicted = LabelColumn.of(list(self.predicted[steps.learnt]))
-            judged = feeder.judged(batch, steps.learnt, labels.take(steps.learnt), predicted)
+            judged = feeder.judged(rows.batch, steps.learnt, labels.take(steps.learnt), predicted)
             self.pairs += Pairs((judged, predicted))
 
     def take_one_by_one(self, batches: list[Batch], steps: Steps) -> None:

@@ -9,7 +9,7 @@ import logging
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -24,8 +24,10 @@ from streamsvm.labels.given import Given
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.model_files.json_values import as_json
 from streamsvm.run.feeder import Feeder
-from streamsvm.run.late_steps import Steps, take_steps
-from streamsvm.run.waiting_labels import Delay, HeldRows, LabelClock, LabelKeys, rows_of, times_of
+from streamsvm.run.late_labels.clock import Delay, LabelClock, Steps
+from streamsvm.run.late_labels.held_rows import HeldRows
+from streamsvm.run.late_labels.keys import LabelKeys
+from streamsvm.run.late_labels.steps import take_steps
 
 _log = logging.getLogger(__name__)
 
@@ -191,7 +193,7 @@ class LateLabels:
     def _note_times(self, batch: Batch) -> None:
         if isinstance(self.patience, timedelta) and batch.timestamps is None:
             raise ParameterError(f"patience={self.patience!r}: the source has no times")
-        times = [moment for moment in times_of(batch) if math.isfinite(moment)]
+        times = [moment for moment in _times_of(batch) if math.isfinite(moment)]
         self._latest = max([self._latest, *times])
         if batch.are_answers:
             self._latest_label = max([self._latest_label, *times])
@@ -232,7 +234,7 @@ class LateLabels:
             self._keys.note(keys[i], True)
             self._counts["not_asked"] += 1
         guesses = [guess for guess, waits in zip(predicted, is_awaited, strict=True) if waits]
-        kept, times = kept[is_awaited], times_of(batch)
+        kept, times = kept[is_awaited], _times_of(batch)
         numbers = self._rows.add(batch, kept)
         for i, number, guess in zip(kept.tolist(), numbers, guesses, strict=True):
             self._held[keys[i]] = _Held(number, guess, None, math.inf, times[i])
@@ -249,7 +251,7 @@ class LateLabels:
         """Return the label of each event; or `_AWAITED` (unknown), or `_REFUSED` (a bad event)."""
         found: list[Any] = []
         awaited: set[Any] = set()
-        for i, key, label, moment in rows_of(batch, labels):
+        for i, key, label, moment in _rows_of(batch, labels):
             if key is None:
                 feeder.set_aside(batch, i, "no key", "the event has no key")
                 found.append(_REFUSED)
@@ -276,7 +278,7 @@ class LateLabels:
 
     def _take_answers(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         answered: list[_Held] = []
-        for i, key, label, moment in rows_of(batch, labels):
+        for i, key, label, moment in _rows_of(batch, labels):
             if key is None or label is None:
                 what = "key" if key is None else "label"
                 feeder.set_aside(batch, i, f"missing {what}", f"the {what} is missing")
@@ -357,7 +359,7 @@ class LateLabels:
 
     def _take_delayed(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         first = self._rows.next_number
-        numbers, are_learnt, due, times = self._clock.take(batch, first)
+        (numbers, are_learnt), due, times = self._clock.take(batch, first)
         earlier = numbers[numbers < first].tolist()
         # Those that were given up are not held any more.
         held = [self._held.pop(m) for m in earlier if m in self._held]
@@ -451,6 +453,18 @@ class LateLabels:
         names = ("moment", "most", "patience", "default")
         delay = "a function" if callable(self.delay) else repr(self.delay)
         return {"delay": delay} | {f"late {name}": repr(getattr(self, name)) for name in names}
+
+
+def _times_of(batch: Batch) -> list[float]:
+    """Return the time of each row in seconds, NaN where there is none."""
+    times = batch.timestamps
+    return [math.nan] * len(batch) if times is None else times.tolist()
+
+
+def _rows_of(batch: Batch, labels: Sequence[Any]) -> Iterator[tuple[int, Any, Any, float]]:
+    """Return number, key, label and time of each row of a batch with keys."""
+    assert batch.keys is not None
+    return zip(range(len(batch)), batch.keys, labels, _times_of(batch), strict=True)
 
 
 def _said(guess: Any) -> dict[str, Any]:
