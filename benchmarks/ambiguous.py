@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
+from benchmarks.golden import problems
 from streamsvm import (
     AmbiguousSVMClassifier,
     LaRankClassifier,
@@ -34,7 +35,6 @@ from streamsvm import (
     SVMSGDClassifier,
     kernels,
 )
-from tests.golden import problems
 
 
 class Data(NamedTuple):

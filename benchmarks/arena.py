@@ -44,8 +44,8 @@ from river import (
 
 from benchmarks import hard_streams, moa
 from benchmarks.common import Event, events_of, numeric, river_streams
+from benchmarks.golden.problems import FOLDER
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
-from tests.golden.problems import FOLDER
 
 Events = list[Event]
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import seconds_of, shuffled
+from benchmarks.golden import problems
+from benchmarks.golden.problems import Problem
 from streamsvm import (
     HullerClassifier,
     KernelPAClassifier,
@@ -23,8 +25,6 @@ from streamsvm import (
     LASVMClassifier,
     kernels,
 )
-from tests.golden import problems
-from tests.golden.problems import Problem
 
 
 def mnist_8() -> Problem:

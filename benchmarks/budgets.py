@@ -14,9 +14,9 @@ import time
 import numpy as np
 
 from benchmarks.common import rows_of, shuffled
+from benchmarks.golden import problems
+from benchmarks.golden.problems import Problem
 from streamsvm import LASVMClassifier, TrackingSVMClassifier, kernels
-from tests.golden import problems
-from tests.golden.problems import Problem
 
 SIZES = (100, 500, 1000, 5000)
 WAYS = ("max_support_vectors", "window")

@@ -24,10 +24,10 @@ import numpy as np
 from river import active, datasets, metrics
 from river.datasets import synth
 
+from benchmarks.golden import problems
 from benchmarks.labels import BUDGETS, FIRST, learner, searched
 from streamsvm import ActiveLearner, LASVMClassifier
 from streamsvm.selection import Active, AutoActive, Random
-from tests.golden import problems
 
 CAPPED = "all, as few vectors"
 STRATEGIES = ("quantile", "uncertainty", "random", "EntropySampler")

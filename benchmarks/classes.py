@@ -16,6 +16,8 @@ from river import datasets
 
 from benchmarks import default_streams
 from benchmarks.common import error_of, error_of_rows, rows_of, seconds_of
+from benchmarks.golden import problems
+from benchmarks.golden.problems import Problem
 from streamsvm import (
     LaRankClassifier,
     LASVMClassifier,
@@ -23,8 +25,6 @@ from streamsvm import (
     kernels,
     predict_then_learn_many,
 )
-from tests.golden import problems
-from tests.golden.problems import Problem
 
 NAMES = {
     "USPS, 10 classes, 7,291 x 256, C 10": "usps_10",

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from river import datasets
 from river.datasets import synth
 
+from benchmarks.golden.problems import FOLDER
 from streamsvm import predict_then_learn_many
-from tests.golden.problems import FOLDER
 
 Event = tuple[dict[Any, Any], Any]
 

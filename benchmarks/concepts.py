@@ -21,10 +21,10 @@ from collections import Counter
 import numpy as np
 import pyarrow.parquet as pq
 
+from benchmarks.golden.problems import FOLDER
 from benchmarks.parsing import Rows, f1, splits
 from examples.house import Told, sentences
 from streamsvm import ConceptLabeler
-from tests.golden.problems import FOLDER
 
 BOTH = ("location", "containedby")
 ROWS = [

@@ -23,10 +23,10 @@ import pyarrow.parquet as pq
 from river.datasets import synth
 
 from benchmarks.common import error_of_rows, numeric, river_streams
+from benchmarks.golden.problems import FOLDER
 from streamsvm import LaRankClassifier, LASVMClassifier, StandardScaler, kernels
 from streamsvm.models.kernel.race import SMOOTHER
 from streamsvm.models.kernel.trial import WIDTHS
-from tests.golden.problems import FOLDER
 
 FIRST = 1024
 Stream = tuple[np.ndarray, np.ndarray]

@@ -24,9 +24,9 @@ import numpy as np
 from sklearn.svm import SVC
 
 from benchmarks.common import seconds_of
+from benchmarks.golden import problems
+from benchmarks.golden.exact import COSTS, PROBLEMS, Difference, Exact
 from streamsvm import IncrementalSVMClassifier, LASVMClassifier, kernels
-from tests.golden import problems
-from tests.golden.exact import COSTS, PROBLEMS, Difference, Exact
 
 SIZES = (500, 1000, 2000, 5000, 10_000, 20_000)
 LAST = 200

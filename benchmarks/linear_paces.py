@@ -20,9 +20,9 @@ from river import (
 from sklearn.svm import LinearSVC
 
 from benchmarks.common import events_of, numeric
+from benchmarks.golden import problems
+from benchmarks.golden.problems import FOLDER
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier
-from tests.golden import problems
-from tests.golden.problems import FOLDER
 
 Events = list[tuple[dict[Any, float], Any]]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.svm import LinearSVC
 
+from benchmarks.golden import problems
 from streamsvm import SGDQNClassifier, SVMSGDClassifier
-from tests.golden import problems
 
 
 def _optimum(x: np.ndarray, y: np.ndarray, lam: float) -> tuple[LinearSVC, float, float]:

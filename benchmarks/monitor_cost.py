@@ -15,6 +15,7 @@ import time
 import numpy as np
 from river import datasets
 
+from benchmarks.golden import problems
 from connectors import ArrowSource
 from streamsvm import (
     LASVMClassifier,
@@ -28,7 +29,6 @@ from streamsvm.run.runner import Run
 from streamsvm.solvers.lasvm import gap as lasvm_gap
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking_step
-from tests.golden import problems
 
 BANANAS = list(datasets.Bananas())
 

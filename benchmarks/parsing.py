@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from benchmarks.golden.problems import FOLDER
 from streamsvm import OSPASParser
 from streamsvm.structured.parser.meanings import as_text, read_meaning, symbols_of
-from tests.golden.problems import FOLDER
 
 Rows = list[dict[str, Any]]
 

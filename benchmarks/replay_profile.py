@@ -36,10 +36,10 @@ PARTS = [
 
 def _replays(name: str, n_support_vectors: int) -> None:
     """Replay a file several times; print when the first one was done, and the last."""
+    from benchmarks.golden.problems import FOLDER
     from connectors import ParquetSource
     from streamsvm import LASVMClassifier, TrackingMonitor, kernels
     from streamsvm.run.runner import Run
-    from tests.golden.problems import FOLDER
 
     gamma, C, positive = (0.005 / 255**2, 1000.0, "8") if name == "mnist" else (0.005, 1.0, None)
     for turn in range(REPLAYS + 1):

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.golden.sequences import TEMPLATE, conll
 from streamsvm import Chain, LaRankSequenceLabeler, SequencePA
 from streamsvm.structured.chunks import ChunkScore
-from tests.golden.sequences import TEMPLATE, conll
 
 _ROUNDS = 3
 _SEARCH = "--search_task sequence --search_history_length 1 --search_rollout none -b 22 --quiet"

@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.golden import problems
+from benchmarks.golden.problems import FOLDER, Problem
 from streamsvm import LASVMClassifier, SVMSGDClassifier
 from streamsvm.run.shards import LocalWorkers, RayWorkers, train_on_shards
-from tests.golden import problems
-from tests.golden.problems import FOLDER, Problem
 
 PARTS = {"describe": "read", "learn": "learn", "chosen": "learn"}
 WORKERS = (1, 2, 4, 8, 16, 32, 64)

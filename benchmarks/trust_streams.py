@@ -16,8 +16,8 @@ from river import linear_model, naive_bayes, preprocessing, tree
 
 from benchmarks import arena
 from benchmarks.common import numeric
+from benchmarks.golden.problems import FOLDER
 from streamsvm import AdaptiveSVMClassifier, SVMSGDClassifier
-from tests.golden.problems import FOLDER
 
 TEXTS = ("sms", "sentence polarity")
 

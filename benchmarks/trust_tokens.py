@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.golden.sequences import TEMPLATE, conll, ocr
 from benchmarks.trust_sets import CALIBRATION, Sets, figures
 from streamsvm import Chain, LaRankSequenceLabeler
 from streamsvm.labels.token_sets import Margins, TokenSets
-from tests.golden.sequences import TEMPLATE, conll, ocr
 
 Predicted = list[tuple[Margins, list[Any]]]
 COVERAGES = (0.9, 0.95)

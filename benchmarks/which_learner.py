@@ -20,6 +20,7 @@ import numpy as np
 from river import compose, datasets
 
 from benchmarks.common import shuffled
+from benchmarks.golden import problems
 from streamsvm import (
     AdaptiveSVMClassifier,
     KernelPAClassifier,
@@ -33,7 +34,6 @@ from streamsvm import (
     kernels,
     predict_then_learn_many,
 )
-from tests.golden import problems
 
 BUDGETS = (50, 100, 500, None)
 

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.golden.problems import FOLDER
 from benchmarks.peers.workloads import AbsentError
-from tests.golden.problems import FOLDER
 
 
 def adult_file() -> Path:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from benchmarks.golden.problems import FOLDER
 from benchmarks.peers.workloads import AbsentError
-from tests.golden.problems import FOLDER
 
 Events = list[tuple[dict[Any, Any], Any]]
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
-from tests.golden import problems
-from tests.golden.problems import FOLDER
+from benchmarks.golden import problems
+from benchmarks.golden.problems import FOLDER
 
 
 class Workload(NamedTuple):
@@ -35,7 +35,7 @@ def _of_problem(problem: problems.Problem) -> Workload:
 
 
 def paper(name: str) -> Workload:
-    """One of the papers' problems, by its name in `tests.golden.problems`."""
+    """One of the papers' problems, by its name in `benchmarks.golden.problems`."""
     if name != "waveform" and not FOLDER.exists():
         raise AbsentError(f"no data in {FOLDER}")
     return _of_problem(getattr(problems, name)())

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.golden.problems import FOLDER
 from streamsvm.cli.main import main
-from tests.golden.problems import FOLDER
 from tests.slow import slow_but
 
 ROOT = Path(__file__).resolve().parents[2]

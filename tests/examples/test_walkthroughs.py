@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.problems import FOLDER
+from benchmarks.golden.problems import FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted((ROOT / "examples" / "walkthroughs").glob("*.py"))

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.golden.problems import FOLDER
+from benchmarks.golden.problems import FOLDER
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.golden import problems
-from tests.golden.exact import COSTS, PROBLEMS, Exact
+from benchmarks.golden import problems
+from benchmarks.golden.exact import COSTS, PROBLEMS, Exact
 from tests.slow import slow_but
 
 CASES = [(name, C) for name in PROBLEMS for C in COSTS]

@@ -1,6 +1,6 @@
 """LASVM against LIBSVM and the papers: one epoch and finishing; the optimum after some epochs.
 
-``python -m tests.golden.figures`` prints the figures.
+``python -m benchmarks.golden.figures`` prints the figures.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
+from benchmarks.golden import problems
+from benchmarks.golden.figures import one_epoch
 from streamsvm import LASVMClassifier
-from tests.golden import problems
-from tests.golden.figures import one_epoch
 from tests.slow import slow, slow_but
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.golden import problems
 from streamsvm import SBPClassifier, kernels
-from tests.golden import problems
 
 
 @pytest.mark.slow

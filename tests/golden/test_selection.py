@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.golden import problems
 from streamsvm import LASVMClassifier
 from streamsvm.selection import Active, AutoActive, Gradient, Selection
-from tests.golden import problems
 
 LIBSVM = 14.87
 """LIBSVM's test error in % on this split, with 11,330 support vectors (`test_lasvm`)."""

@@ -2,8 +2,8 @@
 
 import pytest
 
+from benchmarks.golden import sequences
 from streamsvm import Chain
-from tests.golden import sequences
 from tests.slow import slow_but
 
 CASES = sequences.chunkers()

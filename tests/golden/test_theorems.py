@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.golden import theorems
-from tests.golden.problems import FOLDER
+from benchmarks.golden import theorems
+from benchmarks.golden.problems import FOLDER
 from tests.slow import slow_but
 
 STREAMS = {

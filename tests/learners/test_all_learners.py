@@ -9,12 +9,13 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import streamsvm
 from streamsvm import TrackingMonitor, kernels
-from streamsvm.errors import LabelError, ParameterError, StreamSVMError
+from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
@@ -132,10 +133,17 @@ def test_a_class_too_many_is_refused(name):
     assert most is not None and learner.cls(**parameters).max_classes == most
     model = learnt(learner.cls(**parameters, max_classes=3), stream(30, n_classes=3))
     before = content(model)
-    with pytest.raises(LabelError, match=r"5 is class number 4: at most 3 .*max_classes"):
-        model.learn_one({"a": 1.0, "new": 1.0}, 5)
-    assert len(model.classes) == 3 and content(model) == before
-    assert model.clone().most_classes == 3 == pickle.loads(pickle.dumps(model)).most_classes
+    for one in (model, pickle.loads(pickle.dumps(model))):
+        assert one.clone().most_classes == one.most_classes == 3
+        with pytest.raises(LabelError, match=r"5 is class number 4: at most 3 .*max_classes"):
+            one.learn_one({"a": 1.0, "new": 1.0}, 5)
+        with pytest.raises(LabelError, match=r"at most 3 .*Raise max_classes"):
+            one.learn_many(pd.DataFrame({"a": [1.0, 2.0, 3.0]}), [1, 5, 6])
+        assert len(one.classes) == 3 and content(one) == before
+        one.learn_one({"a": 1.0}, 2)
+    raised = learnt(learner.cls(**parameters, max_classes=4), stream(30, n_classes=3))
+    raised.learn_one({"a": 1.0}, 5)
+    assert len(raised.classes) == 4
     with pytest.raises(ParameterError, match="max_classes"):
         learner.cls(**parameters, max_classes=1)
 
@@ -164,6 +172,7 @@ COPIES = {
     "saved": saved,
     "pickled": lambda model, path: pickle.loads(pickle.dumps(model)),
     "copied": lambda model, path: copy.deepcopy(model),
+    "copied by copy.copy": lambda model, path: copy.copy(model),
     "cloned": lambda model, path: model.clone(include_attributes=True),
 }
 
@@ -175,9 +184,17 @@ def test_copies_go_on_as_the_model_does(cls, parameters, tmp_path):
     learnt(model, events[: N // 2])
     others = {how: make(model, tmp_path / "m.svm") for how, make in COPIES.items()}
     learnt(model, events[N // 2 :])
+    after = content(model)
     for how, other in others.items():
         assert type(other) is cls and other.n_examples == N // 2, how
-        assert content(learnt(other, events[N // 2 :])) == content(model), how
+        assert content(learnt(other, events[N // 2 :])) == after, how
+    # Neither learns what another one learns, nor knows its names.
+    model.learn_one({"new": 1.0, "a": 5.0}, 1)
+    for how, other in others.items():
+        assert content(other) == after, how
+        other.learn_one({"newer": 1.0, "a": -5.0}, 0)
+        assert other.feature_names == ["a", "b", "newer"], how
+    assert model.feature_names == ["a", "b", "new"]
 
 
 @all_learners
@@ -245,25 +262,57 @@ def test_weights_and_new_features_by_events_and_by_batches(cls, parameters):
     assert content(one)[1] == content(many)[1]
 
 
+GOOD, INF, NAN = {"a": 1.0, "new": 1.0}, float("inf"), float("nan")
+TWO_ROWS = pd.DataFrame({"a": [1.0, 2.0], "new": [1.0, 1.0]})
+REFUSED = [
+    *(
+        (FeatureError, f"'{name}'", getter, (GOOD | {name: value}, *label))
+        for value in ("1.5", b"1", INF, -INF, 1e39, 10**400, {"x": 1}, 1j, [1.0])
+        for name in ("b", "newer")
+        for getter, label in (("learn_one", (1,)), ("predict_one", ()))
+    ),
+    (LabelError, "missing", "learn_one", (GOOD, None)),
+    (LabelError, "missing", "learn_one", (GOOD, NAN)),
+    (LabelError, "hashable", "learn_one", (GOOD, [{}])),
+    (ParameterError, "w=-1", "learn_one", (GOOD, 1, -1)),
+    (ParameterError, "w=nan", "learn_one", (GOOD, 1, NAN)),
+    (ParameterError, r"w=1e\+13: weights are .* from 0 to 1e\+12", "learn_one", (GOOD, 1, 1e13)),
+    (
+        FeatureError,
+        "row 1: feature 'b' is inf",
+        "learn_many",
+        (TWO_ROWS.assign(b=[1, INF]), [0, 1]),
+    ),
+    (FeatureError, "1 labels", "learn_many", (TWO_ROWS, [0])),
+    (LabelError, "missing", "learn_many", (TWO_ROWS, [0, None])),
+    (ParameterError, "weights are numbers from 0", "learn_many", (TWO_ROWS, [0, 1], [1.0, -1.0])),
+    (ParameterError, "weights are numbers from 0", "learn_many", (TWO_ROWS, [0, 1], [1.0, INF])),
+    (FeatureError, "column 'a'", "learn_many", (TWO_ROWS.assign(a=["x", "y"]), [0, 1])),
+    (FeatureError, "no batch", "learn_many", (3, [0, 1])),
+]
+
+
 @all_learners
 def test_what_is_refused_changes_nothing(cls, parameters):
-    model = learnt(cls(**parameters), stream(40))
-    before = content(model)
-    for x, y, w in (
-        ({"a": float("inf"), "b": None}, 1, 1.0),
-        ({"a": 1e39, "b": 1.0}, 1, 1.0),
-        ({"a": "text", "b": 1.0}, 1, 1.0),
-        ({"a": None}, 0, -1.0),
-        ({"a": 1.0, "b": 1.0}, None, 1.0),
-        ({"a": 1.0, "b": 1.0}, 1, -1.0),
-        ({"new": float("inf")}, 1, 1.0),
-    ):
-        with pytest.raises(StreamSVMError):
-            model.learn_one(x, y, w=w)
-        assert content(model) == before
-    with pytest.raises(StreamSVMError):
-        model.learn_many({"a": [1.0, float("inf")], "b": [1.0, 1.0]}, [0, 1])
-    assert content(model) == before
+    events = list(stream(40 + len(REFUSED)))
+    model = learnt(cls(**parameters), events[:40])
+    twin = copy.deepcopy(model)
+    for (x, y), (error, words, method, given) in zip(events[40:], REFUSED, strict=True):
+        before = content(model)
+        with pytest.raises(error, match=words):
+            getattr(model, method)(*given)
+        assert content(model) == before, (method, given)
+        # Also between the prediction of an event and its label.
+        for one in (model, twin):
+            one.predict_one(x)
+        with pytest.raises(error, match=words):
+            getattr(model, method)(*given)
+        for one in (model, twin):
+            one.learn_one(x, y)
+    assert content(model) == content(twin)
+    with pytest.raises(ParameterError, match="ids"):
+        model.learn_many(TWO_ROWS, [0, 1], ids=[0, 0])
+    assert content(model) == content(twin)
 
 
 @pytest.mark.parametrize(
@@ -374,9 +423,17 @@ def test_class_weights_may_be_changed_at_any_time(name):
     found, of_weights, without = (one.decision_function_one(x) for one in (model, weighted, same))
     # The adaptive learner learns the last examples again, with the weights that hold then.
     assert found != without and (found == of_weights or name == "adaptive")
-    for wrong in ({1: -1.0}, "even", 2.0):
+    # Given from the start it does what weights from the start do.
+    model, same = learner.cls(**given, class_weight={1: 3.0}), learner.cls(**given)
+    for x, y in events:
+        model.learn_one(x, y)
+        same.learn_one(x, y, 3.0 if y in (1, [1]) else 1.0)
+    assert model.decision_function_one(x) == same.decision_function_one(x)
+    for wrong in ({1: -1.0}, {1: 1e300}, "even", 2.0):
         with pytest.raises(ParameterError, match="class_weight"):
             model.class_weight = wrong
+        with pytest.raises(ParameterError, match="class_weight"):
+            learner.cls(**given, class_weight=wrong)
     assert model.class_weight == {1: 3.0}
     model.class_weight = None
     model.learn_one(*events[0])

@@ -6,13 +6,13 @@ import pickle
 
 import numpy as np
 import pytest
-from river import checks, datasets, dummy, linear_model, preprocessing, stats
+from river import datasets, dummy, linear_model, preprocessing, stats
 
 import streamsvm
 from streamsvm import Compare, LASVMClassifier, StandardScaler, SVMSGDClassifier, kernels
 from streamsvm.confidence.comparison import Comparison
 from streamsvm.confidence.sequence import BETS, LOG_SHARES
-from streamsvm.errors import ParameterError, StreamSVMError
+from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.comparison_file import comparison_of
 
 BANANAS = [(dict(x), bool(y)) for x, y in datasets.Bananas().take(1500)]
@@ -174,43 +174,6 @@ def test_numbers_by_a_loss_that_is_cut_off_and_functions_that_decide(tmp_path):
     costs.learn_one({"a": 1.0}, True)
     costs.end()
     assert costs.model is costs.b and costs.record["why"] == "by hand"
-
-
-def test_rivers_checks():
-    for given in Compare._unit_test_params():
-        model = Compare(**given)
-        for check in checks.yield_checks(model):
-            if check.__name__ not in model._unit_test_skips():
-                check(model.clone())
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"level": 1}, {"level": True}, {"learns": "b"}, {"learns": ("c",)}, {"on_decision": "swap"},
-        {"loss": "absolute"}, {"largest_loss": 0}, {"warm_up": -1}, {"a": SVMSGDClassifier},
-        {"b": linear_model.LinearRegression()},
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_refused(given):
-    with pytest.raises(ParameterError):
-        Compare(**{"a": SVMSGDClassifier(), "b": SVMSGDClassifier()} | given)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"level": 2}, {"n": 5}, {"only_a": 9}, {"loss_a": 99.0}, {"first": {"c": 1}},
-        {"outcome": {}}, {"outcome": {"in_use": "b"}}, {"gains": [1.0]}, {"largest_loss": -1},
-        {"kept": {"learns": ["c"]}}, {"kept": []},
-    ],
-)  # fmt: skip
-def test_content_that_does_not_hold_together_is_refused(change):
-    found = Comparison(largest_loss=1.0, kept={"learns": ["b"]})
-    found.add(1.0, 0.0)
-    with pytest.raises((ValueError, StreamSVMError)):
-        comparison = comparison_of(found.as_json() | change)
-        Compare.of_steps(comparison, SVMSGDClassifier(), SVMSGDClassifier())
 
 
 def test_both_learn_an_event_or_none():

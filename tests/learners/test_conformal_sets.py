@@ -1,23 +1,15 @@
 """ConformalSets: coverage on streams, its twin, events and batches, files, late labels, numbers."""
 
-import copy
 import math
-import pickle
 import random
 
 import numpy as np
 import pytest
-from river import checks, datasets, linear_model, multiclass, naive_bayes, preprocessing, tree
+from river import datasets, linear_model, naive_bayes, preprocessing
 
-import streamsvm
 from streamsvm import (
-    ActiveLearner,
     ConformalSets,
-    LASVMClassifier,
-    OSPASParser,
-    StandardScaler,
     SVMSGDClassifier,
-    kernels,
 )
 from streamsvm.errors import ParameterError
 from streamsvm.labels.counted_sets import Sets, sets_in_words
@@ -97,39 +89,6 @@ def test_by_class_the_rare_class_is_covered_too():
     assert abs(coverage[True][True] - 0.9) < 9 / n
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: LASVMClassifier(kernels.RBF(1.0)),
-        lambda: StandardScaler() | SVMSGDClassifier(),
-        lambda: preprocessing.StandardScaler() | linear_model.LogisticRegression(),
-    ],
-)
-def test_events_batches_copies_and_files_are_one(make, tmp_path):
-    draw = np.random.default_rng(4)
-    x = draw.normal(size=(600, 3)).astype(np.float32)
-    y = (x[:, 0] + draw.normal(size=600) > 0).tolist()
-    rows = [dict(enumerate(row)) for row in x.tolist()]
-    events, batches = ConformalSets(make(), 0.8), ConformalSets(make(), 0.8)
-    for row, label in zip(rows[:400], y[:400], strict=True):
-        if label:  # with and without a prediction before
-            events.predict_set_one(row)
-        events.learn_one(row, label)
-    batches.learn_many(x[:150], y[:150])
-    batches.learn_many(x[150:400], y[150:400])
-    models = [batches, copy.deepcopy(events), pickle.loads(pickle.dumps(events))]
-    if not isinstance(list(events.steps.values())[-1], linear_model.LogisticRegression):
-        streamsvm.save(events, tmp_path / "m.svm")
-        models.append(streamsvm.load(tmp_path / "m.svm"))
-    first, expected = copy.deepcopy(events).predict_set_one(rows[400]), events.predict_set_many(x)
-    assert len({*expected}) > 2
-    for model in models:
-        assert model.predict_set_many(x) == expected
-        assert copy.deepcopy(model).predict_set_one(rows[400]) == first
-        assert model.sets.figures() == events.sets.figures()
-        assert model.sets.as_json() == events.sets.as_json()
-
-
 def test_the_set_that_was_given_counts():
     x = {"a": 1.0}
     model = ConformalSets(SVMSGDClassifier(), 0.9)
@@ -146,15 +105,6 @@ def test_the_set_that_was_given_counts():
     assert model.sets.n_missed == before + 1
 
 
-def test_an_event_that_the_model_refuses_is_not_counted():
-    model = ConformalSets(SVMSGDClassifier())
-    model.learn_one({"a": 1.0}, True)
-    state = model.sets.as_json()
-    with pytest.raises(streamsvm.errors.FeatureError):
-        model.learn_one({"a": math.inf}, True)
-    assert model.sets.as_json() == state
-
-
 def test_intervals_of_a_regressor_survive_a_change_of_unit():
     model = ConformalSets(preprocessing.StandardScaler() | linear_model.LinearRegression(), 0.9)
     events = list(datasets.TrumpApproval())
@@ -168,46 +118,6 @@ def test_intervals_of_a_regressor_survive_a_change_of_unit():
     again = type(model.sets).from_json(model.sets.as_json())
     assert again.as_json() == model.sets.as_json()
     assert again.figures() == model.sets.figures()
-
-
-@pytest.mark.parametrize(
-    ("model", "given"),
-    [
-        (OSPASParser(), {}),
-        (ActiveLearner(SVMSGDClassifier()), {}),
-        (SVMSGDClassifier, {}),
-        (SVMSGDClassifier(), {"coverage": 1.0}),
-        (SVMSGDClassifier(), {"coverage": True}),
-        (SVMSGDClassifier(), {"score": "margin"}),
-        (SVMSGDClassifier(), {"coverage": 0.9996}),
-        (multiclass.OneVsOneClassifier(linear_model.LogisticRegression()), {}),
-        (tree.HoeffdingTreeRegressor(), {"by_class": True}),
-    ],
-)
-def test_what_cannot_be_done_is_refused(model, given):
-    with pytest.raises(ParameterError):
-        ConformalSets(model, **given)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"n_missed": 10**6}, {"kind": "x"}, {"thresholds": []}, {"labels": [1, 1]}, {"lately": 3},
-        {"size": "a"}, {"coverage": 2}, {"thresholds": [[0.1, 0.0, [None]]]}, {"counts": [[1, 0]]},
-        {"size": -1e300}, {"thresholds": [[-1e300, 0.0, []]]}, {"thresholds": [[1e300, 0.0, []]]},
-        {"thresholds": [[0.1, -1e300, []]]}, {"counts": [[50, 9], [0, 0], [0, 0]]},
-        {"counts": [[48, 10**6], [1, 0], [1, 0]]}, {"waiting": [-1, -1, 0.0]}, {"n_missed": 0},
-        {"n_single": 50, "n_empty": 50},
-    ],
-)  # fmt: skip
-def test_content_that_does_not_hold_together_is_refused(change):
-    sets = LabelSets(0.9)
-    for p, y in probabilities(50, 3, 1):
-        sets.learn(y, p, sets.of(p))
-    content = sets.as_json()
-    assert LabelSets.from_json(content).as_json() == content
-    with pytest.raises(ValueError):
-        LabelSets.from_json(content | change)
 
 
 def good(n, seed=1, k=2, wrong=0.03):
@@ -339,7 +249,3 @@ def test_of_many_labels_whole_sets_are_rare():
     assert sum(sizes[2000:]) / 3000 < 2.5
     assert abs(sets.n_missed - sets.n_new - 250) < 17
     assert Sets.from_json(sets.as_json()).as_json() == sets.as_json()
-
-
-def test_river_finds_that_keywords_are_passed_on():
-    checks.common.check_wrapper_accepts_kwargs(ConformalSets(SVMSGDClassifier()))

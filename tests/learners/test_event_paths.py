@@ -1,4 +1,7 @@
-"""One call for an event, and the general path: nothing but speed differs."""
+"""One call for an event, and the general path: nothing but speed differs.
+
+Odd names, values, labels and weights are drawn by `tests/safety/test_fuzz_paths.py`.
+"""
 
 import copy
 import zlib
@@ -16,7 +19,7 @@ from streamsvm.errors import FeatureError
 from streamsvm.features.event_reader import LONGEST
 from streamsvm.features.matrices import Matrix, are_usable
 from streamsvm.features.packing import crc32, list_event
-from tests.odd_events import NUMBERS, ODD, ODD_NAMES, PLAIN_NAMES, GeneralPath
+from tests.odd_events import NUMBERS, PLAIN_NAMES, GeneralPath
 
 
 class GeneralSGD(GeneralPath, SVMSGDClassifier):
@@ -85,20 +88,6 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("params", SETTINGS, ids=str)
-@given(stream=streams(PLAIN_NAMES, NUMBERS))
-@settings(max_examples=30, deadline=None)
-def test_plain_events_are_learnt_as_by_the_general_path(params, stream):
-    check_same(params, stream)
-
-
-@pytest.mark.parametrize("params", SETTINGS, ids=str)
-@given(stream=streams(st.one_of(PLAIN_NAMES, ODD_NAMES), st.one_of(NUMBERS, ODD)))
-@settings(max_examples=30, deadline=None)
-def test_odd_events_are_learnt_or_refused_as_by_the_general_path(params, stream):
-    check_same(params, stream)
-
-
 STEPS = [(SVMSGDClassifier, GeneralSGD), (SGDQNClassifier, GeneralSGDQN)]
 
 
@@ -116,13 +105,6 @@ WEIGHTS = st.one_of(
     st.sampled_from([None, 1.0, 0.5, 2, 3.25, 0.0, 0, True, np.float32(0.1), np.float64(2.5)]),
     st.sampled_from([np.int64(3), 1e300, -1.0, float("nan"), float("inf"), "2", 10**400, [1.0]]),
 )
-
-
-@pytest.mark.parametrize("params", [*SETTINGS, {"class_weight": {True: 0.3}}], ids=str)
-@given(stream=streams(PLAIN_NAMES, NUMBERS), weights=st.lists(WEIGHTS, min_size=25, max_size=25))
-@settings(max_examples=30, deadline=None)
-def test_weights_are_taken_or_refused_as_by_the_general_path(params, stream, weights):
-    check_same(params, stream, weights)
 
 
 CHANGES = st.lists(

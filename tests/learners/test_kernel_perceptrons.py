@@ -154,20 +154,6 @@ def test_a_monitor_follows_the_objective(cls):
     assert model.certificate.value is None and model.certificate.reason.startswith("no certificate")
 
 
-def test_class_weights_multiply_example_weights():
-    x, y = rings(120)
-    for cls in FAMILY:
-        by_class = cls(RBF, class_weight={True: 3.0})
-        by_class.learn_many(x, y)
-        by_example = cls(RBF)
-        by_example.learn_many(x, y, w=np.where(y, 3.0, 1.0))
-        margins = by_class.decision_function_many(x)
-        np.testing.assert_array_equal(margins, by_example.decision_function_many(x))
-        plain = cls(RBF)
-        plain.learn_many(x, y)
-        assert not np.array_equal(margins, plain.decision_function_many(x))
-
-
 def test_gamma_follows_the_data_with_every_budget():
     """Gamma changes several times within the first examples; what depends on it is kept right."""
     x, y = rings(1500)

@@ -1,9 +1,6 @@
 """SVMSGDClassifier and SGDQNClassifier: events, batches, classes, the choice of the rate, files."""
 
 import copy
-import math
-import pickle
-from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +19,6 @@ from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear import step
 from streamsvm.support import calibration
 from streamsvm.support.rows import sparse as rows_of
-from tests.odd_events import GeneralPath
 
 SETTINGS = [
     (SVMSGDClassifier, {}),
@@ -31,7 +27,6 @@ SETTINGS = [
     (SGDQNClassifier, {}),
     (SGDQNClassifier, {"loss": "huber", "power": 0.0}),
 ]
-IDS = [f"{cls.__name__}-{params}" for cls, params in SETTINGS]
 
 
 def problem(n=1500, d=6, k=2, seed=0):
@@ -73,44 +68,6 @@ def test_weights_are_seldom_copied_for_further_classes(cls):
     learn(copied, range(150, 200))
     same(model, copied)
     assert not np.shares_memory(model.state.weights, copied.state.weights)
-
-
-@pytest.mark.parametrize(("cls", "params"), SETTINGS, ids=IDS)
-@pytest.mark.parametrize("k", [2, 4])
-def test_events_are_batches(cls, params, k):
-    """Bit for bit: through the choice of the rate, a third class, the fast path of events."""
-    x, y = problem(k=k)
-    one, many, batches = (cls(**params) for _ in range(3))
-    predicted = []
-    for row, label in zip(x.tolist(), y, strict=True):
-        event = dict(enumerate(row))
-        predicted.append(one.predict_one(event))
-        one.learn_one(event, label)
-    assert many.predict_then_learn_many(x, y) == predicted
-    for start in range(0, 1500, 130):
-        batches.learn_many(x[start : start + 130], y[start : start + 130])
-    same(one, many)
-    same(one, batches)
-    assert np.mean(np.array(predicted) == np.array(y)) > 0.75
-
-
-@pytest.mark.parametrize(("cls", "params"), SETTINGS, ids=IDS)
-@pytest.mark.parametrize("n", [0, 1, 700, 1400])
-@pytest.mark.parametrize("k", [2, 3])
-def test_a_saved_model_goes_on_as_if_it_never_was(cls, params, n, k, tmp_path):
-    x, y = problem(k=k)
-    model = cls(**params)
-    model.learn_many(x[:n], y[:n])
-    model.save(tmp_path / "model")
-    others = [load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-    event = dict(enumerate(x[0].tolist()))
-    for m in (model, *others):
-        m.learn_many(x[n:], y[n:])
-        for i in range(5):
-            m.learn_one(dict(enumerate(x[i].tolist())), y[i])
-    for other in others:
-        same(model, other)
-        assert other.predict_proba_one(event) == model.predict_proba_one(event)
 
 
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
@@ -255,36 +212,6 @@ def test_features_that_come_later():
     assert np.mean(right) > 0.85
 
 
-@pytest.mark.parametrize("params", [{}, {"hashing": 64}, {"sparse": False}], ids=str)
-def test_events_of_words_are_batches(params):
-    """Bit for bit, with names that meet in a column, and with some that are new late."""
-    rng = np.random.default_rng(0)
-    events, columns = [], 300
-    for i in range(1400):
-        names = rng.choice(min(columns, 20 + i), 6, replace=False)
-        events.append({f"w{c}": float(v) for c, v in zip(names, rng.normal(size=6), strict=True)})
-    y = [sum(event.values()) > 0.0 for event in events]
-    for cls in (SVMSGDClassifier, SGDQNClassifier):
-        one, other = cls(**params), type("General", (GeneralPath, cls), {})(**params)
-        for event, label in zip(events, y, strict=True):
-            one.predict_one(event)
-            one.learn_one(event, label)
-            other.learn_one(event, label)
-        same(one, other)
-
-
-@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
-def test_weighted_events_are_batches(cls):
-    x, y = problem(1300)
-    w = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], len(y))
-    for params in ({}, {"sparse": True}, {"class_weight": {True: 0.25}}):
-        one, many = cls(**params), cls(**params)
-        for row, label, weight in zip(x.tolist(), y, w.tolist(), strict=True):
-            one.learn_one(dict(enumerate(row)), label, weight)
-        many.learn_many(x, y, w)
-        same(one, many)
-
-
 def test_words_become_sparse_rows_and_hashing_keeps_no_name():
     texts = [("cheap pills now", True), ("see you at lunch", False)] * 600
     rng = np.random.default_rng(0)
@@ -317,38 +244,6 @@ def test_sparse_and_dense_rows_give_one_model(seed, share):
         )
 
 
-def test_arrow_and_numpy_give_one_model():
-    x, y = problem()
-    names = [f"f{i}" for i in range(6)]
-    arrow = pa.table({name: x[:, i] for i, name in enumerate(names)})
-    a, b = SVMSGDClassifier(), SVMSGDClassifier()
-    a.learn_many(arrow, pa.array(y))
-    for row, label in zip(x.tolist(), y, strict=True):
-        b.learn_one(dict(zip(names, row, strict=True)), label)
-    same(a, b)
-
-
-@pytest.mark.parametrize("bad", [-math.inf, math.inf, "text", 1e39])
-@pytest.mark.parametrize("n", [10, 1200])
-def test_bad_events_change_nothing(bad, n):
-    x, y = problem()
-    model = SVMSGDClassifier()
-    for row, label in zip(x[:n].tolist(), y, strict=False):
-        model.learn_one(dict(enumerate(row)), label)
-    before = copy.deepcopy(model)
-    event = dict(enumerate(x[0].tolist())) | {1: bad}
-    with pytest.raises(FeatureError):
-        model.learn_one(event, True)
-    with pytest.raises(FeatureError):
-        model.predict_one(event)
-    with pytest.raises(LabelError):
-        model.learn_one(dict(enumerate(x[0].tolist())), math.nan)
-    same(model, before)
-    for m in (model, before):
-        m.learn_one(dict(enumerate(x[0].tolist())), True)
-    same(model, before)
-
-
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -366,19 +261,6 @@ def test_bad_events_change_nothing(bad, n):
 def test_parameters_are_checked(params, message):
     with pytest.raises(ParameterError, match=message):
         SVMSGDClassifier(**params)
-
-
-def test_weights_of_examples_and_classes():
-    x, y = problem()
-    for cls in (SVMSGDClassifier, SGDQNClassifier):
-        a, b = cls(t0=1e4, class_weight={True: 3.0}), cls(t0=1e4)
-        a.learn_many(x, y)
-        b.learn_many(x, y, w=np.where(y, 3.0, 1.0))
-        assert a.weights == b.weights
-        predicted = np.array(a.predict_many(x))
-        plain = cls(t0=1e4)
-        plain.learn_many(x, y)
-        assert predicted.mean() > np.mean(plain.predict_many(x))
 
 
 def test_a_monitor_shows_the_objective_and_says_why_there_is_no_certificate():
@@ -480,16 +362,6 @@ def test_nothing_is_learnt_into_arrays_that_were_replaced(sparse):
     assert model.predict_one({0: -1.0, 1: 0.5}) == model.predict_many(row)[0]
     for c in range(1000, 100_000, 500):
         model.predict_one({c: 1.0})
-
-
-def test_counters_do_not_make_up_features():
-    x, y = problem(1500)
-    for cls in (SVMSGDClassifier, SGDQNClassifier):
-        model = cls(sparse=False)
-        for i in range(1500):
-            model.learn_one(Counter(a=float(x[i, 0]), b=float(x[i, 1])), y[i])
-        model.learn_one(Counter(a=1, z=5), True)
-        assert model.feature_names == ["a", "b", "z"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""Kernel learners make one model of events and of batches, as if it was never saved or copied.
+"""Learners make one model of events and of batches, as if it was never saved or copied.
 
-To the last bit, with dense and with sparse rows, within each bound. `test_all_learners` asks the
-same of the configurations of all learners; trials, scales and drift have tests of their own.
+To the last bit: with dense and with sparse rows, within each bound, through the trials of scale,
+width and rate, and where scales change later. `test_all_learners` asks the same of the
+configurations of all learners, at once and of few examples.
 """
 
 import copy
@@ -12,15 +13,28 @@ import pytest
 import scipy.sparse as sp
 
 import streamsvm
-from streamsvm import LaRankClassifier, LASVMClassifier, TrackingSVMClassifier, kernels
+from streamsvm import (
+    AdaptiveSVMClassifier,
+    LaRankClassifier,
+    LASVMClassifier,
+    SGDQNClassifier,
+    SVMSGDClassifier,
+    TrackingSVMClassifier,
+    kernels,
+)
+from streamsvm.models.kernel import race
 from tests.learners.test_all_learners import content
-from tests.slow import compiles
+from tests.learners.test_outliers_of_trial import changing as changing_units
+from tests.learners.test_rescaling import changing as changing_scales
+from tests.learners.test_trial import stream
+from tests.slow import compiles, slow
 
 RBF, LINEAR = kernels.RBF(gamma=0.5), kernels.Linear(scale=0.5)
 SETTINGS = {
     LASVMClassifier: {
         "default": {},
         "linear": {"kernel": LINEAR, "class_weight": "balanced"},
+        "polynomial": {"kernel": kernels.Polynomial(degree=2), "C": 0.1, "class_weight": {1: 3.0}},
         "window": {"kernel": RBF, "window": 60},
         "merge": {"kernel": RBF, "max_support_vectors": 30},
         "merge of others": {"kernel": kernels.Polynomial(degree=2), "max_support_vectors": 30},
@@ -61,6 +75,7 @@ SETTINGS = {
 ALWAYS = {
     (LASVMClassifier, "default", "sparse"),
     (LASVMClassifier, "linear", "dense"),
+    (LASVMClassifier, "polynomial", "dense"),
     (LASVMClassifier, "window", "dense"),
     (LASVMClassifier, "merge", "dense"),
     (LASVMClassifier, "reserve", "sparse"),
@@ -69,9 +84,12 @@ ALWAYS = {
     ("LASVM of several classes", "one or the rest", "dense"),
     (LaRankClassifier, "default", "dense"),
     (LaRankClassifier, "one step", "dense"),
+    (LaRankClassifier, "budget", "dense"),
+    (LaRankClassifier, "window", "dense"),
     (LaRankClassifier, "reserve", "dense"),
     (TrackingSVMClassifier, "default", "dense"),
     (TrackingSVMClassifier, "epsilon", "dense"),
+    (TrackingSVMClassifier, "window", "dense"),
     (TrackingSVMClassifier, "support in a window", "dense"),
     (TrackingSVMClassifier, "linear", "dense"),
 }
@@ -90,29 +108,43 @@ CASES = [
 N = 300
 
 
-def problem(n_classes):
+def problem(n_classes, n=N):
     """Return rows of which some values are 0, classes, of which one comes late, and weights."""
     rng = np.random.default_rng(3)
-    x = (rng.normal(size=(N, 6)) * (rng.random((N, 6)) < 0.6)).astype(np.float32)
+    x = (rng.normal(size=(n, 6)) * (rng.random((n, 6)) < 0.6)).astype(np.float32)
     # All names are known from the first row on, in this order.
     x[0] = 1.0
     y = (x[:, 0] * x[:, 1] + 0.5 * x[:, 2] > 0.1).astype(int)
     if n_classes > 2:
-        y = np.where((np.arange(N) > 100) & (x[:, 3] > 0.3), 2 + (x[:, 4] > 0.0), y)
-    noise = rng.random(N) < 0.1
+        y = np.where((np.arange(n) > 100) & (x[:, 3] > 0.3), 2 + (x[:, 4] > 0.0), y)
+    noise = rng.random(n) < 0.1
     y[noise] = rng.permutation(y[noise])
-    return x, y, 1.0 + np.arange(N) % 3
+    return x, y, 1.0 + np.arange(n) % 3
 
 
 def by_events(model, x, y, w, is_sparse):
     predicted = []
-    for row, label, weight in zip(x.tolist(), y.tolist(), w.tolist(), strict=True):
+    for n, (row, label, weight) in enumerate(zip(x.tolist(), y.tolist(), w.tolist(), strict=True)):
         names = [c for c, value in enumerate(row) if value or not is_sparse]
         # The first event gives features their columns, others come in any order.
         event = {c: row[c] for c in (names[::-1] if predicted else names)}
         predicted.append(model.predict_one(event))
         model.learn_one(event, label, w=weight)
+        check_bounds(model, n + 1)
     return predicted
+
+
+def check_bounds(model, n):
+    """Check that a model of `n` events keeps what its window and its budget allow."""
+    window, most = getattr(model, "window", None), getattr(model, "max_support_vectors", None)
+    if window is not None and n > window:
+        # A merged vector has the number of its newest part, below 0.
+        assert np.abs(model.kept_numbers()).min() > n - window
+    if most is not None:
+        count = "n_support_patterns" if isinstance(model, LaRankClassifier) else "n_support_vectors"
+        assert getattr(model, count) <= most
+    if getattr(model, "reservoir", None) is not None:
+        assert model.n_support_vectors <= model.n_kept <= model.reservoir
 
 
 OF_EMPTY_SLOTS = ("gradient", "member_gradient", "f")
@@ -125,12 +157,18 @@ def arrays_of(model):
     return {name: array for name, array in arrays.items() if name not in OF_EMPTY_SLOTS}
 
 
+def all_of(model):
+    """Return what the model's file holds, but for what means nothing."""
+    return content(model)[0], arrays_of(model)
+
+
 def copies_of(model, folder):
     model.save(folder / "model.svm")
     loaded = streamsvm.load(folder / "model.svm")
     assert repr(loaded) == repr(model)
     copies = [loaded, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
     for other in copies:
+        assert getattr(other, "chosen", None) == getattr(model, "chosen", None)
         # Rows for `finish` travel, which need not change what it finds.
         assert other.memory_parts.get("reserve") == model.memory_parts.get("reserve")
     return copies
@@ -141,30 +179,138 @@ def finished(model):
     return model
 
 
-@pytest.mark.parametrize(("learner", "parameters"), CASES)
-def test_of_events_of_batches_and_of_copies(learner, parameters, tmp_path):
-    several, is_sparse = not isinstance(learner, type), parameters["sparse"]
-    cls = LASVMClassifier if several else learner
-    x, y, w = problem(4 if several or cls is LaRankClassifier else 2)
+def check_one_model(one, rows, cuts, copied_at, folder, what=arrays_of, is_sparse=False):
+    """Check that events, batches, and copies made before the rows `copied_at`, are one model.
+
+    `what` returns what is the same of all of them.
+    """
+    x, y, w = rows
     kind = sp.csr_array if is_sparse else np.asarray
-    one, many = (cls(**{"seed": 7, **parameters}) for _ in range(2))
+    # Without a seed of its own, a copy has that of the model.
+    many = pickle.loads(pickle.dumps(one))
     predicted, found, others = by_events(one, x, y, w, is_sparse), [], []
-    for start, stop in ((0, 1), (1, 2), (2, 130), (130, N)):
+    for start, stop in zip((0, *cuts), (*cuts, len(y)), strict=True):
         part = slice(start, stop)
-        if stop in (2, N):
-            # As before the first row of this batch, and before its last rows.
-            others.append((copies_of(many, tmp_path), start))
+        if start in copied_at:
+            others.append((copies_of(many, folder), start))
         found += many.predict_then_learn_many(kind(x[part]), y[part].tolist(), w=w[part])
     assert found == predicted
-    assert arrays_of(one) == arrays_of(many)
+    # Before anything is asked, which is counted.
+    expected = what(many)
+    assert what(one) == expected
     probe = kind(x[:40])
     margins = [many.decision_function_one(dict(enumerate(row))) for row in x[:40].tolist()]
     margins = [list(m.values()) if isinstance(m, dict) else m for m in margins]
     assert one.decision_function_many(probe).tolist() == margins
-    expected, final = arrays_of(many), arrays_of(finished(many))
-    assert arrays_of(finished(one)) == final
     for copies, start in others:
         for other in copies:
-            other.learn_many(kind(x[start:N]), y[start:N].tolist(), w=w[start:N])
-            assert arrays_of(other) == expected
-            assert arrays_of(finished(other)) == final
+            part = kind(x[start:]), y[start:].tolist(), w[start:]
+            assert other.predict_then_learn_many(*part) == predicted[start:]
+            assert what(other) == expected
+    return [one, many, *(other for copies, _ in others for other in copies)]
+
+
+@pytest.mark.parametrize(("learner", "parameters"), CASES)
+def test_of_events_of_batches_and_of_copies(learner, parameters, tmp_path):
+    several, is_sparse = not isinstance(learner, type), parameters["sparse"]
+    cls = LASVMClassifier if several else learner
+    rows = problem(4 if several or cls is LaRankClassifier else 2)
+    one = cls(**{"seed": 7, **parameters})
+    models = check_one_model(one, rows, (1, 2, 130), (1, 130), tmp_path, is_sparse=is_sparse)
+    final = arrays_of(finished(one))
+    assert all(arrays_of(finished(model)) == final for model in models[1:])
+
+
+LINEAR_MODELS = {
+    "SGD": (SVMSGDClassifier, {}),
+    "SGD by log loss": (SVMSGDClassifier, {"averaged": False, "loss": "log", "t0": 100.0}),
+    "SGD weighted": (
+        SVMSGDClassifier,
+        {"averaged": 50, "skip": "auto", "class_weight": {1: 2.0}},
+    ),
+    "SGD of sparse rows": (SVMSGDClassifier, {"sparse": True}),
+    "SGD of hashed rows": (SVMSGDClassifier, {"hashing": 4}),
+    "SGD-QN": (SGDQNClassifier, {}),
+    "SGD-QN by Huber's loss": (SGDQNClassifier, {"loss": "huber", "power": 0.0}),
+    "SGD-QN weighted": (SGDQNClassifier, {"class_weight": {1: 0.25}}),
+    "SGD-QN of sparse rows": (SGDQNClassifier, {"sparse": True}),
+    "SGD-QN of hashed rows": (SGDQNClassifier, {"hashing": 4}),
+}
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("name", LINEAR_MODELS)
+def test_of_linear_learners_through_the_choice_of_the_rate(name, n_classes, tmp_path):
+    cls, parameters = LINEAR_MODELS[name]
+    is_sparse, rows = "of sparse rows" in name, problem(n_classes, 1500)
+    # An example of weight 0 is none.
+    rows[2][::7] = 0.0
+    cuts = (1, 130, 700, 1100, 1400)
+    check_one_model(cls(**parameters), rows, cuts, (1, 700, 1400), tmp_path, content, is_sparse)
+
+
+def classes(x, y):
+    """Return four classes, of which two come late."""
+    return y * 2 + (x[:, 2] > 0) * (np.arange(len(y)) > 300)
+
+
+BOTH = (LASVMClassifier, LaRankClassifier)
+# Rows, whether there are four classes, parameters, the budget of the race, and before which rows
+# copies are made; between them rows come in batches, some of which begin and end elsewhere.
+LIVES = {
+    "a trial": (lambda: stream(1400, noise_scale=100.0), False, {}, None, (3, 50, 1024, 1100)),
+    "a trial of classes": (lambda: stream(1400, noise_scale=30.0), True, {}, None, (4, 700)),
+    "a long race": (lambda: stream(1400, noise_scale=100.0), False, {}, 1.5e6, (514,)),
+    "a long race of classes": (lambda: stream(1400, noise_scale=100.0), True, {}, 1.5e6, (514,)),
+    "a longer race": (lambda: stream(1400, noise_scale=100.0), False, {}, 1.5e6, (1026,)),
+    "a longer race of classes": (lambda: stream(1400, noise_scale=9.0), True, {}, 1.5e6, (1026,)),
+    "a change of scales": (
+        lambda: changing_scales(2300), False, {"scale": True, "window": 300}, None,
+        (1024, 1500, 2047, 2048),
+    ),
+    "a change of units": (
+        lambda: changing_units(2300), False, {"window": 500}, None, (1100, 2048),
+    ),
+}  # fmt: skip
+SLOW = {
+    (cls, f"a {length} race{of_classes}")
+    for cls in BOTH
+    for length in ("long", "longer")
+    for of_classes in ("", " of classes")
+} - {(LASVMClassifier, "a long race")}
+
+
+@pytest.mark.parametrize(
+    ("cls", "life"),
+    [
+        pytest.param(
+            cls, life, marks=slow if (cls, life) in SLOW else (), id=f"{cls.__name__}-{life}",
+        )
+        for life in LIVES
+        for cls in (*BOTH, *([AdaptiveSVMClassifier] if life == "a change of units" else []))
+    ],
+)  # fmt: skip
+def test_of_kernel_learners_through_trials_and_changes(cls, life, tmp_path, monkeypatch):
+    make, are_four, parameters, budget, copied_at = LIVES[life]
+    if budget is not None:
+        monkeypatch.setattr(race, "BUDGET", budget)
+    x, y = make()
+    y = classes(x, y) if are_four else y
+    cuts = sorted({*copied_at, 5, 300, 1300})
+    model = cls(**parameters)
+    check_one_model(model, (x, y, np.ones(len(y))), cuts, copied_at, tmp_path, all_of)
+    if cls is not AdaptiveSVMClassifier:
+        assert model.preparation.trial is None and "on the first 1,024" in model.chosen
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize("n", [514, 1026])
+def test_finish_does_not_leave_a_race_to_events_that_may_not_come(cls, n_classes, n, monkeypatch):
+    monkeypatch.setattr(race, "BUDGET", 1.5e6)
+    x, y = stream(n, noise_scale=100.0)
+    model = cls(seed=1)
+    model.learn_many(x, (y if n_classes == 2 else classes(x, y)).tolist())
+    assert model.preparation.trial.begun is not None
+    model.finish()
+    assert model.preparation.trial is None or n < 1024

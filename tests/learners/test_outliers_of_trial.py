@@ -16,7 +16,6 @@ from streamsvm.models.kernel.feature_scales import (
     limits_of,
 )
 from streamsvm.support.feature_statistics import VARIANCE
-from tests.learners.test_all_learners import content
 from tests.learners.test_trial import learnt
 from tests.reference.slow_scales import SlowScale
 from tests.slow import slow_but
@@ -106,23 +105,13 @@ def changing(n):
     return np.hstack([x, 100.0 * (np.arange(n) > 1500)[:, None] * x[:, :1]]), y
 
 
-@ALL
-@pytest.mark.parametrize("n", slow_but([1100, 2048, 2200], 2048))
-def test_events_batches_and_files_follow_alike(cls, n, tmp_path):
+@TWO
+def test_support_vectors_are_rows_as_they_came_where_a_unit_has_changed(cls):
     x, y = changing(2300)
-    many = learnt(cls(seed=1, window=500), x[:n], y[:n], parts=(300, 1400, 1700))
-    one = by_events(cls(seed=1, window=500), x[:n], y[:n])
-    assert content(one) == content(many)
-    many.save(tmp_path / "m.svm")
-    copies = [streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(many))]
-    for other in (many, one, *copies):
-        learnt(other, x[n:], y[n:], parts=(10,))
-        assert other.chosen == many.chosen
-    assert all(content(other) == content(many) for other in (one, *copies))
-    if cls is not AdaptiveSVMClassifier:
-        assert many.preparation.factors[1] < 0.02 and many.preparation.factors[3] < 0.1
-        rows = many.support_vectors().rows[:, None]
-        assert np.abs(rows / x.std(axis=0) - x / x.std(axis=0)).max(axis=2).min(axis=1).max() < 1e-4
+    model = learnt(cls(seed=1, window=500), x, y, parts=(300, 1400, 1700))
+    assert model.preparation.factors[1] < 0.02 and model.preparation.factors[3] < 0.1
+    rows = model.support_vectors().rows[:, None]
+    assert np.abs(rows / x.std(axis=0) - x / x.std(axis=0)).max(axis=2).min(axis=1).max() < 1e-4
 
 
 def test_rows_that_are_to_be_left_as_they_are_are():

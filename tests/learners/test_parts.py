@@ -47,15 +47,6 @@ def test_kappa_of_tracking_is_the_share_of_null_steps():
     assert model.kappa == counts["null_steps"] / counts["steps"] > 0.0
 
 
-def test_class_weights_may_be_set_afterwards():
-    model, other = learnt(LASVMClassifier(C=1.0)), learnt(LASVMClassifier(C=1.0))
-    model.class_weight = {True: 5.0}
-    for x, y in datasets.Bananas().take(120):
-        model.learn_one(x, y)
-        other.learn_one(x, y)
-    assert model.decision_function_one(x) != other.decision_function_one(x)
-
-
 @pytest.mark.parametrize("weight", [np.complex64(1), 0.5 + 2j, np.timedelta64(3, "s")])
 def test_weights_that_are_no_numbers_are_refused(weight):
     model = learnt(SBPClassifier(seed=1))

@@ -13,7 +13,7 @@ from streamsvm.models.kernel import race
 from streamsvm.models.kernel.feature_scales import HALF, FeatureScales, differ
 from streamsvm.models.rows import scaled_rows
 from streamsvm.support.feature_statistics import COUNT, VARIANCE
-from tests.learners.test_trial import LEARNERS, content, learnt, stream
+from tests.learners.test_trial import LEARNERS, learnt, stream
 
 
 def changing(n, at=1100, factor=300.0):
@@ -25,22 +25,6 @@ def changing(n, at=1100, factor=300.0):
 
 def new(cls, **parameters):
     return cls(scale=True, seed=1, **parameters)
-
-
-@LEARNERS
-@pytest.mark.parametrize("n", [2047, 2048, 2300])
-def test_events_and_batches_rescale_alike(cls, n):
-    x, y = changing(n)
-    many = learnt(new(cls), x, y, parts=(300, 1500, 2040))
-    one = new(cls)
-    for row, label in zip(x.tolist(), y.tolist(), strict=True):
-        one.learn_one(dict(enumerate(row)), label)
-    assert content(one) == content(many)
-    assert (many.preparation.factors[2] < 1e-3) == (n >= 2048)
-    for row in x[:20]:
-        expected = many.decision_function_many(row.reshape(1, -1))[0].tolist()
-        got = one.decision_function_one(dict(enumerate(row.tolist())))
-        assert (list(got.values()) if isinstance(got, dict) else got) == expected
 
 
 @LEARNERS
@@ -61,6 +45,8 @@ def test_the_model_is_that_of_the_rescaled_rows():
     model = learnt(new(LASVMClassifier, C=10.0, reserve=400), x, y)
     found = model.support_vectors()
     np.testing.assert_allclose(found.rows, x[found.entered - 1], rtol=1e-5)
+    assert model.preparation.factors[2] < 1e-3
+    assert model.memory_parts["scratch"] > model.preparation.scales.nbytes > 0
     scaled = scaled_rows(x, model.preparation.factors)
     held, facts = model.solver.kept_rows.rows()
     np.testing.assert_allclose(held, scaled[facts["number"] - 1], rtol=1e-5)
@@ -75,22 +61,6 @@ def test_the_model_is_that_of_the_rescaled_rows():
     part = gram[np.ix_(found.entered - 1, found.entered - 1)]
     dual = signs @ found.coefficients - 0.5 * found.coefficients @ part @ found.coefficients
     assert model.dual == pytest.approx(dual, rel=1e-3)
-
-
-@LEARNERS
-@pytest.mark.parametrize("n", [1024, 1500, 2048])
-def test_files_go_on_as_the_model_does(cls, n, tmp_path):
-    x, y = changing(2200)
-    model = learnt(new(cls, window=300), x[:n], y[:n], parts=(100,))
-    model.save(tmp_path / "m.svm")
-    copies = [streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
-    for other in (model, *copies):
-        learnt(other, x[n:], y[n:], parts=(10,))
-    assert content(copies[0]) == content(copies[1]) == content(model)
-    assert (
-        model.preparation.factors[2] < 1e-3
-        and model.memory_parts["scratch"] > model.preparation.scales.nbytes > 0
-    )
 
 
 def test_statistics_are_those_of_all_rows():

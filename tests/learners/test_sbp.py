@@ -55,19 +55,6 @@ def test_with_ids_a_row_is_kept_once():
     assert model.n_kept == 200 and model.n_examples == 400
 
 
-def test_a_class_weight_is_a_weight():
-    x, y = rings()
-    by_class = SBPClassifier(RBF, class_weight={True: 3.0}, seed=0)
-    by_example = SBPClassifier(RBF, seed=0)
-    by_class.learn_many(x, y)
-    by_example.learn_many(x, y, w=np.where(y, 3.0, 1.0))
-    found, expected = (m.decision_function_many(x) for m in (by_class, by_example))
-    assert np.array_equal(found, expected)
-    plain = SBPClassifier(RBF, seed=0)
-    plain.learn_many(x, y)
-    assert (found > 0).sum() > (plain.decision_function_many(x) > 0).sum()
-
-
 @pytest.mark.parametrize(
     "parameters", [{"window": 100}, pytest.param({"reservoir": 100}, marks=compiles("sbp-3"))]
 )

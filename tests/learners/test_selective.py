@@ -1,37 +1,25 @@
 """Selective: errors of answers on streams, what counts, events and batches, files, audit."""
 
-import copy
 import math
-import pickle
 import random
 
 import numpy as np
 import pytest
 from river import (
     base,
-    checks,
     datasets,
     evaluate,
-    linear_model,
     metrics,
     naive_bayes,
-    preprocessing,
 )
 
 import streamsvm
 from streamsvm import (
-    ActiveLearner,
-    ConformalSets,
     LASVMClassifier,
     Selective,
-    SequencePA,
-    StandardScaler,
     SVMSGDClassifier,
-    kernels,
 )
-from streamsvm.errors import ParameterError
 from streamsvm.selection import waiting
-from streamsvm.selection.answering import Answering
 
 
 def drawn(n, flips, seed=1):
@@ -80,42 +68,6 @@ def test_a_share_is_looked_at_if_labels_come_for_what_was_not_answered_only():
     assert 0.18 < counts["n_checked"] / (answers + counts["n_audited"]) < 0.22
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: LASVMClassifier(kernels.RBF(1.0)),
-        lambda: StandardScaler() | SVMSGDClassifier(),
-        lambda: preprocessing.StandardScaler() | linear_model.LogisticRegression(),
-    ],
-)
-def test_events_batches_copies_and_files_are_one(make, tmp_path):
-    draw = np.random.default_rng(4)
-    x = draw.normal(size=(900, 3)).astype(np.float32)
-    y = (x[:, 0] + 0.3 * draw.normal(size=900) > 0).tolist()
-    rows = [dict(enumerate(row)) for row in x.tolist()]
-    events, batches = (Selective(make(), 0.2, audit=0.5, seed=3) for _ in range(2))
-    for row, label in zip(rows[:600], y[:600], strict=True):
-        if label:  # with and without a prediction before
-            events.predict_one(row)
-        events.learn_one(row, label)
-    batches.learn_many(x[:150], y[:150])
-    batches.learn_many(x[150:600], y[150:600])
-    models = [batches, copy.deepcopy(events), pickle.loads(pickle.dumps(events))]
-    if not isinstance(list(events.steps.values())[-1], linear_model.LogisticRegression):
-        streamsvm.save(events, tmp_path / "m.svm")
-        models.append(streamsvm.load(tmp_path / "m.svm"))
-    expected = events.predict_many(x[600:])
-    assert {*expected} == {True, False, None}
-    for model in models:
-        assert model.predict_many(x[600:]) == expected
-        assert model.answering.figures() == events.answering.figures()
-        assert model.answering.as_json() == events.answering.as_json()
-    # Draws go on where they were.
-    later = [[model.predict_one(row) for row in rows[600:]] for model in (events, *models)]
-    assert all(one == later[0] for one in later[1:])
-    assert later[0] != expected
-
-
 def test_what_was_said_counts_however_late_the_label_comes():
     model = Selective(SVMSGDClassifier(), 0.3)
     for i in range(200):
@@ -136,62 +88,12 @@ def test_what_was_said_counts_however_late_the_label_comes():
     seen = model.answering.n_seen
     model.learn_one(x, False)
     assert model.answering.n_seen == seen + 1
-    # An event that the model refuses is not counted.
-    state = model.answering.as_json()
-    with pytest.raises(streamsvm.errors.FeatureError):
-        model.learn_one({"a": math.inf}, True)
-    assert model.answering.as_json() == state
 
 
 def test_nothing_is_answered_before_there_is_evidence():
     model = Selective(SVMSGDClassifier(), 0.01)
     assert [model.predict_one(x) for x, _ in datasets.Phishing()] == [None] * 1250
     assert model.answering.figures()["answered_error_high"] == 1.0
-
-
-def test_rivers_checks():
-    model = Selective(SVMSGDClassifier(), seed=1)
-    for check in checks.yield_checks(model):
-        check(model.clone())
-
-
-@pytest.mark.parametrize(
-    ("model", "given"),
-    [
-        (SequencePA(), {}),
-        (ActiveLearner(SVMSGDClassifier()), {}),
-        (ConformalSets(SVMSGDClassifier()), {}),
-        (SVMSGDClassifier, {}),
-        (SVMSGDClassifier(), {"error": 0.0}),
-        (SVMSGDClassifier(), {"error": True}),
-        (SVMSGDClassifier(), {"level": 1.0}),
-        (SVMSGDClassifier(), {"audit": -0.1}),
-        (linear_model.LinearRegression(), {}),
-    ],
-)
-def test_what_cannot_be_done_is_refused(model, given):
-    with pytest.raises(ParameterError):
-        Selective(model, **given)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"guard": [3, 4, 0]},
-        {"counts": [[1]]},
-        {"guard": [0, 0, 2000]},
-        {"guard": [3, 0, 1], "n_labelled": 3},
-        {"credit": "x"},
-        {"places": [1, 40]},
-        {"new": [99]},
-        {"is_closed": 1},
-        {"n_answered": 100},
-    ],
-)
-def test_a_file_that_contradicts_itself_is_refused(change):
-    content = Answering().as_json()
-    with pytest.raises(ValueError):
-        Answering.from_json(content | change)
 
 
 class Echo(base.Classifier):

@@ -6,8 +6,6 @@ import random
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from river import feature_extraction
 
 import streamsvm
@@ -315,31 +313,6 @@ def test_a_monitor_measures_sparse_learners(name):
 
 
 # Threads
-
-
-@pytest.mark.parametrize(
-    "cls",
-    [
-        LASVMClassifier,
-        pytest.param(TrackingSVMClassifier, marks=compiles("TrackingSVMClassifier sparse")),
-    ],
-)
-@settings(max_examples=4, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_results_do_not_depend_on_threads(cls, seed):
-    rng = np.random.default_rng(seed)
-    dense_x = rng.normal(size=(1500, 120)).astype(np.float32)
-    dense_y = dense_x[:, 0] + rng.normal(size=1500) > 0
-    thin_x, thin_y = text_like(seed, 1500, 4000)
-    for x, y in ((dense_x, dense_y), (sp.csr_array(thin_x), thin_y)):
-        one, three = (cls(kernels.RBF(gamma=0.01), seed=0, n_jobs=n) for n in (None, 3))
-        assert three.model.n_threads == 3
-        predicted = one.predict_then_learn_many(x, y)
-        assert predicted == three.predict_then_learn_many(x, y)
-        np.testing.assert_array_equal(one.state.alpha, three.state.alpha)
-        np.testing.assert_array_equal(
-            one.decision_function_many(x), three.decision_function_many(x)
-        )
 
 
 def wide(n, first):

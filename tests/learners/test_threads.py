@@ -82,7 +82,9 @@ def learnt(name, n_threads, seed, sizes, ids):
     return model, predicted, model.decision_function_many(rows)
 
 
-@pytest.mark.parametrize("name", slow_but(SETTINGS, "two classes", "three classes", "larank"))
+@pytest.mark.parametrize(
+    "name", slow_but(SETTINGS, "two classes", "sparse", "three classes", "larank")
+)
 @settings(max_examples=10, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -231,6 +233,7 @@ def test_each_call_is_made_once_and_an_error_is_the_callers():
 
 
 def test_the_number_of_threads_is_reported():
+    assert LASVMClassifier(n_jobs=3).model.n_threads == 3
     model = new_model("two classes", 2)
     model.n_jobs = 2
     report = RunReport()

@@ -6,15 +6,11 @@ from streamsvm import TrackingSVMClassifier, kernels
 from streamsvm.errors import FeatureError, ParameterError
 from tests.kernels.test_values import Cosine
 from tests.learners.test_lasvm import learnt, rows
-from tests.slow import of_tracking_bounds
 
 SETTINGS = {
     "default": {},
     "support": {"gradients": "support", "averaged": False},
     "window": {"window": 60},
-    "sparse window": {"window": 60, "gradients": "support"},
-    "reservoir": {"reservoir": 50},
-    "merge": {"max_support_vectors": 30},
     "fresh": {"kernel": kernels.Linear(scale=0.5)},
 }
 
@@ -52,25 +48,6 @@ def test_the_first_class_alone_may_be_the_positive_one():
         np.testing.assert_allclose(
             a.decision_function_many(x), -b.decision_function_many(x), rtol=1e-12, atol=1e-12
         )
-
-
-@pytest.mark.parametrize(
-    ("name", "most"),
-    [
-        *(("window", 60), ("sparse window", 60)),
-        pytest.param("reservoir", 50, marks=of_tracking_bounds),
-        pytest.param("merge", 30, marks=of_tracking_bounds),
-    ],
-)
-def test_bounds_hold_at_every_event(name, most):
-    x, y = rows(300)
-    model = make(name)
-    for row, label in zip(x, y, strict=True):
-        model.learn_many(row[None], [label])
-        assert model.n_support_vectors <= model.n_kept <= most
-    assert model.n_kept > most // 2
-    if "window" in name:
-        assert set(model.support_vectors().entered) <= set(range(241, 301))
 
 
 def test_epsilon_sets_k_with_the_largest_diagonal():

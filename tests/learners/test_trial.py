@@ -23,13 +23,12 @@ from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.features.matrices import Matrix
 from streamsvm.learners.bases.late_rows import LateRows
-from streamsvm.model_files import codec
 from streamsvm.models.kept_examples import Examples
 from streamsvm.models.kernel import race, relearning, relevance, trial
 from streamsvm.models.rows import scaled_rows
+from tests.learners.test_all_learners import content
 from tests.learners.test_lasvm import optimum
 from tests.reference.slow_relevance import slow_relevance
-from tests.slow import slow_but
 
 LEARNERS = pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier])
 
@@ -49,12 +48,6 @@ def learnt(model, x, y, parts=(700, 1300)):
         if len(part):
             model.learn_many(x[part], y[part].tolist())
     return model
-
-
-def content(model):
-    values, arrays = codec.to_file(model)
-    arrays.pop("cache_counts", None)
-    return values, {name: array.tobytes() for name, array in arrays.items()}
 
 
 @LEARNERS
@@ -82,27 +75,6 @@ def test_an_interrupted_batch_leaves_a_model_that_goes_on(cls, tmp_path, monkeyp
 
 
 @LEARNERS
-@pytest.mark.parametrize("n", [3, 4, 700, 1024, 1100])
-def test_events_and_batches_give_the_same_model(cls, n):
-    x, y = stream(n, noise_scale=30.0)
-    many = learnt(cls(seed=1), x, y, parts=(5, 300))
-    one = cls(seed=1)
-    predicted = []
-    for row, label in zip(x.tolist(), y.tolist(), strict=True):
-        predicted.append(one.predict_one(dict(enumerate(row))))
-        one.learn_one(dict(enumerate(row)), label)
-    assert content(one) == content(many)
-    again = cls(seed=1)
-    assert again.predict_then_learn_many(x, y.tolist()) == predicted
-    # Scaled rows are predicted by events as by batches.
-    for row in x[:20]:
-        event = dict(enumerate(row.tolist()))
-        expected = many.decision_function_many(row.reshape(1, -1))[0].tolist()
-        got = one.decision_function_one(event)
-        assert (list(got.values()) if isinstance(got, dict) else got) == expected
-
-
-@LEARNERS
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_candidates_that_err_far_more_do_not_learn_all_and_change_no_choice(
     cls, n_classes, monkeypatch
@@ -126,33 +98,6 @@ def test_candidates_that_err_far_more_do_not_learn_all_and_change_no_choice(
     # Of several classes C 10 is tried with two widths.
     n_candidates = 4 if n_classes == 2 else 5
     assert counts[1] == n_candidates * (2048 - 4) and counts[0] < 0.95 * counts[1]
-
-
-@LEARNERS
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("n", slow_but([514, 1026], 514))
-def test_a_race_over_many_events_is_the_same_in_batches_copies_and_files(
-    cls, n_classes, n, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(race, "BUDGET", 1.5e6)
-    x, y = stream(1400, noise_scale=100.0)
-    y = y * (n_classes // 2) + (x[:, 2] > 0) * (n_classes > 2) * (np.arange(1400) > 300)
-    # Without a seed of its own.
-    one = cls()
-    model = learnt(pickle.loads(pickle.dumps(one)), x[:n], y[:n])
-    for row, label in zip(x[:n].tolist(), y[:n].tolist(), strict=True):
-        one.learn_one(dict(enumerate(row)), label)
-    assert content(one) == content(model) and model.preparation.trial.begun is not None
-    model.save(tmp_path / "m.svm")
-    models = [model, one, streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
-    for other in models:
-        learnt(other, x[n:], y[n:], parts=(100,))
-    assert all(content(other) == content(model) for other in models)
-    assert model.preparation.trial is None and "on the first 1,024" in model.chosen
-    # `finish` does not leave it to events that may not come.
-    early = learnt(cls(seed=1), x[:1026], y[:1026])
-    early.finish()
-    assert early.preparation.trial is None
 
 
 @LEARNERS
@@ -305,21 +250,6 @@ def test_support_vectors_are_rows_as_they_came(cls):
     rows = model.support_vectors().rows
     distance = np.abs(rows[:, None] - x[None]).max(axis=2).min(axis=1)
     assert distance.max() < 1e-4
-
-
-@LEARNERS
-@pytest.mark.parametrize("n", [50, 1024, 1100])
-def test_copies_and_files_go_on_as_the_model_does(cls, n, tmp_path):
-    x, y = stream(1400, noise_scale=100.0)
-    model = learnt(cls(seed=1), x[:n], y[:n])
-    model.save(tmp_path / "m.svm")
-    copies = [streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
-    for other in copies:
-        assert content(other) == content(model) and other.chosen == model.chosen
-    for other in (model, *copies):
-        learnt(other, x[n:], y[n:], parts=(100,))
-        assert (other.preparation.trial is None) and "on the first 1,024" in other.chosen
-    assert content(copies[0]) == content(copies[1]) == content(model)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

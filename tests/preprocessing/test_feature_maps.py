@@ -1,4 +1,4 @@
-"""Random features and Nystroem before a linear learner: batches, copies, late labels."""
+"""Transformers before a linear learner: batches, copies, late labels."""
 
 import copy
 import pickle
@@ -16,6 +16,7 @@ from connectors import ArrowSource, MemorySource
 from streamsvm import (
     Nystroem,
     RandomFourierFeatures,
+    RankBits,
     StandardScaler,
     SVMSGDClassifier,
     kernels,
@@ -48,6 +49,8 @@ def components(transformer, x):
 
 
 def new_map(cls, **parameters):
+    if cls is RankBits:
+        return RankBits(**parameters)
     width = {"gamma": 1.0} if issubclass(cls, RandomFourierFeatures) else {"kernel": RBF}
     return cls(**{**width, "n_components": 128, **parameters})
 
@@ -81,7 +84,7 @@ def test_bananas(cls, parameters, most):
 
 
 @pytest.mark.parametrize("scaled", [True, False])
-@MAPS
+@pytest.mark.parametrize("cls", [RandomFourierFeatures, Nystroem, RankBits])
 def test_a_pipeline_learns_a_batch_as_its_events(cls, scaled):
     events, x, y = bananas()
     events, x, y = events[:1500], x[:1500], y[:1500]

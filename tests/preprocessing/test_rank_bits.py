@@ -12,16 +12,14 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from river import compose, datasets
+from river import datasets
 
 import streamsvm
-from connectors import ArrowSource, MemorySource
+from connectors import MemorySource
 from streamsvm import (
-    LASVMClassifier,
     RankBits,
     StandardScaler,
     SVMSGDClassifier,
-    kernels,
     predict_then_learn_many,
 )
 from streamsvm.errors import FeatureError, ModelFileError, ParameterError
@@ -261,35 +259,6 @@ def test_files_that_contradict_themselves(change):
         arrays["values"] = arrays["values"][1:]
     with pytest.raises((ValueError, ModelFileError)):
         from_file(content, arrays)
-
-
-@pytest.mark.parametrize("scaled", [False, True])
-def test_a_pipeline_learns_a_batch_as_its_events(scaled):
-    items = list(datasets.ImageSegments().take(600))
-    events = [{k: v for k, v in x.items() if i % 9} for i, (x, _) in enumerate(items)]
-    y = np.array([label == "path" for _, label in items])
-    rbf = kernels.RBF(gamma=0.05)
-    first = [StandardScaler()] if scaled else []
-    one, many, run = (
-        compose.Pipeline(*copy.deepcopy(first), RankBits(), LASVMClassifier(rbf, seed=1))
-        for _ in range(3)
-    )
-    expected = []
-    *transformers, learner = one.steps.values()
-    for x, label in zip(events, y.tolist(), strict=True):
-        for transformer in transformers:
-            transformer.learn_one(x)
-            x = transformer.transform_one(x)
-        expected.append(learner.predict_one(x))
-        learner.learn_one(x, label)
-    table = pa.Table.from_pylist(events, pa.schema([(k, pa.float64()) for k in items[0][0]]))
-    found = predict_then_learn_many(many, table[:250], y[:250])
-    found += predict_then_learn_many(many, table[250:], y[250:])
-    assert found == expected
-    report = Run(ArrowSource(table.append_column("y", [y]), "y"), run).execute()
-    assert report.accuracy == pytest.approx(np.mean(np.array(expected[1:]) == y[1:]))
-    margins = [m.predict_proba_one(events[3]) for m in (one, many, run)]
-    assert margins[0] == margins[1] == margins[2]
 
 
 @pytest.mark.parametrize("delay", [1, 30])

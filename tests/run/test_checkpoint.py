@@ -37,6 +37,7 @@ from streamsvm.errors import (
     UnwritableModelFileError,
 )
 from streamsvm.model_files import container as model_file
+from streamsvm.monitor.watched import learner_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.forgetting import forget_in_file
@@ -79,10 +80,6 @@ def run(model, path=None, limit=None, every=400, rows=3000, **options):
             source, monitor, limit=limit or rows, checkpoint=checkpoint, **options
         ).execute()
     return report, model, monitor
-
-
-def learner_of(model):
-    return list(model.steps.values())[-1] if hasattr(model, "steps") else model
 
 
 def assert_same(ours, theirs):

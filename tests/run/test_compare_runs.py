@@ -1,4 +1,4 @@
-"""Runs, checkpoints, late labels, serving, monitor and commands with a candidate beside a model."""
+"""Monitor, serving and commands with a candidate beside a model; loops: see `test_wrappers`."""
 
 import json
 import math
@@ -10,11 +10,10 @@ import streamsvm
 from connectors import MemorySource
 from streamsvm import Compare, LASVMClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor
 from streamsvm.cli.main import main
-from streamsvm.errors import CheckpointError, ParameterError
+from streamsvm.errors import ParameterError
 from streamsvm.kernels import RBF
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
-from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from streamsvm.run.serving import Serving
 from tests import brokers
@@ -27,56 +26,18 @@ def make(**given):
     return Compare(a, LASVMClassifier(RBF(1.0)), on_decision="promote", **given)
 
 
-def test_a_run_is_a_loop_of_events_and_the_candidate_takes_over():
-    model, other, hits = make(), make(), 0
+def test_the_candidate_takes_over_in_monitor_and_serving():
+    model = make()
     monitor = TrackingMonitor(model, every=100)
     serving = Serving(model, seconds=0.0)
     report = Run(MemorySource(EVENTS), monitor, on_progress=serving.refresh).execute()
-    for x, y in EVENTS:
-        both = other.predict_both_one(x)
-        hits += both[other.model is other.b] == y  # the first prediction, None, is not scored
-        other.learn_one(x, y)
-    assert model.comparison.as_json() == other.comparison.as_json()
-    assert report.accuracy == hits / 899 == monitor.get()["accuracy"]
-    assert report.comparison["record"] == model.record and model.record["in_use"] == "b"
-    assert report.n_support_vectors == model.b.n_support_vectors
+    assert report.accuracy == monitor.get()["accuracy"]
     last = monitor.get()
     assert last["candidate_in_use"] == 1.0 and last["candidate_difference_low"] > 0.0
     assert "has taken over" in monitor.report()
     x = EVENTS[0][0]
     assert isinstance(serving.model, LASVMClassifier)
     assert serving.predict_proba_one(x) == model.predict_proba_one(x)
-
-
-def test_late_labels_and_a_checkpoint_has_one_or_the_other(tmp_path):
-    model = make()
-    report = Run(MemorySource(EVENTS), model, late=LateLabels(delay=30)).execute()
-    other, held = make(), []
-    for i, (x, _) in enumerate(EVENTS):
-        if i >= 30:
-            other.learn_one(*EVENTS[i - 30], given=held[i - 30])
-        held.append((None, None) if i == 0 else other.predict_both_one(x))
-    for i in range(870, 900):
-        other.learn_one(*EVENTS[i], given=held[i])
-    assert model.comparison.as_json() == other.comparison.as_json()
-    n, path = model.record["n"], tmp_path / "run.ckpt"
-    for limit in (20, n + 10, n + 60, None):
-        again = make()
-        run = Run(
-            MemorySource(EVENTS), again, late=LateLabels(delay=30), limit=limit,
-            checkpoint=Checkpoint(path, 50),
-        )  # fmt: skip
-        last = run.execute()
-        kept = streamsvm.load(path)
-        assert (kept.model is kept.b) == (limit in (n + 60, None))
-    assert again.comparison.as_json() == model.comparison.as_json()
-    assert last.accuracy == report.accuracy
-    with pytest.raises(CheckpointError, match="Comparison"):
-        checkpoint = Checkpoint(path)
-        late = LateLabels(delay=30)
-        Run(MemorySource(EVENTS), make(level=0.9), late=late, checkpoint=checkpoint).execute()
-    with pytest.raises(ParameterError, match="read once"):
-        Run(MemorySource(EVENTS), make(), epochs=2)
 
 
 @pytest.mark.parametrize("is_river", [False, True])

@@ -25,6 +25,7 @@ from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.bases.late_rows import LateRows, as_learnt
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.models.rows import row_after
+from streamsvm.monitor.watched import learner_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_labels import LateLabels
@@ -47,10 +48,6 @@ MODELS = {
     "sgd, hashed": lambda: SVMSGDClassifier(hashing=16),
     "sgdqn": lambda: StandardScaler() | SGDQNClassifier(class_weight={0: 2.0}),
 }
-
-
-def learner_of(model):
-    return list(model.steps.values())[-1] if hasattr(model, "steps") else model
 
 
 def stream(n, seed, classes=2, faults=True):

@@ -22,6 +22,7 @@ from streamsvm import (
     SVMSGDClassifier,
     kernels,
 )
+from streamsvm.monitor.watched import learner_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
@@ -77,10 +78,6 @@ def run(messages, model, decode="json", folder=None, limit=None, late=None, **op
             else []
         )
     return report, made, letters
-
-
-def learner_of(model):
-    return list(model.steps.values())[-1] if hasattr(model, "steps") else model
 
 
 def assert_same(a, b):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import streamsvm
 from streamsvm import kernels
-from streamsvm.errors import FeatureError, ParameterError, StreamSVMError
+from streamsvm.errors import FeatureError, StreamSVMError
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import registered_learners
@@ -102,19 +102,6 @@ def test_decisions_are_finite_and_files_go_on(tmp_path_factory, cls, seed):
     for each in (model, read):
         learn(each, *more)
     assert np.array_equal(decisions(read, usual), decisions(model, usual))
-
-
-@pytest.mark.parametrize("cls", LEARNERS)
-def test_weights_are_limited(cls):
-    model = cls()
-    with pytest.raises(ParameterError, match=r"w=1e\+13: weights are numbers from 0 to 1e\+12"):
-        model.learn_one({"a": 1.0}, 1, 1e13)
-    with pytest.raises(ParameterError, match="weights are numbers from 0"):
-        model.learn_many(np.ones((2, 1)), [0, 1], [1.0, np.inf])
-    assert model.n_examples == 0
-    if "class_weight" in inspect.signature(cls).parameters:
-        with pytest.raises(ParameterError, match="class_weight.*at most 1e"):
-            cls(class_weight={1: 1e300})
 
 
 @pytest.mark.parametrize("kernel", [kernels.Linear(), kernels.Polynomial(degree=9)])

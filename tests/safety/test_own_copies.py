@@ -1,30 +1,17 @@
 """Copies, of whatever kind, share nothing with the original that changes in place."""
 
 import copy
-import pickle
 import threading
 
 import numpy as np
 import pytest
 
 from streamsvm import (
-    LaRankClassifier,
     LASVMClassifier,
-    SGDQNClassifier,
     StandardScaler,
     SVMSGDClassifier,
-    TrackingSVMClassifier,
 )
 from streamsvm.support.writable import own_copies
-
-CLASSES = [
-    LASVMClassifier,
-    LaRankClassifier,
-    TrackingSVMClassifier,
-    SVMSGDClassifier,
-    SGDQNClassifier,
-]
-COPIES = [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
 
 
 def stream(n, seed=0):
@@ -36,30 +23,6 @@ def stream(n, seed=0):
 def learn(model, n, seed):
     for x, y in stream(n, seed):
         model.learn_one(x, y)
-
-
-def seen_of(model):
-    events = [x for x, _ in stream(30, 9)]
-    margins = [model.decision_function_one(x) for x in events]
-    return margins, model.feature_names, model.classes, model.n_examples
-
-
-@pytest.mark.parametrize("make", COPIES, ids=["copy", "deepcopy", "pickle"])
-@pytest.mark.parametrize("cls", CLASSES)
-def test_what_a_copy_learns_is_its_own(cls, make):
-    model = cls()
-    learn(model, 60, 0)
-    before, copied = seen_of(model), make(model)
-    assert seen_of(copied) == before
-    copied.learn_one({"new of the copy": 1.0, "a": 5.0}, True)
-    learn(copied, 60, 1)
-    assert seen_of(model) == before
-    of_copy = seen_of(copied)
-    model.learn_one({"new of the model": 1.0, "a": -5.0}, False)
-    learn(model, 60, 2)
-    assert seen_of(copied) == of_copy
-    assert "new of the copy" in copied.feature_names
-    assert "new of the copy" not in model.feature_names
 
 
 def test_first_examples_of_a_copy_are_its_own():

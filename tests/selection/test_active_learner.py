@@ -1,14 +1,10 @@
 """ActiveLearner: the share of labels that it asks for, and what it makes of the answers."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from river import active, datasets, linear_model, preprocessing
 
 from streamsvm import ActiveLearner, LASVMClassifier, SVMSGDClassifier, kernels
-from streamsvm.errors import ParameterError
 from streamsvm.selection.asking import STRATEGIES, Asking
 from tests.selection.test_selection import stream
 
@@ -130,17 +126,6 @@ def test_wraps_classifiers_and_pipelines_of_river():
         assert isinstance(ask, bool)
 
 
-def test_copies_and_clones_go_on_alike():
-    events = list(stream(600, seed=5))
-    model = ActiveLearner(LASVMClassifier(RBF), 0.2, "uncertainty", seed=3)
-    run(model, events[:300])
-    copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
-    expected = run(model, events[300:])
-    assert [run(one, events[300:]) for one in copies] == [expected, expected]
-    fresh = model.clone()
-    assert (fresh.n_seen, fresh.budget, fresh.strategy) == (0, 0.2, "uncertainty")
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_answers_that_never_come_are_not_asked_for_without_end(strategy):
     for budget in (0.01, 0.1):
@@ -155,28 +140,6 @@ def test_of_probabilities_that_are_no_numbers_nothing_is_known():
     for n in range(1000):
         asking.wants({0: float("nan") if n % 10 == 0 else 0.75, 1: 0.25})
     assert 80 < asking.n_asked < 130
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"budget": 0.0},
-        {"budget": 1.5},
-        {"budget": float("nan")},
-        {"strategy": "entropy"},
-        {"candidates": 0, "oracle": len},
-        {"candidates": 5},
-        {"candidates": 5, "oracle": len, "strategy": "random"},
-        {"classifier": ActiveLearner(SVMSGDClassifier())},
-        {"seed": -1},
-        {"oracle": 5},
-        {"classifier": None},
-        {"classifier": LASVMClassifier},
-    ],
-)
-def test_wrong_parameters_are_refused(wrong):
-    with pytest.raises(ParameterError, match="use|give"):
-        ActiveLearner(**{"classifier": SVMSGDClassifier()} | wrong)
 
 
 def test_one_event_waits_at_most_if_one_may():

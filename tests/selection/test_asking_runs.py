@@ -1,4 +1,4 @@
-"""Runs of an `ActiveLearner`: labels simulated or late, files, checkpoints, and the commands."""
+"""Runs of an `ActiveLearner`: questions, answers and commands; loops: see `test_wrappers`."""
 
 import json
 
@@ -19,13 +19,11 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.cli.main import main
-from streamsvm.errors import ModelFileError, ParameterError
+from streamsvm.errors import ParameterError
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from streamsvm.run.serving import Serving
-from streamsvm.selection.asking import STRATEGIES, Asking
 from tests.run.test_late_labels import Script
 from tests.selection.test_selection import stream
 
@@ -51,21 +49,6 @@ def same(a, b):
     assert a.asking.as_json() == b.asking.as_json()
     x = {"a": 0.3, "b": -0.2}
     assert a.classifier.decision_function_one(x) == b.classifier.decision_function_one(x)
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_run_asks_for_and_learns_what_a_loop_does(strategy):
-    events = list(stream(1500, seed=1))
-    loop, run = model_of(strategy), model_of(strategy)
-    right = by_hand(loop, events)
-    report = Run(MemorySource(events), run).execute()
-    same(loop, run)
-    # The first prediction, None, is not scored.
-    n = report.learnt
-    assert n == 1500
-    assert report.accuracy == pytest.approx(right / 1499, abs=1e-3)
-    assert report.asked == {"events": 1500, "asked": run.n_asked, "answered": run.n_asked}
-    assert 100 < run.n_asked < 200
 
 
 @pytest.mark.parametrize(
@@ -98,19 +81,6 @@ def test_bad_events_are_counted_and_not_asked_for():
         assert model.n_answered == report.learnt == len(found) - sum(report.bad.values())
 
 
-def test_files_hold_what_asks_and_the_model(tmp_path):
-    events = list(stream(900, seed=4))
-    for n, classifier in enumerate((LASVMClassifier(RBF), StandardScaler() | LASVMClassifier(RBF))):
-        for strategy in STRATEGIES:
-            model = model_of(strategy, classifier.clone())
-            by_hand(model, events[:500])
-            streamsvm.save(model, tmp_path / f"{n}.svm")
-            loaded = streamsvm.load(tmp_path / f"{n}.svm")
-            assert type(loaded) is ActiveLearner
-            assert by_hand(loaded, events[500:]) == by_hand(model, events[500:])
-            assert loaded.asking.as_json() == model.asking.as_json()
-
-
 def test_events_that_wait_are_in_files_but_not_the_oracle(tmp_path):
     events = list(stream(900, seed=5))
     label_of = {(x["a"], x["b"]): y for x, y in events}
@@ -129,42 +99,6 @@ def test_events_that_wait_are_in_files_but_not_the_oracle(tmp_path):
     loaded.oracle = oracle
     assert by_hand(loaded, events[500:]) == by_hand(model, events[500:])
     same(loaded, model)
-
-
-def test_what_files_cannot_hold_is_refused(tmp_path):
-    with pytest.raises(ModelFileError, match="LogisticRegression"):
-        streamsvm.save(model_of(classifier=linear_model.LogisticRegression()), tmp_path / "m.svm")
-    assert not (tmp_path / "m.svm").exists()
-
-
-@pytest.mark.parametrize("late", [None, 25])
-def test_a_run_that_was_stopped_goes_on(tmp_path, late):
-    def options():
-        return {} if late is None else {"late": LateLabels(delay=late)}
-
-    events, path = list(stream(800, seed=6)), tmp_path / "c.ckpt"
-    whole, parts = model_of("uncertainty"), []
-    report = Run(MemorySource(events), whole, **options()).execute()
-    for limit in (300, None):
-        parts.append(model_of("uncertainty"))
-        checkpoint = Checkpoint(path, every=50)
-        run = Run(MemorySource(events), parts[-1], limit=limit, checkpoint=checkpoint, **options())
-        found = run.execute()
-    same(whole, parts[-1])
-    assert (found.accuracy, found.asked) == (report.accuracy, report.asked)
-    with pytest.raises(streamsvm.errors.CheckpointError, match="budget|Asking"):
-        other = model_of("uncertainty", budget=0.2)
-        Run(MemorySource(events), other, checkpoint=Checkpoint(path), **options()).execute()
-
-
-def test_simulated_delays_hold_only_what_was_asked_for():
-    events = list(stream(600, seed=7))
-    model, late = model_of(), LateLabels(delay=40)
-    report = Run(MemorySource(events), model, late=late).execute()
-    assert report.learnt == 600
-    assert late.counts["not_asked"] == 600 - model.n_asked
-    assert late.counts["answered"] == model.n_answered == model.n_asked
-    assert late.counts["held"] == 0
 
 
 @pytest.mark.parametrize("classifier", [LASVMClassifier, linear_model.LogisticRegression])
@@ -226,16 +160,9 @@ def test_monitors_and_serving_take_it():
     assert monitor.learner.n_examples == model.n_answered
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"epochs": 2}, "reads a stream once"),
-        ({"model": ActiveLearner(LASVMClassifier(), oracle=len)}, "leave both out"),
-    ],
-)
-def test_what_a_run_cannot_do_is_refused(options, reason):
-    with pytest.raises(ParameterError, match=reason):
-        Run(MemorySource([]), **{"model": model_of()} | options)
+def test_a_run_takes_no_oracle():
+    with pytest.raises(ParameterError, match="leave both out"):
+        Run(MemorySource([]), ActiveLearner(LASVMClassifier(), oracle=len))
 
 
 # The commands
@@ -317,27 +244,3 @@ def test_an_error_is_not_hidden_by_questions_that_are_not_delivered():
         Run(Script(items), model_of(), late=LateLabels(ask=Failing())).execute()
     with pytest.raises(ParameterError, match="simulated or asked for"):
         LateLabels(delay=5, ask=print)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"n_asked": 10**6},
-        {"n_seen": -1},
-        {"draws": [3, [1] * 625, "x"]},
-        {"draws": [3, [1] * 7, None]},
-        {"threshold": "x"},
-        {"last": [None]},
-        {"waiting": [[["a", 1.0]]] * 30},
-        {"waiting": "x"},
-        {"budget": 7.0},
-        {"strategy": "x"},
-    ],
-)
-def test_files_with_a_wrong_state_are_refused(change):
-    model = model_of("uncertainty")
-    by_hand(model, stream(300, seed=1))
-    content = model.asking.as_json()
-    assert Asking.from_json(content).as_json() == content
-    with pytest.raises((ValueError, TypeError, ParameterError)):
-        Asking.from_json(content | change)

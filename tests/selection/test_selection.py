@@ -6,8 +6,6 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import streamsvm
 from connectors import MemorySource
@@ -261,32 +259,6 @@ def test_active_is_not_attracted_by_wrong_labels_as_gradient_is():
         X, y = as_batch(clean)
         errors[selection.name] = np.mean(np.array(model.predict_many(X)) != y)
     assert errors["active"] < 0.12 < errors["gradient"] / 1.5, errors
-
-
-@settings(max_examples=30)
-@given(
-    st.sampled_from(sorted(MAKERS)),
-    st.integers(1, 12),
-    st.floats(0.05, 1.0),
-    st.integers(0, 1000),
-    st.lists(st.integers(1, 40), min_size=1, max_size=6),
-)
-def test_any_cut_into_batches_is_the_same(name, candidates, share, seed, sizes):
-    cls, parameters = MAKERS[name]
-    selection = Active(candidates, share)
-    one, many = (cls(**parameters, selection=selection) for _ in range(2))
-    events = list(stream(sum(sizes), several(name), seed))
-    for x, y in events:
-        one.learn_one(x, y)
-    start = 0
-    for size in sizes:
-        X, y = as_batch(events[start : start + size])
-        many.learn_many(pa.table({"a": X[:, 0], "b": X[:, 1]}), y)
-        start += size
-    assert one.waiting.n_taken == many.waiting.n_taken
-    assert sorted(one.waiting.facts["arrived"]) == sorted(many.waiting.facts["arrived"])
-    for x, _ in events[:10]:
-        assert one.decision_function_one(x) == many.decision_function_one(x)
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,32 @@ class Pair:
         assert (cache.length[cache.slot_of == NONE] == 0).all()
 
 
+def slots_in_order(cache, head):
+    line, slots = cache.older[head], []
+    while line != head:
+        slots.append(int(cache.slot_of[line]))
+        line = cache.older[line]
+    return slots
+
+
+def test_the_least_recently_used_line_goes_first():
+    cache = row_cache.new_cache(64, D, 0)
+    n_lines, values = cache.length.size, np.zeros(64, np.float32)
+    # Half of the lines may be on trial.
+    for slot in range(6):
+        row_cache.keep(cache, slot, values, 1)
+    assert slots_in_order(cache, n_lines + 1) == [5, 4, 3, 2]
+    for slot in (2, 3):
+        row_cache.touch(cache, cache.line_of[slot])
+    for slot in range(10, 16):
+        row_cache.take_line(cache, slot)
+    assert slots_in_order(cache, n_lines) == [15, 14, 13, 12, 11, 10]
+    row_cache.touch(cache, cache.line_of[10])
+    row_cache.take_line(cache, 16)
+    assert slots_in_order(cache, n_lines) == [16, 10, 15, 14, 13, 12]
+    assert slots_in_order(cache, n_lines + 1) == [5, 4]
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from([kernels.RBF(gamma=0.4), kernels.Polynomial(degree=2, gamma=0.3)]),

@@ -220,6 +220,9 @@ class LinearModel(Model):
         """Store rows as their nonzero features from now on, unless they shall be dense."""
         if self.sparse is not False:
             self.is_sparse = True
+            if self.state is not None:
+                # Another object: compiled calls for events are bound to dense rows so far.
+                self.state = self.state._replace()
             if not self.finds_rate:
                 # The first examples have nothing left to decide.
                 self.first_rows = None

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.golden.larank import theorem
 from streamsvm import kernels
 from streamsvm.solvers.bounds import Budget, bounds_of
 from streamsvm.solvers.larank import finish as larank_finish
@@ -18,7 +19,6 @@ from streamsvm.solvers.larank.uniform import block_step, shift_onto
 from streamsvm.support import states
 from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows.bound_kernels import bound
-from tests.golden.larank import theorem
 from tests.reference.slow_larank import SlowLaRank, batch_optimum, dual_of
 
 RBF = kernels.RBF(gamma=0.5)

@@ -1,4 +1,4 @@
-"""Print LASVM's figures on the papers' problems: ``python -m tests.golden.figures [NAME ...]``.
+"""Print LASVM's figures on the papers' problems: ``python -m benchmarks.golden.figures [NAME]``.
 
 ``--libsvm`` adds scikit-learn's SVC on the same split (minutes on the large ones).
 """
@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.svm import SVC
 
+from benchmarks.golden import problems
+from benchmarks.golden.problems import Problem
 from streamsvm import LASVMClassifier
-from tests.golden import problems
-from tests.golden.problems import Problem
 
 NAMES = ("banana", "waveform", "usps", "adult", "adult_100", "mnist_8")
 

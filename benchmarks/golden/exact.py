@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.svm import SVC
 
+from benchmarks.golden.problems import Problem
 from streamsvm import IncrementalSVMClassifier
-from tests.golden.problems import Problem
 
 PROBLEMS = {"banana": 1000, "adult": 2000, "usps": 1000}
 """Rows of each problem."""

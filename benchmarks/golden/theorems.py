@@ -1,4 +1,4 @@
-"""Print measured gaps beside certificates: ``python -m tests.golden.theorems [--seeds 20]``.
+"""Print measured gaps beside certificates: ``python -m benchmarks.golden.theorems [--seeds 20]``.
 
 Two tables: on data, and on the streams of ``tests/monitor/test_guarantee.py``, which are made to
 break the bound. Both have the share of runs in which it held at all moments measured.
@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from river import datasets
 
+from benchmarks.golden import problems
 from streamsvm import TrackingSVMClassifier, kernels
-from tests.golden import problems
 from tests.monitor import test_guarantee as adversarial
 
 ALGORITHMS = {"Algorithm 1": False, "Algorithm 2": True}

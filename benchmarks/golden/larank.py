@@ -1,4 +1,4 @@
-"""LaRank's published figures, redone: ``python -m tests.golden.larank``.
+"""LaRank's published figures, redone: ``python -m benchmarks.golden.larank``.
 
 Figure 5.2 of the thesis: test error and kernel values of one epoch on USPS, with PROCESSNEW only,
 with OPTIMIZE, with PROCESSOLD, and with both. Then the theorem: over seeds, the mean duality gap of
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from river import datasets
 
+from benchmarks.golden import problems
 from streamsvm import LaRankClassifier, StandardScaler
-from tests.golden import problems
 
 OPERATIONS = {
     "PROCESSNEW only": {"old": 0.0, "optimize": 0.0},

@@ -1,7 +1,7 @@
 """Chunking CoNLL-2000 and reading OCR words, as in the thesis' section 5.3.
 
-python -m tests.golden.sequences prints F1, accuracy and seconds beside the published figures; with
---schedules what more or fewer steps give with exact inference.
+python -m benchmarks.golden.sequences prints F1, accuracy and seconds beside the published figures;
+with --schedules what more or fewer steps give with exact inference.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
+from benchmarks.golden.problems import FOLDER
 from streamsvm import Chain, LaRankSequenceLabeler, SequencePA, SequencePerceptron
 from streamsvm.kernels import RBF
 from streamsvm.model_files.container import encoded
 from streamsvm.structured.chunks import ChunkScore
-from tests.golden.problems import FOLDER
 
 TEMPLATE = """
 U00:%x[-2,0]
