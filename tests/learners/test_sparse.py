@@ -12,6 +12,7 @@ import streamsvm
 from streamsvm import (
     KernelPerceptronClassifier,
     LASVMClassifier,
+    SVMSGDClassifier,
     TrackingMonitor,
     TrackingSVMClassifier,
     _compile,
@@ -361,3 +362,18 @@ def test_a_merged_row_stays_within_the_memory_of_sparse_rows(model, stream):
             assert store.counts[sparse_store.LIVE] == store.length.sum()
             longest = max(longest, store.length.max())
     assert longest >= 100  # of merged ones
+
+
+def test_events_after_a_linear_model_became_sparse_are_read_as_sparse_rows():
+    draws = np.random.default_rng(3)
+    model = SVMSGDClassifier(t0=1.0)
+    # Room that is enough from then on.
+    model.learn_one({f"z{j}": 1.0 for j in range(2100)}, True)
+    were_sparse = []
+    for _ in range(200):
+        words = {f"w{j}": 1.0 for j in draws.integers(0, 300, 3)}
+        model.learn_one({"a": float(draws.normal()), **words}, bool(draws.integers(2)))
+        model.predict_one(words)
+        were_sparse.append(model.is_sparse)
+        assert model.event_path is None or model.event_path.is_sparse == model.is_sparse
+    assert not were_sparse[0] and were_sparse[-1]

@@ -196,9 +196,9 @@ class LinearModel(Model):
         self.search_at = rate_search.next_search(n)
         x, classes, weight, _ = kept.last(n, self.n_features)
         if self.sparse is None and not self.is_sparse and density.are_sparse(dense(x)):
-            self.is_sparse, x = True, sparse(x)
+            x = sparse(x)
             kept.map_in_place(sparse)
-            self.make_room(min(_FEWEST_SPARSE, self.limit))
+            self._note_sparse(min(_FEWEST_SPARSE, self.limit))
         if self.finds_rate:
             # It goes on from the weights of the best pass over these rows.
             y, state, second = classes.astype(np.float64), self.make_room(0), self.second
@@ -219,13 +219,17 @@ class LinearModel(Model):
     def become_sparse(self) -> None:
         """Store rows as their nonzero features from now on, unless they shall be dense."""
         if self.sparse is not False:
-            self.is_sparse = True
-            if self.state is not None:
-                # Another object: compiled calls for events are bound to dense rows so far.
-                self.state = self.state._replace()
+            self._note_sparse(0)
             if not self.finds_rate:
                 # The first examples have nothing left to decide.
                 self.first_rows = None
+
+    def _note_sparse(self, n_features: int) -> None:
+        """Note that rows are sparse from now on; have room for so many features."""
+        self.is_sparse = True
+        if self.state is not None:
+            # Another object, as compiled calls for events are bound to dense rows so far.
+            self.state = self.make_room(n_features)._replace()
 
     # Events
 
