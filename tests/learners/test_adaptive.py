@@ -879,3 +879,18 @@ def test_a_rare_value_has_bits_whether_it_is_low_or_high():
     for rows in (x, 1.0 - x):
         low, high = fitted(rows, None)[0].of_rows(np.array([[0.0], [1.0]], np.float32))
         assert low.sum() == 0 < high.sum()
+
+
+def test_words_are_counted_from_the_first_example_on():
+    # The first rows are dense, until they are seen to be mostly zeros.
+    events, y = words(300, n_new=1)
+    models = [AdaptiveSVMClassifier(), AdaptiveSVMClassifier(sparse=True)]
+    for model in models:
+        for i, (event, label) in enumerate(zip(events, y, strict=True)):
+            model.learn_one(event, label, w=1.0 + i % 3)
+    late, early = (model.model.combination for model in models)
+    for name in ("counts", "known", "totals"):
+        found, expected = getattr(late, name), getattr(early, name)
+        both = tuple(slice(0, min(n)) for n in zip(found.shape, expected.shape, strict=True))
+        np.testing.assert_allclose(found[both], expected[both])
+    assert late.info[combination.N_WORDS] == early.info[combination.N_WORDS]

@@ -466,10 +466,16 @@ class AdaptiveModel(Model):
         first = self.members[FIRST]
         if first is not None:
             first.model.become_sparse()
+        # Words are counted from the first example on, as far as these are kept.
+        x, classes, weights, _ = self._last(self.recent.n_examples)
+        combined = combination.made_sparse(self.combination)
+        combined = combination.with_room(combined, shape(x)[1], True)
+        weights = weights * np.array(self.factors_of_classes)[classes]
+        combination.count_words(combined, dense(x), classes, weights)
         # Last, and in one step: after an interruption it is done once more.
         self.__dict__.update(
             is_sparse=True,
-            combination=combination.made_sparse(self.combination),
+            combination=combined,
             members=[first, None, None],
             renewal=Renewal(),
         )

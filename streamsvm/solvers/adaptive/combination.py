@@ -690,6 +690,21 @@ def _note_width(state, values, columns, n, is_sparse):
             state.info[WIDTH] = max(state.info[WIDTH], column + 1)
 
 
+def count_words(
+    state: CombinationState, x: np.ndarray, labels: np.ndarray, weights: np.ndarray
+) -> None:
+    """Count the words of rows, float32 (n, d), that came while rows were dense, in a new state.
+
+    `weights`, float64 (n,), have the class weights in them.
+    """
+    counts, d = np.abs(x) * weights[:, None], x.shape[1]
+    np.add.at(state.counts[:, 0], labels, weights)
+    np.add.at(state.counts[:, 1 : 1 + d], labels, counts)
+    state.totals[:] = state.counts[:, 1:].sum(axis=1)
+    state.known[:] = state.counts.sum(axis=0)
+    state.known[0], state.info[N_WORDS] = 0.0, np.count_nonzero(state.known[1:])
+
+
 @compiled_inner
 def _count_words(state, values, columns, n, label, weight):
     state.counts[label, 0] += weight
