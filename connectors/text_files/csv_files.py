@@ -100,6 +100,10 @@ class CSVSource(TextSource):
                     break
                 found += piece
         head, end, _ = found.partition(b"\n")
+        if head.startswith(b"PAR1"):
+            raise NotReadableError(
+                f"`{self._path}` is a Parquet file: give it a name that ends in .parquet"
+            )
         if not head.strip():
             raise NotReadableError(f"`{self._path}` has no first line that names the columns")
         if not end and len(found) >= _LONGEST_HEAD:

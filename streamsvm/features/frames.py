@@ -119,7 +119,7 @@ def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
             or pa.types.is_boolean(field.type)
             or pa.types.is_decimal(field.type)
         ):
-            raise FeatureError(f"column {field.name!r} is {field.type}: only numbers are features")
+            raise FeatureError(_no_number(field.name, field.type))
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
@@ -130,6 +130,14 @@ def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
             # As in its event: which rows have the column must not depend on those beside them.
             values[:, c] = np.where(values[:, c] == 0.0, np.nan, values[:, c])
     return by_appearance(list(X.schema.names), values)
+
+
+def _no_number(name: Name, kind: object) -> str:
+    """Return why a column is refused."""
+    return (
+        f"column {name!r} is {kind}: only numbers are features; sources of `connectors` read text "
+        "as categories and times as numbers"
+    )
 
 
 def by_appearance(names: list[Name], values: np.ndarray) -> Matrix:
@@ -164,7 +172,7 @@ def _of_frame(frame: Any) -> Matrix:
             values[:, c] = [check_number_feature(name, value) for value in given]
             continue
         if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
-            raise FeatureError(f"column {name!r} is {column.dtype}: only numbers are features")
+            raise FeatureError(_no_number(name, column.dtype))
         native = column.to_native()
         if not frame.implementation.is_pandas_like():
             absent = column.is_null().to_numpy()

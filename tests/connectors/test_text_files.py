@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from connectors import CSVSource, JSONLinesSource, NotReadableError, SnapshotError
@@ -85,3 +86,9 @@ def test_fields_that_come_after_the_first_lines_are_counted(tmp_path, caplog):
         "`rows.jsonl`: row 10800 has the field `new`, which the first 10000 rows did not have: "
         "such fields are ignored, and counted"
     ]
+
+
+def test_a_parquet_file_with_another_name_is_named_as_such(tmp_path):
+    pq.write_table(pa.table({"a": [1.0], "y": [1]}), tmp_path / "events.csv")
+    with pytest.raises(NotReadableError, match="is a Parquet file: give it a name that ends in"):
+        list(CSVSource(tmp_path / "events.csv", target="y").batches())
