@@ -617,7 +617,9 @@ class AdaptiveModel(Model):
             return learn_examples(fresh, newer).wrong
         # Labels come late: nor did the other one know the latest when it predicted.
         scores = fresh.outputs.scores_of(fresh.margins_of(newer.x))
-        return fresh.outputs.are_wrong(newer.classes.astype(np.float64), scores)
+        learn_examples(fresh, newer)
+        found: np.ndarray = fresh.outputs.are_wrong(newer.classes.astype(np.float64), scores)
+        return found
 
     def _errs_less(self, wrong: np.ndarray, before: np.ndarray, classes: np.ndarray) -> bool:
         """Tell whether the errors of a fresh model on examples, bool (n,), are clearly fewer."""
