@@ -114,6 +114,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read(broker, admin, monkeypatch):
 def test_a_checkpoint_from_before_is_said(broker, tmp_path, caplog):
     """What the group has read since is not in the model."""
     topic, path = f"old-{time.time_ns()}", tmp_path / "run.ckpt"
+    make_topic(broker.address, topic, 2)
     produce(broker.address, topic, payloads(100), 2)
     assert learnt(source_of(broker.address, topic), path).rows == 100
     before = path.read_bytes()
