@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm.features.events import Event, check_number_feature, is_missing, present, snapshot
-from streamsvm.features.missing import REJECT
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema, in_order
 from streamsvm.support.rows import LARGEST
@@ -113,8 +112,6 @@ class EventReader:
             x = snapshot(x)
             n, schema = len(x), self.schema
             if n > LONGEST or (schema.buckets is None and n > schema.limit):
-                return None
-            if schema.missing.code == REJECT:
                 return None
             d, new = len(schema), ()
             columns: Iterable[int]

@@ -193,13 +193,20 @@ class MissingValues:
             raise FeatureError(absence(r, names[c]))
         return x, statistics
 
+    @property
+    def requires_some(self) -> bool:
+        """Whether features may have to be there, though rows are sparse: they were dense before."""
+        return self.code == REJECT and self.n_examples > 0
+
     def required(self, d: int) -> list[int]:
         """Return which of the first d features must be there, though rows are sparse.
 
         Of sparse rows nothing is counted: usually there is what was so before rows became sparse.
         """
-        d = min(d, self.statistics.shape[1])
-        return [c for c in range(d) if is_usual(self.statistics, c)] if self.code == REJECT else []
+        if not self.requires_some:
+            return []
+        often = np.flatnonzero(self.statistics[PRESENT, :d] >= ENOUGH)
+        return [c for c in often.tolist() if is_usual(self.statistics, c)]
 
     def refuse_missing(self, x: np.ndarray, names: Sequence[Name]) -> None:
         """Raise FeatureError if rows, float32 (n, d), lack a value that is required."""

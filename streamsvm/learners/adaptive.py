@@ -56,7 +56,7 @@ class AdaptiveSVMClassifier(Learner):
     second and the third model sleep while the combination is as good without them; they wake, with
     the last examples, when the number of examples is a power of two, or errors become more.
 
-    It takes about twice as long as one model, up to five times of many classes. Its memory is
+    It takes about twice as long as one model, up to some four times. Its memory is
     bounded, for any stream: kernel rows take `cache_mb` at most, and each example that a model
     keeps about 8 d + 900 bytes (d features; with K > 2 classes 120 K more; sparse rows 24 bytes a
     nonzero feature instead of 8 d, and 3 kB, with K > 2 classes 24 K bytes more, for each feature

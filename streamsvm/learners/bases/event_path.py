@@ -34,7 +34,6 @@ from streamsvm.features.event_reader import (
     packer,
 )
 from streamsvm.features.events import Event
-from streamsvm.features.missing import REJECT
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.labels.targets import Targets
@@ -241,9 +240,6 @@ class EventPath:
         x = dict(x)
         n, schema = len(x), self.schema
         if n > LONGEST or (n > schema.limit and not self._is_hashed):
-            return -1
-        if schema.missing.code == REJECT:
-            # The general path looks what is missing.
             return -1
         values = packer("d", n)(*x.values())
         if self._is_hashed:

@@ -400,6 +400,9 @@ class Learner(RowLearner, base.MiniBatchClassifier):
         ):
             if parts[0] is None or len(self.targets.labels.seen) < 2:
                 return None
+            if self.is_sparse and self.schema.missing.requires_some:
+                # The general path looks what is missing.
+                return None
             path = self.event_path = self.new_event_path(self, parts)
         return path
 

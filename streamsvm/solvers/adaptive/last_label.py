@@ -25,7 +25,8 @@ def digest(columns, values, n, is_sparse, width):
 
     The row is float32 (>= n,), the columns are int32 (>= n,); those of a dense row are not read.
     Columns from `width` on count for nothing: when the row was predicted, they may not have been
-    known. Nor do the latest half of sparse ones, as there are new words all the time.
+    known. Of sparse rows that is rounded down to a power of two, as new words come all the time
+    while labels are waited for.
     """
     bits, found, limit = values[:n].view(np.int32), np.int64(1), np.int64(width)
     if is_sparse:
