@@ -359,12 +359,31 @@ def _inputs(
         of_words = graph.affine(graph.add("Abs", x), counts.T / 3.0, first / 3.0)
         yield combination.BAYES, _cut(graph, of_words, state.leads[combination.BAYES], is_one)
     else:
+        of_classes = _of_normals(graph, state, x, d, turn, is_one)
+        yield combination.BAYES, _cut(graph, of_classes, state.leads[combination.BAYES], is_one)
         mean, factors = combination.standards(state, d)
         x = graph.add("Mul", graph.add("Sub", x, graph.constant(mean)), graph.constant(factors))
         x = _clipped(graph, x, combination.FAR)
     for m, w in zip((combination.FAST, combination.SLOW), state.linear, strict=True):
         score = graph.affine(x, turn * w[:, 1 : 1 + d].T, turn * w[:, 0])
         yield m, _cut(graph, score, state.leads[m], is_one)
+
+
+def _of_normals(
+    graph: Graph, state: combination.CombinationState, x: str, d: int, turn: float, is_one: bool
+) -> str:
+    """Add the scores of Gaussian naive Bayes, (n, outputs)."""
+    means, variances, first = combination.normals(state, d)
+    x = graph.add("Unsqueeze", x, graph.constant([1]))
+    change = graph.add("Sub", x, graph.constant(means))
+    square = graph.add("Div", graph.add("Mul", change, change), graph.constant(variances))
+    square = graph.add("Min", square, graph.constant(combination.FURTHEST))
+    total = graph.add("ReduceSum", square, graph.constant([2]), keepdims=0)
+    if is_one:
+        return graph.affine(
+            total, turn / 6.0 * np.array([[1.0], [-1.0]]), turn * np.diff(first) / 3.0
+        )
+    return graph.affine(total, -np.eye(len(first)) / 6.0, first / 3.0)
 
 
 def _clipped(graph: Graph, values: str, at: float) -> str:

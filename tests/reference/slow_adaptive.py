@@ -50,6 +50,36 @@ def slow_drifts(wrong, slow, fast, limit, apart, every):
     return noticed
 
 
+def slow_normal(row, learnt, mean_of_all, deviation, n_classes):
+    """Return the logarithms of the odds of classes by Gaussian naive Bayes, but for a constant.
+
+    `learnt` are (row, class, weight) of each example, `deviation` that of all, 0 where none is.
+    """
+    found = np.zeros(n_classes)
+    varies, of_all = deviation > 0.0, deviation[deviation > 0.0] ** 2
+    for c in range(n_classes):
+        shares, n = np.zeros(0), 0.0
+        for weight in (weight for _, label, weight in learnt if label == c):
+            n = min(n + weight, 1000)
+            share = min(1.0, weight / n)
+            shares = np.append((1.0 - share) * shares, share)
+        of_class = np.array([x for x, label, _ in learnt if label == c]).reshape(-1, len(row))
+        # Each class has mean and variance of its examples, which weigh less the older they are.
+        mean = shares @ of_class
+        variance = shares @ (of_class - mean) ** 2
+        mean = ((n * mean + mean_of_all) / (n + 1))[varies]
+        variance = (n * variance[varies] + 5 * of_all) / (n + 5) + of_all / 1000
+        distance = (row[varies] - mean) ** 2 / variance
+        late = sum(
+            weight * 0.999 ** (len(learnt) - 1 - i)
+            for i, (_, label, weight) in enumerate(learnt)
+            if label == c
+        )
+        found[c] = np.log(late + 1) - 0.5 * np.log(variance / of_all).sum()
+        found[c] -= 0.5 * np.minimum(25.0, distance).sum()
+    return found
+
+
 def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_of_examples):
     """Return combined scores of rows, of which those with a known label are learnt, one by one.
 
@@ -61,6 +91,7 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
     linear, seen, last = np.zeros((2, k, 1 + d)), [], None
     errors = np.zeros(10)
     counts, docs = np.zeros((max(2, k), d)), np.zeros(max(2, k))
+    learnt = []  # rows as they are learnt, their classes and weights
     out = np.zeros((n, k))
 
     def side(values):
@@ -78,13 +109,15 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
             varies = deviation > 1e-6
             mean = before.mean(axis=0) if seen else np.zeros(d)
             z = np.where(varies, (z - mean) / np.where(varies, deviation, 1.0), 0.0).clip(-10, 10)
+            normal = slow_normal(rows[r], learnt, mean, np.where(varies, deviation, 0.0), max(2, k))
         z = np.hstack([1.0, z])
         known, words = counts.sum(axis=0) > 0.0, np.abs(rows[r].astype(float))
         bayes = np.log(docs + 1.0)
         for c in np.flatnonzero(known & (words > 0.0)):
             total = counts.sum(axis=1) + known.sum() + 1.0
             bayes = bayes + words[c] * np.log((counts[:, c] + 1.0) / total)
-        bayes = (bayes[1:] - bayes[:1] if k == 1 else bayes) / 3.0 * is_sparse
+        bayes = bayes if is_sparse else normal
+        bayes = (bayes[1:] - bayes[:1] if k == 1 else bayes) / 3.0
         own = [*scores[r], linear[0] @ z, linear[1] @ z, bayes]
         f = np.zeros((8, k))
         for m, values in enumerate(own):
@@ -138,6 +171,7 @@ def slow_combination(scores, rows, y, is_known, knows_last, is_sparse, weights_o
             far = np.where(varies, 10.0 * deviation, np.inf)
             value = value.clip(mean - far, mean + far)
         seen.append(value)
+        learnt.append((value, y[r], weight))
         for m, values in enumerate(own):
             if k > 1 and lead_of(values) > 0.0:
                 share = min(len(seen) + 1, 500) if leads[m] else 1

@@ -76,6 +76,8 @@ _FIELDS: dict[str, Any] = {
     "counts": (float, 2),
     "known": (float, 1),
     "totals": (float, 1),
+    "normals": (float, 3),
+    "n_of_class": (float, 2),
     "errors": (float, 1),
     "info": (np.int64, 1),
     "digests": (np.int64, 1),
@@ -172,7 +174,8 @@ def _scores(args):
 def _combination(args):
     state = CombinationState(
         args.weights, args.curvature, args.leads, args.linear, args.moments, args.counts,
-        args.known, args.totals, args.errors, args.info, args.digests, args.stamps, args.waiting,
+        args.known, args.totals, args.normals, args.n_of_class, args.errors, args.info,
+        args.digests, args.stamps, args.waiting,
     )  # fmt: skip
     return state, Scratch(
         args.inputs, args.row, args.matrix, args.factors_of_classes, args.p, args.z, args.raw

@@ -795,9 +795,9 @@ class AdaptiveModel(Model):
     @property
     def _combination_sizes(self) -> dict[str, int]:
         n, d = self.n_classes, self.n_features
-        words = 1 + d if self.is_sparse else 1
+        words, measured = (1 + d, 1) if self.is_sparse else (1, 1 + d)
         sizes = {"outputs": n if n > 2 else 1, "inputs": 1 + d, "features": d}
-        return sizes | {"sides": max(2, n), "words": words}
+        return sizes | {"sides": max(2, n), "words": words, "measured": measured}
 
     def read(self, content: Json, arrays: NamedArrays) -> None:
         """Set what `as_file` returned; raise ValueError if it does not fit."""

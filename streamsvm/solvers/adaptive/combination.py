@@ -4,7 +4,8 @@ Of each event there are the inputs
 
     f_1 .. f_3   the scores of up to three kernel models, the first of them the main one,
     f_4, f_5     those of two passive-aggressive linear models, which follow fast and slowly,
-    f_6          of sparse rows: the log odds of a multinomial naive Bayes model, divided by 3,
+    f_6          the log odds of naive Bayes, divided by 3: of sparse rows multinomial, of dense
+                 ones Gaussian,
     f_7          2 for the last label, if it is known when the event comes: labels often repeat,
     f_8          1, the constant,
 
@@ -31,6 +32,10 @@ predictions are kept until their labels come, in a table by the digest of the ro
 What would be lost without an input m is told by the second-order expansion of the loss, H = A + 3 I
 being its curvature (Hassibi, Stork, Second order derivatives for network pruning, NIPS 1992):
 w_m^2 / (2 [H^-1]_mm), summed over the examples that are not forgotten.
+
+Gaussian naive Bayes has a mean and a variance of each feature in each class, over about 1,000
+examples of the class of late. With c of them these are (c m + m') / (c + 1) and (c v + 5 v') / (c +
+5) + v' / 1000, where m' and v' are those of all classes: few examples say little.
 
 The linear models are PA-I (Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online
 Passive-Aggressive Algorithms, JMLR 7, 2006) with C 1 and .01, on rows that are standardised by
@@ -81,6 +86,10 @@ COMBINED, WITHOUT_LAST = N_INPUTS, N_INPUTS + 1
 MEAN, SQUARES = range(2)
 """Rows of `moments`: the mean of each feature, and the sum of squares about it."""
 
+OF_NORMAL, OF_LATE = range(2)
+"""Columns of `n_of_class`: how many examples the means and variances of a class stand for, and how
+many of the last ones were of the class."""
+
 FIRST_WEIGHT = 1.5
 LONGEST = 3.0
 FORGET = 0.998
@@ -90,6 +99,10 @@ FAST_C, SLOW_C = 1.0, 0.01
 FAR = 10.0
 """Standardised values are cut at this, and from `FEWEST` examples on those that moments learn."""
 FEWEST = 30
+NORMALS_OF = 1000
+"""Means and variances of a class are over about so many of its examples."""
+FURTHEST = 25.0
+"""What the squared distance of one feature from a mean counts as at most, in variances."""
 LARGEST_LEAD = 100.0
 """What a lead counts as at most."""
 LEAD, LEAD_IF_LATE = 0.01, -0.01
@@ -128,6 +141,11 @@ class CombinationState(NamedTuple):
     """The same of all classes together."""
     totals: np.ndarray = field("sides", range=NOT_NEGATIVE)
     """The sums over all words; of dense rows nothing is counted."""
+    normals: np.ndarray = field("sides", 2, "measured")
+    """Of dense rows, the mean and the variance of each feature in each class; the first column is
+    not used."""
+    n_of_class: np.ndarray = field("sides", 2, range=NOT_NEGATIVE)
+    """See `OF_NORMAL`."""
     errors: np.ndarray = field(N_INPUTS + 2, range=Range(0.0, 1.0))
     """The shares of errors of late: of each input alone, of all combined, and of all but the last
     label."""
@@ -143,6 +161,8 @@ class CombinationState(NamedTuple):
 def _check(state: CombinationState, sizes: Sizes) -> None:
     if (state.moments[SQUARES] < 0.0).any() or (state.leads < 0.0).any():
         raise ValueError("moments or leads of a combination are below 0")
+    if (state.normals[:, 1] < 0.0).any():
+        raise ValueError("variances of a combination are below 0")
     least = -1e-6 * (1.0 + np.trace(state.curvature))
     if (np.linalg.eigvalsh(state.curvature) < least).any():
         raise ValueError("the curvature of a combination is not positive semi-definite")
@@ -173,7 +193,8 @@ def new_scratch(n_outputs: int, n_features: int) -> Scratch:
 
 def new_combination() -> CombinationState:
     """Return the combination of two classes, or of one, for dense rows."""
-    sizes = {"outputs": 1, "inputs": 1, "sides": 2, "words": 1, "waiting": FEWEST_WAITING}
+    sizes = {"outputs": 1, "inputs": 1, "sides": 2, "words": 1, "measured": 1}
+    sizes["waiting"] = FEWEST_WAITING
     state: CombinationState = states.new(CombinationState, sizes)
     state.weights[0] = FIRST_WEIGHT
     return state
@@ -183,7 +204,9 @@ def nothing_combined() -> tuple[CombinationState, Scratch, np.ndarray]:
     """Return arrays of size 0, where scores are not combined."""
     one, two, three = (np.zeros((0,) * n) for n in (1, 2, 3))
     none = np.zeros(0, np.int64)
-    state = CombinationState(one, two, one, three, two, two, one, one, one, none, none, none, three)
+    state = CombinationState(
+        one, two, one, three, two, two, one, one, three, two, one, none, none, none, three
+    )
     return state, Scratch(two, one, two, one, one, one, two), none
 
 
@@ -208,6 +231,8 @@ def with_outputs(state: CombinationState, n_outputs: int) -> CombinationState:
         moments=state.moments.copy(), weights=state.weights.copy(),
         curvature=state.curvature.copy(), counts=np.pad(state.counts, ((0, more), (0, 0))),
         known=state.known.copy(), totals=np.pad(state.totals, (0, more)),
+        normals=np.pad(state.normals, ((0, more), (0, 0), (0, 0))),
+        n_of_class=np.pad(state.n_of_class, ((0, more), (0, 0))),
         errors=state.errors.copy(),
         digests=np.zeros(places, np.int64), stamps=np.zeros(places, np.int64),
         waiting=np.zeros((places, N_INPUTS + 1, n_outputs)),
@@ -229,7 +254,10 @@ def made_sparse(state: CombinationState) -> CombinationState:
     counts = np.zeros((len(state.counts), d))
     linear = np.zeros_like(state.linear)
     totals = np.zeros(len(counts))
-    return state._replace(linear=linear, counts=counts, known=np.zeros(d), totals=totals)
+    return state._replace(
+        linear=linear, counts=counts, known=np.zeros(d), totals=totals,
+        normals=np.zeros((len(counts), 2, 1)), n_of_class=np.zeros((len(counts), 2)),
+    )  # fmt: skip
 
 
 def with_room(state: CombinationState, n_features: int, is_sparse: bool) -> CombinationState:
@@ -240,12 +268,13 @@ def with_room(state: CombinationState, n_features: int, is_sparse: bool) -> Comb
     # At least twice as many as before: many features may come one by one.
     more = max(more, state.moments.shape[1])
     linear, moments = np.pad(state.linear, ((0, 0), (0, 0), (0, more))), state.moments
-    of_words = more if is_sparse else 0
+    of_words, measured = (more, 0) if is_sparse else (0, more)
     return state._replace(
         linear=linear,
         moments=np.pad(moments, ((0, 0), (0, more))),
         counts=np.pad(state.counts, ((0, 0), (0, of_words))),
         known=np.pad(state.known, (0, of_words)),
+        normals=np.pad(state.normals, ((0, 0), (0, 0), (0, measured))),
     )
 
 
@@ -327,6 +356,24 @@ def standards(state: CombinationState, d: int) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.where(varies, np.sqrt(count / np.where(varies, squares, 1.0)), 0.0)
 
 
+def normals(state: CombinationState, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return of naive Bayes means and variances, (sides, d), and logarithms of priors, (sides,).
+
+    A feature that does not vary has the variance infinity.
+    """
+    count, mean_of_all = max(1, int(state.info[N])), state.moments[MEAN, 1 : 1 + d]
+    squares, c = state.moments[SQUARES, 1 : 1 + d], state.n_of_class[:, OF_NORMAL, None]
+    of_all = np.where(squares > _TINY * count, squares / count, np.inf)
+    means = (c * state.normals[:, 0, 1 : 1 + d] + mean_of_all) / (c + 1.0)
+    variances = (c * state.normals[:, 1, 1 : 1 + d] + 5.0 * of_all) / (c + 5.0) + 1e-3 * of_all
+    shares = np.where(np.isinf(of_all), 1.0, variances / np.where(np.isinf(of_all), 1.0, of_all))
+    return (
+        means,
+        variances,
+        np.log(state.n_of_class[:, OF_LATE] + 1.0) - 0.5 * np.log(shares).sum(1),
+    )
+
+
 # Compiled code. A row is given by its first n values and, if it is sparse, their columns.
 
 
@@ -369,7 +416,7 @@ def _best(scores, but):
 
 @compiled_inner
 def _write_bayes(state, values, columns, n, scratch):
-    """Write the log odds of naive Bayes, or of several classes the log probabilities, less one."""
+    """Write the log odds of multinomial naive Bayes; of several classes the log probabilities."""
     k, counts = scratch.inputs.shape[1], state.counts
     vocabulary = state.info[N_WORDS] + 1.0
     for side in range(counts.shape[0]):
@@ -379,6 +426,34 @@ def _write_bayes(state, values, columns, n, scratch):
             column = 1 + np.int64(columns[t])
             if state.known[column] > 0.0:
                 score += abs(values[t]) * (math.log(counts[side, column] + 1.0) - of_all)
+        if k > 1:
+            scratch.inputs[BAYES, side] = score / 3.0
+        else:
+            scratch.inputs[BAYES, 0] += (2.0 * side - 1.0) * score / 3.0
+
+
+@compiled_inner
+def _write_normal(state, values, n, scratch):
+    """Write the log odds of Gaussian naive Bayes; of several classes the log probabilities."""
+    k, count = scratch.inputs.shape[1], np.float64(state.info[N])
+    for side in range(state.n_of_class.shape[0]):
+        own, c = state.normals[side], state.n_of_class[side, OF_NORMAL]
+        score, product = math.log(state.n_of_class[side, OF_LATE] + 1.0), np.float64(1.0)
+        for t in range(n):
+            squares = state.moments[SQUARES, 1 + t]
+            if squares <= _TINY * count:
+                continue
+            of_all = squares / count
+            mean = (c * own[0, 1 + t] + state.moments[MEAN, 1 + t]) / (c + 1.0)
+            variance = (c * own[1, 1 + t] + 5.0 * of_all) / (c + 5.0) + 1e-3 * of_all
+            change = values[t] - mean
+            score -= 0.5 * min(FURTHEST, change * change / variance)
+            product *= variance / of_all
+            # A logarithm of a product takes less time than the sum of logarithms.
+            if not 1e-100 < product < 1e100:
+                score -= 0.5 * math.log(max(1e-300, min(1e300, product)))
+                product = np.float64(1.0)
+        score -= 0.5 * math.log(product)
         if k > 1:
             scratch.inputs[BAYES, side] = score / 3.0
         else:
@@ -417,6 +492,8 @@ def _write_inputs(state, scores, values, columns, n, is_sparse, knows_last, scra
     _write_linear(state, columns, n, is_sparse, scratch)
     if is_sparse:
         _write_bayes(state, values, columns, n, scratch)
+    else:
+        _write_normal(state, values, n, scratch)
     _cut(state, scratch)
     last = state.info[LAST_LABEL] - 1
     if knows_last and last >= 0:
@@ -677,7 +754,7 @@ def learn(
     if is_sparse:
         _count_words(state, values, columns, n, label, weight)
     else:
-        _learn_moments(state, values, n, count)
+        _learn_moments(state, values, n, count, label, weight)
 
 
 @compiled_inner
@@ -717,8 +794,14 @@ def _count_words(state, values, columns, n, label, weight):
 
 
 @compiled_inner
-def _learn_moments(state, values, n, count):
+def _learn_moments(state, values, n, count, label, weight):
     """Learn the values of a row; `count` includes it."""
+    counts, own = state.n_of_class, state.normals[label]
+    for side in range(counts.shape[0]):
+        counts[side, OF_LATE] *= 1.0 - 1.0 / NORMALS_OF
+    counts[label, OF_LATE] += weight
+    counts[label, OF_NORMAL] = min(counts[label, OF_NORMAL] + weight, np.float64(NORMALS_OF))
+    share = min(1.0, weight / counts[label, OF_NORMAL])
     for t in range(n):
         value, mean = np.float64(values[t]), state.moments[MEAN, 1 + t]
         squares = state.moments[SQUARES, 1 + t]
@@ -729,6 +812,9 @@ def _learn_moments(state, values, n, count):
         change = value - mean
         state.moments[MEAN, 1 + t] += change / count
         state.moments[SQUARES, 1 + t] += change * (value - state.moments[MEAN, 1 + t])
+        change = value - own[0, 1 + t]
+        own[0, 1 + t] += share * change
+        own[1, 1 + t] += share * (change * (value - own[0, 1 + t]) - own[1, 1 + t])
 
 
 @compiled
