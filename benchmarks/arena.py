@@ -129,9 +129,12 @@ _LEARNERS: dict[str, Callable[[bool], Any]] = {
     "PA": lambda several: _scaled(linear_model.PAClassifier(), several),
     "ALMA": lambda several: _scaled(linear_model.ALMAClassifier(), several),
     "naive Bayes": lambda several: naive_bayes.MultinomialNB(),
+    "Gaussian naive Bayes": lambda several: naive_bayes.GaussianNB(),
     "last label": lambda several: LastLabel(),
 }
-_NUMERIC = {*OURS, "KNN", "KNN, lazy", "LR", "PA", "ALMA", "naive Bayes", "AMF"}
+_NUMERIC = {
+    *OURS, "KNN", "KNN, lazy", "LR", "PA", "ALMA", "naive Bayes", "Gaussian naive Bayes", "AMF"
+}  # fmt: skip
 """Learners that get text as one-hot features."""
 _SHOWN = [
     "adaptive", "LASVM or LaRank", "ARF", "SRP", "AMF", "LeveragingBagging", "KNN, lazy", "HAT",

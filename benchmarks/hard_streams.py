@@ -128,6 +128,12 @@ def rare(n: int, draws: np.random.Generator, share: float) -> Rows:
     return x, y
 
 
+def unequal_variances(n: int, draws: np.random.Generator) -> Rows:
+    """Return two classes of one mean, which differ in the variances of 8 features."""
+    y, wide = draws.random(n) < 0.5, np.where(np.arange(8) % 2, 2.5, 0.7)
+    return draws.normal(size=(n, 8)) * np.where(y[:, None], wide, wide[::-1]), y
+
+
 def _of_classes(name: str, n: int, draws: np.random.Generator) -> Rows:
     x, y = classes.OVERLAPPING[name](1)
     return x[:n], y[:n]
@@ -152,6 +158,7 @@ STREAMS: dict[str, Callable[[int, np.random.Generator], Rows]] = {
     "turning slowly": partial(turning, period=2000.0),
     "1 of 20": partial(rare, share=1.0 / 20.0),
     "1 of 200": partial(rare, share=1.0 / 200.0),
+    "unequal variances": unequal_variances,
     **{name: partial(_of_classes, name) for name in ("30 Gaussians", "rings, 40 % noise")},
 }
 

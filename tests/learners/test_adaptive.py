@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from river import naive_bayes
 from scipy import sparse as scipy_sparse
 
 import streamsvm
@@ -767,6 +768,22 @@ def test_of_words_the_counts_are_combined_too():
             model.learn_one(x, label)
         right[cls] = n_right / 1000
     assert right[AdaptiveSVMClassifier] > right[LASVMClassifier] + 0.02, right
+
+
+def test_classes_that_differ_in_variances_are_told_apart():
+    draws = np.random.default_rng(5)
+    y = draws.integers(0, 4, 1200)
+    deviations = np.exp(0.6 * draws.normal(size=(4, 10)))
+    right = {AdaptiveSVMClassifier: 0, naive_bayes.GaussianNB: 0}
+    events = [
+        dict(enumerate(row)) for row in (deviations[y] * draws.normal(size=(1200, 10))).tolist()
+    ]
+    for cls in right:
+        model = cls()
+        for i, (x, label) in enumerate(zip(events, y.tolist(), strict=True)):
+            right[cls] += i >= 200 and model.predict_one(x) == label
+            model.learn_one(x, label)
+    assert right[AdaptiveSVMClassifier] > right[naive_bayes.GaussianNB] - 30, right
 
 
 def test_what_fresh_models_take_is_bounded_by_the_examples(monkeypatch):

@@ -276,6 +276,9 @@ class Learner(RowLearner, base.MiniBatchClassifier):
     def predict_proba_one(self, x: Event, **kwargs: object) -> Probabilities:
         """Return the probability of each label, calibrated on margins from before learning.
 
+        The most probable label can differ from that of `predict_one`, which takes the largest
+        score, for the few events near a border.
+
         Returns
         -------
         {label: probability}. Before the first label {}; from learners of two classes one half each
