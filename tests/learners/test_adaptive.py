@@ -658,7 +658,7 @@ def test_scores_are_combined_as_in_the_twin(n_classes, is_sparse):
     state = combination.made_sparse(state) if is_sparse else state
     state, out = combination.with_room(state, 4, is_sparse), np.zeros((n, k))
     labels, scratch = np.where(is_known, y, combination.ONLY), combination.new_scratch(k, 9)
-    scratch.factors_of_classes[:] = np.linspace(1.0, 1.5, n_classes)
+    scratch.factors_of_classes[:] = np.linspace(1.0, 2.5, n_classes)
     w = np.where(draws.random(n) < 0.1, 0.0, draws.uniform(0.5, 1.5, n))
     marks = np.zeros(n, np.int64)
     combination.learn_rows(state, scores, *given, labels, w, True, scratch, out, marks)
