@@ -77,6 +77,8 @@ def numeric(x: dict[Any, Any]) -> dict[Any, float]:
 
 def _drift(make: Callable[[int], Any], before: int, after: int, n: int, width: int = 50) -> Any:
     streams = make(before), make(after)
+    # River computes exp(4 * position / width) at the first event, which must not overflow.
+    width = max(width, n // 300)
     return synth.ConceptDriftStream(*streams, position=n // 2, width=width, seed=1)
 
 
