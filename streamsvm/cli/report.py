@@ -54,8 +54,8 @@ def conclude(
     # What a trial has chosen has a line of its own.
     described = learner.description if report.chosen is None else repr(learner)
     extra: dict[str, Any] = {"learner": f"{options.learner}, {described}"}
-    if hasattr(learner, "n_support_patterns"):
-        extra["support patterns"] = f"{learner.n_support_patterns:,}  (examples kept)"
+    if (n_patterns := learner.n_support_patterns) is not None:
+        extra["support patterns"] = f"{n_patterns:,}  (examples kept)"
     extra |= rows_of(report.comparison)
     if report.comparison and report.monitor and report.comparison["record"] is None:
         extra["gap, certificate"] = "of the candidate, which the monitor watches"

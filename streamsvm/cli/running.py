@@ -144,7 +144,7 @@ def run_shown(
     model = with_candidate(options, model) if around is None else around(model)
     watching.check(options)
     is_served = options.metrics_port is not None or options.page is not None
-    watched = (options.monitor and hasattr(learner, "has_dual")) or is_served
+    watched = (options.monitor and learner.can_be_watched) or is_served
     monitor = TrackingMonitor(model) if watched else None
     on_error = options.on_error if letters is None else letters
     most: Any = "half" if options.max_errors is None else options.max_errors

@@ -216,7 +216,7 @@ class Presentation(ABC):
     @property
     def covers(self) -> str:
         """What the gap is about: as of the learner, or "since" the monitor was attached."""
-        covers: str = getattr(self.learner, "covers", "stream")
+        covers: str = self.learner.covers
         # Of examples before it, the monitor knows only those that the learner keeps.
         return "since" if self.n_before and covers == "stream" else covers
 
@@ -231,7 +231,7 @@ class Presentation(ABC):
             "covers": self.covers,
             "confidence": self.confidence,
         }
-        waiting = getattr(self.learner, "waiting", None)
+        waiting = self.learner.waiting
         return found if waiting is None else found | {"selection": waiting.in_words}
 
     @property

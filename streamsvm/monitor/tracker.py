@@ -123,8 +123,8 @@ class TrackingMonitor(Presentation):
         self.asks_probabilities = self.scores.wants_probabilities
         has_dual = self.learner.has_dual
         size = max(_SAMPLE_FOR_GAP if has_dual else _SAMPLE_FOR_OBJECTIVE, sample)
+        is_of_rows = self.learner.takes != "records"
         # A window of whole sentences is one of words.
-        is_of_rows = not hasattr(self.learner, "figures")
         window = getattr(self.learner, "window", None) if is_of_rows else None
         self.passed_by = PassedBy(size, window, seed)
         # Of examples kept, of several models, and of sentences nothing is estimated from a sample.
