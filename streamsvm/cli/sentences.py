@@ -157,10 +157,10 @@ def labelled(
     feeder.truth = truth
     for batch in source.batches():
         found: list[Any] = [None] * len(batch)
-        kept, predicted = feeder.predict(batch)
-        for i, labels in zip(kept.tolist(), predicted, strict=True):
+        kept = feeder.predict(batch)
+        for i, labels in zip(kept.numbers.tolist(), kept.labels, strict=True):
             found[i] = labels
-        n += len(kept)
+        n += len(kept.labels)
         if score is not None:
             feeder.judged(batch, found).add_to(score)
         yield batch, found

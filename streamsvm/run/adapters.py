@@ -57,6 +57,9 @@ class ModelAdapter:
     asks = has_sets = answers = False
     """Whether it asks for labels, predicts sets, and answers only where it is sure enough."""
 
+    changes_by_predicting = False
+    """Whether a prediction changes the model."""
+
     def __init__(self, model: Model) -> None:
         self.model = model
 
@@ -69,6 +72,15 @@ class ModelAdapter:
     def record(self) -> dict[str, Any] | None:
         """How a comparison of two models ended; None: it goes on, or there is none."""
         return None
+
+    @property
+    def chosen(self) -> tuple[Model, bool]:
+        """The model to go on with after a run, and whether it is the candidate of a comparison."""
+        return self.model, False
+
+    def answer_one(self, x: RiverEvent, served: Model) -> Answer:
+        """Answer an event by the probabilities of a copy; what is counted is the model's own."""
+        raise ParameterError(f"{type(self.model).__name__} gives no answers: use Selective")
 
     def check_run(self, epochs: int, forgets: bool) -> None:
         """Refuse, by a ParameterError, to read a stream so often, or to forget events."""
@@ -190,7 +202,7 @@ class AnswersAdapter(WrapperAdapter):
     """
 
     model: Selective
-    answers = True
+    answers = changes_by_predicting = True
     once = "Selective reads a stream once, and forgets nothing"
 
     def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
@@ -228,11 +240,16 @@ class AnswersAdapter(WrapperAdapter):
         """Return a copy, whose probabilities are answered by the model's own thresholds."""
         return copy.deepcopy(self.model)
 
+    def answer_one(self, x: RiverEvent, served: Model) -> Answer:
+        """Answer an event by the probabilities of a copy."""
+        return self.model.answering.next(served.predict_proba_one(x))
+
 
 class ComparisonAdapter(WrapperAdapter):
     """`Compare`: each row is predicted by both models; scored is the one in use."""
 
     model: Compare
+    changes_by_predicting = True
     once = "models are compared on a stream read once, kept whole"
     refuses_ids = (
         "Compare: an example has a number of its own in each of the two models: call "
@@ -243,6 +260,11 @@ class ComparisonAdapter(WrapperAdapter):
     def record(self) -> dict[str, Any] | None:
         """How the comparison ended."""
         return self.model.record
+
+    @property
+    def chosen(self) -> tuple[Model, bool]:
+        """The model in use."""
+        return self.inner, self.model.model is self.model.b
 
     @property
     def _watched(self) -> Any:
@@ -274,7 +296,7 @@ class AskingAdapter(ModelAdapter):
 
     model: ActiveLearner
     attribute = "classifier"
-    in_turns = asks = True
+    in_turns = asks = changes_by_predicting = True
 
     def check_run(self, epochs: int, forgets: bool) -> None:
         """Refuse a run that reads the stream again, or of a model with other sources of labels."""

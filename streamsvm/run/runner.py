@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from connectors.batch import Batch
 from connectors.kafka.producing import ScoredTopic
@@ -132,6 +132,7 @@ class Run:
         if checkpoint is not None:
             self.bad.name_after(checkpoint.path)
         self.adapter.check_run(epochs, source.forgets)
+        self._of_rows: Feeder | None = None
         self.feeder = self._new_feeder(late)
         self.score = Score(self.feeder.new_score())
         self.output = self.feeder.output = output
@@ -168,8 +169,9 @@ class Run:
             if self.positive is not None or late is not None:
                 raise ParameterError("positive= and late= are not for learners of sentences")
             return feeder_of(self.model, self.bad)
-        feeder = AskingFeeder if self.adapter.asks else Feeder
-        return feeder(self.model, self.bad, self.positive, self.source.target_field)
+        kind = AskingFeeder if self.adapter.asks else Feeder
+        self._of_rows = kind(self.model, self.bad, self.positive, self.source.target_field)
+        return self._of_rows
 
     def _check_output(
         self, output: ScoredTopic, late: LateLabels | None, checkpoint: Checkpoint | None
@@ -332,10 +334,10 @@ class Run:
                 break
         if self.checkpoint is not None:
             self.checkpoint.write()
-        if self.late is not None:
+        if self.late is not None and self._of_rows is not None:
             self.late.settle()
             if not report.interrupted:
-                self._score(self.late.end(cast(Feeder, self.feeder)), 1)
+                self._score(self.late.end(self._of_rows), 1)
 
     def _read(self, epoch: int) -> None:
         """Learn the unread rows of an epoch."""
@@ -421,8 +423,8 @@ class Run:
                 self.report.count_texts(batch.features)
         if self.output is not None:
             self.output.n_learnt = self.report.learnt
-        if self.late is not None:
-            predicted = self.late.take(batch, labels, cast(Feeder, self.feeder))
+        if self.late is not None and self._of_rows is not None:
+            predicted = self.late.take(batch, labels, self._of_rows)
         else:
             predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
         self._score(predicted, epoch)
