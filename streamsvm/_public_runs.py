@@ -1,5 +1,6 @@
 """The public names of runs, imported when one of them is first used: sources take time to load."""
 
+from streamsvm.page.live_page import LivePage
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.keyed import ModelPerKey
@@ -13,6 +14,7 @@ __all__ = [
     "BadEvents",
     "Checkpoint",
     "LateLabels",
+    "LivePage",
     "ModelPerKey",
     "RayWorkers",
     "Run",

@@ -249,7 +249,7 @@ class Run:
             self._check_learnt()
             if self.finish:
                 self._finish()
-        self._complete()
+                self._complete()
         return report
 
     def _begin(self) -> None:
@@ -445,6 +445,35 @@ class Run:
         """Count learnt rows, and score the predictions made before they were learnt."""
         self.score.add(predicted, epoch == 1)
         self.report.learnt += len(predicted)
+
+    def figures(self) -> dict[str, Any]:
+        """Return counts of what was taken, and the speed: see `monitor.figures.OF_RUN`.
+
+        It may be called from any thread, as may `details`.
+        """
+        bad, source = dict(self.bad.counts), self.source
+        found = {"events": self.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
+        found["forgotten"] = None if self.requests is None else dict(self.requests.counts)
+        found["lag"], found["lag_by_partition"] = source.lag, source.lags or None
+        found["failed_commits"] = source.counts.get("failed_commits")
+        found["offsets_left_out"] = source.counts.get("jumped")
+        if self.checkpoint is not None:
+            found["checkpoint_age_seconds"] = self.checkpoint.age
+        if self.late is not None:
+            found |= self.late.figures
+        if latest := self.report.history.latest:
+            # As the screen says it: the report counts the rows of a chunk before they are learnt.
+            found["examples_per_second"] = latest[-1]["examples_per_second"]
+        return found
+
+    def details(self, values: bool) -> dict[str, Any]:
+        """Return the figures, and the counts of predictions by (label, prediction) as `pairs`.
+
+        With `values` the reason of the most bad events, which may have values of events, too.
+        """
+        # Copied at once, while the run counts on.
+        found = self.figures() | {"pairs": dict(self.score.hits.pairs)}
+        return found | ({"most_frequent": self.bad.most_frequent} if values else {})
 
     def _update_times(self) -> None:
         self.report.seconds = time.perf_counter() - self._start
