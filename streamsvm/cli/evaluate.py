@@ -140,7 +140,7 @@ def test_result(
     """Return the errors on the file of ``--test``, in words and as values of the report."""
     if are_sentences(model):
         score = sentences.test_score(model, source, options.truth)
-        return sentences.said(score, options.test), sentences.tested(score)
+        return sentences.score_text(score, options.test), sentences.tested(score)
     truth = options.truth if options.truth in source.keep else None
     _, learner = parts_of(unwrapped(model))
     assert learner is not None

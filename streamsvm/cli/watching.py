@@ -82,7 +82,7 @@ def serve_metrics(
 def serve_page(
     options: argparse.Namespace, monitor: TrackingMonitor, run: Run, title: str, stack: ExitStack
 ) -> LivePage:
-    """Serve the live page of a run; it is closed if the stack ends by an error."""
+    """Serve the live page of a run until the end of the stack."""
     host, port = options.page
     figures = partial(run.details, options.page_values)
     settings: dict[str, Any] = {"title": title, "history": run.report.history, "figures": figures}
@@ -90,24 +90,18 @@ def serve_page(
         page = LivePage(monitor, port, host, values=options.page_values, **settings)
     except OSError as error:
         raise OSError(f"--page: {error.strerror}") from error
-    stack.push(lambda kind, *rest: page.close() if kind else None)
-    return page
+    return stack.enter_context(page)
 
 
 @contextmanager
 def until_left(
     page: LivePage | None, waits: bool, signals: Callable[[], AbstractContextManager[list[int]]]
 ) -> Iterator[None]:
-    """Close the page in the end; before, if it `waits`, when a signal has come."""
-    if page is None:
-        yield
-        return
-    try:
+    """Tell the page, if there is one, that the run has ended; if it `waits`, wait for a signal."""
+    if page is not None:
         page.say("the run has ended")
-        yield
-        if waits:
-            with signals() as received:
-                while not received:
-                    time.sleep(_LOOK_SECONDS)
-    finally:
-        page.close()
+    yield
+    if page is not None and waits:
+        with signals() as received:
+            while not received:
+                time.sleep(_LOOK_SECONDS)

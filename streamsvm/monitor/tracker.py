@@ -20,7 +20,7 @@ from streamsvm.monitor.learnt import Learnt
 from streamsvm.monitor.mean_gap import SeenGap
 from streamsvm.monitor.rates import Rates, Scores
 from streamsvm.monitor.record import record_of
-from streamsvm.monitor.sample import NEVER, PassedBy
+from streamsvm.monitor.sample import NEVER, ReservoirSample
 from streamsvm.monitor.watched import learner_of
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.interruptions import Changes
@@ -133,7 +133,7 @@ class TrackingMonitor:
         is_of_rows = self.learner.takes != "records"
         # A window of whole sentences is one of words.
         window = getattr(self.learner, "window", None) if is_of_rows else None
-        self.passed_by = PassedBy(size, window, seed)
+        self.passed_by = ReservoirSample(size, window, seed)
         # Of examples kept, of several models, and of sentences nothing is estimated from a sample.
         is_exact = has_dual and self.learner.covers == "kept"
         if is_exact or self.learner.n_drifts is not None or not is_of_rows:
@@ -339,7 +339,7 @@ class TrackingMonitor:
         self._score()
         self.rates.follow(of_run)
 
-    def sampled(self) -> PassedBy | None:
+    def sampled(self) -> ReservoirSample | None:
         """Return the sample of examples left out; None: the problem is of the examples kept."""
         # A learner of two classes that meets a third one has other problems.
         return self.passed_by if self.learner.covers in ("stream", "window") else None

@@ -28,8 +28,8 @@ RiverEvent = dict[Any, Any]
 """An event as models of River take it."""
 
 
-class Said(NamedTuple):
-    """What a model says of an event."""
+class Prediction(NamedTuple):
+    """The prediction for an event."""
 
     guess: Any  # the prediction, or what is held of it until the label comes
     is_wanted: bool = True  # whether the label is learnt, now or when it comes
@@ -37,7 +37,7 @@ class Said(NamedTuple):
 
 
 class ModelAdapter:
-    """What is asked of a model; here the answers of one that no wrapper is around."""
+    """What runs and commands ask of a model; here, of one without a wrapper."""
 
     attribute: str | None = None
     """The name of the wrapper's attribute that has the model inside; None: there is none."""
@@ -90,9 +90,9 @@ class ModelAdapter:
 
     # Events
 
-    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
+    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Prediction:
         """Return what is said of an event, which `is_learnt` at once, or held for its label."""
-        return Said(self._guess(self.inner, x, is_learnt))
+        return Prediction(self._guess(self.inner, x, is_learnt))
 
     def learn_one(self, x: RiverEvent, w: float, y: Any, guess: Any, is_answer: bool) -> None:
         """Learn an event, for which `guess` was predicted; False: nobody gave the label."""
@@ -130,7 +130,7 @@ class ModelAdapter:
 
 
 class WrapperAdapter(ModelAdapter):
-    """What is asked of a wrapper that is to be told, with each label, what it said before."""
+    """Adapter of wrappers whose `learn_one` needs the event's earlier prediction."""
 
     attribute = "model"
     in_turns = are_events = True
@@ -156,14 +156,14 @@ class SetsAdapter(WrapperAdapter):
     has_sets = True
     once = "ConformalSets read a stream once, and forget nothing"
 
-    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
+    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Prediction:
         """Return the prediction, with the set if the label comes later."""
         guess = self._guess(self.model, x, is_learnt)
         if guess is None and is_learnt:
-            return Said(None, further={"set": []})
+            return Prediction(None, further={"set": []})
         labels = self.model.predict_set_one(x)
         held = guess if is_learnt else Given(guess, labels)
-        return Said(held, further={"set": list(labels)})
+        return Prediction(held, further={"set": list(labels)})
 
     def learn_one(self, x: RiverEvent, w: float, y: Any, guess: Any, is_answer: bool) -> None:
         """Learn an event, whose set counts unless nobody gave the label."""
@@ -205,16 +205,16 @@ class AnswersAdapter(WrapperAdapter):
     answers = changes_by_predicting = True
     once = "Selective reads a stream once, and forgets nothing"
 
-    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
+    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Prediction:
         """Return the most likely label of an event; if its label comes later, the answer."""
         last = self._watched
         is_new = isinstance(last, Learner) and not last.classes
         answer = self.model.answer_one(x)
         further = {"answer": answer.label}
         if is_learnt:
-            return Said(None if is_new else answer.likely, further=further)
+            return Prediction(None if is_new else answer.likely, further=further)
         held = GivenAnswer(answer)
-        return Said(held, held.is_asked or not self.model.audit, further)
+        return Prediction(held, held.is_asked or not self.model.audit, further)
 
     def learn_one(self, x: RiverEvent, w: float, y: Any, guess: Any, is_answer: bool) -> None:
         """Learn an event, with the answer that was given to it."""
@@ -271,14 +271,14 @@ class ComparisonAdapter(WrapperAdapter):
         """The learner of the candidate."""
         return steps_of(self.model.b)[-1]
 
-    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
+    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Prediction:
         """Return what both predict for an event."""
         model = self.model
         if model.record is not None:
             guess = self._guess(model.model, x, is_learnt)
-            return Said(GivenBoth(guess, (guess, guess)))
+            return Prediction(GivenBoth(guess, (guess, guess)))
         of_a, of_b = (self._guess(cast(Model, one), x, is_learnt) for one in (model.a, model.b))
-        return Said(GivenBoth(of_a, (of_a, of_b)))
+        return Prediction(GivenBoth(of_a, (of_a, of_b)))
 
     def learn_one(self, x: RiverEvent, w: float, y: Any, guess: Any, is_answer: bool) -> None:
         """Learn an event, for which both had predicted something."""
@@ -309,9 +309,9 @@ class AskingAdapter(ModelAdapter):
         if epochs > 1:
             raise ParameterError(f"epochs={epochs!r}: an ActiveLearner reads a stream once")
 
-    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
+    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Prediction:
         """Return what is predicted for an event, and whether to ask for its label."""
-        return Said(*self.model.predict_one(x))
+        return Prediction(*self.model.predict_one(x))
 
     def answered(self, labels: Iterable[Any]) -> None:
         """Count answers."""

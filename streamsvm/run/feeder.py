@@ -20,7 +20,7 @@ from streamsvm.errors import FeatureError
 from streamsvm.features.events import fault_of
 from streamsvm.features.frames import are_lists
 from streamsvm.features.matrices import bad_value
-from streamsvm.labels.given import told
+from streamsvm.labels.given import labels_of_predictions
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.model_files.container import steps_of
 from streamsvm.run import parts
@@ -95,7 +95,7 @@ class Feeder(BatchFeeder):
         """Do what `feed` does, or `learn` if predictions are given."""
         if self.takes_events:
             kept, predicted, _ = self._one_by_one(batch, labels, given)
-            guesses = LabelColumn.of(told(predicted))
+            guesses = LabelColumn.of(labels_of_predictions(predicted))
             if self.learner is None:
                 return Pairs((LabelColumn.of([labels[i] for i in kept]), guesses))
             own = LabelColumn.of(labels).take(kept)
@@ -158,7 +158,9 @@ class Feeder(BatchFeeder):
     ) -> None:
         """Give predictions for rows of a batch, which `are_learnt` in turn, to the output."""
         if self.output is not None:
-            self.output.add(batch, rows.tolist(), told(predicted), further, are_learnt)
+            self.output.add(
+                batch, rows.tolist(), labels_of_predictions(predicted), further, are_learnt
+            )
 
     def _probabilities(self, margins: np.ndarray) -> dict[str, list[Any]]:
         """Return the probabilities of labels of rows with these margins, if they are wanted."""

@@ -301,7 +301,7 @@ class Run:
         closing += [] if self.monitor is None else [partial(self.monitor.follow, None)]
         closing += [self._complete, self.bad.close]
         closing += [] if self.output is None else [self.output.close]
-        closing += [] if self.late is None or failure is None else [self.late.settle]
+        closing += [] if self.late is None or failure is None else [self.late.flush]
         for close in closing:
             try:
                 close()
@@ -335,7 +335,7 @@ class Run:
         if self.checkpoint is not None:
             self.checkpoint.write()
         if self.late is not None and self._of_rows is not None:
-            self.late.settle()
+            self.late.flush()
             if not report.interrupted:
                 self._score(self.late.end(self._of_rows), 1)
 

@@ -8,7 +8,7 @@ import numpy as np
 from connectors import Reject
 from connectors.batch import Batch, shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.labels.given import Given, told
+from streamsvm.labels.given import Given, labels_of_predictions
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
@@ -162,7 +162,7 @@ class TokenSetsFeeder(SentenceFeeder):
 
     def judged(self, batch: Batch, predicted: list[Any]) -> ScoredSentences:
         """Return true and predicted labels: see `SentenceFeeder`."""
-        return super().judged(batch, told(predicted))
+        return super().judged(batch, labels_of_predictions(predicted))
 
 
 def are_sentences(model: Model) -> bool:
