@@ -206,6 +206,16 @@ def test_learners_and_models_say_what_they_take():
     assert sum(name in ("getattr", "hasattr") for name in called) <= 9
 
 
+def test_what_runs_ask_for_is_written():
+    """Few attributes are asked for by name, and of wrappers only their adapters are known."""
+    trees = {m: t for m, t in TREES.items() if m.startswith(("streamsvm.run", "streamsvm.monitor"))}
+    nodes = [node for tree in trees.values() for node in ast.walk(tree)]
+    called = [getattr(node.func, "id", "") for node in nodes if isinstance(node, ast.Call)]
+    assert len(called) > 3000 and sum(name in ("getattr", "hasattr") for name in called) <= 69
+    users = [m for m, t in TREES.items() for _, name in _froms(t) if name.endswith("Adapter")]
+    assert not users
+
+
 def test_no_circles():
     """Imports for types count, too."""
     left = {module: _imported(module) for module in TREES if module != "streamsvm"}
