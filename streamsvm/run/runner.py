@@ -447,9 +447,13 @@ class Run:
         self.report.learnt += len(predicted)
 
     def figures(self) -> dict[str, Any]:
-        """Return counts of what was taken, and the speed: see `monitor.figures.OF_RUN`.
+        """Return counts of what was taken, and the speed; from any thread.
 
-        It may be called from any thread, as may `details`.
+        Returns
+        -------
+        dict[str, Any]
+            By the names of `streamsvm.monitor.figures.OF_RUN`.
+
         """
         bad, source = dict(self.bad.counts), self.source
         found = {"events": self.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
@@ -467,9 +471,18 @@ class Run:
         return found
 
     def details(self, values: bool) -> dict[str, Any]:
-        """Return the figures, and the counts of predictions by (label, prediction) as `pairs`.
+        """Return the figures, and what else the live page shows; from any thread.
 
-        With `values` the reason of the most bad events, which may have values of events, too.
+        Parameters
+        ----------
+        values
+            With the reason of the most bad events, which may have values of events.
+
+        Returns
+        -------
+        dict[str, Any]
+            The figures; ``pairs``: counts of predictions by (label, prediction).
+
         """
         # Copied at once, while the run counts on.
         found = self.figures() | {"pairs": dict(self.score.hits.pairs)}
