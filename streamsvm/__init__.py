@@ -12,13 +12,11 @@ if TYPE_CHECKING:
     from streamsvm._public import *  # noqa: F403
     from streamsvm._public_runs import *  # noqa: F403
 
-__all__ = [
+_LEARNING = [
     "ActiveLearner",
     "AdaptiveSVMClassifier",
     "AmbiguousSVMClassifier",
-    "BadEvents",
     "Chain",
-    "Checkpoint",
     "Compare",
     "ConceptLabeler",
     "ConformalSets",
@@ -32,47 +30,41 @@ __all__ = [
     "LASVMClassifier",
     "LaRankClassifier",
     "LaRankSequenceLabeler",
-    "LateLabels",
-    "ModelPerKey",
     "Nystroem",
     "OSPASParser",
     "RandomFourierFeatures",
     "RankBits",
-    "RayWorkers",
-    "Run",
-    "RunReport",
     "SBPClassifier",
     "SGDQNClassifier",
     "SVMSGDClassifier",
     "Selective",
     "SequencePA",
     "SequencePerceptron",
-    "Serving",
     "StandardScaler",
     "TrackingMonitor",
     "TrackingSVMClassifier",
-    "kernels",
     "load",
     "predict_then_learn_many",
     "save",
     "to_onnx",
-    "train_on_shards",
     "warm",
 ]
-__version__ = "0.1.0"
-
-_OF_RUNS = {
+_RUNS = [
     "BadEvents",
     "Checkpoint",
     "LateLabels",
+    "LivePage",
     "ModelPerKey",
     "RayWorkers",
     "Run",
     "RunReport",
     "Serving",
     "train_on_shards",
-}
+]
 """Names that are imported apart from the others, as that takes more time."""
+
+__all__ = ["kernels", *_LEARNING, *_RUNS]
+__version__ = "0.1.0"
 
 # Silent unless the application sets logging up.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -85,10 +77,10 @@ if not TYPE_CHECKING:
             import streamsvm.kernels as module
 
             return module
-        if name in _OF_RUNS:
+        if name in _RUNS:
             from streamsvm import _public_runs
 
-            globals().update({run: getattr(_public_runs, run) for run in _public_runs.__all__})
+            globals().update({run: getattr(_public_runs, run) for run in _RUNS})
             return globals()[name]
         if not name.startswith("_"):
             load_all()
@@ -105,7 +97,7 @@ def load_all() -> None:
     """Import all public names, so that all learners are registered."""
     from streamsvm import _public
 
-    globals().update({name: getattr(_public, name) for name in _public.__all__})
+    globals().update({name: getattr(_public, name) for name in _LEARNING})
 
 
 def load_rivers() -> None:

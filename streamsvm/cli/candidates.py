@@ -16,7 +16,7 @@ from streamsvm.cli.parser import Parser, whole
 from streamsvm.confidence.comparison import decision_in_words, difference_in_words
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
-from streamsvm.run.adapters import ComparisonAdapter, adapter_of, unwrapped
+from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import are_sentences
 
@@ -103,12 +103,10 @@ def with_candidate(options: argparse.Namespace, model: Model) -> Model:
 
 def in_use(options: argparse.Namespace, model: Model, learner: Any) -> tuple[Any, Any]:
     """Return the model to go on with, and its learner, whose name `options` then have."""
-    adapter = adapter_of(model)
-    if not isinstance(adapter, ComparisonAdapter):
-        return model, learner
-    if adapter.model.model is adapter.model.b:
+    chosen, is_candidate = adapter_of(model).chosen
+    if is_candidate:
         options.learner = options.candidate
-    return adapter.inner, steps_of(adapter.inner)[-1]
+    return chosen, learner if chosen is model else steps_of(chosen)[-1]
 
 
 def took_over(record: dict[str, Any]) -> str:

@@ -12,13 +12,11 @@ from streamsvm.cli import sentences
 from streamsvm.cli.parser import say
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.errors import ParameterError
-from streamsvm.features import frames
 from streamsvm.labels.class_labels import shown
-from streamsvm.labels.label_column import LabelColumn, labels_like
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.adapters import unwrapped
 from streamsvm.run.parts import MappedScaler, Model, parts_of
-from streamsvm.run.rows import margins_of
+from streamsvm.run.rows import labels_of, margins_of, true_labels
 from streamsvm.run.sentence_feeder import are_sentences
 
 
@@ -103,11 +101,8 @@ class Errors:
         self._rows += n_rejects
         self._refused += n_rejects
         targets = self._learner.targets
-        labels = frames.labels_of(targets.column_of(batch.labels), len(batch))
-        if self._truth is not None:
-            true = labels_like(batch.kept.column(self._truth), batch.labels.type)
-            pairs = zip(labels, true, strict=True)
-            labels = LabelColumn.of_values(y if right is None else right for y, right in pairs)
+        labels = labels_of(self._learner, batch)
+        labels = true_labels(labels, batch, self._truth, np.arange(len(batch)))
         for y, is_usable, margin in zip(labels, usable, values.tolist(), strict=True):
             if y is None:
                 continue
@@ -145,7 +140,7 @@ def test_result(
     """Return the errors on the file of ``--test``, in words and as values of the report."""
     if are_sentences(model):
         score = sentences.test_score(model, source, options.truth)
-        return sentences.said(score, options.test), sentences.tested(score)
+        return sentences.score_text(score, options.test), sentences.tested(score)
     truth = options.truth if options.truth in source.keep else None
     _, learner = parts_of(unwrapped(model))
     assert learner is not None

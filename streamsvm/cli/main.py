@@ -77,9 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"streamsvm: {error}")
         return 1
     except OSError as error:
-        from streamsvm.cli.outputs import said
+        from streamsvm.cli.outputs import error_text
 
-        say(f"streamsvm: {said(error)}")
+        say(f"streamsvm: {error_text(error)}")
         return 1
     except MemoryError as error:
         say(f"streamsvm: there is not enough memory: {error}")

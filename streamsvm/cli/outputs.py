@@ -57,7 +57,7 @@ def check_outputs(options: argparse.Namespace) -> None:
             check_folder("--dead-letters", letters, letters.absolute().parent)
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return an error as a sentence: those of the system with the file, without their number."""
     is_named = isinstance(error, OSError) and error.filename
     return f"{error.filename}: {error.strerror}" if is_named else str(error)  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from streamsvm.cli.sentences import (
     of_sentences,
     open_records,
     open_sentences,
-    said,
+    score_text,
     tables_of,
     test_score,
 )
@@ -140,5 +140,5 @@ def _label(options: argparse.Namespace, model: Model) -> int:
             note = f", {unusable:,} of them without a prediction" if unusable else ""
             say(f"{rows:,} sentences{note} -> {options.output}")
     if score is not None:
-        print(f"test error  {printable(said(score, options.file))}")
+        print(f"test error  {printable(score_text(score, options.file))}")
     return 0

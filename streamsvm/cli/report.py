@@ -18,7 +18,7 @@ from streamsvm.cli import evaluate, history
 from streamsvm.cli.candidates import in_use, rows_of
 from streamsvm.cli.evaluate import in_percent
 from streamsvm.cli.gap_rows import gap_rows
-from streamsvm.cli.outputs import said
+from streamsvm.cli.outputs import error_text
 from streamsvm.cli.parser import say
 from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.labels.counted_sets import sets_in_words
@@ -54,8 +54,8 @@ def conclude(
     # What a trial has chosen has a line of its own.
     described = learner.description if report.chosen is None else repr(learner)
     extra: dict[str, Any] = {"learner": f"{options.learner}, {described}"}
-    if hasattr(learner, "n_support_patterns"):
-        extra["support patterns"] = f"{learner.n_support_patterns:,}  (examples kept)"
+    if (n_patterns := learner.n_support_patterns) is not None:
+        extra["support patterns"] = f"{n_patterns:,}  (examples kept)"
     extra |= rows_of(report.comparison)
     if report.comparison and report.monitor and report.comparison["record"] is None:
         extra["gap, certificate"] = "of the candidate, which the monitor watches"
@@ -83,7 +83,7 @@ def conclude(
             rows.append(("written", ", ".join(files)))
     print_report(options, result, rows + [("advice", sentence) for sentence in result["advice"]])
     for error in failures[1:]:
-        say(f"streamsvm: {said(error)}")
+        say(f"streamsvm: {error_text(error)}")
     if failures:
         raise failures[0]
     return 130 if report.interrupted else 0

@@ -17,7 +17,7 @@ from streamsvm import TrackingMonitor
 from streamsvm.cli import watching
 from streamsvm.cli.candidates import took_over, with_candidate
 from streamsvm.cli.learners import model_from
-from streamsvm.cli.outputs import said
+from streamsvm.cli.outputs import error_text
 from streamsvm.cli.parser import label_of, number, number_or_share, number_or_time, whole
 from streamsvm.cli.report import conclude
 from streamsvm.cli.screen import Screen
@@ -144,13 +144,16 @@ def run_shown(
     model = with_candidate(options, model) if around is None else around(model)
     watching.check(options)
     is_served = options.metrics_port is not None or options.page is not None
-    watched = (options.monitor and hasattr(learner, "has_dual")) or is_served
+    watched = (options.monitor and learner.can_be_watched) or is_served
     monitor = TrackingMonitor(model) if watched else None
     on_error = options.on_error if letters is None else letters
     most: Any = "half" if options.max_errors is None else options.max_errors
     bad = BadEvents(on_error, options.dead_letters, most)
     screen = Screen(title, total, quiet=options.quiet, learner=options.learner)
+    served = ExitStack()
     with ExitStack() as stack:
+        # Closed by an error; else it stays as long as the page.
+        stack.push(lambda kind, *rest: served.close() if kind else None)
         stack.enter_context(screen)
         takers: list[Any] = []
         told = stack.enter_context(ends_within(getattr(options, "grace", None), takers))
@@ -176,20 +179,20 @@ def run_shown(
         source.on_long_wait = screen.say  # Kafka's partitions can take 45 seconds
         page = None
         if monitor is not None and options.metrics_port is not None:
-            screen.say(watching.serve_metrics(options, monitor, run, stack))
+            screen.say(watching.serve_metrics(options, monitor, run, served))
         if monitor is not None and options.page is not None:
-            page = watching.serve_page(options, monitor, run, title, stack)
+            page = watching.serve_page(options, monitor, run, title, served)
             screen.say(f"page: {page.url}")
         failure = _failure_of(run, options.limit)
     report = run.report
     waits = options.page_wait and not report.interrupted and failure is None
-    with watching.until_left(page, waits, stop_on_signals):
+    with served, watching.until_left(page, waits, stop_on_signals):
         if failure is None:
             return end(options, model, learner, monitor, report, test)
         try:
             end(options, model, learner, monitor, report)
         except Exception as error:
-            print(printable(f"streamsvm: {said(error)}"), file=sys.stderr)
+            print(printable(f"streamsvm: {error_text(error)}"), file=sys.stderr)
         raise failure
 
 
@@ -209,7 +212,7 @@ def _failure_of(run: Run, limit: int | None) -> Exception | None:
     except Exception as error:
         if not report.learnt:
             raise
-        report.error = said(error)
+        report.error = error_text(error)
         return error  # hours of work may have been learnt
     if run.taken == report.resumed_after and not report.interrupted:
         why = "there is nothing new"

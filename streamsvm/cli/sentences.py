@@ -16,7 +16,7 @@ from connectors import (
     SourceNotFoundError,
 )
 from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.labels.given import told
+from streamsvm.labels.given import labels_of_predictions
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.adapters import adapter_of, unwrapped
@@ -157,10 +157,10 @@ def labelled(
     feeder.truth = truth
     for batch in source.batches():
         found: list[Any] = [None] * len(batch)
-        kept, predicted = feeder.predict(batch)
-        for i, labels in zip(kept.tolist(), predicted, strict=True):
+        kept = feeder.predict(batch)
+        for i, labels in zip(kept.numbers.tolist(), kept.labels, strict=True):
             found[i] = labels
-        n += len(kept)
+        n += len(kept.labels)
         if score is not None:
             feeder.judged(batch, found).add_to(score)
         yield batch, found
@@ -202,7 +202,7 @@ def said_of_meanings(found: Mapping[str, float]) -> str:
     )
 
 
-def said(score: Any, name: str) -> str:
+def score_text(score: Any, name: str) -> str:
     """Return a score on the sentences of a file in words."""
     if isinstance(score, MeaningScore):
         return f"{1.0 - score.accuracy:.2%} of {name}; right: {said_of_meanings(score.as_dict())}"
@@ -231,7 +231,9 @@ def tables_of(model: Model, source: Any, score: Any) -> Iterator[pa.Table]:
             columns["prediction"] = _array([*texts, *none], kind)
             columns["symbols"] = _array([*symbols, *none], pa.list_(kind))
         else:
-            columns["prediction"] = _array([*told(predicted), *none], pa.list_(kind))
+            columns["prediction"] = _array(
+                [*labels_of_predictions(predicted), *none], pa.list_(kind)
+            )
         if adapter_of(model).has_sets:
             sets = [None if one is None else one.labels for one in predicted]
             columns["set"] = _array([*sets, *none], pa.list_(pa.list_(kind)))

@@ -70,7 +70,7 @@ def serve_metrics(
     """Serve metrics until the end of the stack; return what to say."""
     host, port = options.metrics_host, options.metrics_port
     try:
-        server = monitor.serve(port, host, partial(_figures, run))
+        server = monitor.serve(port, host, run.figures)
     except ImportError as error:
         raise ParameterError(f"--metrics-port: {error}") from error
     except OSError as error:
@@ -82,63 +82,26 @@ def serve_metrics(
 def serve_page(
     options: argparse.Namespace, monitor: TrackingMonitor, run: Run, title: str, stack: ExitStack
 ) -> LivePage:
-    """Serve the live page of a run; it is closed if the stack ends by an error."""
+    """Serve the live page of a run until the end of the stack."""
     host, port = options.page
-    figures = partial(_figures_of_page, run, options.page_values)
+    figures = partial(run.details, options.page_values)
     settings: dict[str, Any] = {"title": title, "history": run.report.history, "figures": figures}
     try:
-        page = monitor.page(port, host, values=options.page_values, **settings)
+        page = LivePage(monitor, port, host, values=options.page_values, **settings)
     except OSError as error:
         raise OSError(f"--page: {error.strerror}") from error
-    stack.push(lambda kind, *rest: page.close() if kind else None)
-    return page
+    return stack.enter_context(page)
 
 
 @contextmanager
 def until_left(
     page: LivePage | None, waits: bool, signals: Callable[[], AbstractContextManager[list[int]]]
 ) -> Iterator[None]:
-    """Close the page in the end; before, if it `waits`, when a signal has come."""
-    if page is None:
-        yield
-        return
-    try:
+    """Tell the page, if there is one, that the run has ended; if it `waits`, wait for a signal."""
+    if page is not None:
         page.say("the run has ended")
-        yield
-        if waits:
-            with signals() as received:
-                while not received:
-                    time.sleep(_LOOK_SECONDS)
-    finally:
-        page.close()
-
-
-def _figures(run: Run) -> dict[str, Any]:
-    """Return counts of what a run has taken, and its speed: see `monitor.figures.OF_RUN`."""
-    bad = dict(run.bad.counts)
-    found = {"events": run.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
-    found["forgotten"] = None if run.requests is None else dict(run.requests.counts)
-    found["lag"], found["lag_by_partition"] = run.source.lag, run.source.lags or None
-    of_source = run.source.counts
-    found["failed_commits"] = of_source.get("failed_commits")
-    found["offsets_left_out"] = of_source.get("jumped")
-    if run.checkpoint is not None:
-        found["checkpoint_age_seconds"] = run.checkpoint.age
-    if run.late is not None:
-        found |= run.late.figures
-    if latest := run.report.history.latest:
-        # As the screen says it: the report counts the rows of a chunk before they are learnt.
-        found["examples_per_second"] = latest[-1]["examples_per_second"]
-    return found
-
-
-def _figures_of_page(run: Run, values: bool) -> dict[str, Any]:
-    """Return these counts, and those of predictions by (label, prediction), for the live page.
-
-    With `values` the reason of the most bad events, which may have values of events, too.
-    """
-    # Copied at once, while the run counts on.
-    found: dict[str, Any] = {"pairs": dict(run.score.hits.pairs)}
-    if values:
-        found["most_frequent"] = run.bad.most_frequent
-    return _figures(run) | found
+    yield
+    if page is not None and waits:
+        with signals() as received:
+            while not received:
+                time.sleep(_LOOK_SECONDS)

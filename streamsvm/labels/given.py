@@ -23,7 +23,7 @@ class Given:
         return {"set": list(self.labels)}
 
 
-def told(predicted: Iterable[Any]) -> list[Any]:
+def labels_of_predictions(predicted: Iterable[Any]) -> list[Any]:
     """Return the labels of predictions, of which some may be `Given`."""
     return [one.label if isinstance(one, Given) else one for one in predicted]
 

@@ -186,6 +186,7 @@ class LASVMClassifier(KernelLearner):
     compiles_classes_apart = True
     takes_balanced = True
     has_dual = gives_back = True
+    tau: float
 
     def __init__(
         self,

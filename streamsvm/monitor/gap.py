@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.monitor.sample import PassedBy
+from streamsvm.monitor.sample import ReservoirSample
 from streamsvm.monitor.watched import DualLearner, PrimalLearner
 
 OF_STREAM = ("gap", "gap_kept", "gap_discarded", "gap_low", "gap_high")
@@ -79,7 +79,7 @@ def _t_quantile(n: int) -> float:
 
 def measured(
     learner: DualLearner,
-    sample: PassedBy | None,
+    sample: ReservoirSample | None,
     n_sampled: int,
     n_before: int = 0,
     draws: random.Random | None = None,
@@ -132,7 +132,7 @@ class _Drawn(NamedTuple):
 
 def _left_out(
     learner: DualLearner,
-    sample: PassedBy,
+    sample: ReservoirSample,
     n_sampled: int,
     n_before: int,
     draws: random.Random | None,
@@ -201,7 +201,7 @@ def _sum_of(losses: np.ndarray, costs: np.ndarray, n: int) -> Discarded:
     return discarded(losses, costs, n)
 
 
-def sampled_objective(learner: PrimalLearner, sample: PassedBy) -> float | None:
+def sampled_objective(learner: PrimalLearner, sample: ReservoirSample) -> float | None:
     """Return the primal objective of a `PrimalLearner`, with the mean loss of a sample.
 
     None before the first example.
@@ -212,7 +212,7 @@ def sampled_objective(learner: PrimalLearner, sample: PassedBy) -> float | None:
 
 
 def stream_objective(
-    learner: DualLearner, sample: PassedBy, n_sampled: int, draws: random.Random
+    learner: DualLearner, sample: ReservoirSample, n_sampled: int, draws: random.Random
 ) -> dict[str, float | None]:
     """Return `OBJECTIVES` over all examples of a stream, divided by the sum of their C_i.
 

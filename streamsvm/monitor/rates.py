@@ -118,7 +118,7 @@ class Scores:
                 f"metrics: {type(learner).__name__} has no probabilities; use metrics of labels "
                 "such as Accuracy or F1"
             )
-        self.hits = Hits(getattr(learner, "takes", "rows") == "rows")
+        self.hits = Hits(learner.takes == "rows")
         self.recall_bounds: dict[Any, Bounds] = {}  # as of the last `get`
         self._recent = np.zeros(0, bool)
 

@@ -19,8 +19,8 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
     """
     learner, sample, n_before = monitor.learner, monitor.passed_by, monitor.n_before
     record: dict[str, Any] = {"n_examples": n}
-    if hasattr(learner, "n_support_vectors"):
-        record["n_support_vectors"] = learner.n_support_vectors
+    if (n_vectors := learner.n_support_vectors) is not None:
+        record["n_support_vectors"] = n_vectors
     if learner.has_dual:
         bounded = learner.at_bound() if learner.n_examples else np.zeros(0, bool)
         n_bounded = int(np.count_nonzero(bounded))
@@ -37,7 +37,7 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
             record |= dict.fromkeys(gap.OF_STREAM)
         if learner.covers == "merged":
             record |= gap.stream_objective(learner, sample, n_sampled, draws)
-    elif hasattr(learner, "figures"):
+    elif learner.takes != "rows":
         record |= learner.figures
     elif learner.n_drifts is None:
         record["objective"] = gap.sampled_objective(learner, sample)
@@ -60,9 +60,9 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
     papers = learner.papers_certificate
     record["certificate_papers"] = None if papers is None or n_before else papers.value
     record["kappa"] = learner.kappa
-    if (waiting := getattr(learner, "waiting", None)) is not None:
-        record["n_seen"] = waiting.n_seen
-    record["delta"] = getattr(learner, "delta", None)
+    if learner.waiting is not None:
+        record["n_seen"] = learner.waiting.n_seen
+    record["delta"] = learner.delta
     if hasattr(monitor.model, "comparison"):
         record |= monitor.model.comparison.numbers()
     for name in ("sets", "answering"):

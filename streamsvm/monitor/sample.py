@@ -23,7 +23,7 @@ from streamsvm.support.writable import writable
 NEVER = 10**18
 
 
-class PassedBy:
+class ReservoirSample:
     """A uniform sample of all examples of a stream, or of the last `window`, in bounded memory.
 
     Without a window: reservoir sampling (Li's Algorithm L, 1994; it draws how many examples to
@@ -145,7 +145,7 @@ class PassedBy:
         x = joined([self._rows[i] for i in chosen.tolist()], d)
         return x, self._classes[chosen], self._weights[chosen]
 
-    def without(self, numbers: np.ndarray, columns: Columns) -> PassedBy:
+    def without(self, numbers: np.ndarray, columns: Columns) -> ReservoirSample:
         """Return the sample without examples of these numbers, and over some columns.
 
         In a full sample of the whole stream copies of others take their places: an empty place

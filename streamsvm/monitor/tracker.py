@@ -5,19 +5,22 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping
+from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsvm._parameter_checks import check_number, check_whole
 from streamsvm.errors import ParameterError
+from streamsvm.monitor.figures import ABOUT, NOT_OF_ALL, meaning_of, shown, shown_of
 from streamsvm.monitor.history import History
+from streamsvm.monitor.hits import Bounds
 from streamsvm.monitor.learnt import Learnt
 from streamsvm.monitor.mean_gap import SeenGap
-from streamsvm.monitor.presentation import Presentation
 from streamsvm.monitor.rates import Rates, Scores
 from streamsvm.monitor.record import record_of
-from streamsvm.monitor.sample import NEVER, PassedBy
+from streamsvm.monitor.sample import NEVER, ReservoirSample
 from streamsvm.monitor.watched import learner_of
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.interruptions import Changes
@@ -36,10 +39,14 @@ _FORWARDED = (
     "predict_set_many",
     "answer_one",
 )
+_ONLY_KEPT = (
+    "no certificate of all examples: {} leaves some out; monitor.get() has kept_certificate, of "
+    "the examples kept at each moment"
+)
 _SUMS = ("_n", "n_before", "_due", "_wake", "_is_thorough")
 
 
-class TrackingMonitor(Presentation):
+class TrackingMonitor:
     """Measures a learner as it learns: certificate, duality gap, accuracy and speed.
 
     The monitor attaches itself to the learner, so that every learnt example is counted: through the
@@ -123,10 +130,10 @@ class TrackingMonitor(Presentation):
         self.asks_probabilities = self.scores.wants_probabilities
         has_dual = self.learner.has_dual
         size = max(_SAMPLE_FOR_GAP if has_dual else _SAMPLE_FOR_OBJECTIVE, sample)
+        is_of_rows = self.learner.takes != "records"
         # A window of whole sentences is one of words.
-        is_of_rows = not hasattr(self.learner, "figures")
         window = getattr(self.learner, "window", None) if is_of_rows else None
-        self.passed_by = PassedBy(size, window, seed)
+        self.passed_by = ReservoirSample(size, window, seed)
         # Of examples kept, of several models, and of sentences nothing is estimated from a sample.
         is_exact = has_dual and self.learner.covers == "kept"
         if is_exact or self.learner.n_drifts is not None or not is_of_rows:
@@ -332,7 +339,7 @@ class TrackingMonitor(Presentation):
         self._score()
         self.rates.follow(of_run)
 
-    def sampled(self) -> PassedBy | None:
+    def sampled(self) -> ReservoirSample | None:
         """Return the sample of examples left out; None: the problem is of the examples kept."""
         # A learner of two classes that meets a third one has other problems.
         return self.passed_by if self.learner.covers in ("stream", "window") else None
@@ -340,6 +347,191 @@ class TrackingMonitor(Presentation):
     def wanted(self) -> int:
         """Return how many examples to learn, at least 1, before the monitor is told of them."""
         return max(1, self.seen.due - self._n)
+
+    # Tables, plots and metrics; what they need of other packages is imported by those who call them
+
+    def report(self) -> str:
+        """Return the current values as a readable table, with the meaning of each.
+
+        Returns
+        -------
+        str
+            The table, 120 columns wide.
+
+        """
+        from rich.console import Console
+
+        out = StringIO()
+        console = Console(file=out, width=120)
+        console.print(self.panel())
+        n, kept_every = len(self.history), self.history.kept_every
+        thinned = "" if kept_every == 1 else " (thinned: older records were dropped)"
+        every = f"{self.every * kept_every:,} examples{thinned}"
+        console.print(f"history: {n:,} records, about one every {every}")
+        return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+    def panel(self) -> Any:
+        """Return the current values as a table for Rich.
+
+        Returns
+        -------
+        rich.table.Table
+            A renderable.
+
+        """
+        return self._table(self.get())
+
+    def live(self) -> Any:
+        """Return a context in which the table of the last record is shown and kept up to date.
+
+        Returns
+        -------
+        rich.live.Live
+            The context.
+
+        """
+        from rich.live import Live
+
+        def renderable() -> Any:
+            return self._table(self.last())
+
+        return Live(get_renderable=renderable, refresh_per_second=4, transient=True)
+
+    def _table(self, values: Mapping[str, Any]) -> Any:
+        from rich.markup import escape
+        from rich.table import Table
+
+        title = f"Tracking {type(self.learner).__name__}"
+        table = Table(title=title, title_justify="left", box=None)
+        table.add_column("", no_wrap=True)
+        table.add_column("value", justify="right", no_wrap=True)
+        table.add_column("meaning", overflow="fold")
+        for name, value, meaning in self.explained(values):
+            table.add_row(name, value, escape(meaning))
+        return table
+
+    def explained(self, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        """Yield name, value in words and meaning of what is shown of a record."""
+        for name, value in shown_of(values, self.covers).items():
+            meaning = meaning_of(name)
+            if name == "certificate":
+                reason = self.certificate_reason
+                chance = f"with {self.confidence:.0%} probability"
+                meaning = reason if value is None else f"{meaning} {chance}: {reason}"
+            if name == "gap":
+                meaning = (
+                    f"{meaning}, of {ABOUT[self.covers]}"
+                    if value is not None
+                    else NOT_OF_ALL.get(self.covers, "not measured yet")
+                )
+            yield name, shown(value), meaning
+
+    def plot(self, folder: str | Path) -> list[Path]:
+        """Write PNG plots of the history.
+
+        Parameters
+        ----------
+        folder
+            Where to; it is made if it does not exist.
+
+        Returns
+        -------
+        list[Path]
+            The paths of the files.
+
+        Raises
+        ------
+        ImportError
+            matplotlib is not installed; the message has the pip line.
+
+        """
+        from streamsvm.monitor.plots import write
+        from streamsvm.monitor.series import charts
+
+        return write(charts(self, self.history.records, (), self.history.most), Path(folder))
+
+    def serve(
+        self, port: int, host: str = "127.0.0.1", figures: Callable[[], Mapping[str, Any]] = dict
+    ) -> Any:
+        """Serve the last record as Prometheus gauges on http://host:port/metrics.
+
+        Parameters
+        ----------
+        port
+            The port; 0 takes a free one.
+        host
+            The address to listen on; by default only this machine reaches it. There is no password.
+        figures
+            Called at each request: counts of a run beside the record, by the names of
+            `streamsvm.monitor.figures.OF_RUN`.
+
+        Returns
+        -------
+        Server
+            An object with ``close()`` and ``port``.
+
+        Raises
+        ------
+        ImportError
+            prometheus-client is not installed; the message has the pip line.
+
+        """
+        from streamsvm.monitor.prometheus import serve
+
+        return serve(self, port, host, figures)
+
+    @property
+    def certificate_reason(self) -> str:
+        """What the certificate is about, or why there is no certificate."""
+        found = self.learner.certificate
+        reason: str = found.reason
+        if found.value is not None and self.covers != "kept":
+            reason = _ONLY_KEPT.format(type(self.learner).__name__)
+        if self.n_before:
+            reason += f", since the monitor was attached, after {self.n_before:,} examples"
+        return reason
+
+    @property
+    def covers(self) -> str:
+        """What the gap is about: as of the learner, or "since" the monitor was attached."""
+        covers: str = self.learner.covers
+        # Of examples before it, the monitor knows only those that the learner keeps.
+        return "since" if self.n_before and covers == "stream" else covers
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the figures are about: `certificate_reason`, `covers` and `confidence` by name.
+
+        If the learner chooses its examples also `selection`, in words.
+        """
+        found = {
+            "certificate_reason": self.certificate_reason,
+            "covers": self.covers,
+            "confidence": self.confidence,
+        }
+        waiting = self.learner.waiting
+        return found if waiting is None else found | {"selection": waiting.in_words}
+
+    @property
+    def confusion(self) -> dict[tuple[Any, Any], int]:
+        """The numbers of examples by label and predicted label: {(label, predicted): number}."""
+        self._score()
+        return dict(self.scores.hits.pairs)
+
+    @property
+    def recall(self) -> dict[Any, float]:
+        """The share of the examples of each label that were predicted correctly."""
+        self._score()
+        return self.scores.hits.recall()
+
+    @property
+    def recall_bounds(self) -> dict[Any, Bounds]:
+        """Their intervals by label: `low`, `high`, `recent_low`, `recent_high` and `change`.
+
+        They hold for all labels, and at all moments at once, from when all labels have come.
+        """
+        self._score()
+        return self.scores.hits.bounds()[2]
 
     # Copies
 

@@ -1,8 +1,7 @@
-"""The interface of a learner that a monitor can watch."""
+"""What is asked of a learner by runs, reports and monitors, and by the measures of its gap."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,13 +12,132 @@ from streamsvm.solvers.gap import KeptGap
 from streamsvm.support.rows import Rows
 
 
-class WatchedLearner(Protocol):
-    """The part of the interface that all learners have."""
+class Reported:
+    """What runs, their reports and monitors ask of each learner, of rows and of sentences.
 
-    observer: Any
-    """The object that the learner reports each learnt example to; a monitor sets itself here."""
-    has_dual: bool
-    """True: the learner is a `DualLearner`; False: a `PrimalLearner`."""
+    By default it has none of it: None, 0 or empty. Learners with a `dual` have it beside this.
+    """
+
+    takes = "rows"
+    """What it learns, in the words of `RegisteredLearner.takes`."""
+
+    has_dual = False
+    """True: the learner is a `DualLearner`; False: a `PrimalLearner`, unless it is of sentences."""
+
+    can_be_watched = True
+    """Whether a monitor has something to measure."""
+
+    tau: float | None = None
+    """At the optimum of the examples kept, `delta` is at most this."""
+
+    n_jobs: int | None = None
+    """How many threads compute kernel values; None: one."""
+
+    waiting: Any = None
+    """The examples that wait to be chosen; None: all are learnt as they come."""
+
+    @property
+    def n_examples(self) -> int:
+        """How many examples were learnt."""
+        raise NotImplementedError
+
+    @property
+    def memory_usage(self) -> int:
+        """Bytes of all arrays."""
+        raise NotImplementedError
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of each part, if they are counted apart."""
+        return {}
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example."""
+        return {}
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What a monitor records of a learner of whole sentences: counts, and other numbers."""
+        return {}
+
+    @property
+    def feature_names(self) -> list[Any]:
+        """The features seen, if they have names."""
+        return []
+
+    @property
+    def missing_values(self) -> dict[Any, int]:
+        """How often features were missing."""
+        return {}
+
+    @property
+    def n_support_vectors(self) -> int | None:
+        """Number of examples with a nonzero coefficient."""
+
+    @property
+    def n_support_patterns(self) -> int | None:
+        """Number of examples kept, if each may have several coefficients."""
+
+    @property
+    def cache_limit(self) -> int | None:
+        """The bytes that cached kernel rows may take at most."""
+
+    @property
+    def delta(self) -> float | None:
+        """By how much the conditions of optimality are violated, at most."""
+
+    @property
+    def chosen(self) -> str | None:
+        """Scale, gamma and C in words, if it tries several."""
+
+    @property
+    def n_drifts(self) -> int | None:
+        """How often a drift was noticed; None: the learner does not look for drifts."""
+
+    @property
+    def drifts(self) -> str | None:
+        """The drifts noticed so far, in words."""
+
+    @property
+    def covers(self) -> str:
+        """The examples that the gap is about: "kept" ones, the whole "stream", or its "window"."""
+        return "stream"
+
+    @property
+    def looks(self) -> Looks:
+        """The sums of looks so far, which estimate and bound the mean gap; none by default."""
+        return Looks()
+
+    @property
+    def certificate(self) -> Certificate:
+        """A bound on the mean gap, or why there is none."""
+        return Certificate(None, "no certificate: none is known for this learner")
+
+    @property
+    def papers_certificate(self) -> Certificate | None:
+        """The bound of the mean gap in the papers' form; None: it is not for this learner."""
+
+    @property
+    def kappa(self) -> float | None:
+        """The share of steps that changed nothing."""
+
+
+class PrimalLearner(Protocol):
+    """A learner without dual coefficients: the monitor follows its primal objective."""
+
+    @property
+    def feature_names(self) -> list[Any]:
+        """The features seen."""
+
+    def objective_of(self, x: Rows, classes: np.ndarray, weights: np.ndarray) -> float:
+        """Return regularisation plus the mean loss of n rows with their classes and weights."""
+
+
+class DualLearner(Protocol):
+    """A learner with dual coefficients: the monitor follows its duality gap."""
+
+    window: int | None
 
     @property
     def n_examples(self) -> int:
@@ -30,59 +148,12 @@ class WatchedLearner(Protocol):
         """The features seen."""
 
     @property
-    def certificate(self) -> Certificate:
-        """The bound on the mean gap, or why there is none."""
-
-    @property
-    def papers_certificate(self) -> Certificate | None:
-        """The bound in the papers' form; None: the learner has none."""
-
-    @property
-    def looks(self) -> Looks:
-        """The sums of looks so far."""
-
-    @property
-    def kappa(self) -> float:
-        """The share of steps that changed nothing."""
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counts since the first example."""
-
-    @property
-    def memory_usage(self) -> int:
-        """Bytes of all arrays."""
-
-    def probabilities_of(self, margin: Any) -> Mapping[Any, float]:
-        """Return {label: calibrated probability} of a margin; of several classes, one a class."""
-
-
-class PrimalLearner(WatchedLearner, Protocol):
-    """A learner without dual coefficients: the monitor follows its primal objective."""
-
-    def objective_of(self, x: Rows, classes: np.ndarray, weights: np.ndarray) -> float:
-        """Return regularisation plus the mean loss of n rows with their classes and weights."""
-
-
-class DualLearner(WatchedLearner, Protocol):
-    """A learner with dual coefficients: the monitor follows its duality gap."""
-
-    window: int | None
-
-    @property
     def dual(self) -> float:
         """The dual objective."""
 
     @property
-    def covers(self) -> str:
-        """The examples that the gap is about: "kept" ones, the whole "stream", or its "window"."""
-
-    @property
     def squared_norm(self) -> float:
         """|w|^2; only if vectors are merged."""
-
-    def at_bound(self) -> np.ndarray:
-        """Return which coefficients that are not 0 are at their bound: bool."""
 
     def kept_gap(self) -> KeptGap:
         """Return the gap on the examples kept; call it after the first example."""
@@ -107,12 +178,12 @@ def learner_of(model: Any) -> Any:
     """
     steps = getattr(model, "steps", None)
     learner = list(steps.values())[-1] if steps else model
-    if hasattr(learner, "observer") and not hasattr(learner, "has_dual"):
+    if isinstance(learner, Reported) and not learner.can_be_watched:
         raise ParameterError(
             f"{type(learner).__name__} keeps no examples, so that there is no gap to follow; use "
             "LaRankSequenceLabeler, or metrics of the labels that it predicts"
         )
-    if not hasattr(learner, "observer"):
+    if not isinstance(learner, Reported):
         raise ParameterError(
             f"{type(learner).__name__} is no learner of streamsvm: there is no gap to follow; "
             "use LASVMClassifier or TrackingSVMClassifier, or a pipeline that ends in one"

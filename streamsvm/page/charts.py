@@ -59,7 +59,7 @@ def svg(chart: Chart, log_x: bool = False) -> str:
         f"{''.join(bands + marks + lines)}</svg>"
     )
     picture = (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(_said(chart))}">'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(_in_words(chart))}">'
         f"{''.join(_axes(chart, (left, right, low, high), log_x, (across, up)))}{inner}</svg>"
     )
     return picture + _legend(chart, bool(inside))
@@ -107,7 +107,7 @@ def _newest(chart: Chart, line: Line) -> str:
     return _with_band(chart, line, int(known[-1])) if len(known) else "-"
 
 
-def _said(chart: Chart) -> str:
+def _in_words(chart: Chart) -> str:
     """Return a chart in words, for those who cannot see it."""
     newest = "; ".join(f"{line.name} {_newest(chart, line)}" for line in chart.lines)
     ends = f"from {chart.x[0]:,.0f} to {chart.x[-1]:,.0f} examples"

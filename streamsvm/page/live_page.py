@@ -87,9 +87,9 @@ class LivePage:
     --------
     >>> import urllib.request
     >>> from river import datasets
-    >>> from streamsvm import LASVMClassifier, TrackingMonitor
+    >>> from streamsvm import LASVMClassifier, LivePage, TrackingMonitor
     >>> monitor = TrackingMonitor(LASVMClassifier())
-    >>> with monitor.page(port=0) as page:  # port=8000, and look at page.url in a browser
+    >>> with LivePage(monitor, port=0) as page:  # port=8000, and look at page.url in a browser
     ...     for x, y in datasets.Phishing():
     ...         monitor.learn_one(x, y)
     ...     text = urllib.request.urlopen(page.url).read().decode()

@@ -34,8 +34,7 @@ class Regions:
 
     def drawn(self) -> str:
         """Return a figure of HTML: what is predicted now."""
-        # Learners of sentences have none.
-        names = list(getattr(self._learner, "feature_names", ()))
+        names = self._learner.feature_names
         if len(names) != 2 or not all(isinstance(name, str) for name in names):
             return ""
         if not self._look():
@@ -75,7 +74,7 @@ class Regions:
 
     def _look(self) -> bool:
         """Choose the box, again when the vectors have become many more or fewer."""
-        n = getattr(self._learner, "n_support_vectors", None) or 0
+        n = self._learner.n_support_vectors or 0
         if n < 10 or not hasattr(self._learner, "support_vectors"):
             return False
         if self._values or not 0.8 * self._n <= n <= 1.25 * self._n:

@@ -28,8 +28,8 @@ RiverEvent = dict[Any, Any]
 """An event as models of River take it."""
 
 
-class Said(NamedTuple):
-    """What a model says of an event."""
+class Prediction(NamedTuple):
+    """The prediction for an event."""
 
     guess: Any  # the prediction, or what is held of it until the label comes
     is_wanted: bool = True  # whether the label is learnt, now or when it comes
@@ -37,7 +37,7 @@ class Said(NamedTuple):
 
 
 class ModelAdapter:
-    """What is asked of a model; here the answers of one that no wrapper is around."""
+    """What runs and commands ask of a model; here, of one without a wrapper."""
 
     attribute: str | None = None
     """The name of the wrapper's attribute that has the model inside; None: there is none."""
@@ -57,6 +57,9 @@ class ModelAdapter:
     asks = has_sets = answers = False
     """Whether it asks for labels, predicts sets, and answers only where it is sure enough."""
 
+    changes_by_predicting = False
+    """Whether a prediction changes the model."""
+
     def __init__(self, model: Model) -> None:
         self.model = model
 
@@ -70,6 +73,15 @@ class ModelAdapter:
         """How a comparison of two models ended; None: it goes on, or there is none."""
         return None
 
+    @property
+    def chosen(self) -> tuple[Model, bool]:
+        """The model to go on with after a run, and whether it is the candidate of a comparison."""
+        return self.model, False
+
+    def answer_one(self, x: RiverEvent, served: Model) -> Answer:
+        """Answer an event by the probabilities of a copy; what is counted is the model's own."""
+        raise ParameterError(f"{type(self.model).__name__} gives no answers: use Selective")
+
     def check_run(self, epochs: int, forgets: bool) -> None:
         """Refuse, by a ParameterError, to read a stream so often, or to forget events."""
         if self.once is not None and (epochs > 1 or forgets):
@@ -78,9 +90,9 @@ class ModelAdapter:
 
     # Events
 
-    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
+    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Prediction:
         """Return what is said of an event, which `is_learnt` at once, or held for its label."""
-        return Said(self._guess(self.inner, x, is_learnt))
+        return Prediction(self._guess(self.inner, x, is_learnt))
 
     def learn_one(self, x: RiverEvent, w: float, y: Any, guess: Any, is_answer: bool) -> None:
         """Learn an event, for which `guess` was predicted; False: nobody gave the label."""
@@ -118,7 +130,7 @@ class ModelAdapter:
 
 
 class WrapperAdapter(ModelAdapter):
-    """What is asked of a wrapper that is to be told, with each label, what it said before."""
+    """Adapter of wrappers whose `learn_one` needs the event's earlier prediction."""
 
     attribute = "model"
     in_turns = are_events = True
@@ -144,14 +156,14 @@ class SetsAdapter(WrapperAdapter):
     has_sets = True
     once = "ConformalSets read a stream once, and forget nothing"
 
-    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
+    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Prediction:
         """Return the prediction, with the set if the label comes later."""
         guess = self._guess(self.model, x, is_learnt)
         if guess is None and is_learnt:
-            return Said(None, further={"set": []})
+            return Prediction(None, further={"set": []})
         labels = self.model.predict_set_one(x)
         held = guess if is_learnt else Given(guess, labels)
-        return Said(held, further={"set": list(labels)})
+        return Prediction(held, further={"set": list(labels)})
 
     def learn_one(self, x: RiverEvent, w: float, y: Any, guess: Any, is_answer: bool) -> None:
         """Learn an event, whose set counts unless nobody gave the label."""
@@ -190,19 +202,19 @@ class AnswersAdapter(WrapperAdapter):
     """
 
     model: Selective
-    answers = True
+    answers = changes_by_predicting = True
     once = "Selective reads a stream once, and forgets nothing"
 
-    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
+    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Prediction:
         """Return the most likely label of an event; if its label comes later, the answer."""
         last = self._watched
         is_new = isinstance(last, Learner) and not last.classes
         answer = self.model.answer_one(x)
         further = {"answer": answer.label}
         if is_learnt:
-            return Said(None if is_new else answer.likely, further=further)
+            return Prediction(None if is_new else answer.likely, further=further)
         held = GivenAnswer(answer)
-        return Said(held, held.is_asked or not self.model.audit, further)
+        return Prediction(held, held.is_asked or not self.model.audit, further)
 
     def learn_one(self, x: RiverEvent, w: float, y: Any, guess: Any, is_answer: bool) -> None:
         """Learn an event, with the answer that was given to it."""
@@ -228,11 +240,16 @@ class AnswersAdapter(WrapperAdapter):
         """Return a copy, whose probabilities are answered by the model's own thresholds."""
         return copy.deepcopy(self.model)
 
+    def answer_one(self, x: RiverEvent, served: Model) -> Answer:
+        """Answer an event by the probabilities of a copy."""
+        return self.model.answering.next(served.predict_proba_one(x))
+
 
 class ComparisonAdapter(WrapperAdapter):
     """`Compare`: each row is predicted by both models; scored is the one in use."""
 
     model: Compare
+    changes_by_predicting = True
     once = "models are compared on a stream read once, kept whole"
     refuses_ids = (
         "Compare: an example has a number of its own in each of the two models: call "
@@ -245,18 +262,23 @@ class ComparisonAdapter(WrapperAdapter):
         return self.model.record
 
     @property
+    def chosen(self) -> tuple[Model, bool]:
+        """The model in use."""
+        return self.inner, self.model.model is self.model.b
+
+    @property
     def _watched(self) -> Any:
         """The learner of the candidate."""
         return steps_of(self.model.b)[-1]
 
-    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
+    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Prediction:
         """Return what both predict for an event."""
         model = self.model
         if model.record is not None:
             guess = self._guess(model.model, x, is_learnt)
-            return Said(GivenBoth(guess, (guess, guess)))
+            return Prediction(GivenBoth(guess, (guess, guess)))
         of_a, of_b = (self._guess(cast(Model, one), x, is_learnt) for one in (model.a, model.b))
-        return Said(GivenBoth(of_a, (of_a, of_b)))
+        return Prediction(GivenBoth(of_a, (of_a, of_b)))
 
     def learn_one(self, x: RiverEvent, w: float, y: Any, guess: Any, is_answer: bool) -> None:
         """Learn an event, for which both had predicted something."""
@@ -274,7 +296,7 @@ class AskingAdapter(ModelAdapter):
 
     model: ActiveLearner
     attribute = "classifier"
-    in_turns = asks = True
+    in_turns = asks = changes_by_predicting = True
 
     def check_run(self, epochs: int, forgets: bool) -> None:
         """Refuse a run that reads the stream again, or of a model with other sources of labels."""
@@ -287,9 +309,9 @@ class AskingAdapter(ModelAdapter):
         if epochs > 1:
             raise ParameterError(f"epochs={epochs!r}: an ActiveLearner reads a stream once")
 
-    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Said:
+    def predict_one(self, x: RiverEvent, is_learnt: bool) -> Prediction:
         """Return what is predicted for an event, and whether to ask for its label."""
-        return Said(*self.model.predict_one(x))
+        return Prediction(*self.model.predict_one(x))
 
     def answered(self, labels: Iterable[Any]) -> None:
         """Count answers."""

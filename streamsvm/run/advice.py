@@ -70,7 +70,7 @@ def _labels(report: RunReport, learner: Learner) -> Iterator[str]:
     total = sum(counts.values())
     label = min(counts, key=lambda label: counts[label])
     # Nothing can be done about rare concepts.
-    is_rare = counts[label] < _RARE * total and getattr(learner, "takes", "") != "records"
+    is_rare = counts[label] < _RARE * total and learner.takes != "records"
     if is_rare and weights is None:
         yield (
             f"{label} is 1 example in {total / counts[label]:,.0f}: an SVM may ignore so rare a "
@@ -118,7 +118,9 @@ def _weighting(text: str, learner: Learner) -> str:
 
 
 def _model(report: RunReport, learner: Learner) -> Iterator[str]:
-    n = getattr(learner, "n_support_patterns", report.n_support_vectors)
+    n = report.n_support_vectors
+    if learner.n_support_patterns is not None:
+        n = learner.n_support_patterns
     most = max(report.labels.values(), default=0) / max(1, sum(report.labels.values()))
     # With many classes most examples support some border, though the classes are told apart.
     is_hard = report.scored >= _FEWEST and 1.0 - report.accuracy > _HARD * (1.0 - most)
@@ -176,7 +178,7 @@ def _drift(report: RunReport, learner: Learner) -> Iterator[str]:
     before, n_late = max(earlier), n[-1] - n[cuts[-2]]
     # More than chance makes of the best of some parts.
     if before - late > max(_FALL, 4.0 * math.sqrt(max(0.0, before * (1.0 - before)) / n_late)):
-        is_adaptive = hasattr(learner, "in_use")
+        is_adaptive = learner.n_drifts is not None
         better = "a shorter window= follows" if is_adaptive else "--learner adaptive follows"
         yield (
             f"accuracy fell from {before:.1%} to {late:.1%} in the last quarter of the stream: if "

@@ -71,7 +71,7 @@ class AskingFeeder(Feeder):
         assert rows.labels is not None
         guesses = self.learner.targets.labels_of(margins)
         self.say(rows.batch, rows.numbers, guesses, self._probabilities(margins), are_learnt=True)
-        return Pairs((self.judged(rows.batch, rows.numbers, rows.labels, guesses), guesses))
+        return Pairs((self.compared(rows.batch, rows.numbers, rows.labels, guesses), guesses))
 
     def _answer(self, rows: Rows) -> Pairs:
         """Learn the one row whose label was asked for."""

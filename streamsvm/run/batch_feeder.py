@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from connectors.batch import Batch
 from connectors.kafka.producing import ScoredTopic
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.run.bad_events import BadEvents
@@ -13,8 +16,19 @@ from streamsvm.run.requests import Requests
 from streamsvm.run.score import SentenceScore
 
 
+class Predicted(NamedTuple):
+    """What is predicted for the rows of a batch that can be used."""
+
+    numbers: np.ndarray  # of these rows in the batch, int64
+    labels: list[Any]  # None before the first label was learnt
+    awaited: np.ndarray  # bool: whose labels are waited for
+
+
 class BatchFeeder(ABC):
-    """Predicts and learns batches with a model; `bad` takes what cannot be used."""
+    """Predicts and learns batches with a model; `bad` takes what cannot be used.
+
+    A `SentenceBatch` has the interface of `Batch`, but for the features.
+    """
 
     learner: Any  # in use; None: the model takes events one by one, as River's do
     scaler: Any = None  # what transforms rows before the learner learns them; None: nothing does
@@ -36,13 +50,17 @@ class BatchFeeder(ABC):
         """Take the learner in use: that of a wrapper may be another than before."""
 
     @abstractmethod
-    def labels_of(self, batch: Any) -> LabelColumn:
+    def labels_of(self, batch: Batch) -> LabelColumn:
         """Return the labels of a batch as the model learns them; None where one is missing."""
 
     @abstractmethod
-    def feed(self, batch: Any, labels: LabelColumn, first: int | None = None) -> Pairs:
+    def feed(self, batch: Batch, labels: LabelColumn, first: int | None = None) -> Pairs:
         """Predict each row, then learn it; return (label, prediction) of those that were learnt.
 
         `labels` are from `labels_of`. `first` is the number of rows of this epoch before the batch,
         by which the learner knows rows of an earlier epoch again; None: there is one epoch.
         """
+
+    @abstractmethod
+    def predict(self, batch: Batch) -> Predicted:
+        """Predict rows whose labels are not known yet; a scaler learns them."""

@@ -17,19 +17,18 @@ import numpy as np
 
 from connectors.batch import Batch
 from streamsvm.errors import FeatureError
-from streamsvm.features import frames
 from streamsvm.features.events import fault_of
 from streamsvm.features.frames import are_lists
 from streamsvm.features.matrices import bad_value
-from streamsvm.labels.given import told
-from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs, labels_like
+from streamsvm.labels.given import labels_of_predictions
+from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.model_files.container import steps_of
 from streamsvm.run import parts
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.bad_events import BadEvents, EventLike, fault_in
-from streamsvm.run.batch_feeder import BatchFeeder
+from streamsvm.run.batch_feeder import BatchFeeder, Predicted
 from streamsvm.run.parts import Model
-from streamsvm.run.rows import Rows, event_of
+from streamsvm.run.rows import Rows, event_of, labels_of, true_labels
 from streamsvm.support.rows import LARGEST
 
 
@@ -63,8 +62,7 @@ class Feeder(BatchFeeder):
 
     def labels_of(self, batch: Batch) -> LabelColumn:
         """Return the labels of a batch: see `BatchFeeder`."""
-        column_of = LabelColumn.of if self.learner is None else self.learner.targets.column_of
-        labels = frames.labels_of(column_of(batch.labels), len(batch))
+        labels = labels_of(self.learner, batch)
         if self.positive is not None:
             labels = labels.mapped(lambda y: str(y) == self.positive)
         return labels
@@ -97,11 +95,11 @@ class Feeder(BatchFeeder):
         """Do what `feed` does, or `learn` if predictions are given."""
         if self.takes_events:
             kept, predicted, _ = self._one_by_one(batch, labels, given)
-            guesses = LabelColumn.of(told(predicted))
+            guesses = LabelColumn.of(labels_of_predictions(predicted))
             if self.learner is None:
                 return Pairs((LabelColumn.of([labels[i] for i in kept]), guesses))
             own = LabelColumn.of(labels).take(kept)
-            return Pairs((self.judged(batch, kept, own, guesses), guesses))
+            return Pairs((self.compared(batch, kept, own, guesses), guesses))
         labels = LabelColumn.of(labels)
         if self.is_too_wide(batch):
             pairs = Pairs()
@@ -127,33 +125,28 @@ class Feeder(BatchFeeder):
         """Predict and learn checked rows."""
         return self.learn_checked(rows)
 
-    def predict(self, batch: Batch) -> tuple[np.ndarray, list[Any], np.ndarray]:
-        """Predict rows whose labels are not known yet. The scaler learns them.
-
-        Returns the numbers in the batch of the rows that can be used, int64; their predictions,
-        None before the first label was learnt; and whose labels are waited for, bool.
-        """
+    def predict(self, batch: Batch) -> Predicted:
+        """Predict rows whose labels are not known yet: see `BatchFeeder`."""
         if self.takes_events:
-            kept, predicted, awaited = self._one_by_one(batch, None)
-            return kept, predicted, np.array(awaited, bool)
+            return self._one_by_one(batch, None)
         if self.is_too_wide(batch):
-            found = [(i, *self.predict(row)[1:]) for i, row in self._narrow_rows(batch)]
-            numbers = np.array([i for i, guesses, _ in found if guesses], np.int64)
-            awaited = [waits for *_, of_row in found for waits in of_row]
-            guesses = [guess for _, of_row, _ in found for guess in of_row]
-            return numbers, guesses, np.array(awaited, bool)
+            found = [(i, self.predict(row)) for i, row in self._narrow_rows(batch)]
+            numbers = np.array([i for i, one in found if one.labels], np.int64)
+            guesses = [guess for _, one in found for guess in one.labels]
+            awaited = np.array([waits for _, one in found for waits in one.awaited], bool)
+            return Predicted(numbers, guesses, awaited)
         rows, _ = self.scaled(self.checked(batch))
         if not len(rows):
-            return rows.numbers, [], np.zeros(0, bool)
+            return Predicted(rows.numbers, [], np.zeros(0, bool))
         return self.predict_checked(rows)
 
-    def predict_checked(self, rows: Rows) -> tuple[np.ndarray, list[Any], np.ndarray]:
+    def predict_checked(self, rows: Rows) -> Predicted:
         """Predict checked rows, those that the learner takes: see `predict`."""
         margins, taken = rows.margins(self.learner, partial(self._refuse, rows.batch))
         awaited = self._awaited(margins)
         predicted: list[Any] = self.learner.targets.labels_of(margins).tolist()
         self.say(rows.batch, taken, predicted, self._probabilities(margins))
-        return taken, predicted, awaited
+        return Predicted(taken, predicted, awaited)
 
     def say(
         self,
@@ -165,7 +158,9 @@ class Feeder(BatchFeeder):
     ) -> None:
         """Give predictions for rows of a batch, which `are_learnt` in turn, to the output."""
         if self.output is not None:
-            self.output.add(batch, rows.tolist(), told(predicted), further, are_learnt)
+            self.output.add(
+                batch, rows.tolist(), labels_of_predictions(predicted), further, are_learnt
+            )
 
     def _probabilities(self, margins: np.ndarray) -> dict[str, list[Any]]:
         """Return the probabilities of labels of rows with these margins, if they are wanted."""
@@ -312,7 +307,7 @@ class Feeder(BatchFeeder):
         if given is None:
             self.say(batch, numbers, predicted, further, are_learnt=True)
         guesses = predicted if given is None else given
-        return Pairs((self.judged(batch, numbers, labels, guesses), guesses))
+        return Pairs((self.compared(batch, numbers, labels, guesses), guesses))
 
     def _learn_parts(self, rows: Rows, some: Iterable[slice]) -> Pairs:
         """Learn one part of checked rows after the other."""
@@ -321,18 +316,12 @@ class Feeder(BatchFeeder):
             pairs += self.learn_checked(rows.take(np.arange(one.start, one.stop)))
         return pairs
 
-    def judged(
+    def compared(
         self, batch: Batch, rows: np.ndarray, labels: LabelColumn, guesses: LabelColumn
     ) -> LabelColumn:
         """Return what the predictions for some rows are compared with: the truth, where it is."""
         found: LabelColumn = self.learner.targets.judged(labels, guesses)
-        if self.truth is None or batch.kept is None:
-            return found
-        truth = labels_like(batch.kept.column(self.truth), batch.labels.type).take(rows)
-        if not len(truth) or truth.codes.min() > MISSING:
-            return truth
-        pairs = zip(truth, found, strict=True)
-        return LabelColumn.of_values(label if true is None else true for true, label in pairs)
+        return true_labels(found, batch, self.truth, rows)
 
     # Events, one by one
 
@@ -343,12 +332,8 @@ class Feeder(BatchFeeder):
 
     def _one_by_one(
         self, batch: Batch, labels: Sequence[Any] | None, given: Sequence[Any] | None = None
-    ) -> tuple[np.ndarray, list[Any], list[bool]]:
-        """Predict (if nothing is `given`) and learn (if there are labels) each row as an event.
-
-        Returns the numbers of the rows that can be used, int64, their predictions, and whether
-        their labels are learnt, now or later.
-        """
+    ) -> Predicted:
+        """Predict (if nothing is `given`) and learn (if there are labels) each row as an event."""
         kept, predicted, wanted = [], [], []
         for i, event in enumerate(batch.events()):
             if labels is not None and labels[i] is None:
@@ -377,7 +362,7 @@ class Feeder(BatchFeeder):
                     self.say(batch, np.array([i]), [guess], further, labels is not None)
         if self.adapter.are_events:
             self.follow()
-        return np.array(kept, np.int64), predicted, wanted
+        return Predicted(np.array(kept, np.int64), predicted, np.array(wanted, bool))
 
     def _further(self, x: dict[Any, Any], said: dict[str, Any]) -> dict[str, list[Any]]:
         """Return what the output has of an event beside its prediction."""

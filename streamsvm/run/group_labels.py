@@ -148,9 +148,9 @@ class GroupLabels:
         """Drop what waits with these keys; return how many events there were."""
         return sum(one.forget(keys) for one in self._of.values())
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Wait until all questions are where they go to."""
-        self._late.settle()
+        self._late.flush()
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what is held as JSON values and arrays, for `restore`."""

@@ -26,7 +26,7 @@ from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.rank_bits import RankBits
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.class_looks import FEW_CLASSES, looks_of, why_no_classes
+from streamsvm.run.target_kind import FEW_CLASSES, looks_of, why_no_classes
 from streamsvm.support.label_values import is_too_large, too_large
 
 AnyMatrix = Matrix | SparseMatrix

@@ -5,22 +5,21 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from connectors import Reject
-from connectors.batch import shown
+from connectors.batch import Batch, shown
 from connectors.sentences import SentenceBatch
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.model_files.container import steps_of
-from streamsvm.run.adapters import SetsAdapter, adapter_of
+from streamsvm.run.adapters import adapter_of
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.batch_feeder import BatchFeeder
+from streamsvm.run.batch_feeder import BatchFeeder, Predicted
 from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import (
     ScoredSentences,
     SentenceFeeder,
     TokenSetsFeeder,
+    predicted_of,
     token_pairs,
 )
 from streamsvm.structured import (
@@ -56,11 +55,11 @@ class RecordFeeder(BatchFeeder):
         """What a resumed run must have, too."""
         return {"truth": repr(self.truth)}
 
-    def labels_of(self, batch: Any) -> LabelColumn:
+    def labels_of(self, batch: Batch) -> LabelColumn:
         """Return no labels: nothing is said about them before their sentence is read."""
         return LabelColumn.of([])
 
-    def feed(self, batch: Any, labels: Any, first: int | None = None) -> Any:
+    def feed(self, batch: Batch, labels: Any, first: int | None = None) -> ScoredSentences:
         """Predict each sentence, then learn it; return what predictions are compared with."""
         rows = []
         for event in _events(batch):
@@ -74,8 +73,8 @@ class RecordFeeder(BatchFeeder):
                 self._refuse(event, "unusable sentence", str(error))
         return self.pairs_of(rows)
 
-    def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
-        """Return the numbers of the sentences that can be used, int64, and what is predicted."""
+    def predict(self, batch: Batch) -> Predicted:
+        """Predict each sentence that can be used."""
         kept, found = [], []
         for i, event in enumerate(_events(batch)):
             try:
@@ -83,9 +82,9 @@ class RecordFeeder(BatchFeeder):
                 kept.append(i)
             except _REFUSED as error:
                 self._refuse(event, "unusable sentence", str(error))
-        return np.array(kept, np.int64), found
+        return predicted_of(kept, found)
 
-    def judged(self, batch: Any, predicted: list[Any]) -> Any:
+    def judged(self, batch: Batch, predicted: list[Any]) -> ScoredSentences:
         """Return what predictions are compared with; None is one of a sentence without any."""
         rows = []
         for event, guess in zip(_events(batch), predicted, strict=True):
@@ -122,7 +121,7 @@ class RecordFeeder(BatchFeeder):
         """Return what is counted of a sentence; `guess` None: it has no prediction."""
 
     @abstractmethod
-    def pairs_of(self, rows: list[Any]) -> Any:
+    def pairs_of(self, rows: list[Any]) -> ScoredSentences:
         """Return the pairs of what `row_of` returned."""
 
 
@@ -215,7 +214,7 @@ class ConceptFeeder(RecordFeeder):
 _REFUSED = (FeatureError, LabelError)
 
 
-def _events(batch: Any) -> Iterator[Any]:
+def _events(batch: Batch) -> Iterator[Any]:
     """Return the events of a batch; refuse those whose values became features."""
     if not isinstance(batch, SentenceBatch):
         raise ParameterError(
@@ -227,7 +226,7 @@ def _events(batch: Any) -> Iterator[Any]:
 
 def feeder_of(model: Model, bad: BadEvents) -> SentenceFeeder | RecordFeeder:
     """Return the feeder of a model that learns sentences, see `are_sentences`."""
-    if isinstance(adapter := adapter_of(model), SetsAdapter):
-        return TokenSetsFeeder(adapter.model, bad)
+    if adapter_of(model).has_sets:
+        return TokenSetsFeeder(model, bad)
     kinds: dict[Any, Any] = {OSPASParser: MeaningFeeder, ConceptLabeler: ConceptFeeder}
     return kinds.get(type(steps_of(model)[-1]), SentenceFeeder)(model, bad)

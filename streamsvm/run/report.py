@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from streamsvm.labels.class_labels import plain
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.models.kernel import threads
 from streamsvm.monitor.history import History
 from streamsvm.monitor.hits import Hits
+from streamsvm.monitor.watched import Reported
 from streamsvm.run.score import Score
 from streamsvm.support.kept import Kept
 
@@ -214,22 +216,22 @@ class RunReport(Kept):
             "changed": {name: bounds.change for name, bounds in named.items() if bounds.change},
         }
 
-    def take_from(self, learner: Any) -> None:
+    def take_from(self, learner: Reported) -> None:
         """Fill in what a learner says about itself; what it does not have is None, 0 or empty."""
-        for name in ("n_support_vectors", "chosen", "drifts", "delta", "tau", "dual"):
-            setattr(self, name, getattr(learner, name, None))
-        candidates = getattr(learner, "waiting", None)
+        for name in ("n_support_vectors", "chosen", "drifts", "delta", "tau"):
+            setattr(self, name, getattr(learner, name))
+        self.dual = getattr(learner, "dual", None)
+        candidates = learner.waiting
         self.selection = None if candidates is None else candidates.in_words
-        self.memory_bytes = getattr(learner, "memory_usage", 0)
-        self.memory_parts = getattr(learner, "memory_parts", {})
-        self.cache_limit = getattr(getattr(learner, "solver", None), "cache_bytes", None)
-        self.n_threads = threads.n_used(getattr(learner, "n_jobs", None))
-        self.counters = getattr(learner, "counters", {})
-        self.missing = {str(x): n for x, n in getattr(learner, "missing_values", {}).items()}
+        self.memory_bytes, self.memory_parts = learner.memory_usage, learner.memory_parts
+        self.cache_limit = learner.cache_limit
+        self.n_threads = threads.n_used(learner.n_jobs)
+        self.counters = learner.counters
+        self.missing = {str(x): n for x, n in learner.missing_values.items()}
         self.missing |= {name: n for name, n in self.missing_texts.items() if n}
-        self.model_examples = getattr(learner, "n_examples", 0)
+        self.model_examples = learner.n_examples
         self.missing_of = self.model_examples if candidates is None else candidates.n_seen
-        if getattr(learner, "is_sparse", False):
+        if isinstance(learner, Learner) and learner.is_sparse:
             # Of sparse rows nothing is counted: only of those before.
             self.missing_of = learner.schema.missing.n_examples
 

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from connectors.batch import Batch, Event
 from streamsvm.errors import FeatureError
+from streamsvm.features import frames
 from streamsvm.features.frames import are_lists
 from streamsvm.features.matrices import are_usable, take
-from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.label_column import MISSING, LabelColumn, labels_like
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import RefusedEvent
@@ -115,6 +116,28 @@ def margins_of(
     values = np.full((len(usable), *known.shape[1:]), np.nan)
     values[taken] = known
     return usable, values
+
+
+def labels_of(learner: Learner | None, batch: Batch) -> LabelColumn:
+    """Return the labels of a batch, as a learner takes them; None: one of River."""
+    column_of = LabelColumn.of if learner is None else learner.targets.column_of
+    return frames.labels_of(column_of(batch.labels), len(batch))
+
+
+def true_labels(
+    labels: LabelColumn, batch: Batch, truth: str | None, places: np.ndarray
+) -> LabelColumn:
+    """Return the labels of rows at some places, but those of the column `truth` where it has any.
+
+    None: there is no such column.
+    """
+    if truth is None or batch.kept is None:
+        return labels
+    true = labels_like(batch.kept.column(truth), batch.labels.type).take(places)
+    if not len(true) or true.codes.min() > MISSING:
+        return true
+    pairs = zip(true, labels, strict=True)
+    return LabelColumn.of_values(label if right is None else right for right, label in pairs)
 
 
 def event_of(batch: Batch, i: int) -> Event | RefusedEvent:

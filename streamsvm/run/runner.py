@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from connectors.batch import Batch
 from connectors.kafka.producing import ScoredTopic
@@ -132,6 +132,7 @@ class Run:
         if checkpoint is not None:
             self.bad.name_after(checkpoint.path)
         self.adapter.check_run(epochs, source.forgets)
+        self._of_rows: Feeder | None = None
         self.feeder = self._new_feeder(late)
         self.score = Score(self.feeder.new_score())
         self.output = self.feeder.output = output
@@ -168,8 +169,9 @@ class Run:
             if self.positive is not None or late is not None:
                 raise ParameterError("positive= and late= are not for learners of sentences")
             return feeder_of(self.model, self.bad)
-        feeder = AskingFeeder if self.adapter.asks else Feeder
-        return feeder(self.model, self.bad, self.positive, self.source.target_field)
+        kind = AskingFeeder if self.adapter.asks else Feeder
+        self._of_rows = kind(self.model, self.bad, self.positive, self.source.target_field)
+        return self._of_rows
 
     def _check_output(
         self, output: ScoredTopic, late: LateLabels | None, checkpoint: Checkpoint | None
@@ -247,7 +249,7 @@ class Run:
             self._check_learnt()
             if self.finish:
                 self._finish()
-        self._complete()
+                self._complete()
         return report
 
     def _begin(self) -> None:
@@ -299,7 +301,7 @@ class Run:
         closing += [] if self.monitor is None else [partial(self.monitor.follow, None)]
         closing += [self._complete, self.bad.close]
         closing += [] if self.output is None else [self.output.close]
-        closing += [] if self.late is None or failure is None else [self.late.settle]
+        closing += [] if self.late is None or failure is None else [self.late.flush]
         for close in closing:
             try:
                 close()
@@ -332,10 +334,10 @@ class Run:
                 break
         if self.checkpoint is not None:
             self.checkpoint.write()
-        if self.late is not None:
-            self.late.settle()
+        if self.late is not None and self._of_rows is not None:
+            self.late.flush()
             if not report.interrupted:
-                self._score(self.late.end(cast(Feeder, self.feeder)), 1)
+                self._score(self.late.end(self._of_rows), 1)
 
     def _read(self, epoch: int) -> None:
         """Learn the unread rows of an epoch."""
@@ -421,8 +423,8 @@ class Run:
                 self.report.count_texts(batch.features)
         if self.output is not None:
             self.output.n_learnt = self.report.learnt
-        if self.late is not None:
-            predicted = self.late.take(batch, labels, cast(Feeder, self.feeder))
+        if self.late is not None and self._of_rows is not None:
+            predicted = self.late.take(batch, labels, self._of_rows)
         else:
             predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
         self._score(predicted, epoch)
@@ -443,6 +445,48 @@ class Run:
         """Count learnt rows, and score the predictions made before they were learnt."""
         self.score.add(predicted, epoch == 1)
         self.report.learnt += len(predicted)
+
+    def figures(self) -> dict[str, Any]:
+        """Return counts of what was taken, and the speed; from any thread.
+
+        Returns
+        -------
+        dict[str, Any]
+            By the names of `streamsvm.monitor.figures.OF_RUN`.
+
+        """
+        bad, source = dict(self.bad.counts), self.source
+        found = {"events": self.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
+        found["forgotten"] = None if self.requests is None else dict(self.requests.counts)
+        found["lag"], found["lag_by_partition"] = source.lag, source.lags or None
+        found["failed_commits"] = source.counts.get("failed_commits")
+        found["offsets_left_out"] = source.counts.get("jumped")
+        if self.checkpoint is not None:
+            found["checkpoint_age_seconds"] = self.checkpoint.age
+        if self.late is not None:
+            found |= self.late.figures
+        if latest := self.report.history.latest:
+            # As the screen says it: the report counts the rows of a chunk before they are learnt.
+            found["examples_per_second"] = latest[-1]["examples_per_second"]
+        return found
+
+    def details(self, values: bool) -> dict[str, Any]:
+        """Return the figures, and what else the live page shows; from any thread.
+
+        Parameters
+        ----------
+        values
+            With the reason of the most bad events, which may have values of events.
+
+        Returns
+        -------
+        dict[str, Any]
+            The figures; ``pairs``: counts of predictions by (label, prediction).
+
+        """
+        # Copied at once, while the run counts on.
+        found = self.figures() | {"pairs": dict(self.score.hits.pairs)}
+        return found | ({"most_frequent": self.bad.most_frequent} if values else {})
 
     def _update_times(self) -> None:
         self.report.seconds = time.perf_counter() - self._start

@@ -1,19 +1,19 @@
 """Batches of sentences into a learner of label sequences: the counterpart of `Feeder`."""
 
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from connectors import Reject
-from connectors.batch import shown
+from connectors.batch import Batch, shown
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.labels.given import Given, told
+from streamsvm.labels.given import Given, labels_of_predictions
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.batch_feeder import BatchFeeder
+from streamsvm.run.batch_feeder import BatchFeeder, Predicted
 from streamsvm.run.parts import Model
 from streamsvm.structured import (
     Chain,
@@ -55,6 +55,11 @@ def token_pairs(true: list[list[Any]], predicted: list[list[Any]]) -> ScoredSent
     return ScoredSentences(list(zip(true, predicted, strict=True)), (labels, guesses))
 
 
+def predicted_of(kept: list[int], labels: list[Any]) -> Predicted:
+    """Return what is predicted for the sentences of a batch that were kept, by number."""
+    return Predicted(np.array(kept, np.int64), labels, np.ones(len(kept), bool))
+
+
 class SentenceFeeder(BatchFeeder):
     """Predicts and learns batches of sentences; `bad` takes those that cannot be used.
 
@@ -70,7 +75,7 @@ class SentenceFeeder(BatchFeeder):
         self._chain: Chain | None = before[0] if before else None
         self.learner.check_steps(model)
 
-    def labels_of(self, batch: Any) -> LabelColumn:
+    def labels_of(self, batch: Batch) -> LabelColumn:
         """Return the labels of all tokens of a first batch, which a run looks at.
 
         There are none of later ones, or if one is no label: `feed` finds the sentence it is of.
@@ -80,19 +85,19 @@ class SentenceFeeder(BatchFeeder):
         except (LabelError, TypeError):
             return LabelColumn.of([])
 
-    def feed(self, batch: Any, labels: Any, first: int | None = None) -> ScoredSentences:
+    def feed(self, batch: Batch, labels: Any, first: int | None = None) -> ScoredSentences:
         """Predict each sentence, then learn it; labels are those of the batch."""
         events = list(batch.events())
         features, kept = self._usable(events, is_learnt=True)
         true = [events[i].y for i in kept]
         return token_pairs(true, self.learner.predict_then_learn_many(features, true))
 
-    def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
-        """Return the numbers of the sentences that can be used, int64, and the labels of each."""
+    def predict(self, batch: Batch) -> Predicted:
+        """Predict the labels of each sentence that can be used."""
         features, kept = self._usable(list(batch.events()), is_learnt=False)
-        return np.array(kept, np.int64), self.learner.predict_many(features)
+        return predicted_of(kept, self.learner.predict_many(features))
 
-    def judged(self, batch: Any, predicted: list[Any]) -> ScoredSentences:
+    def judged(self, batch: Batch, predicted: list[Any]) -> ScoredSentences:
         """Return true and predicted labels; of a sentence whose prediction is None, all wrong."""
         true = batch.labels
         pairs = zip(true, predicted, strict=True)
@@ -135,11 +140,11 @@ class SentenceFeeder(BatchFeeder):
 class TokenSetsFeeder(SentenceFeeder):
     """Predicts and learns sentences with `ConformalSets`: each token gets its set."""
 
-    def __init__(self, model: ConformalSets, bad: BadEvents) -> None:
-        super().__init__(model.model, bad)
-        self._sets = model
+    def __init__(self, model: Model, bad: BadEvents) -> None:
+        self._sets = cast(ConformalSets, model)
+        super().__init__(self._sets.model, bad)
 
-    def feed(self, batch: Any, labels: Any, first: int | None = None) -> ScoredSentences:
+    def feed(self, batch: Batch, labels: Any, first: int | None = None) -> ScoredSentences:
         """Predict each sentence and its sets, then learn it; labels are those of the batch."""
         events = list(batch.events())
         features, kept = self._usable(events, is_learnt=True)
@@ -149,15 +154,15 @@ class TokenSetsFeeder(SentenceFeeder):
             self._sets.learn_one(sentence, y)
         return token_pairs(true, predicted)
 
-    def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
-        """Return the numbers of the sentences that can be used, and a `Given` of each."""
+    def predict(self, batch: Batch) -> Predicted:
+        """Predict a `Given` for each sentence that can be used."""
         features, kept = self._usable(list(batch.events()), is_learnt=False)
         labels, sets = self.learner.predict_many(features), self._sets.predict_set_many(features)
-        return np.array(kept, np.int64), list(map(Given, labels, sets))
+        return predicted_of(kept, list(map(Given, labels, sets)))
 
-    def judged(self, batch: Any, predicted: list[Any]) -> ScoredSentences:
+    def judged(self, batch: Batch, predicted: list[Any]) -> ScoredSentences:
         """Return true and predicted labels: see `SentenceFeeder`."""
-        return super().judged(batch, told(predicted))
+        return super().judged(batch, labels_of_predictions(predicted))
 
 
 def are_sentences(model: Model) -> bool:

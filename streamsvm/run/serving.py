@@ -11,7 +11,7 @@ from streamsvm.learners.bases.row_learner import RowLearner
 from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import requests
-from streamsvm.run.adapters import AnswersAdapter, adapter_of, unwrapped
+from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.run.parts import Model
 from streamsvm.selection.answering import Answer
 
@@ -157,13 +157,9 @@ class Serving:
     def predict_one(self, x: Any) -> Any:
         """Return the label predicted for an event."""
         with self._lock:
-            return self._answer(x).label if self._adapter.answers else self._copy.predict_one(x)
-
-    def _answer(self, x: Any) -> Answer:
-        """Answer an event by the probabilities of the copy; what is counted is the model's own."""
-        if not isinstance(self._adapter, AnswersAdapter):
-            raise ParameterError(f"{type(self._model).__name__} gives no answers: use Selective")
-        return self._adapter.model.answering.next(self._copy.predict_proba_one(x))
+            if self._adapter.answers:
+                return self._adapter.answer_one(x, self._copy).label
+            return self._copy.predict_one(x)
 
     def answer_one(self, x: Any) -> Answer:
         """Return the answer to an event, if the model is a `Selective`.
@@ -172,7 +168,7 @@ class Serving:
         label, as ``given=``.
         """
         with self._lock:
-            return self._answer(x)
+            return self._adapter.answer_one(x, self._copy)
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Return {label: probability} of an event."""

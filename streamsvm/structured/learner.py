@@ -17,25 +17,22 @@ from streamsvm.errors import LabelError
 from streamsvm.learners.bases import words
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
-from streamsvm.monitor.certificate import Certificate, Looks
+from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.learnt import Learnt
+from streamsvm.monitor.watched import Reported
 from streamsvm.support.locked import Locked, guarded
 
 _NONE: Any = None
 """The rows of a sentence: a monitor samples none."""
 
 
-class StructuredLearner(Locked, container.Saved, base.Estimator):
+class StructuredLearner(Locked, container.Saved, Reported, base.Estimator):
     """A River estimator of sentences, with what runs ask all of them for."""
 
-    takes: str
-    """What it learns, in the words of `RegisteredLearner.takes`."""
     chunk = 512
     """Number of sentences that a run learns before it checks the time and for Ctrl-C."""
     described: tuple[str, ...]
     """The parameters that matter most."""
-    n_drifts: None = None
-    """How many drifts were noticed: nothing looks for them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,17 +142,9 @@ class SentenceLearner(StructuredLearner):
                 seconds = working_time() - began
                 _tell(self.observer, *self._compared(label, guess), seconds)
 
-    # What a monitor asks for: see `streamsvm.monitor.watched`.
+    # What a monitor asks for: see `Reported`.
 
-    has_dual = False
-    papers_certificate = kappa = None
-    looks = Looks()
     certificate = Certificate(None, "no certificate: no examples are kept")
-
-    @property
-    @abstractmethod
-    def figures(self) -> dict[str, Any]:
-        """What a monitor records: counts, and other numbers."""
 
     @property
     def counters(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ import pytest
 
 from streamsvm import LASVMClassifier, kernels
 from streamsvm.monitor import gap
-from streamsvm.monitor.sample import PassedBy
+from streamsvm.monitor.sample import ReservoirSample
 
 N, N_SEEDS = 1500, 200
 
@@ -38,14 +38,14 @@ def test_the_interval_covers_and_is_narrower(reserve, n_of_reserve, narrower):
     truth = (0.5 * model.squared_norm - model.dual + loss(classes, margins)) / N
     if n_of_reserve > N and reserve is None:
         # All examples are kept or in the reserve: the gap is known.
-        sample = PassedBy(100, None, 0)
+        sample = ReservoirSample(100, None, 0)
         sample.offer(x, classes, np.ones(N), numbers)
         found = gap.measured(model, sample, 100, 0, random.Random(0), n_of_reserve)
         assert found["gap_low"] == found["gap_high"] == pytest.approx(truth, rel=1e-3)
         assert is_out.any() and found["kept_gap"] < found["gap"]
     covered, widths = 0, []
     for seed in range(N_SEEDS):
-        sample = PassedBy(100, None, seed)
+        sample = ReservoirSample(100, None, seed)
         sample.offer(x, classes, np.ones(N), numbers)
         found = [
             gap.measured(model, sample, 100, 0, random.Random(seed), n) for n in (n_of_reserve, 0)

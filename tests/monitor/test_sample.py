@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from streamsvm.monitor.sample import PassedBy
+from streamsvm.monitor.sample import ReservoirSample
 
 
 def offered(size, window, n, seed, batch=7):
-    sample = PassedBy(size, window, seed)
+    sample = ReservoirSample(size, window, seed)
     numbers = np.arange(1, n + 1)
     x = numbers[:, None].astype(np.float32)
     for start in range(0, n, batch):

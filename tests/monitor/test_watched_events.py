@@ -20,7 +20,7 @@ from streamsvm import (
 )
 from streamsvm.kernels import RBF
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.monitor.sample import PassedBy
+from streamsvm.monitor.sample import ReservoirSample
 from streamsvm.support.rows import shape
 from tests.monitor.test_tracker import untimed
 from tests.slow import slow_but
@@ -219,7 +219,7 @@ def test_an_interruption_while_a_sample_takes_a_row(sparse):
         for x, y in events[:5]:
             monitor.learn_one(x, y)
         # All are taken at first.
-        code = PassedBy.offer.__code__
+        code = ReservoirSample.offer.__code__
         was = interrupted_somewhere(lambda m=monitor: m.learn_one(*events[5]), at, code)
         for x, y in events[6:200]:
             monitor.learn_one(x, y)

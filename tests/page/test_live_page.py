@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from connectors import ParquetSource
-from streamsvm import LASVMClassifier, TrackingMonitor
+from streamsvm import LASVMClassifier, LivePage, TrackingMonitor
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.figures import SHARE
 from streamsvm.monitor.series import MOST_POINTS
@@ -81,7 +81,7 @@ def until(stream, wanted):
 
 
 def test_the_page_is_whole_without_scripts_and_takes_nothing_from_elsewhere():
-    with monitor_of(600).page(0, title="A title") as page:
+    with LivePage(monitor_of(600), 0, title="A title") as page:
         text = text_of(page)
         assert "<h1>A title</h1>" in text and "LASVMClassifier" in text
         shown = [part for part in re.findall(r"<section[^>]*>", text) if "hidden" not in part]
@@ -109,7 +109,7 @@ def test_the_page_is_whole_without_scripts_and_takes_nothing_from_elsewhere():
 
 def test_two_viewers_are_sent_what_has_changed_and_the_end():
     monitor, drawn = monitor_of(), []
-    page = monitor.page(0, figures=lambda: drawn.append(1) or {"events": 7, "lag": None})
+    page = LivePage(monitor, 0, figures=lambda: drawn.append(1) or {"events": 7, "lag": None})
     for _ in range(3):
         monitor.learn_many(*events(100))
     assert not drawn  # nobody looks
@@ -131,7 +131,7 @@ def test_two_viewers_are_sent_what_has_changed_and_the_end():
 
 
 def test_a_viewer_that_does_not_read_holds_nobody():
-    page = monitor_of(300).page(0)
+    page = LivePage(monitor_of(300), 0)
     with socket.create_connection(("127.0.0.1", page.port)) as stalled:
         stalled.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert stalled.recv(1)
@@ -145,7 +145,7 @@ def test_viewers_that_do_not_read_lose_their_places(monkeypatch):
     monkeypatch.setattr(live_page, "_MOST_VIEWERS", 2)
     monkeypatch.setattr(live_page, "_UNREAD_SECONDS", 0.2)
     figures = {"most_frequent": "x" * 3_000_000}  # more than a connection holds unread
-    with monitor_of().page(0, figures=lambda: figures) as page:
+    with LivePage(monitor_of(), 0, figures=lambda: figures) as page:
         stalled = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(2)]
         for one in stalled:
             one.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -161,7 +161,7 @@ def test_viewers_that_do_not_read_lose_their_places(monkeypatch):
 
 @pytest.mark.parametrize("labels", [(1, "x"), (1, "1"), (True, "x"), ("a", "\ud800")])
 def test_labels_that_arrow_refuses_are_drawn(labels):
-    with monitor_of(300, labels=labels).page(0, title="\udcff") as page:
+    with LivePage(monitor_of(300, labels=labels), 0, title="\udcff") as page:
         text = text_of(page)
     assert "cannot be drawn" not in text and 'class="regions"' in text
     assert labels != (1, "1") or '<th scope="row">&#x27;1&#x27;</th>' in text
@@ -174,7 +174,7 @@ def test_a_part_that_fails_is_said_once_and_drawn_no_more_often(monkeypatch, cap
         calls.append(1)
         raise ValueError("secret")
 
-    with monitor_of(300).page(0, figures=figures) as page:
+    with LivePage(monitor_of(300), 0, figures=figures) as page:
         texts = [text_of(page) for _ in range(20)]
         assert len(calls) == 1
         page.say("again")
@@ -187,7 +187,7 @@ def test_a_part_that_fails_is_said_once_and_drawn_no_more_often(monkeypatch, cap
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_forked_process_closes_nothing_and_does_not_hold_the_port():
     monitor = monitor_of()
-    page = monitor.page(0)
+    page = LivePage(monitor, 0)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -200,7 +200,7 @@ def test_a_forked_process_closes_nothing_and_does_not_hold_the_port():
     try:
         assert os.read(reading, 6) == b"closed" and "LASVM" in text_of(page)
         page.close()
-        with monitor.page(page.port):
+        with LivePage(monitor, page.port):
             pass
     finally:
         os.kill(child, signal.SIGKILL)
@@ -214,12 +214,12 @@ def test_a_forked_process_closes_nothing_and_does_not_hold_the_port():
 )
 def test_addresses_that_there_are_not_are_refused(port, host):
     with pytest.raises(ParameterError, match="host=''" if not host else "port="):
-        monitor_of().page(port, host)
+        LivePage(monitor_of(), port, host)
 
 
 def test_until_the_first_record_the_page_says_when_it_comes():
     monitor = monitor_of(every=500)
-    with monitor.page(0) as page:
+    with LivePage(monitor, 0) as page:
         monitor.learn_many(*events(100))
         assert "Records come each 500 examples; there are 100 examples so far." in text_of(page)
         monitor.learn_many(*events(400))
@@ -230,7 +230,7 @@ def test_until_the_first_record_the_page_says_when_it_comes():
 def test_while_the_model_is_held_the_page_comes_without_figures(monkeypatch):
     monkeypatch.setattr(live_page, "_PATIENCE", 0.05)
     monitor = monitor_of(300)
-    with monitor.page(0) as page:
+    with LivePage(monitor, 0) as page:
         with monitor.learner.lock:
             assert "figures follow" in text_of(page)
             assert "figures follow" in text_of(page)
@@ -240,7 +240,7 @@ def test_while_the_model_is_held_the_page_comes_without_figures(monkeypatch):
 
 def test_all_that_come_at_once_see_the_first_figures(monkeypatch):
     monitor = monitor_of(300)
-    with monitor.page(0) as page:
+    with LivePage(monitor, 0) as page:
         made = page._made.made
 
         def slow(of_late):
@@ -263,7 +263,7 @@ def test_names_from_data_are_escaped():
     labels = (HOSTILE, "b" + HOSTILE)
     monitor = monitor_of(400, labels=labels, names=("a" + HOSTILE, "b"))
     counts = {"bad_events_by_kind": {HOSTILE: 2}, "lag_by_partition": {HOSTILE: 3}}
-    with monitor.page(0, title=HOSTILE, figures=lambda: counts) as page:
+    with LivePage(monitor, 0, title=HOSTILE, figures=lambda: counts) as page:
         text = text_of(page)
         assert "<img" not in text and "&lt;img src=x onerror=alert(1)&gt;&quot;&#x27;&amp;" in text
         assert text.count("<script") == text.count("</script>") == 1
@@ -278,7 +278,7 @@ def test_points_are_bounded_and_drifts_marked():
     record = monitor.last() | {"n_drifts": 1, "last_drift": 123_456}
     for i in range(1, 10_000):
         monitor.history.add(record | {"n_examples": i * 1000, "accuracy": i % 7 / 7})
-    with monitor.page(0) as page:
+    with LivePage(monitor, 0) as page:
         text, late = text_of(page), text_of(page, "/?of=late")
         with answer(page, "/events?of=late") as stream:
             sent = until(stream, lambda parts: "accuracy" in parts)
@@ -302,15 +302,15 @@ def test_the_axis_holds_the_later_half_of_a_band():
 
 def test_values_of_events_only_if_asked_for():
     monitor = monitor_of(400)
-    with monitor.page(0) as page:
+    with LivePage(monitor, 0) as page:
         assert "<circle" not in text_of(page) and "Across a: " in text_of(page)
-    with monitor.page(0, values=True) as page:
+    with LivePage(monitor, 0, values=True) as page:
         assert "<circle" in text_of(page)
 
 
 def test_looking_changes_nothing():
     watched, alone = monitor_of(400), monitor_of(400)
-    with watched.page(0) as page:
+    with LivePage(watched, 0) as page:
         assert "regions" in text_of(page)
         for monitor in (watched, alone):
             monitor.learn_many(*events(200, seed=2))
@@ -328,7 +328,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_shows_its_history(tmp_path):
         monitor = monitor_of()
         with ParquetSource(tmp_path / "data.parquet", target="y") as source:
             found = Run(source, monitor, limit=limit, checkpoint=Checkpoint(tmp_path / "c"))
-            with monitor.page(0, history=found.report.history) as page:
+            with LivePage(monitor, 0, history=found.report.history) as page:
                 found.execute()
                 return text_of(page)
 
@@ -344,10 +344,10 @@ def test_a_run_that_goes_on_from_a_checkpoint_shows_its_history(tmp_path):
 
 def test_a_port_in_use_is_a_clear_error():
     monitor = monitor_of()
-    with monitor.page(0) as page:
+    with LivePage(monitor, 0) as page:
         said = f"port {page.port} of 127.0.0.1: Address already in use"
         with pytest.raises(OSError, match=said):
-            monitor.page(page.port)
+            LivePage(monitor, page.port)
 
 
 @needs_ctrl_c
@@ -380,7 +380,7 @@ def test_in_a_browser(tmp_path):
         pytest.skip("there is no Chromium: apt-get install chromium")
     monitor = monitor_of(labels=(HOSTILE, "b"))
     monitor.learn_many(*events(200, labels=(HOSTILE, "b")))
-    page = monitor.page(0)
+    page = LivePage(monitor, 0)
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
     # The browser's own time waits for the stream of events, which ends as the page is closed.
     options += ["--virtual-time-budget=60000", "--dump-dom"]

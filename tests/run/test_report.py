@@ -10,7 +10,6 @@ from connectors import MemorySource
 from streamsvm import SVMSGDClassifier, TrackingMonitor, _compiling
 from streamsvm.cli.report import report_rows
 from streamsvm.cli.screen import Screen, figures
-from streamsvm.cli.watching import _figures
 from streamsvm.run.report import RunReport
 from streamsvm.run.runner import Run
 
@@ -53,7 +52,7 @@ def test_a_speed_is_one_figure_everywhere():
     assert report.monitor["examples_per_second"] == monitor.get()["examples_per_second"] == speed
     assert report.history[-1]["examples_per_second"] == speed
     assert monitor.history[-1]["examples_per_second"] == speed
-    assert _figures(run)["examples_per_second"] == speed
+    assert run.figures()["examples_per_second"] == speed
     shown = [float(figures(now).split()[0].replace(",", "")) for now in seen[:-1]]
     assert [r["examples_per_second"] for r in report.history.records][:-1] == pytest.approx(
         shown, abs=0.5

@@ -21,7 +21,7 @@ from connectors.kinds import plain_type
 from connectors.parquet_files import ParquetPart, folder_columns, part_of
 from streamsvm import __version__
 from streamsvm.cli.evaluate import margins
-from streamsvm.cli.outputs import said, write_tables
+from streamsvm.cli.outputs import error_text, write_tables
 from streamsvm.cli.predictions import (
     check_keep,
     empty_table,
@@ -130,7 +130,7 @@ class Scorer:
                 rows, unusable = self._write(i)
             except Exception as error:
                 # Whatever is wrong with a file, the others are scored.
-                text = said(error) or type(error).__name__
+                text = error_text(error) or type(error).__name__
                 return Scored(error=text, notes=notes.getvalue())
         return Scored(rows, unusable, notes.getvalue())
 

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import IO, Any
 
 from streamsvm.cli.learners import load_plugins
-from streamsvm.cli.outputs import said
+from streamsvm.cli.outputs import error_text
 from streamsvm.cli.scoring.files import Scored, Scorer
 
 _PATIENCE = 10.0
@@ -57,7 +57,9 @@ class Workers:
                 scored = _answer(process, f"{i}\n") or _ended(process)
                 process = None if process.returncode is not None else process
             except (OSError, ValueError) as error:
-                scored = Scored(error=f"no process can be started, or be understood: {said(error)}")
+                scored = Scored(
+                    error=f"no process can be started, or be understood: {error_text(error)}"
+                )
             self.results.put((i, scored))
         if process is not None and process.stdin is not None:
             process.stdin.close()
@@ -141,7 +143,7 @@ def main(asked: IO[str], answers: IO[str]) -> None:
                 scorer = scorer or Scorer(options, job["names"], job["digest"])
                 scored = scorer.score(int(line))
             except Exception as error:
-                scored = Scored(error=said(error))
+                scored = Scored(error=error_text(error))
             answers.write(json.dumps(scored) + "\n")
             answers.flush()
     # Nothing is unfinished; an exception while Python ends would be shown.

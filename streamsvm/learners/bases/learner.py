@@ -39,7 +39,6 @@ from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.models.kernel import threads
 from streamsvm.models.model import Model
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
-from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.monitor.learnt import Learnt, learnt_one
 from streamsvm.selection.candidates import Candidates
 from streamsvm.selection.strategies import NAMES, Selection
@@ -68,22 +67,13 @@ class Learner(RowLearner, base.MiniBatchClassifier):
 
     """
 
-    takes = "rows"
-    """What it learns, in the words of `RegisteredLearner.takes`."""
-
     chunk = 1000
     """Number of rows that a run learns before it checks the time and for Ctrl-C."""
-
-    n_jobs: int | None = None
-    """How many threads compute kernel values; None: one."""
 
     takes_balanced: ClassVar[bool] = False
     """Whether `class_weight` may be "balanced"."""
 
     _class_weight: ClassWeight | str | None = None
-
-    has_dual = False
-    """Whether it has dual coefficients, from which a duality gap can be measured."""
 
     compiles_classes_apart = False
     """Whether three or more classes run other compiled code than two."""
@@ -734,26 +724,6 @@ class Learner(RowLearner, base.MiniBatchClassifier):
         self.waiting = None if selection is None else Candidates(selection)
 
     # What can be asked without learning
-
-    @property
-    def looks(self) -> Looks:
-        """The sums of looks so far, which estimate and bound the mean gap; none by default."""
-        return Looks()
-
-    @property
-    def certificate(self) -> Certificate:
-        """A bound on the mean gap, or why there is none."""
-        return Certificate(None, "no certificate: none is known for this learner")
-
-    @property
-    def papers_certificate(self) -> Certificate | None:
-        """The bound of the mean gap in the papers' form; None: it is not for this learner."""
-        return None
-
-    @property
-    def n_drifts(self) -> int | None:
-        """How often a drift was noticed; None: the learner does not look for drifts."""
-        return None
 
     @property
     def most_features(self) -> float:

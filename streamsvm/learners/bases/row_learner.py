@@ -8,11 +8,12 @@ from streamsvm.learners.bases import words
 from streamsvm.model_files import container
 from streamsvm.models.exact.exact_rows import ExactRows
 from streamsvm.models.model import Model
+from streamsvm.monitor.watched import Reported
 from streamsvm.selection.candidates import Candidates
 from streamsvm.support.locked import Locked
 
 
-class RowLearner(Locked, container.Saved):
+class RowLearner(Locked, container.Saved, Reported):
     """A learner of rows whose features have names.
 
     Attributes

@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from streamsvm.errors import KeyedStateError, ParameterError
-from streamsvm.learners.active import ActiveLearner
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.compare import Compare
 from streamsvm.learners.conformal_sets import has_probabilities
 from streamsvm.learners.incremental_regressor import IncrementalSVMRegressor
-from streamsvm.learners.selective import Selective
 from streamsvm.model_files import container
+from streamsvm.run.adapters import adapter_of
 from streamsvm.run.keyed.records import Generation
 
 SEED = 0
 """The seed of learners that have none: a model that is learnt again must not draw anew."""
 
-_CHANGED_BY_PREDICTING = ActiveLearner, Compare, Selective
 _LEARNERS = Learner, IncrementalSVMRegressor
 
 
@@ -73,7 +70,7 @@ def _file_of(model: Any, probabilities: bool) -> bytes:
 
 
 def _check(model: Any, probabilities: bool) -> None:
-    if isinstance(model, _CHANGED_BY_PREDICTING):
+    if adapter_of(model).changes_by_predicting:
         raise ParameterError(
             f"model: each prediction changes a {type(model).__name__}, and the log has those of "
             "learnt events only: give the learner that it is around"

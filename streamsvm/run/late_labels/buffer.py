@@ -241,11 +241,11 @@ class LateLabels:
             if self.ask is not None and (not isinstance(guess, Given) or guess.is_asked):
                 event = next(iter(batch.slice(i, 1).events()))
                 x = {name: value for name, value in event.x.items() if value == value}
-                said = _said(guess)
-                if "why" in said:
-                    said["position"] = event.position._asdict()
+                question = question_of(guess)
+                if "why" in question:
+                    question["position"] = event.position._asdict()
                     self._counts["abstained"] += 1
-                self.ask({"key": keys[i], **said, "x": x})
+                self.ask({"key": keys[i], **question, "x": x})
 
     def _fresh_labels(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> list[Any]:
         """Return the label of each event; or `_AWAITED` (unknown), or `_REFUSED` (a bad event)."""
@@ -416,7 +416,7 @@ class LateLabels:
     def tallies(self, counts: tuple[Counter[str], Counter[str]]) -> None:
         self._counts, self._keys.counts = counts
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Wait until all questions are where they go to, if that takes time."""
         flush = getattr(self.ask, "flush", None)
         if flush is not None:
@@ -430,7 +430,7 @@ class LateLabels:
             [as_json(key, "the key"), h.number, *_plain(h.predicted, h.label), h.due, h.moment]
             for key, h in self._held.items()
         ]
-        self.settle()
+        self.flush()
         rows, arrays = self._rows.state()
         state = {"held": held, "rows": rows, "counts": dict(self._counts)} | self._keys.state()
         state |= {"seen": self._clock.seen, "now": self._clock.now}
@@ -467,10 +467,10 @@ def _rows_of(batch: Batch, labels: Sequence[Any]) -> Iterator[tuple[int, Any, An
     return zip(range(len(batch)), batch.keys, labels, _times_of(batch), strict=True)
 
 
-def _said(guess: Any) -> dict[str, Any]:
+def question_of(guess: Any) -> dict[str, Any]:
     """Return what a question says of a prediction, and of its set if there is one."""
     if isinstance(guess, Given):
-        return _said(guess.label) | guess.further
+        return question_of(guess.label) | guess.further
     return {"predicted": guess.item() if isinstance(guess, np.generic) else guess}
 
 

@@ -55,6 +55,9 @@ class SequenceSolver(ABC):
     `window` further examples a pattern leaves; `seed` is that of the random draws of patterns.
     """
 
+    cache_bytes: int | None = None
+    """How much kernel rows take at most; None: there are none."""
+
     steps: Any
     """The module with `learn`, `kept_gap`, `other_gap` and `learn_again`."""
 

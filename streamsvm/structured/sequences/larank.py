@@ -209,11 +209,10 @@ class LaRankSequenceLabeler(SequenceLearner):
                 return KeptGap(0.0, 0.0)
             return KeptGap(*self.solver.kept_gap(self.targets.n_classes))
 
-    # What a monitor asks for: see `streamsvm.monitor.watched`.
+    # What a monitor asks for: see `Reported`.
 
-    has_dual = True
+    has_dual = can_be_watched = True
     covers = "kept"
-    papers_certificate = None
 
     def at_bound(self) -> np.ndarray:
         """Return whether each nonzero coefficient is at its upper bound C_i.

@@ -46,6 +46,7 @@ class SequenceLearner(LabelsTokens, StructuredLearner):
     """
 
     takes = "sentences"
+    can_be_watched = False
     described = ("inference", "C", "kernel", "window", "max_support_patterns")
 
     def __init__(
@@ -418,6 +419,11 @@ class SequenceLearner(LabelsTokens, StructuredLearner):
     def certificate(self) -> Certificate:
         """A bound on the mean gap; without examples kept there is none."""
         return Certificate(None, "no examples are kept")
+
+    @property
+    def cache_limit(self) -> int | None:
+        """The bytes that cached kernel rows may take at most."""
+        return self.solver.cache_bytes
 
     @property
     def memory_usage(self) -> int:

@@ -100,6 +100,11 @@ class KernelLearner(Learner):
         return self.model.solver
 
     @property
+    def cache_limit(self) -> int:
+        """The bytes that cached kernel rows may take at most."""
+        return self.model.solver.cache_bytes
+
+    @property
     def preparation(self) -> Preparation:
         """Scale and width of the model."""
         return self.model.preparation
