@@ -33,7 +33,7 @@ from connectors.kafka.reachable import Heard
 from connectors.kafka.time_order import TimeOrder
 from connectors.one_hot import batch_of
 from connectors.payloads import AvroDecoder, Decoder
-from connectors.source import BaseSource, Snapshot
+from connectors.source import BaseSource, Snapshot, topic_and_number
 
 _log = logging.getLogger(__name__)
 
@@ -327,7 +327,7 @@ class KafkaSource(BaseSource):
             or first.next_offset(place) is not None
             or order.is_open(place, is_unread)
             for place, is_unread in self._poller.unread(self._offsets).items()
-            if place.rpartition("[")[0] == self._labels
+            if topic_and_number(place)[0] == self._labels
         )
 
     def _polled(self, n: int) -> list[Any]:
@@ -466,6 +466,10 @@ class KafkaSource(BaseSource):
         # come a second time nevertheless are skipped.
         self._poller.seek({place: self._first_of(place) for place in self._offsets})
 
+    def offsets_in(self, snapshot: Mapping[str, Any]) -> dict[str, int]:
+        """Return the offset of the next message of each partition in a snapshot."""
+        return {place: int(offset) for place, offset in snapshot.get("offsets", {}).items()}
+
     def check_ids(self, snapshot: Mapping[str, Any]) -> None:
         """Refuse, by a SnapshotError, a snapshot of another cluster, or of a topic made anew."""
         check_ids(snapshot.get("ids", {}), self._heard.ids)
@@ -520,8 +524,7 @@ class KafkaSource(BaseSource):
         """Return what the broker knows as committed of some partitions, by place."""
         from confluent_kafka import TopicPartition
 
-        parts = [place.removesuffix("]").rpartition("[") for place in places]
-        asked = [TopicPartition(topic, int(number)) for topic, _, number in parts]
+        asked = [TopicPartition(*topic_and_number(place)) for place in places]
         try:
             known = self.consumer.committed(asked, 10.0) if asked else []
         except Exception as error:

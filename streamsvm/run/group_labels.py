@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from connectors.batch import Batch
+from connectors.source import topic_and_number
 from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import Pairs
 from streamsvm.run.checkpoint import Peer
@@ -42,7 +43,7 @@ class GroupLabels:
 
         ParameterError: events and labels of a key are in partitions of other numbers.
         """
-        number = number_of(str(batch.file))
+        number = _number_of(str(batch.file))
         self._own.add(number)
         own = self._of.get(number) or self._of.setdefault(number, self._new())
         self._look_for_strays(batch, number)
@@ -86,7 +87,7 @@ class GroupLabels:
         """
         numbers: dict[int, list[str]] = {}
         for place in places:
-            numbers.setdefault(number_of(place), []).append(place)
+            numbers.setdefault(_number_of(place), []).append(place)
         self._own |= numbers.keys()
         for number, of_number in numbers.items():
             furthest, read = None, sum(offsets.get(place, 0) for place in of_number)
@@ -113,7 +114,7 @@ class GroupLabels:
 
     def leave(self, places: Iterable[str]) -> None:
         """Note that partitions are gone; what is held of them is kept for who gets them."""
-        self._own.difference_update(map(number_of, places))
+        self._own.difference_update(map(_number_of, places))
 
     # As `LateLabels`
 
@@ -176,9 +177,8 @@ class GroupLabels:
 _HELD = "held", "labels_held", "held_since_labels"
 
 
-def number_of(place: str) -> int:
-    """Return the number of a partition, ``topic[number]``."""
-    return int(place[place.rindex("[") + 1 : -1])
+def _number_of(place: str) -> int:
+    return topic_and_number(place)[1]
 
 
 def _part(arrays: Mapping[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
