@@ -256,12 +256,12 @@ class KafkaSource(BaseSource):
                 " an iterator has no partitions that are assigned"
             )
         # Idle is what was waited in a row: neither learning nor a checkpoint counts.
-        waited, wanted, is_waiting = 0.0, size, True
+        waited, wanted, is_waiting, name = 0.0, size, True, self.name
         while True:
             start = time.monotonic()
             polled = self._polled(wanted)
             polling = time.monotonic() - start
-            found = [message_of(raw) for raw in polled if is_message(raw, self.name, self._ends)]
+            found = [message_of(raw) for raw in polled if is_message(raw, name, self._ends)]
             if found:
                 self._told, self._tell_at = None, _PATIENCE
             else:

@@ -148,7 +148,7 @@ def called(function: Callable[[], Any], seconds: float) -> threading.Thread:
 
 def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
     """Yield messages in parts of at most 8 MB; a longer one is a part of its own."""
-    if sum(map(size_of, messages)) <= _MOST_BYTES:
+    if _size_of_all(messages) <= _MOST_BYTES:
         yield [*messages]
         return
     part: list[Message] = []
@@ -213,7 +213,7 @@ def keys_of(messages: Any) -> tuple[list[Any], list[int] | None]:
 
 def size_of_poll(most: int, last: Sequence[Message]) -> int:
     """Return how many messages to ask for, at most, to get some 8 MB if they are as the last."""
-    n_bytes = sum(map(size_of, last))
+    n_bytes = _size_of_all(last)
     return min(most, max(1, len(last) * _MOST_BYTES // n_bytes)) if n_bytes else most
 
 
@@ -221,6 +221,12 @@ def size_of(message: Message) -> int:
     """Return how many bytes, or characters, a message has."""
     value = message.value
     return len(value) if isinstance(value, (bytes, str)) else 0
+
+
+def _size_of_all(messages: Sequence[Message]) -> int:
+    values = [message.value for message in messages]
+    # Of bytes in half the time; this is asked of each message twice.
+    return sum(map(len, values) if set(map(type, values)) == {bytes} else map(size_of, messages))
 
 
 def narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
