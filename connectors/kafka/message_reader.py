@@ -1,5 +1,6 @@
 """From messages to batches: fields become features, label, key and time; bad ones `Reject`s."""
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.batch import Batch, Position, Reject
+from connectors.batch import Batch, Position, Reject, shown
 from connectors.columns import (
     column_of_numbers,
     no_number,
@@ -34,6 +35,8 @@ from connectors.payloads import (
     name_of,
 )
 from connectors.text_looks import TextLooks
+
+_log = logging.getLogger(__name__)
 
 _MOST_KEYS = 100_000
 _TAKE_APART = ": take it apart (--flatten, transform=flatten), or leave it out (--exclude)"
@@ -426,8 +429,9 @@ class MessageReader:
             as_text = self._as_text | self.first.textual
             found = self._plain.read(events, part, self.first.type_of_labels, as_text)
             ids = self._ids_of(part)
-        except Exception:
+        except Exception as error:
             # One of them cannot be learnt: which one, and why, is told one by one.
+            _log.debug("%s: messages are read one by one: %s", place, shown(error))
             return None
         if found is None or not self.first.numeric.isdisjoint(found[1]):
             return None

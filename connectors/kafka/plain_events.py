@@ -104,14 +104,14 @@ class PlainEvents:
             values = self._values(events, self._weight)
             weights = np.array([fields.weight_of(w, self._weight) for w in values], np.float64)
         cells = cells.reshape(n, len(how.numbers))
-        found = {
+        parts = {
             "features": _columns(cells, how, rows_of, has_nulls),
             "labels": pa.array(labels),
             "timestamps": np.array(seconds, np.float64),
             "keys": keys,
             "weights": weights,
         }
-        return found, how.texts
+        return parts, how.texts
 
     def _how(self, event: dict[str, Any], as_text: Collection[str]) -> _Names:
         names, last = list(event), self._last
@@ -174,7 +174,7 @@ def _columns(
     columns = np.ascontiguousarray(cells.T)
     number_of = {name: number for number, name in enumerate(how.features)}
     there = ~np.isnan(columns) if has_nulls else np.ones((len(columns), 1), bool)
-    found = [
+    found: list[tuple[int, int, str, pa.Array, dict[str, str] | None]] = [
         # Where the events first have it; the feature; its values.
         (int(of.argmax()), number_of[name], name, pa.array(column, from_pandas=has_nulls), None)
         for name, column, of in zip(how.numbers, columns, there, strict=True)

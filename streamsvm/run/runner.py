@@ -305,6 +305,8 @@ class Run:
                 close()
             except Exception as error:
                 # The first error is the one that is shown.
+                if failure is not None:
+                    _log.debug("and at the end of the run: %s", error, exc_info=error)
                 failure = failure or error
         return failure
 

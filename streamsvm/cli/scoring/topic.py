@@ -34,6 +34,7 @@ from streamsvm.cli.topics import (
     texts_of,
 )
 from streamsvm.errors import ParameterError
+from streamsvm.labels.label_column import objects
 from streamsvm.model_files.container import load
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.feeder import by_text
@@ -134,9 +135,7 @@ def _scored(
             if errors is not None:
                 errors.add(batch, usable, values)
             predicted = np.full(len(batch), None, object)
-            predicted[usable] = np.array(
-                [*learner.targets.labels_of(values[usable]), None], object
-            )[:-1]
+            predicted[usable] = objects(learner.targets.labels_of(values[usable]))
             further: dict[str, Any] = {}
             if not usable.all():
                 further["reason"] = [None if one else _UNUSABLE for one in usable.tolist()]
