@@ -21,6 +21,6 @@ def test_a_client(broker, name, tmp_path, monkeypatch, capsys):
     code = dict(KAFKA_EXAMPLES)[name].replace('"payments"', f'"{topic}"')
     code = re.sub(r'("group[._]id": )"fraud"', rf'\1"group of {name}"', code)
     for _ in range(2):
-        # With its checkpoint, another process learns nothing again.
+        # Where there is a checkpoint, another process learns nothing again.
         exec(compile(code.replace("localhost:9092", broker.address), name, "exec"), {})
         assert capsys.readouterr().out.startswith(KAFKA_PRINTED[name])
